@@ -23,9 +23,10 @@ from privstats import optional_dependencies
 from privstats.contrib.sweep.rivals import Rival
 from privstats.dp import Privacy, gaussian_mu
 from privstats.errors import DataError, PlanError
-from privstats.moments.input_validation import check_labels
+from privstats.kinds import ClassSchema
 from privstats.plan import Plan
-from privstats.schema import ClassSchema, narrowed
+from privstats.records.input_validation import check_labels
+from privstats.schema import narrowed
 from privstats.transforms import apply
 from privstats.workflows.score import Scores
 

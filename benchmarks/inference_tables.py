@@ -455,6 +455,7 @@ TABLES: Tables = {
     "inference_differing": Table(_EFFECTS, "overlap weights, differing", _OF_EFFECTS),
     "inference_adjusted": Table(_EFFECTS, "adjusted differences, all and treated", _OF_EFFECTS),
     "inference_beyond": Table(_EFFECTS, "beyond the trim", _OF_EFFECTS),
+    "inference_few": Table(_EFFECTS, "few records, six columns", _OF_EFFECTS),
     "card_bands": Table("inference.card_bands", "points in their bands", _CARDS),
     "inference_questions": Table(_DECLARED, "trials", _WORLD | _RELEASE | _QUESTIONS),
     "inference_questions_overlap": Table(_DECLARED, "overlap weights", _WORLD | _RELEASE | _QUESTIONS),

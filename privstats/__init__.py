@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from privstats import heads as heads
     from privstats import secagg as secagg
     from privstats import session as session
-    from privstats.course import Alignment as Alignment
+    from privstats.contrib.alignment import Alignment as Alignment
+    from privstats.contrib.streams import Stream as Stream
     from privstats.course import Binned as Binned
     from privstats.course import Centred as Centred
     from privstats.course import Effect as Effect
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from privstats.course import PartyRounds as PartyRounds
     from privstats.course import Rounds as Rounds
     from privstats.course import Standardised as Standardised
-    from privstats.course import Stream as Stream
     from privstats.course.alone import private_release as private_release
     from privstats.course.alone import private_releases as private_releases
     from privstats.dp import NoPrivacy as NoPrivacy
@@ -42,31 +42,31 @@ if TYPE_CHECKING:
     from privstats.errors import RemoteProtocolError as RemoteProtocolError
     from privstats.errors import SchemaError as SchemaError
     from privstats.heads.scoring import Scoring as Scoring
-    from privstats.moments import ClassMoments as ClassMoments
-    from privstats.moments import RidgeMoments as RidgeMoments
+    from privstats.kinds import CalibrationSchema as CalibrationSchema
+    from privstats.kinds import ClassMoments as ClassMoments
+    from privstats.kinds import ClassSchema as ClassSchema
+    from privstats.kinds import CountSchema as CountSchema
+    from privstats.kinds import EffectSchema as EffectSchema
+    from privstats.kinds import GaussianSchema as GaussianSchema
+    from privstats.kinds import GradientSchema as GradientSchema
+    from privstats.kinds import HazardSchema as HazardSchema
+    from privstats.kinds import MeanSchema as MeanSchema
+    from privstats.kinds import Number as Number
+    from privstats.kinds import PartySchema as PartySchema
+    from privstats.kinds import PartyUpdateSchema as PartyUpdateSchema
+    from privstats.kinds import RidgeMoments as RidgeMoments
+    from privstats.kinds import RidgeSchema as RidgeSchema
+    from privstats.kinds import ScoreSchema as ScoreSchema
+    from privstats.kinds import ScoringSchema as ScoringSchema
+    from privstats.kinds import SitesSchema as SitesSchema
+    from privstats.kinds import WithinSchema as WithinSchema
     from privstats.moments import measure as measure
     from privstats.plan import Budget as Budget
     from privstats.plan import Cohort as Cohort
     from privstats.plan import Plan as Plan
     from privstats.release import Release as Release
     from privstats.schema import Bins as Bins
-    from privstats.schema import CalibrationSchema as CalibrationSchema
     from privstats.schema import Categories as Categories
-    from privstats.schema import ClassSchema as ClassSchema
-    from privstats.schema import CountSchema as CountSchema
-    from privstats.schema import EffectSchema as EffectSchema
-    from privstats.schema import GaussianSchema as GaussianSchema
-    from privstats.schema import GradientSchema as GradientSchema
-    from privstats.schema import HazardSchema as HazardSchema
-    from privstats.schema import MeanSchema as MeanSchema
-    from privstats.schema import Number as Number
-    from privstats.schema import PartySchema as PartySchema
-    from privstats.schema import PartyUpdateSchema as PartyUpdateSchema
-    from privstats.schema import RidgeSchema as RidgeSchema
-    from privstats.schema import ScoreSchema as ScoreSchema
-    from privstats.schema import ScoringSchema as ScoringSchema
-    from privstats.schema import SitesSchema as SitesSchema
-    from privstats.schema import WithinSchema as WithinSchema
     from privstats.transforms import Cells as Cells
     from privstats.transforms import Dates as Dates
     from privstats.transforms import Numeric as Numeric
@@ -83,6 +83,7 @@ if TYPE_CHECKING:  # by attribute alone: a star import would hide a caller's own
     from privstats import engines as engines
     from privstats import errors as errors
     from privstats import inference as inference
+    from privstats import kinds as kinds
     from privstats import moments as moments
     from privstats import plan as plan
     from privstats import randomness as randomness

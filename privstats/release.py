@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from privstats.errors import ReleaseError
 from privstats.files.packing import little_endian
 from privstats.moments import Moments
 from privstats.plan import Cohort, Plan
+from privstats.plan.position import Position
 from privstats.schema import Schema
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from privstats.files.signing import Signer, Verifier
     from privstats.plan import Budget
 
-__all__ = ["Release", "require_survivors"]
+__all__ = ["Position", "Release", "require_survivors"]
 
 _DIGEST = re.compile("[0-9a-fA-F]{64}")
 _MAX_RUN_BYTES = 64
@@ -47,6 +48,8 @@ class Release:
         left_for: where excess noise is removed, the number of clients that each survivor's remaining noise is sized
             for, in the survivors' order.
         run: name of the session that made it, where its survivors are proof about that session; else empty.
+        position: the course, step and place of the session that made it, by default those that the plan names; None for
+            a plan alone and for a stream.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -65,6 +68,7 @@ class Release:
     reproducible: bool = False
     left_for: tuple[int, ...] = ()
     run: bytes = b""
+    position: Position | None = None
 
     def __post_init__(self) -> None:
         held = isinstance(self.vector, np.ndarray) and self.vector.dtype == np.int64
@@ -75,6 +79,12 @@ class Release:
         _require_levels(self.plan, len(self.survivors), self.left_for)
         if not isinstance(self.run, bytes) or len(self.run) > _MAX_RUN_BYTES:
             raise ReleaseError(f"run must be at most {_MAX_RUN_BYTES} bytes: give the run of the session's roster")
+        if not isinstance(self.position, Position | None):
+            raise ReleaseError(f"position must be a Position or None, got {type(self.position).__name__}; leave it out")
+        # Plan and release name one session: the plan's, if no other is given.
+        position = self.position or self.plan.position
+        object.__setattr__(self, "position", position)
+        object.__setattr__(self, "plan", self.plan.at(position))
         frozen = self.vector.copy()
         frozen.setflags(write=False)
         object.__setattr__(self, "vector", frozen)
@@ -82,7 +92,7 @@ class Release:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):
             return NotImplemented
-        facts = ("plan", "survivors", "suppressed", "reproducible", "left_for", "run")
+        facts = ("plan", "survivors", "suppressed", "reproducible", "left_for", "run", "position")
         same = all(getattr(self, name) == getattr(other, name) for name in facts)
         return same and np.array_equal(self.vector, other.vector)
 
@@ -105,7 +115,7 @@ class Release:
         mark = ", REPRODUCIBLE NOISE" if self.reproducible else ""
         return (
             f"Release(statistics={self.plan.schema.statistics!r}, survivors={len(self.survivors)}, "
-            f"suppressed={self.suppressed}, epsilon={self.budget.epsilon:.4g}{mark})"
+            f"suppressed={self.suppressed}, epsilon={self.budget.epsilon:.4g}, while={self.plan.condition!r}{mark})"
         )
 
     def _repr_html_(self) -> str:
@@ -138,15 +148,34 @@ class Release:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the plan and all other fields, in 64 hex digits, whichever version wrote the file.
+        """SHA-256 of the plan and all other fields, in 64 hex digits.
 
         The digest alone reveals no sum; it confirms a guess of the whole release.
         """
-        # One is an array and the other bytes, so neither can stand for the other.
-        later = [each for each in (self.left_for, self.run) if each]
-        facts = (self.plan.digest, self.survivors, self.suppressed, self.reproducible)
-        named = (*facts, little_endian(self.vector), *later)
-        return hashlib.sha256(b"privstats/release\0" + msgspec.msgpack.encode(named)).hexdigest()
+        marks = (self.survivors, self.suppressed, self.reproducible, self.left_for, self.run)
+        position = None if self.position is None else self.position.named
+        facts = (self.plan.digest, little_endian(self.vector), *marks, position)
+        return hashlib.sha256(b"privstats/release/2\0" + msgspec.msgpack.encode(facts)).hexdigest()
+
+    def at(self, position: Position | None) -> Release:
+        """Return this release as that of a course's session; None leaves it as it is.
+
+        Raises:
+            ReleaseError: it is of another session.
+
+        Example:
+            >>> plan = ps.Plan(
+            ...     schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy()
+            ... )
+            >>> release = ps.simulate(plan, [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])])
+            >>> release.at(ps.release.Position("c0" * 32, "round", place=1, spent=0.4, mu=0.5)).position.place
+            1
+        """
+        if position is None or self.position == position:
+            return self
+        if self.position is not None:
+            raise ReleaseError(f"this release is of {self.position}, and not of {position}; give that session's own")
+        return replace(self, position=position)
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
         """Write the complete release: safetensors with the manifest in its header.

@@ -16,6 +16,7 @@ from privstats.files.envelope import MOST_UNSTATED, Content, Format, PathLike, V
 from privstats.files.signing import Verifier
 from privstats.files.text import json_value
 from privstats.plan import Plan
+from privstats.plan.position import Position
 from privstats.printable import printable
 from privstats.version import __version__
 
@@ -30,7 +31,7 @@ def content_of(release: Release) -> Content:
     """Return the content of a release's file."""
     manifest = _Manifest(
         privstats=__version__,
-        plan=release.plan.to_toml(),
+        plan=release.plan.at(None).to_toml(),
         plan_digest=release.plan.digest,
         survivors=release.survivors,
         suppressed=release.suppressed,
@@ -41,14 +42,32 @@ def content_of(release: Release) -> Content:
         reproducible=release.reproducible,
         left_for=release.left_for,
         run=release.run.hex(),
+        position=None if release.position is None else _Position.of(release.position),
     )
     return Content(msgspec.json.encode(manifest, order="deterministic"), {"vector": release.vector})
+
+
+class _Position(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    course: str
+    step: str
+    place: int
+    spent: float | None
+    mu: float | None
+
+    @classmethod
+    def of(cls, position: Position) -> _Position:
+        spent, mu = json_value(position.spent), json_value(position.mu)
+        return cls(course=position.course, step=position.step, place=position.place, spent=spent, mu=mu)
+
+    def read(self) -> Position:
+        spent, mu = (math.inf if each is None else each for each in (self.spent, self.mu))
+        return Position(self.course, self.step, self.place, spent, mu)
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The sums' metadata. Plan, survivors and marks rebuild the release; the rest serves checks and readers.
 
-    Fields with their default are omitted, so older files are read and written unchanged.
+    Fields with their default are omitted.
     """
 
     privstats: str
@@ -63,6 +82,7 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     reproducible: bool = False
     left_for: tuple[int, ...] = ()
     run: str = ""
+    position: _Position | None = None
 
 
 _Stored: TypeAlias = tuple[_Manifest, NDArray[np.int64]]
@@ -73,7 +93,8 @@ def read(make: Callable[..., Release], path: PathLike, signed_by: Verifier | Non
     manifest, vector = FORMAT.read(path, signed_by)
     try:
         marks = manifest.suppressed, manifest.reproducible, manifest.left_for, bytes.fromhex(manifest.run)
-        release = make(Plan.from_toml(manifest.plan), vector, manifest.survivors, *marks)
+        position = None if manifest.position is None else manifest.position.read()
+        release = make(Plan.from_toml(manifest.plan), vector, manifest.survivors, *marks, position)
     except (PrivstatsError, ValueError) as error:
         raise _not_together(path, error) from None
     _check_claims(manifest, release, path)
@@ -112,6 +133,8 @@ def _check_claims(manifest: _Manifest, release: Release, path: PathLike) -> None
     claimed = claims == (plan.digest, json_value(budget.epsilon), budget.delta)
     if not claimed or not _alike({"mu": manifest.mu}, {"mu": json_value(budget.mu)}):
         raise _not_of_its_plan(path, "a digest or a budget", manifest)
+    if release.position is not None and not release.position.covers(budget.mu):
+        raise _not_of_its_plan(path, "a position", manifest)
     classes = plan.layout.segments[0].size if plan.schema.suppressible else 0
     rising = release.suppressed == tuple(sorted(set(release.suppressed) & set(range(classes))))
     if not rising or not _alike(manifest.sigma, release.sigma):
@@ -154,6 +177,6 @@ FORMAT = Format(
     noun="release",
     writer="Release.save",
     error=ReleaseError,
-    readers={2: Version(_read, full_content(b"privstats-release/2"), _most)},
+    readers={3: Version(_read, full_content(b"privstats-release/3"), _most)},
 )
-"""Files of releases; what version 1 sealed had no label of its own and no lengths."""
+"""Files of releases; version 2 did not name the course, and what version 1 sealed had no label and no lengths."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping
+from functools import cached_property
 from importlib import import_module
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from privstats.errors import PrivstatsError
 
@@ -39,16 +40,24 @@ def by_name(rows: Iterable[T], name: Callable[[T], Name], noun: str) -> dict[Nam
     return table
 
 
+_Makers: TypeAlias = Mapping[Key, Callable[[], T] | str]
+
+
 class LazyRows(MutableMapping[Key, T]):
     """Rows by name or by class, each built on first use; keys and length are known before.
 
     Args:
-        makers: by key, a function that returns the row, or the row's place, ``"module:name"``.
+        makers: by key, a function that returns the row, or the row's place, ``"module:name"``; or a function that
+            returns them, called on first use.
     """
 
-    def __init__(self, makers: Mapping[Key, Callable[[], T] | str]) -> None:
-        self._makers = dict(makers)
+    def __init__(self, makers: _Makers[Key, T] | Callable[[], _Makers[Key, T]]) -> None:
+        self._given = makers
         self._rows: dict[Key, T] = {}
+
+    @cached_property
+    def _makers(self) -> dict[Key, Callable[[], T] | str]:
+        return dict(self._given() if callable(self._given) else self._given)
 
     def __getitem__(self, key: Key) -> T:
         if key not in self._rows:

@@ -4,7 +4,8 @@ The library has no default for a privacy choice, and neither has a plan: the usu
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.course.base import as_next
 from privstats.dp import Ledger
 from privstats.dp.privacy import MODELS as EVERY
 
@@ -55,3 +57,16 @@ def refused(error: Any, said: str, call: Callable[..., object], /, *given: Any, 
     __tracebackhide__ = True
     with pytest.raises(error, match=said):
         call(*given, **named)
+
+
+def named(course: Any, releases: Iterable[ps.Release | None]) -> list[ps.Release | None]:
+    """The releases as those of this course's sessions, in order, whatever they named before."""
+    found: list[ps.Release | None] = []
+    for each in releases:
+        found.append(None if each is None else as_next(course, found, unnamed(each)))
+    return found
+
+
+def unnamed(release: ps.Release) -> ps.Release:
+    """The release without its position, which names no course: tests move it to another place."""
+    return replace(release, plan=release.plan.at(None), position=None)

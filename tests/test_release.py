@@ -57,6 +57,7 @@ def other(release, field):
         "reproducible": False,
         "left_for": (4, 4, 3, 4),
         "run": b"may",
+        "position": ps.release.Position("c0" * 32, "round", 1, 9.0, 9.5),
     }
     vector = dropped(release) if field == "suppressed" else release.vector
     return replace(release, **{"vector": vector, field: values[field]})
@@ -100,6 +101,7 @@ def test_no_field_of_a_manifest_can_be_edited_unseen(release, layered, tmp_path,
         "reproducible": False,
         "left_for": [4, 4, 3, 4],
         "run": "6d6179",
+        "position": {"course": "c0" * 32, "step": "round", "place": 1, "spent": 9.0, "mu": 9.5},
     }
     path = tmp_path / "r"
     release.save(path)
@@ -283,7 +285,7 @@ def test_tensors_of_another_kind_are_refused(release, tmp_path):
     path = tmp_path / "r"
     vector = np.zeros(3, np.int64)
     for tensors in ({"vector": vector.astype(np.float32)}, {"vector": vector[None]}, {"v": vector}, {}):
-        meta = {"format": "privstats-release", "version": "2", "manifest": "{}"}
+        meta = {"format": "privstats-release", "version": "3", "manifest": "{}"}
         path.write_bytes(save(tensors, metadata={**meta, "sha256": FORMAT.checksum(Content(b"{}", tensors))}))
         with pytest.raises(ps.ReleaseError, match="one int64 vector"):
             ps.Release.load(path)

@@ -20,7 +20,7 @@ from privstats.errors import DataError, HeadError, PrivstatsError, SchemaError
 from privstats.heads import persistence
 from privstats.heads.registry import HEADS, entries
 from privstats.heads.rules import rule
-from privstats.schema import KINDS
+from privstats.kinds import KINDS
 from privstats.tables import LazyRows, by_name, register
 from privstats.transforms import Transform, base
 from privstats.workflows.report import layout as findings
@@ -156,6 +156,13 @@ def test_a_row_is_made_when_it_is_asked_for_and_once() -> None:
     assert dict(rows) == {"two": "another"}
     with pytest.raises(KeyError, match="one"):
         rows["one"]
+
+
+def test_rows_that_a_function_lists_are_listed_on_first_use() -> None:
+    listed: list[str] = []
+    rows = LazyRows(lambda: listed.append("once") or {"one": lambda: 1})
+    assert listed == []
+    assert (len(rows), rows["one"], listed) == (1, 1, ["once"])
 
 
 @pytest.mark.parametrize("rows", [KINDS, COURSES, TRANSFORMS])

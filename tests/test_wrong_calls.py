@@ -18,6 +18,7 @@ import privstats as ps
 from privstats import dp, heads, transforms
 from privstats.contrib.client_updates import ClientUpdates
 from privstats.contrib.personal import Personal, with_local_transform
+from privstats.contrib.streams import PersonRows
 from privstats.contrib.sweep import Axes, study, sweep
 from privstats.contrib.sweep import Frame as Numbers
 from privstats.contrib.sweep.rivals import rivals
@@ -265,9 +266,9 @@ ROWS: list[Row] = [
     (lambda: ps.measure(SCHEMA, "nowhere.npy", Y), "X cannot be read from its file"),
     (lambda: quantize(X, X), r"schema must be .* call quantize\(schema, X\)"),
     (lambda: ps.measure(SCHEMA, X, Y) + ps.measure(class_schema(), X, Y), "different schemas"),
-    (lambda: ps.moments.PersonRows.of(X, Y, "anna"), "persons must be an id for each row"),
-    (lambda: ps.moments.PersonRows.of(X, Y, Y[1:]), "ids, and X or y another number of rows"),
-    (lambda: ps.moments.PersonRows.of(3.0, Y, Y), "X must be an array with one row for each id"),
+    (lambda: PersonRows.of(X, Y, "anna"), "persons must be an id for each row"),
+    (lambda: PersonRows.of(X, Y, Y[1:]), "ids, and X or y another number of rows"),
+    (lambda: PersonRows.of(3.0, Y, Y), "X must be an array with one row for each id"),
     # simulate
     (lambda: ps.simulate(PLAN, X, Y), r"shards must be a list with one \(X, y\).* got ndarray"),
     (lambda: ps.simulate(PLAN, [X[:20], X[20:40], X[40:]], Y), r"simulate\(plan, \[\(X, y\), ...\]\)"),

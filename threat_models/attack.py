@@ -22,10 +22,11 @@ import threat_models.attacks
 from privstats.course import Course
 from privstats.course.kinds import course_kind
 from privstats.errors import DataError, PlanError
+from privstats.kinds import RecordSchema
 from privstats.plan import Plan
 from privstats.plug_ins import announced, dist_name, loaded
 from privstats.randomness import Generator
-from privstats.schema import RecordSchema, Schema
+from privstats.schema import Schema
 from privstats.tables import by_name, register
 from threat_models.adversary import Adversary, View
 from threat_models.report import Row

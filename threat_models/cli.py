@@ -132,7 +132,7 @@ def canary(
     json: Json = False,
 ) -> None:
     """Prove a lower bound on mu and epsilon from releases with and without a group of canaries."""
-    from privstats.schema import PartySchema, of_records
+    from privstats.kinds import PartySchema, of_records
     from threat_models.audits.canary import audit_canary
     from threat_models.audits.pure import audit_epsilon
 

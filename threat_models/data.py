@@ -15,10 +15,10 @@ from sklearn.datasets import load_digits
 
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.arrays import read_arrays
+from privstats.kinds import RecordSchema, RidgeSchema, SitesSchema, of_records
 from privstats.moments import quantize
 from privstats.plan import Plan
 from privstats.randomness import Generator, uniform
-from privstats.schema import RecordSchema, RidgeSchema, SitesSchema, of_records
 from threat_models.chance import normal
 from threat_models.world import Pool
 

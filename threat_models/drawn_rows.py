@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from privstats.contrib.synthetic.course import Synthetic
 from privstats.contrib.synthetic.fit import fit_of
-from privstats.course.base import Releases
+from privstats.course.base import Releases, as_next
 from privstats.encoding import flatten
 from privstats.errors import PlanError
 from privstats.intake.columns import read
-from privstats.moments.cells import cells_in
 from privstats.randomness import Generator, uniform
+from privstats.records.cells import cells_in
 from privstats.release import Release
 from threat_models.audits.counts import records_at
 from threat_models.audits.target import Target
@@ -143,7 +143,7 @@ class RowsWorld:
         """
         releases: list[Release | None] = []
         while (plan := self.course.next(releases) if releases else self.course.first) is not None:
-            releases.append(self._released(Target(plan), unit, rng))
+            releases.append(as_next(self.course, releases, self._released(Target(plan), unit, rng)))
         return DrawnRows.of(self.course, releases, ROWS_PER_RECORD * max(1, self.known), rng)
 
     def evidence(self, seen: DrawnRows) -> NDArray[np.float64]:

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from privstats.course import Course, DisjointRounds
+from privstats.course.base import as_next
 from privstats.dp import Privacy
 from privstats.errors import AggregationError, DataError, MissingExtraError, PlanError, ReleaseError, SchemaError
 from privstats.files.result_cache import ResultCache
+from privstats.kinds import RecordSchema, SitesSchema
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import RecordSchema, SitesSchema
 from privstats.transforms import Levels
 from threat_models.adversary import SIGHTS, Adversary, Sees
 from threat_models.attack import AnyAttack, Attack, CourseExamination, Examination
@@ -152,7 +153,7 @@ def sessions_of(course: Course, seed: int | None) -> dict[int, Plan]:
     plan: Plan | None = course.first
     result, history, rng = {0: course.first}, list[Release | None](), named(seed, course.digest, "sessions")
     while plan is not None and len(history) + 1 < course.most and not isinstance(course, DisjointRounds):
-        history.append(invented(plan, rng))
+        history.append(as_next(course, history, invented(plan, rng)))
         plan = course.next(history)
         known = [(each.schema, each.privacy) for each in result.values()]
         if plan is not None and (plan.schema, plan.privacy) not in known:

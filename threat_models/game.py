@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
+from privstats.kinds import of_records
 from privstats.randomness import Generator
-from privstats.schema import of_records
 from threat_models import bounds, ceilings
 from threat_models.adversary import Adversary, Knows, Sums, View
 from threat_models.attack import Attack

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from privstats.dp import clip_client
 from privstats.encoding import flatten
 from privstats.errors import PlanError, UnreadableRecordsWarning
+from privstats.kinds import HazardSchema
 from privstats.moments import Moments, exact_moments
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import HazardSchema
 from threat_models.adversary import Adversary
 from threat_models.audits.records import drawn_records
 from threat_models.audits.target import Target

@@ -13,9 +13,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.kinds import ClassSchema
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema
 from threat_models.attacks.encoder import conv_features, digit_images
 from threat_models.attacks.images import Decoder, ssim
 from threat_models.chance import permutation

@@ -17,11 +17,11 @@ from privstats import session
 from privstats.dp import Privacy
 from privstats.encoding import RingVector, flatten
 from privstats.errors import DataError
+from privstats.kinds import of_records
 from privstats.moments import Moments, exact_moments, quantize
 from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, Generator
 from privstats.release import Release
-from privstats.schema import of_records
 from privstats.session.local import opened_among
 from privstats.session.machines import Contribution
 from threat_models.adversary import Adversary, Sees

@@ -20,7 +20,7 @@ import privstats as ps
 from privstats import heads
 from privstats.contrib.alignment import barycentre, transport
 from privstats.contrib.personal import Personal
-from privstats.moments import RealWithinMoments
+from privstats.kinds import RealWithinMoments
 
 __all__ = ["CLASSES", "METHODS", "RADIUS", "STRENGTH", "Aligned", "Clients", "slot", "slot_to"]
 

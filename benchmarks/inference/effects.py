@@ -43,6 +43,8 @@ OTHERS = (
 )
 FEWER = 200  # of the largest cell
 BEYOND = (("ate", "beyond", 50_000, 8.0),)
+SIX = dict.fromkeys("abcdef", (-1.0, 1.0))
+FEW = tuple(("overlap", "differing", 1_566, epsilon) for epsilon in (1.0, 3.0, 8.0, 30.0))
 
 
 def tables(options: argparse.Namespace) -> Tables:
@@ -54,6 +56,7 @@ def tables(options: argparse.Namespace) -> Tables:
         "overlap weights, differing": lambda: [observed(*cell, runs) for cell in DIFFERING[:few]],
         "adjusted differences, all and treated": lambda: [observed(*cell, runs) for cell in OTHERS[:few]],
         "beyond the trim": lambda: [observed(*_small(cell, few), min(runs, FEWER)) for cell in BEYOND],
+        "few records, six columns": lambda: [observed(*cell, runs, SIX) for cell in FEW[:few]],
     }
     for title, rows in groups.items():
         if options.only in title:
@@ -73,9 +76,9 @@ def trial(world: str, probability: float, records: int, epsilon: float, runs: in
     return {"world": world, "probability": probability, **_cell(schema, world, records, epsilon, runs)}
 
 
-def observed(estimand: Any, world: str, records: int, epsilon: float, runs: int) -> Row:
+def observed(estimand: Any, world: str, records: int, epsilon: float, runs: int, columns: Any = RANGES) -> Row:
     """A cell of a world where the treatment was not randomised."""
-    schema = ps.EffectSchema.of(RANGES, treatment="arm", outcome=(-1, 1), estimand=estimand, trim=0.1)
+    schema = ps.EffectSchema.of(columns, treatment="arm", outcome=(-1, 1), estimand=estimand, trim=0.1)
     return {"world": world, "estimand": estimand, **_cell(schema, world, records, epsilon, runs)}
 
 

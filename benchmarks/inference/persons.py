@@ -25,7 +25,8 @@ from benchmarks.measuring import Row, Tables, command
 from privstats.encoding import PersonAverage, flatten
 from privstats.encoding.layout import blocks_of
 from privstats.inference import head_score, ols, proportions, table_one
-from privstats.moments import PersonMoments, exact_moments, kind_of
+from privstats.kinds import kind_of
+from privstats.moments import PersonMoments, exact_moments
 from privstats.moments.clip_report import no_records
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published

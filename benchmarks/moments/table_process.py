@@ -18,7 +18,7 @@ from pathlib import Path
 import privstats as ps
 from benchmarks.moments.declared import cells_of
 from privstats.moments import RecordFile
-from privstats.moments.from_file import records_in
+from privstats.records.from_file import records_in
 
 __all__ = ["taken"]
 

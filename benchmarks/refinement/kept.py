@@ -3,7 +3,7 @@
 Not another sum: the integers are those of ``privstats.measure``, bit for bit (a test compares them). Kept are the first
 release's sums, the rows on the grid, and u(x) for as long as M stays the same, which it does within a course.
 
-The library keeps u(x) between the rounds of one call (``moments/row_cache.py``); this keeps it over draws by the
+The library keeps u(x) between the rounds of one call (``records/row_cache.py``); this keeps it over draws by the
 hundred.
 """
 
@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import privstats as ps
+from privstats.kinds import GradientSchema
 from privstats.kinds.gradients import GradientMoments
 from privstats.moments import Moments, quantize
 from privstats.moments.gradient_map import softmax_of_units, unit_rows
-from privstats.schema import GradientSchema
 from privstats.schema.public_values import Values
 
 __all__ = ["Records"]

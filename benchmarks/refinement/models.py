@@ -16,8 +16,8 @@ from benchmarks.heads.peers import diffprivlib_naive_bayes
 from benchmarks.refinement import peers
 from benchmarks.refinement.library import CENTRAL, DISTRIBUTED, Records, Setting, course_of, played
 from privstats import heads
+from privstats.kinds import of_records
 from privstats.randomness import seeded
-from privstats.schema import of_records
 
 __all__ = ["DELTA", "MODELS", "Draws", "Model", "one_shot_plan"]
 

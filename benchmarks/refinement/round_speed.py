@@ -23,9 +23,9 @@ from benchmarks.data import Split, normal_batch
 from benchmarks.measuring import Row, Tables, command
 from benchmarks.refinement.library import course_of
 from benchmarks.refinement.models import DELTA
-from privstats.moments.opened import Opened
-from privstats.moments.row_cache import RowCache
-from privstats.schema import GradientSchema
+from privstats.kinds import GradientSchema
+from privstats.records.opened import Opened
+from privstats.records.row_cache import RowCache
 from privstats.schema.public_values import Values
 
 TITLE = "processor seconds of a round"

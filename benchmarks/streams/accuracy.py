@@ -20,11 +20,12 @@ import privstats as ps
 from benchmarks.data import Split, Task, tasks
 from benchmarks.measuring import Row, Rows, Tables, command, standard_error
 from privstats import session
+from privstats.contrib.streams import MomentsDelta
 from privstats.contrib.streams.mechanisms import MECHANISMS
 from privstats.contrib.streams.stream import Summed, weighed_release
 from privstats.course.promise import part_of
 from privstats.encoding import flatten
-from privstats.moments import Moments, MomentsDelta
+from privstats.moments import Moments
 from privstats.randomness import SEED_BYTES, Generator, seeded
 from privstats.release import Release
 

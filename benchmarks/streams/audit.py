@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 import privstats as ps
 from benchmarks.measuring import Row, Tables, command
 from privstats import session
-from privstats.course import RecordRegistry, spend
+from privstats.contrib.streams import MomentsDelta, RecordRegistry
+from privstats.course import spend
 from privstats.encoding import flatten
 from privstats.errors import LedgerError
-from privstats.moments import MomentsDelta
 from privstats.randomness import seeded
 from threat_models.audits.canary import GROUP_MU, lower_bounds
 

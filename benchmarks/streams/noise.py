@@ -16,10 +16,10 @@ import numpy as np
 import privstats as ps
 from benchmarks.measuring import Row, Tables, command
 from privstats import session
+from privstats.contrib.streams import MomentsDelta
 from privstats.contrib.streams.mechanisms import MECHANISMS
 from privstats.contrib.streams.stream import Summed, weighed_release
 from privstats.course.promise import part_of
-from privstats.moments import MomentsDelta
 from privstats.randomness import seeded
 from privstats.release import Release
 

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import privstats as ps
 from benchmarks.measuring import Row, Tables, command
-from privstats.course import Pending, RecordRegistry, spend
+from privstats.contrib.streams import Pending, RecordRegistry
+from privstats.course import spend
 from privstats.dp import Ledger
 
 EPOCHS = 8

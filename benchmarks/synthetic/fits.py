@@ -26,7 +26,7 @@ from benchmarks.synthetic.rows import ADULT, DATA, MBI, Coded, coded_table, cour
 from privstats.contrib.synthetic.junction_tree import JunctionTree
 from privstats.contrib.synthetic.model import Measurement, fitted
 from privstats.intake.columns import read
-from privstats.moments.cells import cells_in
+from privstats.records.cells import cells_in
 
 __all__ = ["tables"]
 

@@ -45,8 +45,8 @@ from privstats.contrib.synthetic.columns import Column, coded, schema_of
 from privstats.contrib.synthetic.course import Synthetic
 from privstats.contrib.synthetic.fit import fit_of
 from privstats.intake.columns import read
-from privstats.moments.cells import cells_in
 from privstats.randomness import seeded
+from privstats.records.cells import cells_in
 
 __all__ = ["DATA", "EPSILONS", "MBI", "WAYS", "Coded", "coded_table", "course_of"]
 

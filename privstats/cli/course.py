@@ -177,7 +177,7 @@ def _full_plan(path: Path) -> ps.Plan:
     try:
         return ps.Plan.read(path)
     except PlanError:
-        terms = from_toml(read_text(path))
+        terms, _ = from_toml(read_text(path))
         make = kind_for(terms["schema"], ()).full_plan
         if terms["published"] is not None or make is ps.Plan:
             raise
@@ -372,7 +372,7 @@ def _scoring(split: float, seed: int, persons: str | None) -> str:
 
 def _shards(course: Written, files: Sequence[RecordFile]) -> list[Any]:
     from privstats.course.kinds import file_of
-    from privstats.moments.from_file import persons_in, records_in
+    from privstats.records.from_file import persons_in, records_in
     from privstats.workflows.simulate import NamedShard
 
     reading, unreadable = course.priced[-1].schema.reading, course.first.unreadable

@@ -135,6 +135,7 @@ def _facts(release: ps.Release, signed: bool, course: str) -> dict[str, Any]:
         "clients": plan.cohort.clients,
         "survivors": release.survivors,
         "suppressed": release.suppressed,
+        **({} if release.position is None else {"session_of": str(release.position)}),
         "epsilon": budget.epsilon,
         "delta": budget.delta,
         "promise": f"{budget.promise}; this release alone: other releases of the same records add to it",

@@ -258,7 +258,7 @@ def _own_sums(scoring: ps.Scoring, file: RecordFile) -> tuple[Any, Any]:
 
     from privstats.heads.scoring import own_shares
     from privstats.moments import exact_moments
-    from privstats.moments.from_file import persons_in, records_in
+    from privstats.records.from_file import persons_in, records_in
     from privstats.workflows.simulate import begun_warnings
 
     ids: Any = None

@@ -43,7 +43,9 @@ class TryOptions:
     persons: Annotated[
         str | None, option("The column of person ids: a promise per person, whose rows stay together.", "COLUMN")
     ] = None
-    gaps: Annotated[list[str] | None, option("A word that means a gap; repeat for more.", "WORD")] = None
+    gaps: Annotated[
+        list[str] | None, option("A word that means a gap, or COLUMN=CODE for one column; repeat for more.", "WORD")
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -181,6 +183,8 @@ def _keep(what: Opened, *, forms: bool, quiet: bool) -> None:
     public = what.public
     names = [*(each.name for each in public.columns), public.target]
     found = {each.name: form_of(each) for each in public.columns} if forms else {}
+    if forms and (gaps := public.gaps.get(public.target)):
+        found[public.target] = {"gaps": list(gaps)}
     atomic_write(_COLUMNS, undeclared(names, found, public.orders if forms else {}).encode(), shared=True)
     if not quiet:
         written, confirm = ("names and forms", ", and confirm the forms,") if forms else ("the names alone", ",")

@@ -10,20 +10,22 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
-import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privstats.course.base import PLACEHOLDER, Releases
+from privstats.course.kinds import CourseKind
 from privstats.course.planned import Stepped
 from privstats.course.promise import Promise, part_of
 from privstats.course.steps import Past, Step, Steps
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
+from privstats.kinds import GaussianSchema
 from privstats.kinds.gaussians import Array, client_gaussian, mean_root, root
 from privstats.plan import Plan
+from privstats.records.opened import Opened
 from privstats.release import Release
-from privstats.schema import GaussianSchema, narrowed
+from privstats.schema import narrowed
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import Transport
 
@@ -125,9 +127,6 @@ class Alignment(Stepped):
     def _published(self, past: Past) -> Published:
         return past.publish({"S": _values(self._covariance(past.releases))})
 
-    def _content(self) -> bytes:
-        return msgspec.json.encode((self.first.digest, self.step))
-
     def reference(self, releases: Releases) -> Reference:
         """Return the common mean and covariance from the sums; the first must exist."""
         if not releases or releases[0] is None:
@@ -187,9 +186,10 @@ class Reference:
         schema: how clients measure their own Gaussians.
 
     Example:
+        >>> from privstats.contrib.alignment import Reference
         >>> schema = ps.GaussianSchema(2, clip_norm=8.0, shrinkage=0.1, rounds=1)
         >>> one, zero = (ps.schema.public_values.Values.rounded(array) for array in (np.eye(2), np.zeros(2)))
-        >>> reference = ps.course.Reference(mean=zero, covariance=one, schema=schema)
+        >>> reference = Reference(mean=zero, covariance=one, schema=schema)
         >>> transport = reference.transport(strength=0.4)
         >>> transport.features, transport.strength
         (2, 0.4)
@@ -228,7 +228,7 @@ class Reference:
         """
         if transform.reference != self.published.sha256:
             raise PlanError("the plan's transport is to another reference; fetch the values that belong to its digest")
-        gaussian, scale = client_gaussian(self.schema, X), self.schema.scale
+        gaussian, scale = client_gaussian(self.schema, Opened(self.schema.reading, X, None)), self.schema.scale
         matrix = transport(gaussian.covariance / scale**2, self.covariance.real)
         return transform.bound(gaussian.total / scale / max(gaussian.records, 1), self.mean.real, matrix)
 
@@ -280,3 +280,13 @@ def distance(one: Array, other: Array) -> float:
     half, target = root(one), root(other)
     left, _, right = np.linalg.svd(target @ half)
     return float(np.linalg.norm(half - target @ (left @ right)))
+
+
+KIND = CourseKind(
+    "alignment",
+    "an alignment",
+    Alignment,
+    why="Parties are asked again until their measurements can be made alike; each session begins with what "
+    "the last one found.",
+    task="gaussians",
+)

@@ -1,6 +1,6 @@
 """Make a client's update of another program's model private before it leaves, round after round.
 
-An update is one record of a :class:`~privstats.schema.MeanSchema`, with that schema's noise and price.
+An update is one record of a :class:`~privstats.kinds.MeanSchema`, with that schema's noise and price.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from privstats import dp
 from privstats.encoding import Layout, layout_of
 from privstats.errors import DataError, LedgerError, PlanError
 from privstats.files.text import json_text
+from privstats.kinds import MeanSchema
 from privstats.moments.grid import feature_grid
 from privstats.randomness import Generator, checked
-from privstats.schema import MeanSchema
 from privstats.session.noise import client_noise
 
 _GRID_BITS = 20

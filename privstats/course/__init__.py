@@ -5,14 +5,6 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from privstats.contrib.alignment import Alignment as Alignment
-    from privstats.contrib.alignment import Reference as Reference
-    from privstats.contrib.streams.record_registry import Pending as Pending
-    from privstats.contrib.streams.record_registry import PersonRegistry as PersonRegistry
-    from privstats.contrib.streams.record_registry import RecordRegistry as RecordRegistry
-    from privstats.contrib.streams.record_registry import RegistryCharge as RegistryCharge
-    from privstats.contrib.streams.stream import Stream as Stream
-    from privstats.contrib.streams.stream import StreamTotal as StreamTotal
     from privstats.course.analysis import Analysis as Analysis
     from privstats.course.base import Course as Course
     from privstats.course.base import DisjointRounds as DisjointRounds

@@ -20,10 +20,10 @@ from privstats.course.read_once import ReadOnce
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import AggregationError, DataError, PlanError
 from privstats.moments import Moments, exact_moments, warn_if_clipped, warn_if_empty
-from privstats.moments.measurement import Unreadable
-from privstats.moments.row_cache import RowCache
 from privstats.plan import Cohort, Plan
 from privstats.randomness import Generator, checked
+from privstats.records.reading import Unreadable
+from privstats.records.row_cache import RowCache
 from privstats.release import Release
 from privstats.schema import Schema, require_schema
 

@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass, fields
 from tomllib import TOMLDecodeError
 from typing import Any
 
-import msgspec
-
 from privstats.errors import PlanError
 from privstats.files.text import toml_tables
 from privstats.plan.document import read_text
@@ -90,11 +88,6 @@ class Analysis:
     def table(self) -> dict[str, Any]:
         """The nonempty fields, for a file."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items() if v not in ("", ())}
-
-    @property
-    def content(self) -> bytes:
-        """The fields encoded unambiguously, for a digest."""
-        return msgspec.json.encode(asdict(self), order="deterministic")
 
     def family(self, outcome: str, subgroup: str) -> str:
         """Return a row's family: ``"primary"``, ``"secondary"`` or ``"exploratory"``.

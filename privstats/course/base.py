@@ -14,6 +14,7 @@ from privstats.dp import Privacy
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
 from privstats.plan import Plan
+from privstats.plan.position import Position
 from privstats.progress import progress_bar
 from privstats.release import Release
 from privstats.schema.public_values import Published
@@ -112,12 +113,20 @@ class Round:
     plan: Plan
     after: bytes
 
+    @property
+    def position(self) -> Position | None:
+        """What its release names; None for a plan alone and a stream, whose rounds are no steps."""
+        return self.plan.position
+
 
 def iter_rounds(course: Course, releases: list[Release | None]) -> Iterator[Round]:
     """Yield the rounds in order; append each outcome to ``releases`` before requesting the next.
 
+    A release in the list is replaced by the same one with the round's position.
+
     Raises:
         PlanError: the course breaks its declared length, terms or mu; that round has released nothing.
+        ReleaseError: an outcome is another session's release.
 
     Example:
         >>> schema, releases = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), []
@@ -135,9 +144,12 @@ def iter_rounds(course: Course, releases: list[Release | None]) -> Iterator[Roun
     while plan is not None:
         place, spent = len(releases), _spent(course, spent, plan)
         _check(course, place, plan, spent)
-        yield Round(place, plan, history(releases))
+        round_ = Round(place, plan.at(position_of(course, _had(releases))), history(releases))
+        yield round_
         if len(releases) != place + 1:
             raise PlanError(f"round {place} of the course has no outcome; append its release, or None, and go on")
+        outcome = releases[place]
+        releases[place] = None if outcome is None else outcome.at(round_.position)
         plan = course.next(tuple(releases))
 
 
@@ -204,13 +216,55 @@ def verify_next(course: Course, plan: Plan, releases: Releases) -> Round:
         same = replace(plan, published=own.published) == own and plan.published.after == own.published.after
         mine, theirs = own.published.read(), plan.published.read()
         same = same and set(mine) == set(theirs) and all(mine[name].near(theirs[name]) for name in mine)
+    position = position_of(course, _had(releases))
+    same = same and plan.position in (None, position)
     if not same:
         raise PlanError(
             f"the plan that came for round {place} is not the one that follows from the course and these releases; "
             "refuse it, and compare the course and the releases with the other parties"
         )
     _check_price(course, place, plan)
-    return Round(place, plan, history(releases))
+    return Round(place, plan.at(position), history(releases))
+
+
+def position_of(course: Course, had: Sequence[bool]) -> Position | None:
+    """Return what the next session's release names; None for a plan alone and a stream, whose rounds are no steps.
+
+    Args:
+        had: for each session so far, whether it had a sum.
+
+    Example:
+        >>> from privstats.course.base import position_of
+        >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 1_000), privacy=privacy)
+        >>> position_of(ps.Rounds.within(plan, rounds=4), [True, False]).step, position_of(ps.course.Single(plan), [])
+        ('round', None)
+    """
+    position: Callable[[Sequence[bool]], Position | None] | None = getattr(course, "position", None)
+    return None if position is None else position(had)
+
+
+def as_next(course: Course, releases: Releases, release: Release) -> Release:
+    """Return a release as that of the course's next session.
+
+    Raises:
+        ReleaseError: it is of another session.
+
+    Example:
+        >>> from privstats.course.base import as_next
+        >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
+        >>> course = ps.Rounds.within(ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 1_000), privacy=privacy), rounds=4)
+        >>> release = ps.simulate(course.first, [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])])
+        >>> as_next(course, [], release).position.step
+        'first release'
+    """
+    return release.at(position_of(course, _had(releases)))
+
+
+def _had(releases: Releases) -> list[bool]:
+    return [release is not None for release in releases]
 
 
 def _check_price(course: Course, place: int, plan: Plan) -> None:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import msgspec
-
 from privstats.course.base import Releases, mu_of
 from privstats.course.kinds import KINDS
 from privstats.course.planned import Planned, Single, Stepped
@@ -25,12 +23,13 @@ from privstats.estimates.cut_points import (
     updated,
 )
 from privstats.estimates.recipes import SoftmaxRecipe
+from privstats.kinds import ClassSchema, CountSchema
 from privstats.moments import Moments, exact_moments
-from privstats.moments.measurement import Unreadable
 from privstats.plan import Plan
 from privstats.python_values import python_value
+from privstats.records.reading import Unreadable
 from privstats.release import Release
-from privstats.schema import COUNT_SCALE, Bins, ClassSchema, CountSchema
+from privstats.schema import COUNT_SCALE, Bins
 from privstats.schema.public_values import Published
 from privstats.transforms import Cells, Dates
 
@@ -238,7 +237,8 @@ class Binned(Stepped):
             return ()
         cells = tuple(map(float, range(self.counting.cells + 1)))
         plan = self._counts(dict.fromkeys(self.columns, cells))
-        return (Step("finer counts", plan, None, sessions, form=self._counts_after),)
+        # Without a sum of the first counts their grid, which has more cells, is counted again.
+        return (Step("finer counts", plan, None, sessions, form=self._counts_after, longest=self.first),)
 
     def _counts_after(self, past: Past) -> Plan:
         return self._counts(self._after(past.releases)[0])
@@ -263,10 +263,6 @@ class Binned(Stepped):
         sessions = self.counting.sessions
         edges = self.cut_points(past.releases[:sessions])
         return self._behind(edges), Past(past.releases[sessions:], past.steps[sessions:])
-
-    def _content(self) -> bytes:
-        ends = ("finer ends",) if self.finer_ends else ()
-        return msgspec.json.encode((self.then.digest, self.expected_records, self.share, self.sessions, *ends))
 
     def cut_points(self, counts: Releases) -> dict[str, tuple[float, ...]]:
         """Return open columns' cut points by name.

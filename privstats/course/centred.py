@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,11 +19,12 @@ from privstats.errors import PlanError
 from privstats.estimates import denoise
 from privstats.estimates.denoise import NoisyClassSums
 from privstats.estimates.discriminant import Discriminant, log_priors, published_weights
+from privstats.kinds import CalibrationSchema, ClassSchema, MeanSchema
 from privstats.moments import Moments, exact_moments
-from privstats.moments.measurement import Unreadable
 from privstats.plan import Plan
 from privstats.python_values import python_value
-from privstats.schema import CalibrationSchema, ClassSchema, MeanSchema, narrowed
+from privstats.records.reading import Unreadable
+from privstats.schema import narrowed
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import Centre, UnitNorm
 
@@ -151,9 +151,6 @@ class Centred(Stepped):
         assert self.calibration is not None  # noqa: S101  a course without a calibration has no such step
         (sums,) = past.of("sums")
         return _calibration_after(self.calibration, sums.plan, self.calibration.published)
-
-    def _content(self) -> bytes:
-        return msgspec.json.encode((self.plan.digest, self.expected_records, *["calibrated"] * self.calibrated))
 
     @classmethod
     def of(cls, mean: Plan | None, sums: Plan, calibration: Plan | None = None) -> Centred:

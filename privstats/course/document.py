@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import tomli_w
 
 from privstats.course.analysis import Analysis
-from privstats.course.base import Course
+from privstats.course.base import Course, position_of
 from privstats.course.kinds import KINDS, course_kind
 from privstats.course.promise import Promise
 from privstats.dp import Privacy
@@ -26,6 +26,7 @@ from privstats.files.atomic import atomic_write
 from privstats.files.text import toml_tables
 from privstats.plan import Plan
 from privstats.plan.document import read_text
+from privstats.plan.position import Position
 
 VERSION = 2
 _DECLARED = 3
@@ -70,7 +71,14 @@ def write(path: str | os.PathLike[str], course: Written) -> Path:
 
 
 def texts(name: str, course: Written) -> Mapping[str, bytes]:
-    """Return a course's files by name: its origin's, innermost first, then its own."""
+    """Return a course's files by name: its origin's, innermost first, then its own.
+
+    An origin that is the first session's plan names that session, so its file may be run as it is.
+    """
+    return _texts(name, course, position_of(course, ()))
+
+
+def _texts(name: str, course: Written, first: Position | None) -> Mapping[str, bytes]:
     base, *_ = fields(course)  # type: ignore[arg-type]
     origin: Plan | Written = getattr(course, base.name)
     beside = Path(name).with_suffix(f".{base.name}{Path(name).suffix}").name
@@ -89,7 +97,10 @@ def texts(name: str, course: Written) -> Mapping[str, bytes]:
         document[_PROMISE] = asdict(promise)
     if analysis := getattr(course, _ANALYSIS, None):
         document |= {"version": _DECLARED, _ANALYSIS: analysis.table}
-    inner = {beside: origin.to_toml().encode()} if isinstance(origin, Plan) else texts(beside, origin)
+    if isinstance(origin, Plan):
+        inner: Mapping[str, bytes] = {beside: origin.at(first if origin == course.first else None).to_toml().encode()}
+    else:
+        inner = _texts(beside, origin, None)
     return {**inner, name: tomli_w.dumps(document).encode()}
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from privstats.course.analysis import Analysis
@@ -20,11 +19,12 @@ from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, RecordError, ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.estimates.effect import ArmSums, outcome_lines, ratio_guess
+from privstats.kinds import EffectSchema, RidgeSchema, ScoreSchema
 from privstats.moments import Moments, exact_moments
-from privstats.moments.measurement import Unreadable
 from privstats.plan import Cohort, Plan
+from privstats.records.reading import Unreadable
 from privstats.release import Release
-from privstats.schema import EffectSchema, RidgeSchema, Schema, ScoreSchema, narrowed
+from privstats.schema import Schema, narrowed
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import ByArm, ConstantFeature
 
@@ -222,8 +222,6 @@ class Effect(Stepped):
         """Return a plan at values of 0, for :meth:`within`."""
         return Plan(schema=schema, **{**terms, "published": Published.of(zero_values(schema))})
 
-    whole = full_plan  # name of an earlier version
-
     @property
     def schema(self) -> EffectSchema:
         """Schema of the last session."""
@@ -273,10 +271,6 @@ class Effect(Stepped):
 
     def _published_lines(self, past: Past) -> Published:
         return past.publish(published_values(self.schema, [*past.of(_ROUND), *past.of(_LINES)]))
-
-    def _content(self) -> bytes:
-        content = msgspec.json.encode((self.plan.digest, self.share, self.rounds, self.retries))
-        return content if self.analysis is None else content + self.analysis.content
 
     def admits(
         self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments
@@ -338,7 +332,11 @@ def _check_numbers(schema: EffectSchema, share: Any, rounds: Any, retries: Any) 
         raise PlanError(f"share must be above 0 where {where}: the interval relies on outcome models")
     price = max(_outcome_part(schema, share, rounds, retries), _round_part(schema, rounds))
     if retries and _last_part(schema, share, rounds, retries) < price:
-        raise PlanError(f"{retries} retries leave the last session less than another's price: take fewer")
+        more = ", more rounds" if schema.fits_propensity else ""
+        raise PlanError(
+            f"{retries} retries leave the last session less than another's price: take fewer retries{more}, "
+            "or a smaller share"
+        )
 
 
 def _check_analysis(schema: EffectSchema, analysis: object) -> None:

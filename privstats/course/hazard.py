@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,12 +18,13 @@ from privstats.dp import Privacy
 from privstats.errors import PlanError, ReleaseError, SchemaError
 from privstats.estimates.denoise import Array
 from privstats.estimates.score import cumulative_half, shrunk_hazards
+from privstats.kinds import CountSchema, HazardSchema
 from privstats.kinds.hazard import PART_BITS
 from privstats.moments import Moments, exact_moments
-from privstats.moments.measurement import Unreadable
 from privstats.plan import Cohort, Plan
+from privstats.records.reading import Unreadable
 from privstats.release import Release
-from privstats.schema import CountSchema, HazardSchema, Schema, narrowed
+from privstats.schema import Schema, narrowed
 from privstats.schema.public_values import Published, Values
 
 _COUNTS = 0.06  # share of mu^2; the ratios are equally good from .02 to .15
@@ -131,8 +131,6 @@ class Hazard(Stepped):
         known = narrowed(schema, HazardSchema, refusal)
         return Plan(schema=known, **{**terms, "published": Published.of(first_values(known))})
 
-    whole = full_plan  # name of an earlier version
-
     @property
     def schema(self) -> HazardSchema:
         """Every round's schema."""
@@ -175,10 +173,6 @@ class Hazard(Stepped):
     def _published_early(self, past: Past) -> Published:
         values = check_values(self.schema, self.early_bins, past.first("counts"), past.of("round"))
         return past.publish(values)
-
-    def _content(self) -> bytes:
-        early = (self.early_bins,) if self.early_bins else ()  # a course without a check keeps its digest
-        return msgspec.json.encode((self.plan.digest, self.by, self.rounds, self.retries, *early))
 
     @property
     def schema_read(self) -> HazardSchema:

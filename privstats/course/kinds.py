@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import EntryPoint
 from inspect import signature
 from itertools import chain
 from pathlib import Path
 from pkgutil import resolve_name
-from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from privstats.errors import PlanError
 from privstats.plan import Plan
-from privstats.tables import by_name
+from privstats.plug_ins import announced, dist_name, loaded
+from privstats.tables import LazyRows, by_name
 
 if TYPE_CHECKING:
-    from privstats.course import Stream
     from privstats.course.base import Course, Releases
     from privstats.course.effect import Effect
     from privstats.schema import Schema
+
+GROUP = "privstats.courses"
+"""The entry points that announce a kind: each names a :class:`CourseKind`."""
 
 Admits: TypeAlias = Callable[..., None]
 """Checks X and y, with the treatment of unreadable records and the function that measures lazy data."""
@@ -119,32 +123,6 @@ class CourseKind:
         return make
 
 
-def _epoch_begins(stream: Stream, place: int) -> bool:
-    """Return whether the round begins an epoch: a run carries one."""
-    return stream.nodes[place].epoch != stream.nodes[place - 1].epoch
-
-
-def _epoch_ended(stream: Stream, releases: Releases, home: Path) -> str:
-    last = stream.nodes[len(releases) - 1].epoch
-    nodes = [place for place, each in enumerate(stream.nodes[: len(releases)]) if each.epoch == last]
-    without = sum(releases[place] is None for place in nodes)
-    note = "" if not without else f", {without} of its {len(nodes)} rounds without a sum"
-    ended = ", and with it the stream" if len(releases) == stream.most else ""
-    folder = quote(f"{home.parent.name}/{home.name}")
-    return f"epoch {last} of {stream.epochs} ended{note}{ended}: privstats stream show {folder}"
-
-
-def _stream_why(stream: Stream) -> str:
-    happens, changed = ("come and go", "changed") if stream.deletions else ("are added", "been added")
-    who, rows = "Records", ""
-    if stream.plan.person_clip is not None:
-        who, rows = "Patients", " A patient comes once, with all rows of that day; rows that come later are left out."
-    return (
-        f"{who} {happens}.{rows} After every period the parties send what has {changed} since they last sent, and the "
-        "total is brought up to date."
-    )
-
-
 def _effect_why(course: Effect) -> str:
     last = "adds up each record's influence on the effect."
     if course.outcome is None:
@@ -158,7 +136,7 @@ def _has_open_columns(schema: Schema) -> bool:
     return any(getattr(step, "open", ()) for step in schema.transform)
 
 
-KINDS: dict[str, CourseKind] = by_name(
+_OWN = by_name(
     [
         CourseKind(
             "single",
@@ -174,29 +152,6 @@ KINDS: dict[str, CourseKind] = by_name(
             "refinement rounds",
             "privstats.course.rounds:Rounds",
             why="The first session makes a model, and each of the others improves it a step.",
-        ),
-        CourseKind(
-            "alignment",
-            "an alignment",
-            "privstats.contrib.alignment:Alignment",
-            why="Parties are asked again until their measurements can be made alike; each session begins with what "
-            "the last one found.",
-            task="gaussians",
-        ),
-        CourseKind(
-            "stream",
-            "a stream",
-            "privstats.contrib.streams.stream:Stream",
-            why=_stream_why,
-            charge="registry",
-            part="changes",
-            gives_back=True,
-            promise="plan",
-            asked="epochs",
-            follows=False,
-            pauses=_epoch_begins,
-            weighs=lambda stream: stream.row.correlated,
-            ended=_epoch_ended,
         ),
         CourseKind(
             "newton",
@@ -248,20 +203,31 @@ KINDS: dict[str, CourseKind] = by_name(
             why="The first sessions count, to find where columns are cut into groups; then the study itself begins.",
             means=_has_open_columns,
         ),
-        CourseKind(
-            "synthetic",
-            "counts for synthetic rows",
-            "privstats.contrib.synthetic.course:Synthetic",
-            why="The first session counts each column, the next all pairs of columns roughly; the last counts the "
-            "pairs that go together most. Rows of no real person are drawn from these counts.",
-            asked="synthetic",
-            draws="rows",
-        ),
     ],
     lambda kind: kind.name,
     "course kind",
 )
-"""The kinds by name."""
+
+
+def _announced(entry: EntryPoint) -> CourseKind:
+    kind = loaded(entry, "kind of course", PlanError)
+    if not isinstance(kind, CourseKind) or kind.name != entry.name:
+        raise PlanError(
+            f"{dist_name(entry)} announces the kind of course {entry.name!r} as {entry.value!r}, which is no "
+            "CourseKind of that name: repair or uninstall that package"
+        )
+    return kind
+
+
+def _makers() -> dict[str, Callable[[], CourseKind] | str]:
+    others = announced(GROUP)
+    by_name([*_OWN, *(entry.name for entry in others)], str, "course kind")  # refuses two of one name
+    own = {name: partial(_OWN.__getitem__, name) for name in _OWN}
+    return {**own, **{entry.name: partial(_announced, entry) for entry in others}}
+
+
+KINDS = LazyRows(_makers)
+"""The kinds by name: this room's, then those that packages and ``privstats.contrib`` announce."""
 
 
 def register(kind: CourseKind) -> CourseKind:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from privstats.course.planned import Stepped
@@ -17,9 +16,10 @@ from privstats.course.steps import Past, Step, Steps
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.score import damped_step, start
+from privstats.kinds import ScoreSchema
 from privstats.plan import Cohort, Plan
 from privstats.release import Release
-from privstats.schema import Schema, ScoreSchema, narrowed
+from privstats.schema import Schema, narrowed
 from privstats.schema.public_values import Published, Values
 
 _MOST_ROUNDS = 64
@@ -101,8 +101,6 @@ class Newton(Stepped):
         """Return a plan at its schema's first weights, for :meth:`within`."""
         return Plan(schema=schema, **{**terms, "published": _first_weights(schema)})
 
-    whole = full_plan  # name of an earlier version
-
     @property
     def schema(self) -> ScoreSchema:
         """Every round's schema."""
@@ -115,9 +113,6 @@ class Newton(Stepped):
 
     def _published(self, past: Past) -> Published:
         return past.publish({"w": weights_after(self.schema, past.of("round"))[-1]})
-
-    def _content(self) -> bytes:
-        return msgspec.json.encode((self.first.digest, self.rounds, self.retries))
 
 
 def _refuse_bound(schema: ScoreSchema, plan: Plan) -> None:

@@ -18,9 +18,9 @@ from privstats.errors import PlanError
 from privstats.estimates import denoise, recipes, softmax
 from privstats.estimates import pairs as estimates
 from privstats.estimates.denoise import Array, NoisyClassSums
+from privstats.kinds import GradientSchema
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import GradientSchema
 from privstats.schema.public_values import Values
 from privstats.transforms import Cells
 from privstats.transforms.categories import Categories

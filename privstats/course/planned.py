@@ -1,9 +1,9 @@
 """Define the bases of courses with fixed prices.
 
 A kind is a frozen dataclass: the first field is its origin, usually a plan; the others are plain numbers and
-``promise``. It defines ``label`` (its row in ``kinds``), ``first``, ``_content`` (all fields but ``promise``, in bytes,
-for the digest) and ``_require`` (its checks). A kind over ``Stepped`` defines ``steps``, from which price, order,
-retries and labels follow. Any other kind over ``Planned`` defines ``priced``, ``next`` and ``labels``.
+``promise``. It defines ``label`` (its row in ``kinds``), ``first`` and ``_require`` (its checks). The digest follows
+from label and fields. A kind over ``Stepped`` defines ``steps``, from which price, order, retries and labels follow.
+Any other kind over ``Planned`` defines ``priced``, ``next`` and ``labels``.
 
 No price may follow from a release. Only ``DisjointRounds`` replace ``most`` and ``mu``. They are no steps: their rounds
 hold disjoint records, so one price covers all of them, and which round is next follows from its number alone.
@@ -13,16 +13,20 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
 
 from privstats.course.base import Course, Releases, mu_of
 from privstats.course.promise import Promise, epsilon_of, longest, require_promise, total_of
 from privstats.course.steps import Step, Steps
 from privstats.errors import PlanError
 from privstats.plan import Plan
+from privstats.plan.position import Position
 from privstats.printable import html_facts, html_table
 from privstats.python_values import python_fields
 
@@ -62,9 +66,6 @@ class Planned:
         """Refuse invalid fields, and force every plan's noise."""
         raise NotImplementedError
 
-    def _content(self) -> bytes:
-        raise NotImplementedError
-
     def next(self, releases: Releases) -> Plan | None:
         """Return the next round's plan, or None at the end."""
         raise NotImplementedError
@@ -91,8 +92,15 @@ class Planned:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of label and all fields but the promise."""
-        return hashlib.sha256(f"privstats/course/{self.label}\0".encode() + self._content()).hexdigest()
+        """SHA-256 of the label and of all fields that two courses are compared by: all but the promise."""
+        facts = msgspec.json.encode(self._facts, order="sorted")
+        return hashlib.sha256(f"privstats/course/{self.label}\0".encode() + facts).hexdigest()
+
+    @property
+    def _facts(self) -> dict[str, Any]:
+        """The fields in the digest by name; a plan, or a course, is named by its own digest."""
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.compare}  # type: ignore[arg-type]
+        return {name: getattr(value, "digest", value) for name, value in values.items()}
 
     def epsilon(self, delta: float) -> float:
         """Return all releases' epsilon; infinite without DP."""
@@ -121,13 +129,43 @@ class Stepped(Planned):
         return tuple(tuple(step.plan for step in steps) for steps in self.steps.by_place)
 
     @property
+    def messages(self) -> tuple[tuple[Plan, ...], ...]:
+        """The plans of the longest messages that may come in the place of each session and retry."""
+        return tuple(tuple(step.longest or step.plan for step in steps) for steps in self.steps.by_place)
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """Names of the priced plans in a table: their places, and the sessions that may come there."""
         return tuple(f"{place}: {name}" for place, name in enumerate(self.steps.labels))
 
     def next(self, releases: Releases) -> Plan | None:
         """Return the next session's plan, or None at the end; one without a sum is repeated while retries last."""
-        return self.steps.next(releases)
+        self._require_own(releases)
+        plan = self.steps.next(releases)
+        return None if plan is None else plan.at(self.position([release is not None for release in releases]))
+
+    def position(self, had: Sequence[bool]) -> Position | None:
+        """Return what the next session's release names; None at the end.
+
+        Args:
+            had: for each session so far, whether it had a sum.
+        """
+        step = self.steps.open(had)
+        return None if step is None else Position(self.digest, step.name, len(had), self.steps.spent(had), self.mu)
+
+    def _require_own(self, releases: Releases) -> None:
+        """Refuse a release that names no course, or another course, step or place."""
+        had = [release is not None for release in releases]
+        for place, release in enumerate(releases):
+            if release is None:
+                continue
+            named, own_position = release.position, self.position(had[:place])
+            if own_position is None or named != own_position:
+                own = "sessions, which ended before" if own_position is None else f"session {own_position.step!r}"
+                raise PlanError(
+                    f"release {place} is not of this course's {own}; give the releases of its own sessions, in order: "
+                    f"it names {named or 'no course, and the plans that the course returns name it'}"
+                )
 
 
 @dataclass(frozen=True)
@@ -147,9 +185,6 @@ class Single(Stepped):
     def _require(self) -> None:
         require_plan("plan", self.plan)
 
-    def _content(self) -> bytes:
-        return bytes.fromhex(self.plan.digest)
-
     @property
     def first(self) -> Plan:
         """The plan."""
@@ -164,6 +199,13 @@ class Single(Stepped):
     def steps(self) -> Steps:
         """The one session."""
         return Steps((Step("sums", self.plan, tries=1),))
+
+    def position(self, had: Sequence[bool]) -> Position | None:
+        """Return what the plan names: None for a plan alone, and else its session of another course."""
+        return None if had else self.plan.position
+
+    def _require_own(self, releases: Releases) -> None:
+        """Accept any position: the plan may be a session's of another course too."""
 
     def epsilon(self, delta: float) -> float:
         """Return the release's epsilon; a plan with delta 0 never exceeds its own."""
@@ -187,6 +229,7 @@ def course_html(course: Course) -> str:
         ("sessions, at most", str(course.most)),
         ("mu of all of them", f"{course.mu:.4g}"),
         ("epsilon, delta of all of them", f"{total.epsilon:.4g}, {total.delta:.3g}"),
+        ("on the condition that", total.condition),
         ("bytes that a party sends in all of them", f"{total.upload_bytes:,}"),
     ]
     rows = []

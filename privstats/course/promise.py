@@ -10,10 +10,10 @@ from decimal import ROUND_DOWN, Context
 from privstats.course.base import Course, DisjointRounds
 from privstats.dp import Guarantee, Privacy, gaussian_epsilon, gaussian_mu
 from privstats.errors import PlanError
+from privstats.kinds import CountSchema
 from privstats.plan import Plan
 from privstats.plan.conditions import joint_condition
 from privstats.python_values import check_number
-from privstats.schema import CountSchema
 
 CALIBRATION_SHARE = 0.01
 """A calibration's part of the mu^2 of its course."""
@@ -210,7 +210,22 @@ def plans_by_place(course: Course) -> Sequence[Sequence[Plan]]:
 
 def longest(course: Course) -> Sequence[Plan]:
     """Return the plan of the longest message at each place of a course."""
-    return [max(plans, key=lambda plan: plan.masking.upload_bytes) for plans in plans_by_place(course)]
+    return [max(plans, key=lambda plan: plan.masking.upload_bytes) for plans in _messages(course)]
+
+
+def every_plan(course: Course) -> Sequence[Plan]:
+    """Return the plans of all sessions that a course may have, as it prices them and with their longest messages.
+
+    A check that must hold in each session walks these: one priced plan per place leaves out the cheaper sessions that a
+    retry may move there.
+    """
+    places = (*plans_by_place(course), *_messages(course))
+    return list({plan.digest: plan for plans in places for plan in plans}.values())
+
+
+def _messages(course: Course) -> Sequence[Sequence[Plan]]:
+    messages: Sequence[Sequence[Plan]] = getattr(course, "messages", plans_by_place(course))
+    return messages
 
 
 def _sent(plans: Sequence[Plan]) -> tuple[int, int]:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from privstats.intake.tables import Codes
-from privstats.moments.row_cache import MAX_BYTES
-from privstats.moments.table import in_codes
+from privstats.records.row_cache import MAX_BYTES
+from privstats.records.table import in_codes
 from privstats.schema import Schema
 from privstats.transforms.columns import Column, Dates, Numeric, at_edges
 

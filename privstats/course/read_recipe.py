@@ -4,27 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import dropwhile
 from typing import Any
 
 from privstats.course.base import Releases, history
 from privstats.course.pair_codes import SEARCH_SHARE, codes_in
 from privstats.course.pair_rounds import PairRounds
+from privstats.course.positions import in_places
 from privstats.course.promise import record_mu
 from privstats.course.recipes import AnyRecipe, SoftmaxRounds, is_mean, recipe_for, total_mu
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates import recipes
 from privstats.estimates.recipes import MEAN_SHARE
+from privstats.kinds import CalibrationSchema, GradientSchema
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import CalibrationSchema, GradientSchema, Schema
+from privstats.schema import Schema
 
-_MOST_LOST = 127  # with 64 rounds and 64 retries
 _SAME_SHARE = 1e-5  # promises have nine digits; of T <= 128 rounds, (1 - a / (63 / 64)) T is 5e-5 T off an integer
 
 
-def recipe_of(releases: Sequence[Release]) -> AnyRecipe:
-    """Return the recipe of a course's releases, read from their plans."""
-    first, *rest = releases
+def recipe_of(releases: Releases) -> AnyRecipe:
+    """Return the recipe of a course's releases, read from their plans.
+
+    Args:
+        releases: from the first release on, in order; None for a session without a sum.
+
+    Raises:
+        ReleaseError: not the releases of one course with rounds, or not in order.
+    """
+    placed = list(dropwhile(lambda each: each is None, in_places(releases)))
+    first, *rest = [each for each in placed if each is not None]
     kinds = GradientSchema | CalibrationSchema
     text = next((each.plan.schema for each in rest if isinstance(each.plan.schema, kinds)), None)
     records = text.expected_records if text else first.plan.cohort.max_records
@@ -43,7 +53,7 @@ def recipe_of(releases: Sequence[Release]) -> AnyRecipe:
     if any(each.plan.schema not in schemas for each in rest) or (mean and mean.plan.schema != recipe.mean):
         raise ReleaseError("after the first release only those of rounds of its course can follow; give those of one")
     behind = rest and (mean or recipe.mean_share)
-    if behind and not (_pays(recipe, first.plan, rest[0].plan) and _follows(rest[0], [first, mean])):
+    if behind and not (_pays(recipe, first.plan, rest[0].plan) and _follows(rest[0], placed)):
         raise ReleaseError(
             "the rounds were not measured behind this first release and mean: give all releases of one course, in "
             "order, and None for one without a sum; a course of an older version is read by that version"
@@ -59,11 +69,11 @@ def _with_pairs(recipe: AnyRecipe, rest: Sequence[Release]) -> tuple[AnyRecipe, 
     return other, [other.schema, other.schema_of(other.searching), other.schema_of(other.joint)]
 
 
-def _follows(release: Release, before: Releases) -> bool:
-    """Return whether a release's published values follow from these, and any lost rounds."""
+def _follows(release: Release, placed: Releases) -> bool:
+    """Return whether a release's published values follow from all sessions before it."""
+    place = next(index for index, each in enumerate(placed) if each is release)
     text = release.plan.published
-    lost = range(_MOST_LOST + 1)
-    return text is not None and any(text.after == history([*before, *[None] * k]).hex() for k in lost)
+    return text is not None and text.after == history(placed[:place]).hex()
 
 
 def _pays(recipe: AnyRecipe, first: Plan, each: Plan) -> bool:

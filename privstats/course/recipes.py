@@ -21,10 +21,11 @@ from privstats.estimates import recipes, regression, softmax
 from privstats.estimates.denoise import NoisyClassSums, NoisyGram, NoisyMean
 from privstats.estimates.filter_bank import Filter
 from privstats.estimates.recipes import RidgeRecipe
+from privstats.kinds import CalibrationSchema, ClassSchema, GradientSchema, MeanSchema, RidgeSchema
 from privstats.kinds.calibration import FACTORS
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import CalibrationSchema, ClassSchema, GradientSchema, MeanSchema, RidgeSchema, Schema
+from privstats.schema import Schema
 from privstats.schema.modules import Module, module_of
 from privstats.schema.public_values import Values
 from privstats.transforms import of_unit_norm
@@ -80,11 +81,6 @@ class Recipe(ABC):
     @abstractmethod
     def values(self, releases: Sequence[Release]) -> dict[str, Values]:
         """Return the next round's published values."""
-
-    @property
-    def revision(self) -> int:
-        """Number that changes with what the recipe computes."""
-        return 1
 
     @property
     def _common(self) -> dict[str, Any]:
@@ -157,13 +153,6 @@ class SoftmaxRounds(ClassRounds):
     """Rounds of a linear softmax."""
 
     @property
-    def revision(self) -> int:
-        """3 if ``least_curvature`` is below 1, else 2 if ``floor`` is not 1, else 1."""
-        if self.constants.least_curvature < 1:
-            return 3
-        return 1 if self.constants.floor == 1 else 2
-
-    @property
     def calibration(self) -> CalibrationSchema:
         """The calibration's schema."""
         return CalibrationSchema(**self._common, classes=self.first.classes, class_names=self.first.class_names)
@@ -207,11 +196,6 @@ class ModuleRounds(ClassRounds):
         return module_of(self.module)
 
     @property
-    def revision(self) -> int:
-        """The module's own revision."""
-        return self.network.revision
-
-    @property
     def schema(self) -> GradientSchema:
         """A round's schema."""
         return replace(super().schema, residual_norm=self.network.norm, module=self.module)
@@ -242,11 +226,6 @@ class RidgeRounds(Recipe):
 
     first: RidgeSchema
     proved: bool
-
-    @property
-    def revision(self) -> int:
-        """5, or 3 for few rounds without a fixed schedule."""
-        return 5 if self.constants.descends or self.constants.many else 3
 
     @cached_property
     def constants(self) -> RidgeRecipe:

@@ -5,24 +5,33 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.base import PLACEHOLDER, mu_of
+from privstats.course.base import PLACEHOLDER, exceeds
 from privstats.course.pair_codes import SEARCH_SHARE, codes_in
 from privstats.course.pair_rounds import JOINT_ROUNDS, PAIR_ROUNDS, PairRounds, paired_of, pairs_pay
 from privstats.course.planned import Stepped, require_plan
 from privstats.course.promise import CALIBRATION_SHARE, Promise, part_of, record_mu, rounded_down
-from privstats.course.recipes import Recipe, SoftmaxRounds, advised_clip, advised_rounds, recipe_for, total_mu
+from privstats.course.recipes import (
+    ModuleRounds,
+    Recipe,
+    SoftmaxRounds,
+    advised_clip,
+    advised_rounds,
+    recipe_for,
+    total_mu,
+)
 from privstats.course.steps import Past, Step, Steps
 from privstats.dp import Privacy
 from privstats.errors import PlanError
 from privstats.estimates.recipes import CELL_CLIPS, GRADIENT_CLIP
+from privstats.kinds import PartySchema, PartyUpdateSchema
 from privstats.plan import Plan
 from privstats.python_values import python_value
-from privstats.schema import PartySchema, PartyUpdateSchema, Schema
+from privstats.schema import Schema
 from privstats.schema.public_values import Published, Values
 
 _MOST_ROUNDS = 64
@@ -35,7 +44,8 @@ class Rounds(Stepped):
     The first plan is round 0, released unchanged: its promise is a part of the course's, and :meth:`within` divides a
     total promise. Its cohort, model, unit, adjacency, protocol and panel hold for all rounds. If it has a ``validity``,
     later sessions prove the norm of their sums. A regression with a Gram matrix that noise would hide has a session
-    after the first release, :attr:`mean`.
+    after the first release, :attr:`mean`. Retries repeat it where it costs no more than a round; else it is tried once,
+    and the rounds go on without it.
 
     Args:
         first: of a ``ClassSchema`` with N, A and B of rows of norm 1, or a ``RidgeSchema`` of one target. End the
@@ -218,13 +228,7 @@ class Rounds(Stepped):
         if self.first.validity is not None:
             raise PlanError("no statement reads the sums of a calibration: leave calibrated out, or validity")
         part = CALIBRATION_SHARE / (1 - CALIBRATION_SHARE) / self._share
-        plan = self._after(self.recipe.calibration, part_of(self.first, part, None))
-        if mu_of(plan) > mu_of(self.template):  # it takes the place of a retry that was not needed
-            raise PlanError(
-                f"each of {self._divided} rounds and retries would cost less than the calibration; choose fewer rounds "
-                "or retries, or leave calibrated out"
-            )
-        return plan
+        return self._after(self.recipe.calibration, part_of(self.first, part, None))
 
     def _after(self, schema: Schema, privacy: Privacy) -> Plan:
         validity = self.first.validity
@@ -234,14 +238,20 @@ class Rounds(Stepped):
     @cached_property
     def steps(self) -> Steps:
         """The first release, any mean, the rounds with any search for pairs among them, and any calibration."""
-        steps = [Step("first release", self.first, tries=1, needed=True)]
-        if self.mean is not None:
-            steps.append(Step("mean", self.mean, tries=1))
+        begun = Step("first release", self.first, tries=1, needed=True)
+        if self.mean is not None:  # of a regression, which has neither pairs nor a calibration
+            # A retry's place is priced as a round, so it serves a mean that costs no more.
+            retries = 0 if exceeds(self.mean, self.template) else self.retries
+            mean = Step("mean", self.mean, tries=1 + retries)
+            rounds = Step("round", self.template, self.rounds, published=self._published)
+            return Steps((begun, mean, rounds), self.retries - retries)
+        steps = [begun]
         steps += self._steps_with_pairs or [
             Step("round", self.template, self.rounds, self._divided, published=self._published)
         ]
         if self.calibration is not None:
-            steps.append(Step("calibration", self.calibration, tries=1, published=self._published))
+            # A place that no round needed any more serves it again.
+            steps.append(Step("calibration", self.calibration, published=self._published))
         return Steps(tuple(steps))
 
     @property
@@ -270,16 +280,11 @@ class Rounds(Stepped):
         assert isinstance(self.recipe, PairRounds)  # noqa: S101  a course without pairs has no such step
         return past.publish(self.recipe.search_values(past.released))
 
-    def _content(self) -> bytes:
-        numbers = (self.first.digest, self.rounds, self.records, self.retries, self.recipe.mu)
-        content = (*numbers, *["calibrated"] * self.calibrated, *([self.module] if self.module else []))
-        if self.clip != GRADIENT_CLIP:
-            content = (*content, f"clip {self.clip}")
-        if self.pairs:
-            content = (*content, "pairs 1")
-        if self.recipe.revision > 1:
-            content = (*content, f"recipe {self.recipe.revision}")
-        return msgspec.json.encode(content)
+    @property
+    def _facts(self) -> dict[str, Any]:
+        facts, recipe = super()._facts, self.recipe
+        # Another version of the module's package may compute other weights from the same releases.
+        return {**facts, "revision": recipe.network.revision} if isinstance(recipe, ModuleRounds) else facts
 
     @property
     def _divided(self) -> int:
@@ -355,9 +360,6 @@ class PartyRounds(Stepped):
     def steps(self) -> Steps:
         """The directions, which a session without a sum repeats in the place of the updates, and the updates."""
         return Steps((Step("directions", self.first), Step("updates", self.update, published=_start)))
-
-    def _content(self) -> bytes:
-        return bytes.fromhex(self.first.digest)
 
 
 def _require_parties(plan: object) -> PartySchema:

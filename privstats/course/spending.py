@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from privstats.course.base import Course, DisjointRounds, Releases, verify_next
-from privstats.course.promise import plans_by_place
+from privstats.course.promise import every_plan, plans_by_place
 from privstats.dp import Cost, Ledger, Spend
 from privstats.dp.privacy import Adjacency
 from privstats.errors import LedgerError, PlanError
@@ -53,7 +53,7 @@ def spend(
             f"the course has up to {course.most} rounds and prices {len(course.priced)}; give priced one plan per round"
         )
     if not sums_only:
-        for plan in course.priced:  # before anything is spent on rounds that could not be measured here
+        for plan in every_plan(course):  # before anything is spent on rounds that could not be measured here
             require(*plan.schema.packages, by="measuring this course")
 
     def cost(plan: Plan) -> Cost:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from privstats.course.planned import Stepped, require_plan
@@ -15,9 +14,10 @@ from privstats.course.promise import Promise, part_of, promised
 from privstats.course.steps import Past, Step, Steps
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.denoise import Array
+from privstats.kinds import RidgeSchema
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import RidgeSchema, narrowed
+from privstats.schema import narrowed
 from privstats.transforms import Centre, ConstantFeature, Scale
 
 _SHARE = 0.04
@@ -105,9 +105,6 @@ class Standardised(Stepped):
     def _within_ranges(self, past: Past) -> Plan:
         ranges = past.first("ranges")
         return self.plan if ranges is None else replace(self.plan, schema=behind_ranges(self.schema, ranges))
-
-    def _content(self) -> bytes:
-        return msgspec.json.encode((self.plan.digest, self.share))
 
 
 def behind_ranges(schema: RidgeSchema, first: Release) -> RidgeSchema:

@@ -7,6 +7,7 @@ Order, labels and prices are therefore public before the first release.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -71,6 +72,8 @@ class Step:
         with_sums_of: names of earlier steps, whose sums count towards ``sums``; such a step states its ``tries``.
         form: computes a session's plan, up to what it publishes; None: every session has ``plan``.
         published: computes what a session's plan publishes; None: what ``plan`` publishes, if anything.
+        longest: the plan of its longest message, where a size follows from releases; None: none is longer than that of
+            ``plan``.
 
     Example:
         >>> from privstats.course.steps import Step
@@ -87,6 +90,7 @@ class Step:
     with_sums_of: tuple[str, ...] = ()
     form: Callable[[Past], Plan] | None = None
     published: Callable[[Past], Published] | None = None
+    longest: Plan | None = None
 
     def __post_init__(self) -> None:
         if self.tries is None and (self.sums is None or self.with_sums_of):
@@ -188,6 +192,24 @@ class Steps:
             had: for each session so far, whether it had a sum.
         """
         return self._walked(had)[1]
+
+    def names(self, had: Sequence[bool]) -> tuple[str, ...]:
+        """Return each session's step by name; sessions behind the end have none.
+
+        Args:
+            had: for each session so far, whether it had a sum.
+        """
+        return self._walked(had)[0]
+
+    def spent(self, had: Sequence[bool]) -> float:
+        """Return mu of the sessions so far and of the next one together, at their steps' prices.
+
+        Args:
+            had: for each session so far, whether it had a sum.
+        """
+        names, step = self._walked(had)
+        price = {each.name: mu_of(each.plan) for each in self.steps}
+        return math.hypot(*(price[name] for name in names), 0.0 if step is None else mu_of(step.plan))
 
     def next(self, releases: Releases) -> Plan | None:
         """Return the next session's plan; None at the end.

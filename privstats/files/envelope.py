@@ -29,6 +29,7 @@ from privstats.files.decoding import from_json
 from privstats.files.packing import little_endian
 from privstats.files.signing import Signer, Verifier, public_key, signing_key, verify
 from privstats.files.text import json_text
+from privstats.printable import printable
 
 T = TypeVar("T")
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -37,6 +38,7 @@ _FORMATS: dict[str, Format[Any]] = {}
 FORMATS: Mapping[str, Format[Any]] = MappingProxyType(_FORMATS)
 """The formats of the modules that are loaded, by their name in files."""
 _MOST_HEADER, _START = 16 << 20, 8
+_MOST_VERSION = 32
 MOST_ARRAYS = 4 << 30
 """Maximum bytes of one file's arrays, whatever its manifest states."""
 MOST_UNSTATED = 64 << 20
@@ -67,9 +69,9 @@ class Version(Generic[T]):
     Example:
         >>> from privstats.files.envelope import Content
         >>> from privstats.release_file import FORMAT
-        >>> version = FORMAT.readers[2]
+        >>> version = FORMAT.readers[3]
         >>> version.sealed(Content(manifest=b"{}", tensors={"vector": np.arange(2)}))[8:27]  # the label first
-        b'privstats-release/2'
+        b'privstats-release/3'
     """
 
     read: Callable[[Content, PathLike], T]
@@ -89,7 +91,7 @@ class Format(Generic[T]):
     Example:
         >>> from privstats.release_file import FORMAT
         >>> FORMAT.name, FORMAT.writer, max(FORMAT.readers)
-        ('privstats-release', 'Release.save', 2)
+        ('privstats-release', 'Release.save', 3)
     """
 
     name: str
@@ -169,8 +171,8 @@ class Format(Generic[T]):
             raise self.error(f"{path} is not a privstats {self.noun}; give a file written by {self.writer}")
         if header["version"] in map(str, range(1, min(self.readers))):
             raise self.error(
-                f"{path} has {self.noun} format {header['version']}, from before the first release of privstats, and "
-                f"is no longer read; write it anew with {self.writer}"
+                f"{path} has {self.noun} format {header['version']}, from before the first release of privstats"
+                f"{_named_writer(header['manifest'])}, and is no longer read; write it anew with {self.writer}"
             )
         if header["version"] not in known:
             raise self.error(
@@ -188,6 +190,19 @@ class Format(Generic[T]):
             raise self.error(f"{path} does not match its own checksum: it was damaged or edited; fetch it again")
         if key is not None and not verify(key, _hex(header.get("ed25519", "")), sealed):
             raise self.error(f"{path} is not signed by the key you trust; ask its maker for a signed copy")
+
+
+class _Writer(msgspec.Struct):
+    privstats: str = ""
+
+
+def _named_writer(manifest: str) -> str:
+    """Return which version a manifest states as its writer, for an error; empty if it states none."""
+    try:
+        version = from_json(manifest, _Writer).privstats
+    except msgspec.DecodeError:
+        return ""
+    return f" (version {printable(version)[:_MOST_VERSION]} wrote it)" if version else ""
 
 
 def _hex(text: str) -> bytes:

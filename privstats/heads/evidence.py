@@ -15,7 +15,8 @@ from privstats.dp import noise_copies
 from privstats.errors import HeadError, MissingStatisticError, ReleaseError
 from privstats.estimates.denoise import NoisyGram
 from privstats.heads.registry import able
-from privstats.schema import RidgeSchema, Schema, narrowed
+from privstats.kinds import RidgeSchema
+from privstats.schema import Schema, narrowed
 from privstats.transforms import ConstantFeature
 
 

@@ -26,9 +26,10 @@ from privstats.heads.rules import Preprocessing, as_numpy, local
 from privstats.intake.frames import Batches, batches_of, named_target
 from privstats.intake.meaning import check_distinct
 from privstats.intake.tables import is_list, names_of_columns, rectangle
-from privstats.moments.input_validation import as_rows, pairs, places_of
+from privstats.kinds import ClassSchema
+from privstats.records.input_validation import as_rows, pairs, places_of
 from privstats.release import Release
-from privstats.schema import ClassSchema, Schema
+from privstats.schema import Schema
 from privstats.transforms import Cells, Column, ConstantFeature, Transform, of_unit_norm, output_features, steps_of
 
 if TYPE_CHECKING:

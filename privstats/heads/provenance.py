@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from privstats.course.positions import charged_mu, in_places
 from privstats.dp import Privacy, gaussian_epsilon, gaussian_mu
 from privstats.dp.privacy import Adjacency, Model, Unit
 from privstats.errors import DataError, ReleaseError
@@ -34,8 +35,9 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     Guarantee:
         Where ``exact`` is False, everything in the head is a function of releases that together are (epsilon, delta)-DP
         for one ``unit`` under ``adjacency``, under trust model ``model`` (post-processing; Dwork, Roth 2014,
-        proposition 2.1). Releases of one course add up as ``sqrt(sum mu_i^2)``. Only the file's signature protects
-        this claim against forgery.
+        proposition 2.1). Releases of one course add up as ``sqrt(sum mu_i^2)``, with the sessions without a sum before
+        the last one. A session without a sum behind the last release has no part in the head: the course's own promise,
+        which every ledger is charged, counts it. Only the file's signature protects this claim against forgery.
 
     Attributes:
         exact: whether records or noiseless sums were used; None: unknown.
@@ -106,7 +108,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         facts: dict[str, Any] = {
             "plan": first.plan.digest,
             "releases": tuple(each.digest for each in releases),
-            "course": course,
+            "course": _course_of(releases) or course,
             "survivors": len(first.survivors),
             "clients": first.plan.cohort.clients,
             "reproducible": any(each.reproducible for each in releases),
@@ -119,7 +121,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return cls(
             exact=False,
             epsilon=promise.epsilon,
-            delta=promise.delta + sum(each.plan.masking.failure for each in releases),
+            delta=promise.delta + _failure(releases),
             adjacency=privacy.adjacency,
             unit=privacy.unit,
             model=privacy.model,
@@ -204,15 +206,30 @@ EXACT = Provenance(exact=True)
 
 
 def _promise(releases: Sequence[Release]) -> Privacy | Promise | None:
-    """Return the releases' joint promise: the plan's, or the smallest that covers a course's nodes."""
-    first = releases[0].plan
+    """Return the releases' joint promise: the plan's, or the smallest that covers a course's sessions."""
+    first, own = releases[0].plan, _of_course(releases)
     if any(each.plan.noise is None for each in releases):
         return None
-    if len(releases) == 1:
+    plans, position = [each.plan for each in own], own[-1].position if own else None
+    if len(releases) == 1 and (position is None or not position.place):
         return first.privacy if isinstance(first.privacy, Privacy) else None
     from privstats.course.promise import Promise
 
-    return Promise.covering(hypot(*(each.budget.mu for each in releases)), first)
+    others = (each.budget.mu for each in releases if each.position is None)
+    return Promise.covering(hypot(charged_mu(plans, position), *others), first)
+
+
+def _failure(releases: Sequence[Release]) -> float:
+    """Return the probability that any session's masks fail, of those without a sum too."""
+    failures = [each.plan.masking.failure for each in releases]
+    own = [each.position for each in releases if each.position is not None]
+    lost = own[-1].place + 1 - len(own) if own else 0
+    return sum(failures) + max(lost, 0) * max(failures)
+
+
+def _of_course(releases: Sequence[Release]) -> list[Release]:
+    """Return the releases that name a course: not a count of rows before it."""
+    return [each for each in releases if each.position is not None]
 
 
 def _terms(release: Release) -> object:
@@ -221,6 +238,10 @@ def _terms(release: Release) -> object:
         return None
     of_unit = privacy.max_records_per_client, privacy.max_records_per_person, privacy.clip
     return privacy.model, privacy.unit, privacy.adjacency, *of_unit
+
+
+def _course_of(releases: Sequence[Release]) -> str | None:
+    return next((each.position.course for each in releases if each.position is not None), None)
 
 
 def _possible(epsilon: float | None, delta: float | None) -> bool:
@@ -254,10 +275,11 @@ ROW_TABLES = (("records",),)
 def behind_counts(releases: Releases) -> tuple[list[Release], Releases]:
     """Split off the count of rows, or the count sessions, that begin a course.
 
-    ReleaseError if later sums used other cut points than those of the counts.
+    ReleaseError if later sums used other cut points than those of the counts, or the releases are not of one course.
     """
     if len(releases) > 1 and is_row_count(releases[0]):
-        return [releases[0]], releases[1:]  # type: ignore[list-item]
+        return [releases[0]], in_places(releases[1:])  # type: ignore[list-item]
+    releases = in_places(releases)
     place = next((at for at, each in enumerate(releases) if each is not None and _task(each) != "counts"), 0)
     counts, rest = [each for each in releases[:place] if each is not None], list(releases[place:])
     if not place or not (counts or _reads_table(rest[0])):
@@ -337,7 +359,7 @@ def sources(release: Released | Releases) -> Sources:
         alone = require_release(release)
         return Sources((alone,), alone)
     from privstats.course import Centred, history
-    from privstats.schema import CalibrationSchema, MeanSchema
+    from privstats.kinds import CalibrationSchema, MeanSchema
 
     behind: Any
     counts, behind = behind_counts(release)
@@ -360,9 +382,11 @@ def sources(release: Released | Releases) -> Sources:
 
 def directions(release: Released | Releases) -> tuple[Released, ...]:
     """Return a release of parties' directions, alone or with their update (``PartyRounds``)."""
-    from privstats.schema import PartySchema
+    from privstats.kinds import PartySchema
 
-    present = [each for each in release if each is not None] if isinstance(release, list | tuple) else [release]
+    present: list[Any] = [release]
+    if isinstance(release, list | tuple):
+        present = [each for each in in_places(release) if each is not None]
     if not 1 <= len(present) <= 2:
         raise DataError(
             "a list must hold one or both releases of a PartyRounds course, in order, None for a round without a sum; "

@@ -84,7 +84,7 @@ class RefinedRidge(LinearRegressor):
         check_parameters(self, self.bounds)
         before, behind = behind_counts(releases) if isinstance(releases, list | tuple) else ([], releases)
         have = present(behind)
-        recipe = recipe_of(have)
+        recipe = recipe_of(behind)
         if not isinstance(recipe, RidgeRounds):
             raise ReleaseError("these are releases of classes; use heads.RefinedSoftmax")
         self._warn_without_constant(recipe.first.transform)

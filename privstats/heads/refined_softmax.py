@@ -142,7 +142,7 @@ class RefinedSoftmax(ClassHead):
         """
         check_parameters(self, self.bounds)
         before, behind = behind_counts(releases) if isinstance(releases, list | tuple) else ([], releases)
-        recipe = recipe_of(have := present(behind))
+        have, recipe = present(behind), recipe_of(behind)
         if not isinstance(recipe, ClassRounds):
             raise ReleaseError("these are releases of a regression; use heads.RefinedRidge")
         of_module = isinstance(recipe, ModuleRounds)

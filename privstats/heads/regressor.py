@@ -20,7 +20,7 @@ from privstats.heads.private import Promise, Records, owners_terms, with_interce
 from privstats.heads.provenance import OfOneRelease
 from privstats.heads.registry import Bounds, check_parameters
 from privstats.heads.rules import LinearRule, Preprocessing, local, rows_of
-from privstats.schema import RidgeSchema
+from privstats.kinds import RidgeSchema
 from privstats.transforms import Column, ConstantFeature, Transform, steps_of
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from privstats.course.promise import part_of
 from privstats.errors import PlanError
 from privstats.heads.private import Promise, Records
 from privstats.heads.provenance import ROW_TABLES
+from privstats.kinds import CountSchema
 from privstats.moments import exact_moments
 from privstats.release import Release
-from privstats.schema import Bins, CountSchema, Schema
+from privstats.schema import Bins, Schema
 
 COUNT_SHARE = 1 / 64
 """The count's part of mu^2: its noise deviation is 8 / mu."""

@@ -19,11 +19,11 @@ from privstats.heads.provenance import Provenance
 from privstats.heads.released_scores import ReleasedScores, described, released_scores
 from privstats.intake.columns import read
 from privstats.intake.tables import Codes
+from privstats.kinds import ClassSchema, ScoringSchema
 from privstats.kinds.scoring import HEAD, Scale, ScoresAndShares, bytes_of
-from privstats.moments.input_validation import places_of
 from privstats.plan import Plan
+from privstats.records.input_validation import places_of
 from privstats.release import Release
-from privstats.schema import ClassSchema, ScoringSchema
 from privstats.schema.public_values import Published, Values
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from privstats.estimates.denoise import Array
 from privstats.inference.inversion import folded
 from privstats.inference.last_step import LastStep
 from privstats.inference.releases import reckoned_sigma
+from privstats.kinds import HazardSchema
 from privstats.release import Release
-from privstats.schema import HazardSchema, narrowed
+from privstats.schema import narrowed
 
 _SURE = 3.0  # standard deviations of noise that an information must exceed
 

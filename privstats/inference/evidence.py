@@ -14,8 +14,9 @@ from privstats.heads.evidence import FoldSums, GramEvidence, release_gram
 from privstats.inference.cell_design import CellDesign, declared_cells, design_of
 from privstats.inference.inversion import NormalEquations
 from privstats.inference.releases import chosen_columns, column_names, map_columns, require_records
+from privstats.kinds import RidgeSchema
 from privstats.release import Release
-from privstats.schema import RidgeSchema, Schema, narrowed
+from privstats.schema import Schema, narrowed
 
 CONSTANT = "const"
 """Name of the intercept in a table."""

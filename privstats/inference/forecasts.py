@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import expit
 
 from privstats.course import Course, Effect, Hazard, Single
+from privstats.course.base import as_next
 from privstats.dp.calibration import level_at
 from privstats.encoding import flatten
 from privstats.errors import PlanError, ReleaseError
@@ -25,10 +26,11 @@ from privstats.inference.hazard_ratios import hazards
 from privstats.inference.regression.linear import ols
 from privstats.inference.releases import column_names, map_columns
 from privstats.inference.treatment_effects.rows import effects, subgroups_of
+from privstats.kinds import EffectSchema, HazardSchema, RidgeSchema
 from privstats.moments import Moments, exact_moments
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import Bins, EffectSchema, HazardSchema, RidgeSchema, Schema
+from privstats.schema import Bins, Schema
 from privstats.transforms import ByArm, Categories, Centre, ConstantFeature, Scale, Transform
 
 DRAWS = 100
@@ -271,7 +273,7 @@ def _played(
         known = plan.schema.task, "" if plan.published is None else plan.published.sha256
         if known not in sums:
             sums[known] = _summed(plan, X, y, doublings)
-        releases.append(_released(plan, sums[known], chance))
+        releases.append(as_next(course, releases, _released(plan, sums[known], chance)))
         plan = course.next(releases)
     return releases
 

@@ -22,11 +22,18 @@ from privstats.inference.last_step import EARLY, HIDDEN_STEP, LastStep, is_robus
 from privstats.inference.regression.score import fields_of_rounds
 from privstats.inference.regression.summary import ratio_columns, ratio_rows
 from privstats.inference.regression.table import Regression
-from privstats.inference.releases import column_names, map_columns, present_releases, require_gaussian
+from privstats.inference.releases import (
+    all_sessions,
+    column_names,
+    map_columns,
+    present_releases,
+    require_gaussian,
+)
 from privstats.inference.reporting import HIDDEN, Source, listed, texts_of
 from privstats.inference.summary import Summary, chance_of
+from privstats.kinds import CountSchema, HazardSchema
 from privstats.release import Release
-from privstats.schema import CountSchema, HazardSchema, narrowed
+from privstats.schema import narrowed
 from privstats.schema.public_values import Published
 
 if TYPE_CHECKING:
@@ -61,10 +68,11 @@ _CHECKED_UNADJUSTED = (
     "The check of proportionality compares the curves of {by} in the counts, unadjusted for {others}. It rejects also "
     "where hazards are proportional given the columns, as this table assumes, if other columns act on {event} or on "
     "who leaves. So a rejection is no finding about this table's ratios. Not rejecting is no evidence that hazards are "
-    "proportional. A course with early_bins tests each column given the others."
+    "proportional."
 )
+_ADJUSTED = " A course with early_bins tests each column given the others."
 _CHECKED_BY_COLUMN = (
-    "The check of proportionality compares each column's ratio before and after one time, and each P value is for "
+    "The check before and after one time compares each column's ratio given the others, and each P value is for "
     "one test alone. A test assumes that the other columns' ratios are constant: one that changes can cause others "
     "to be rejected too, mainly where many persons pass a cumulative hazard of 1. Not rejecting is no evidence that "
     "hazards are proportional, and a rejection does not make the ratio wrong: it is then an average over time."
@@ -83,7 +91,7 @@ class HazardRatios(Regression):
         cap_bin: bin where the cumulative hazard passes the cap at the columns' mean, or None.
         events_within: share of events before the cap; NaN where not reported.
         checked: release over the early bins, or None.
-        lost: sessions after the counts without a sum; each counts in the guarantee at the last plan's price.
+        lost: sessions without a sum, which the guarantee counts too.
 
     Example:
         >>> from privstats import randomness
@@ -256,6 +264,7 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
         ...     print(refusal)
         no round has a release, so there is nothing to read; run the course again
     """
+    releases = all_sessions(releases)
     counts, rounds, check = _apart(releases)
     last = rounds[-1]
     schema = _schema_of(last)
@@ -282,7 +291,7 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
         cap_bin=_cap_bin(schema, weights[-1], np.asarray(last.moments.H)),
         events_within=_events_within(schema, weights[-1], np.asarray(last.moments.H), counts),
         checked=check,
-        lost=lost,
+        lost=sum(each is None for each in releases),
     )
 
 
@@ -387,8 +396,10 @@ def _events_within(schema: HazardSchema, w: Array, H: Array, counts: Release | N
 def _summary_of(table: HazardRatios, alpha: float) -> Summary:
     assumed = f"{table.assumed}, independent persons, negligible clipping, honest clients"
     checks = () if table.checked is None else (table.checked.plan,)
-    rounds = (table.release.plan,) * (table.rounds + table.lost)
-    source = Source(table.release, alpha, assumed, (*table.counts, *rounds, *checks))
+    counts = table.counts or (None,)
+    # A lost round, or check, costs what any other round does; lost counts have a price of their own.
+    rounds = (table.release.plan,) * (table.rounds + table.lost - (not table.counts))
+    source = Source(table.release, alpha, assumed, (*counts, *rounds, *checks), table.checked)
     test = table.proportionality() if table.counted is not None and table.by is not None else None
     by_column = None if table.checked is None else table.proportionality_by_column()
     event, *others = (schema := _schema_of(table.release)).causes
@@ -402,7 +413,7 @@ def _summary_of(table: HazardRatios, alpha: float) -> Summary:
             "A person counts up to a cumulative hazard of 1; where hazards are not proportional, the ratio covers "
             "that time.",
             *((_BY_CAUSE.format(event=event, others=listed(others)),) if others else ()),
-            *(() if test is None or by_column is not None else (_checked(table, event),)),
+            *(() if test is None else _checked(table, event, by_column is not None)),
             *(() if by_column is None else (_CHECKED_BY_COLUMN,)),
         ),
         warnings=table.notes,
@@ -459,11 +470,13 @@ def _unadjusted(table: HazardRatios) -> str:
     return " (curves, unadjusted)" if _others(table) else ""
 
 
-def _checked(table: HazardRatios, event: str) -> str:
+def _checked(table: HazardRatios, event: str, by_column: bool) -> tuple[str, ...]:
+    """Return the note on the check of curves, which a check by column needs only next to other columns."""
     others = _others(table)
-    if not others:
-        return _CHECKED.format(by=table.by)
-    return _CHECKED_UNADJUSTED.format(by=table.by, others=listed(others), event=event)
+    if others:
+        note = _CHECKED_UNADJUSTED.format(by=table.by, others=listed(others), event=event)
+        return (note if by_column else note + _ADJUSTED,)
+    return () if by_column else (_CHECKED.format(by=table.by),)
 
 
 def _proportional(test: Proportionality) -> str:

@@ -11,8 +11,8 @@ from scipy.special import logit, ndtr, ndtri
 from privstats.estimates.denoise import Array
 from privstats.heads.scoring import planned_scores
 from privstats.inference.counts.table import Interval, ratio, z_of
+from privstats.kinds import ScoringSchema
 from privstats.plan import Plan
-from privstats.schema import ScoringSchema
 
 _MEAN = math.sqrt(2 / math.pi)
 """Mean of the absolute value of a standard normal; its variance is 1 - 2 / pi."""

@@ -21,8 +21,9 @@ from privstats.inference.own_scores import OwnRecords
 from privstats.inference.releases import reckoned_sigma, require_gaussian, require_records
 from privstats.inference.reporting import HIDDEN, Source
 from privstats.inference.summary import RowTable, Summary, count_of, ends_of, formerly
+from privstats.kinds import ScoringSchema
 from privstats.release import Release
-from privstats.schema import ScoringSchema, narrowed
+from privstats.schema import narrowed
 
 _PAIR = 2
 _COMMON = 0.75

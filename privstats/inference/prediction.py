@@ -16,8 +16,8 @@ from privstats.errors import PlanError
 from privstats.estimates.denoise import Array
 from privstats.inference.forecasts import DRAWS, Guesses, forecast
 from privstats.inference.inversion import quantile
+from privstats.kinds import EffectSchema, HazardSchema
 from privstats.plan import Plan
-from privstats.schema import EffectSchema, HazardSchema
 
 _NODES = 64
 _MOST_EVENTS, _MOST_EVENTS_OF_LARGE = 0.5, 0.35  # of all records, for the cap on the cumulative hazard

@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from privstats.course.base import Releases
+from privstats.course.positions import in_places
 from privstats.dp import Privacy
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.heads.provenance import behind_counts, behind_cut_points
+from privstats.kinds import RidgeSchema
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import RidgeSchema, Schema
+from privstats.schema import Schema
 from privstats.transforms import Centre, ConstantFeature, Levels, Scale, Transform
 
 _MOST_ALPHA = 0.5
@@ -24,31 +26,45 @@ _SURE = 3.0  # standard deviations of the noise in a count of persons that recko
 
 
 def present_releases(releases: Sequence[Release | None]) -> list[Release]:
-    """Return the releases with a sum."""
+    """Return the releases with a sum; raises as :func:`all_sessions`."""
+    return [require_records(release) for release in all_sessions(releases) if release is not None]
+
+
+def all_sessions(releases: Sequence[Release | None]) -> list[Release | None]:
+    """Return the releases of every session from the first on, with None for one without a sum.
+
+    Raises:
+        ReleaseError: no list, or releases of several courses or out of order.
+    """
     if isinstance(releases, Release) or not isinstance(releases, Sequence):
         raise ReleaseError("pass the list of all releases of the course, in order")
-    return [require_records(release) for release in releases if release is not None]
+    return in_places(releases)
 
 
-def counted_before(releases: Sequence[Release | None]) -> tuple[tuple[Plan, ...], Releases]:
-    """Return the plans of a ``Binned`` course's count sessions, and the releases behind them.
+def counted_before(releases: Sequence[Release | None]) -> tuple[tuple[Plan | None, ...], Releases]:
+    """Return the plan of each count session of a ``Binned`` course, and the releases behind them.
 
     The counts' noise is independent of the sums', so estimated cut points serve as well as public ones.
+    A session without a sum has spent its part: it counts at a count session's price, which all of them share. Its plan
+    is None if no count session had a sum.
 
     Raises:
         ReleaseError: the sums were measured behind other cut points.
     """
-    counts, rest = behind_counts(releases)
-    return tuple(each.plan for each in counts), rest
+    counts, rest = behind_counts(releases := all_sessions(releases))
+    lost = len(releases) - len(rest) - len(counts)
+    known: tuple[Plan | None, ...] = tuple(each.plan for each in counts)
+    return (*known, *(known[:1] or (None,)) * lost), rest
 
 
-def last_of(release: Release | Releases) -> tuple[tuple[Plan, ...], Release]:
+def last_of(release: Release | Releases) -> tuple[tuple[Plan | None, ...], Release]:
     """Return the counts' plans, and the last release."""
-    alone = not isinstance(release, list | tuple)
-    if not alone and (ranged := _behind_ranges(release)):
+    if not isinstance(release, list | tuple):
+        return (), require_records(release)
+    if ranged := _behind_ranges(all_sessions(release)):
         return ranged
-    last = require_records(release if alone else behind_cut_points(release)[1])
-    return (() if isinstance(release, Release) else counted_before(release)[0]), last
+    last = require_records(behind_cut_points(release)[1])
+    return counted_before(release)[0], last
 
 
 def _behind_ranges(releases: Any) -> tuple[tuple[Plan, ...], Release] | None:

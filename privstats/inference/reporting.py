@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from privstats.dp import Privacy, gaussian_epsilon
+from privstats.course.positions import charged_mu, is_followed
+from privstats.course.promise import epsilon_of
+from privstats.dp import Privacy
 from privstats.inference.summary import Summary
 from privstats.plan import Plan
 from privstats.plan.conditions import joint_condition
+from privstats.plan.position import Position
 from privstats.printable import levels_text
 from privstats.release import Release
 from privstats.version import __version__
@@ -26,12 +28,18 @@ _DIGITS = 16
 
 @dataclass(frozen=True)
 class Source:
-    """A table's last release, the plans of all its sessions, and its assumptions."""
+    """A table's last release, the plans of all its sessions, and its assumptions.
+
+    Attributes:
+        plans: of every session; None for one without a sum.
+        last: the last release of the sessions, where the table's own is not.
+    """
 
     release: Release
     alpha: float
     assumed: str
-    plans: tuple[Plan, ...] = ()
+    plans: tuple[Plan | None, ...] = ()
+    last: Release | None = None
 
     def title(self, what: str) -> str:
         """Return the title of a table."""
@@ -106,12 +114,27 @@ class Source:
         return "TEST NOISE, not private: " if self.release.reproducible else ""
 
     @property
-    def _sessions(self) -> tuple[Plan, ...]:
+    def _sessions(self) -> tuple[Plan | None, ...]:
         return self.plans or (self.release.plan,)
 
     @property
+    def _position(self) -> Position | None:
+        return (self.last or self.release).position
+
+    @property
+    def _count(self) -> int:
+        """Number of sessions, with a sum or not."""
+        position = self._position
+        return max(len(self._sessions), 1 if position is None else position.place + 1)
+
+    @property
+    def _followed(self) -> bool:
+        """Whether sessions without a sum follow the last release; then the table states the whole course's promise."""
+        return is_followed(self._sessions, self._position)
+
+    @property
     def _parties(self) -> str:
-        cohort, count = self.release.plan.cohort, len(self._sessions)
+        cohort, count = self.release.plan.cohort, self._count
         sessions = "one session" if count == 1 else f"each of {count} sessions"
         return (
             f"The records of {len(self.release.survivors)} of {cohort.clients} parties were not pooled: in {sessions} "
@@ -130,7 +153,7 @@ class Source:
 
     @property
     def _identity(self) -> str:
-        last = "" if len(self._sessions) == 1 else " of the last session"
+        last = "" if self._count == 1 else " of the last session"
         return f"Plan{last} (SHA-256): {self.release.plan.digest}. Software: privstats {__version__}."
 
     @property
@@ -140,14 +163,23 @@ class Source:
         if not isinstance(privacy, Privacy) or plan.noise is None:
             return "Exact sums: no differential privacy."
         of = ""
-        if len(self.plans) > 1:
-            counted = any(each.schema.task == "counts" != plan.schema.task for each in self.plans)
-            cells = " of its cut points" if any(step.reads_cells for step in plan.schema.transform) else ""
-            of = f", all {len(self.plans)} {f'sessions, the counts{cells} among them' if counted else 'rounds'}"
+        if self._followed:
+            of = ", all sessions of its course, those without a sum among them"
+        elif self._count > 1:
+            of = f", all {self._count} {self._called}"
         return (
             f"Privacy: epsilon {self._epsilon(privacy):.4g}, delta {privacy.delta:g}{of}, unit {privacy.unit}, "
             f"adjacency {privacy.adjacency}, model {privacy.model}, while {self._condition}."
         )
+
+    @property
+    def _called(self) -> str:
+        """What the sessions are: rounds, or sessions with counts among them, or of unknown sums."""
+        plan, known = self.release.plan, [each for each in self._sessions if each is not None]
+        if any(each.schema.task == "counts" != plan.schema.task for each in known):
+            cells = " of its cut points" if any(step.reads_cells for step in plan.schema.transform) else ""
+            return f"sessions, the counts{cells} among them"
+        return "rounds" if len(known) == self._count else "sessions"
 
     @property
     def _guarantee(self) -> str:
@@ -156,7 +188,9 @@ class Source:
             return "No noise was added: the sums are exact, without differential privacy."
         honest = str(plan.cohort.min_survivors - plan.cohort.colluders)
         trusted = privacy.trust.trusted.replace("min_survivors - colluders", honest)
-        what = "The release is" if len(self._sessions) == 1 else f"All {len(self._sessions)} sessions together are"
+        what = "The release is" if self._count == 1 else f"All {self._count} sessions together are"
+        if self._followed:
+            what = "All sessions of its course together are"
         return (
             f"{what} differentially private with epsilon = {self._epsilon(privacy):.4g} and delta = {privacy.delta:g}; "
             f"the protected unit is one {privacy.unit}, the adjacency {privacy.adjacency} "
@@ -166,13 +200,12 @@ class Source:
 
     @property
     def _condition(self) -> str:
-        return joint_condition(self._sessions)
+        return joint_condition(plan for plan in self._sessions if plan is not None)
 
     def _epsilon(self, privacy: Privacy) -> float:
-        if len(self.plans) < 2:
+        if self._count == 1:
             return privacy.epsilon
-        mu = math.hypot(*(each.noise.mu for each in self.plans if each.noise is not None))
-        return gaussian_epsilon(mu, privacy.delta)
+        return epsilon_of(charged_mu(self._sessions, self._position), privacy.delta)
 
     @staticmethod
     def _percent(share: float) -> str:

@@ -23,10 +23,10 @@ from privstats.heads.provenance import Provenance, behind_counts
 from privstats.heads.rules import LinearRule, PairedRule, Rule, WhitenedRule
 from privstats.inference.cell_design import Intervals, has_ramp
 from privstats.inference.row_lengths import Lengths
+from privstats.kinds import ClassSchema
 from privstats.progress import progress_bar
 from privstats.randomness import Generator, seeded, uniform
 from privstats.release import Release
-from privstats.schema import ClassSchema
 from privstats.transforms import Cells, Centre, UnitNorm
 
 if TYPE_CHECKING:

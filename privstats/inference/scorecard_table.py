@@ -35,7 +35,7 @@ from privstats.inference.scorecard_points import (
 from privstats.inference.scorecard_sql import scorecard_sql
 from privstats.inference.summary import RowTable, Summary, ends_of, formerly
 from privstats.intake.tables import as_table, names_of_columns
-from privstats.moments.table import codes_of
+from privstats.records.table import codes_of
 from privstats.release import Release
 from privstats.transforms import Cells
 

@@ -78,7 +78,7 @@ AMBIGUOUS = ""
 LIKE_ANOTHER = -2
 """The code of a row with an ambiguous id. Other rows without a person have -1."""
 RULE = 2
-"""Version of this module's rule. A registry of persons stores it."""
+"""Version of this module's rule. A registry of persons stores it, and is opened under no other."""
 
 
 def identity(value: Any) -> Reading:
@@ -162,17 +162,6 @@ def _id_of_text(value: str) -> Reading:
     return AMBIGUOUS if _TYPED.fullmatch(text) else text
 
 
-def former_identity(value: Any) -> Reading:
-    """Return the person that a value names under rule 1, which had no rule for U+FFFD, other blanks and exponents."""
-    if not isinstance(value, str | bytes):
-        return identity(value)
-    text = value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
-    text = unicodedata.normalize("NFC", text.rstrip("\0").strip()[: _LONGEST_ID + 1]).strip()
-    if _INTEGER.fullmatch(text):
-        return _integer(float(text), 2.0**_DIGITS)
-    return None if len(text) > _LONGEST_ID or text in _NO_ID or text == UNREADABLE else text
-
-
 def _integer(number: float, limit: float) -> float | None:
     return number + 0.0 if abs(number) < limit and number == round(number) else None
 
@@ -222,24 +211,20 @@ def typed_ids(ids: Any) -> Any:
     return values_of(ids)
 
 
-def names_of(ids: Any, rule: int = RULE) -> list[str | None]:
+def names_of(ids: Any) -> list[str | None]:
     """Return each id's text for storage: ``7`` for 007 and 7.0; None for an id that names no person.
 
     Two ids have equal texts exactly where :func:`persons_of` gives them one code.
 
     Args:
         ids: see :func:`persons_of`.
-        rule: :data:`RULE`, or 1 for streams whose registry was started by an earlier version.
 
     Example:
         >>> from privstats.intake.person_ids import names_of
         >>> names_of(["007", " anna ", "n/a", "1.5"]), names_of(np.array([7.0, np.nan]))
         (['7', 'anna', None, None], ['7', None])
     """
-    if rule not in (1, RULE):
-        raise DataError(f"ids are read by rule 1 or {RULE}, got {rule!r}: a newer privstats may know it")
-    read = identity if rule == RULE else former_identity
-    result = [read(value) for value in typed_ids(ids)]
+    result = [identity(value) for value in typed_ids(ids)]
     return [str(int(each)) if isinstance(each, float) else each or None for each in result]
 
 

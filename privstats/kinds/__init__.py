@@ -3,33 +3,50 @@
 The certificate checker and the audits define each kind again, independently.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from privstats.tables import LazyRows
+from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from privstats.kinds.base import Kind
-
-KINDS: Mapping[str, type[Kind]] = LazyRows(
-    {
-        "classes": "privstats.kinds.classes:ClassSchema",
-        "ridge": "privstats.kinds.ridge:RidgeSchema",
-        "counts": "privstats.kinds.counts:CountSchema",
-        "scoring": "privstats.kinds.scoring:ScoringSchema",
-        "sites": "privstats.kinds.sites:SitesSchema",
-        "score": "privstats.kinds.score:ScoreSchema",
-        "hazard": "privstats.kinds.hazard:HazardSchema",
-        "effect": "privstats.kinds.effect.schema:EffectSchema",
-        "gradients": "privstats.kinds.gradients:GradientSchema",
-        "calibration": "privstats.kinds.calibration:CalibrationSchema",
-        "mean": "privstats.kinds.mean:MeanSchema",
-        "within": "privstats.kinds.within:WithinSchema",
-        "gaussians": "privstats.kinds.gaussians:GaussianSchema",
-        "party-softmax": "privstats.kinds.party:PartySchema",
-        "party-update": "privstats.kinds.party:PartyUpdateSchema",
-    }
-)
-"""The class of each kind by its ``task`` in plan files; a class is loaded when it is first looked up."""
+    from privstats.kinds.base import Kind as Kind
+    from privstats.kinds.base import kind_of as kind_of
+    from privstats.kinds.calibration import CalibrationSchema as CalibrationSchema
+    from privstats.kinds.classes import CLASS_STATISTICS as CLASS_STATISTICS
+    from privstats.kinds.classes import ClassMoments as ClassMoments
+    from privstats.kinds.classes import ClassSchema as ClassSchema
+    from privstats.kinds.classes import RealClassMoments as RealClassMoments
+    from privstats.kinds.counts import CountMoments as CountMoments
+    from privstats.kinds.counts import CountSchema as CountSchema
+    from privstats.kinds.counts import RealCountMoments as RealCountMoments
+    from privstats.kinds.effect.schema import EffectSchema as EffectSchema
+    from privstats.kinds.effect.schema import Estimand as Estimand
+    from privstats.kinds.gaussians import LEDOIT_WOLF as LEDOIT_WOLF
+    from privstats.kinds.gaussians import GaussianMoments as GaussianMoments
+    from privstats.kinds.gaussians import GaussianSchema as GaussianSchema
+    from privstats.kinds.gaussians import RealGaussianMoments as RealGaussianMoments
+    from privstats.kinds.gradients import GRADIENT_STATISTICS as GRADIENT_STATISTICS
+    from privstats.kinds.gradients import GradientSchema as GradientSchema
+    from privstats.kinds.hazard import HazardSchema as HazardSchema
+    from privstats.kinds.lookup import of_records as of_records
+    from privstats.kinds.lookup import row_of as row_of
+    from privstats.kinds.mean import MeanSchema as MeanSchema
+    from privstats.kinds.numbers import Number as Number
+    from privstats.kinds.party import PartySchema as PartySchema
+    from privstats.kinds.party import PartyUpdateSchema as PartyUpdateSchema
+    from privstats.kinds.registry import KINDS as KINDS
+    from privstats.kinds.ridge import RIDGE_STATISTICS as RIDGE_STATISTICS
+    from privstats.kinds.ridge import RealRidgeMoments as RealRidgeMoments
+    from privstats.kinds.ridge import RecordSchema as RecordSchema
+    from privstats.kinds.ridge import RidgeMoments as RidgeMoments
+    from privstats.kinds.ridge import RidgeSchema as RidgeSchema
+    from privstats.kinds.score import Family as Family
+    from privstats.kinds.score import ScoreSchema as ScoreSchema
+    from privstats.kinds.scoring import ScoringSchema as ScoringSchema
+    from privstats.kinds.sites import RealSiteMoments as RealSiteMoments
+    from privstats.kinds.sites import SiteMoments as SiteMoments
+    from privstats.kinds.sites import SitesSchema as SitesSchema
+    from privstats.kinds.within import RealWithinMoments as RealWithinMoments
+    from privstats.kinds.within import WithinMoments as WithinMoments
+    from privstats.kinds.within import WithinSchema as WithinSchema
+else:
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -5,26 +5,29 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from inspect import get_annotations
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from privstats import moments
 from privstats.errors import PlanError, SchemaError
+from privstats.kinds.registry import KINDS
 from privstats.kinds.worst import WorstPair
-from privstats.moments.base import Moments, unformed
+from privstats.moments.base import Moments, Summed, unformed
 from privstats.schema.base import Adjacency, Schema
 from privstats.schema.kinds import USUAL, is_known
 
 if TYPE_CHECKING:
     from privstats.moments.adders import Adder
-    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
+    from privstats.records.opened import Opened
     from privstats.schema.public_values import Values
+
+_Sums = TypeVar("_Sums", bound=Moments)
 
 
 class Kind(Schema):
     """A schema whose class has everything about its kind: what a record adds, and how far it moves the sums.
 
-    A kind pulls records from :class:`~privstats.moments.opened.Opened`, and knows no container.
+    A kind pulls records from :class:`~privstats.records.opened.Opened`, and knows no container.
 
     Attributes:
         proved: letters that ``move`` covers; no others may be released under a promise. A class with a table of its
@@ -81,6 +84,11 @@ class Kind(Schema):
         """Letters with entries that are never negative."""
         return ""
 
+    @property
+    def is_registered(self) -> bool:
+        """Whether the registry has exactly this class: a proof covers a class alone, and no subclass."""
+        return type(self) is KINDS.get(self.task)
+
     # weights, adjacency and records are unused here: kinds that override this method read them.
     def move_of_client(self, weights: Mapping[str, float], adjacency: Adjacency, records: float) -> float | None:  # noqa: ARG002
         """Return mu^2 of one client with n = ``records`` records; None: that of any n records together."""
@@ -96,20 +104,21 @@ class Kind(Schema):
         return self.containers()[1].of_sums(self, sums)
 
 
-class Added(Kind):
+class Added(Kind, Summed, Generic[_Sums]):
     """A kind whose sums are over records' own terms, as its adder forms them."""
 
     @abstractmethod
     def adder(self) -> Adder:
         """Return the adder of records' own terms."""
 
-    def moments_of(self, records: Opened, _: Mapping[str, Values]) -> Moments:
+    def moments_of(self, records: Opened, _: Mapping[str, Values]) -> _Sums:
         """Return the exact sums of records."""
-        return moments.accumulators.measured(self, records)  # type: ignore[arg-type]  # a ClassSchema or RidgeSchema
+        sums: Any = moments.accumulators.measured(self, records)
+        return sums  # type: ignore[no-any-return]
 
     def terms_of(self, records: Opened, _: Mapping[str, Values]) -> RecordTerms:
         """Return what each record adds alone."""
-        return moments.accumulators.terms_on_grid(self, records)  # type: ignore[arg-type]
+        return moments.accumulators.terms_on_grid(self, records)
 
 
 def kind_of(schema: Schema) -> Kind:

@@ -16,19 +16,20 @@ from numpy.typing import NDArray
 from privstats import moments
 from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
+from privstats.kinds.record_rows import class_rows
 from privstats.kinds.worst import Record, WorstPair, added, dense, record_of
 from privstats.moments.base import Moments, containers
+from privstats.records.reading import Labels
 from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED
 from privstats.schema.public_values import Values
-from privstats.schema.reading import Labels
-from privstats.schema.rounds import Round, class_rows, settle_round
+from privstats.schema.rounds import Round, settle_round
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
     from privstats.moments.grid import Ints
-    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
+    from privstats.records.opened import Opened
 
 _TABLE: tuple[Statistic, ...] = (
     Statistic(
@@ -156,7 +157,7 @@ class CalibrationSchema(Round, Kind):
         """
         sums = moments.grid.sums_of(self, "t")
         count = 0
-        for rows, labels in moments.rounds.pieces(records):
+        for rows, labels in records.pieces():
             sums["t"].admit(len(rows))
             gains, fine = _mapped(self, rows, labels, values)
             sums["t"].partial += gains.sum(axis=0)
@@ -165,7 +166,7 @@ class CalibrationSchema(Round, Kind):
 
     def terms_of(self, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
         """Return each record's contribution."""
-        several = moments.rounds.pieces(records)
+        several = records.pieces()
         return moments.record_sums.RecordTerms.joined(_added(self, rows, y_part, values) for rows, y_part in several)
 
 

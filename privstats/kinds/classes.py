@@ -14,10 +14,10 @@ from privstats.errors import SchemaError
 from privstats.kinds.base import Added
 from privstats.kinds.worst import Record, Sums, WorstPair, added, rows_of, vectors, wire
 from privstats.moments.base import Moments, RealMoments, readonly_array, require_room
+from privstats.records.reading import Labels
 from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, classes_of, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_class_names, checked_vectors, settle
 from privstats.schema.kinds import bare
-from privstats.schema.reading import Labels
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _EXACT_BITS = 53  # exact integer bits of float64
 
 
 @dataclass(frozen=True)
-class ClassSchema(Added):
+class ClassSchema(Added["ClassMoments"]):
     """Moments of a classification task: counts N, sums A, and second moments B, S or D.
 
     Args:

@@ -18,26 +18,27 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import DataError, SchemaError
-from privstats.intake.columns import Readings
 from privstats.intake.meaning import checked_names
-from privstats.intake.tables import Codes
 from privstats.kinds.base import Kind
 from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
 from privstats.moments.base import Moments, RealMoments
+from privstats.records.cells import cells_in, require_cells
+from privstats.records.emptied import listed_columns
+from privstats.records.reading import Reading, Unread
+from privstats.records.reasons import GAP, NO_CELL, Why, spelled
+from privstats.records.variables import Bins, Variable, plain_variable, variable_of
 from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import settle
 from privstats.schema.kinds import bare
-from privstats.schema.reading import Reading, Unread
-from privstats.schema.variables import Bins, Variable, plain_variable, variable_of
 from privstats.transforms import Transform, steps_of
 from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
     from privstats.kinds.numbers import Number
     from privstats.kinds.scoring import ScoringSchema
-    from privstats.moments.cells import EdgeReport
-    from privstats.moments.opened import Opened
+    from privstats.moments.edge_report import EdgeReport
     from privstats.moments.record_sums import RecordTerms
+    from privstats.records.opened import Opened
     from privstats.schema.public_values import Values
 
 COUNT_TABLE: tuple[Statistic, ...] = (
@@ -279,8 +280,6 @@ def _checked_tables(tables: tuple[Any, ...], names: tuple[str, ...]) -> tuple[tu
 
 # --- the sums
 
-_WINDOW = 1 << 16
-
 
 @dataclass(frozen=True, eq=False)
 class RealCountMoments(RealMoments):
@@ -354,27 +353,25 @@ class _Read(NamedTuple):
 # Read every part of the table: its included records' cells, and which records these are.
 def _all(schema: CountSchema, records: Opened) -> Iterator[tuple[_Read, NDArray[np.bool_]]]:
     excluded = records.excluded
-    for part in _parts(schema, records.X, records.y):
-        columns = _columns(schema, *part)
-        codes = {each.name: moments.cells.cells_in(each, columns[each.name]) for each in schema.read}
+    for columns in records.columns([each.name for each in schema.read]):
+        codes = {each.name: cells_in(each, columns[each.name]) for each in schema.read}
         for each in schema.read:
             if excluded is None:
-                moments.cells.require_cells(each, columns[each.name], codes[each.name])
+                require_cells(each, columns[each.name], codes[each.name])
             elif not isinstance(each, Categories) and each.missing:
                 codes[each.name][codes[each.name] < 0] = len(each.cells) - 1
         fine = np.logical_and.reduce([places >= 0 for places in codes.values()])
-        why = {(repr(name), moments.readable.NO_CELL): places < 0 for name, places in codes.items()}
+        why = {(repr(name), NO_CELL): places < 0 for name, places in codes.items()}
         declared = schema.reading.cells
         if declared is not None and declared.missing:
-            gaps = moments.readable.gaps_in(declared, part[0].codes)
+            gaps: Why = {(repr(each.name), GAP): columns[each.name].missing for each in declared.columns}
             fine, why = fine & ~np.logical_or.reduce(list(gaps.values())), {**why, **gaps}
         if excluded is not None:
             for each in schema.read:
-                why |= moments.readable.spelled(repr(each.name), each, columns[each.name])
-            listed = moments.emptied.listed_columns(schema.read, columns)
-            excluded.add(moments.readable.LeftOut.of(fine, why, listed))
+                why |= spelled(repr(each.name), each, columns[each.name])
+            excluded.add(fine, why, listed_columns(schema.read, columns))
         numbers = {name: column.numbers for name, column in columns.items()}
-        report = None if schema.transform else moments.cells.EdgeReport.of(schema, numbers)
+        report = None if schema.transform else moments.edge_report.EdgeReport.of(schema.variables, numbers)
         cells = {name: each[fine] for name, each in codes.items()}
         yield _Read(cells, {name: each[fine] for name, each in numbers.items()}, report), fine
 
@@ -402,25 +399,6 @@ def counted_terms(
     pairs = zip(schema.tables, cells, strict=True)
     terms = (moments.record_sums.Term({"T": (ones, None)}, schema.place(table).start + each) for table, each in pairs)
     return moments.record_sums.RecordTerms(readable, tuple(terms), {} if report is None else {"edge_report": report})
-
-
-def _columns(schema: CountSchema, X: Any, y: Any) -> Mapping[str, Readings]:
-    if y is not None:
-        raise DataError("count tables have no y; put every variable into X")
-    if not isinstance(X, Codes):
-        return moments.cells.readings_of(X, [each.name for each in schema.read])
-    cells = schema.reading.cells
-    names = [] if cells is None else [column.name for column in cells.columns]
-    return {variable.name: Readings.of(X.codes[:, names.index(variable.name)]) for variable in schema.variables}
-
-
-def _parts(schema: CountSchema, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
-    if not schema.transform or isinstance(X, Codes):
-        yield X, y
-        return
-    for rows in (X,) if isinstance(X, moments.code_rows.CodeRows) else (rows for rows, _ in X):
-        for start in range(0, max(len(rows), 1), _WINDOW):  # one empty pass without records
-            yield Codes(rows[start : start + _WINDOW], {}), None
 
 
 # --- the sensitivity, and the two data sets that the certificate compares

@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 from privstats import moments
 from privstats.errors import PlanError, SchemaError
 from privstats.kinds.base import Kind
+from privstats.kinds.record_rows import target_rows
 from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import WorstPair
 from privstats.moments.base import Moments, RealMoments
+from privstats.records.reading import Reading, Unread
 from privstats.schema.base import Adjacency, Statistic
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle
 from privstats.schema.public_values import Values
-from privstats.schema.reading import Reading, Unread
-from privstats.schema.rounds import target_rows
 from privstats.transforms import Transform, apply
 
 if TYPE_CHECKING:
-    from privstats.moments.opened import Opened
+    from privstats.records.opened import Opened
 
 _TABLE: tuple[Statistic, ...] = (
     Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.02),
@@ -66,8 +66,8 @@ _TOLERANCE = 2.0**-30  # rounding error of published integers and eigenvalues, r
 class GaussianSchema(Kind):
     """Client Gaussians for SLOT-Align: ``(n, sum x, n Sigma)``, and in rounds ``(n, n (S^1/2 Sigma S^1/2)^1/2)``.
 
-    A course builds it (:class:`~privstats.course.Alignment`). Entries are bounded by n R^2 (R = ``clip_norm``) for
-    every S; clients check the published S before any record is read.
+    A course builds it (:class:`~privstats.contrib.alignment.Alignment`). Entries are bounded by n R^2
+    (R = ``clip_norm``) for every S; clients check the published S before any record is read.
 
     Args:
         shrinkage: in [0, 1], the weight of the spherical covariance, equal for all clients. Or ``"ledoit-wolf"``:
@@ -208,7 +208,7 @@ class GaussianSchema(Kind):
             most half of that. Measured as ``client_clip`` measures, the message is at most as long as n records, up to
             rounding and the eigenvalue floor of :func:`root`.
         """
-        gaussian = client_gaussian(self, records.whole(), records.progress)
+        gaussian = client_gaussian(self, records)
         n = gaussian.records
         if not self.reference:
             return GaussianMoments(self, n, gaussian.total, _truncated(self, n, n * gaussian.covariance))
@@ -235,8 +235,6 @@ def _checked_among(value: object, reference: bool) -> tuple[int, ...] | None:
 
 
 # --- the sums
-
-_ROWS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,18 +306,20 @@ class ClientGaussian:
     covariance: Array
 
 
-def client_gaussian(schema: GaussianSchema, X: Any, progress: bool = False) -> ClientGaussian:
+def client_gaussian(schema: GaussianSchema, opened: Opened) -> ClientGaussian:
     """Return the Gaussian of a client's clipped grid records."""
     read = target_rows(schema, 1.0, schema.grid_bits)
-    records = moments.input_validation.check_features(schema.reading, X).shape[0]
-    opened = moments.opened.Opened(read.reading, X, np.ones(records), progress)
-    sums: Any = moments.accumulators.measured(read, opened)  # with targets of 1, h is the sum of rows
+    again = opened.again(read.reading)
+    sums: Any = moments.accumulators.measured(read, again)  # with targets of 1, h is the sum of rows
+    records = sums.clip_report.records
     total = sums.h[:, 0] // read.steps
     if not records:
         return ClientGaussian(0, total, np.zeros((schema.features, schema.features)))
     integers = records * sums.G.astype(object) - np.outer(total.astype(object), total.astype(object))
     covariance = integers.astype(np.float64) / float(records) ** 2
-    weight = _ledoit_wolf(read, X, records, total / records, covariance) if schema.shrinkage == LEDOIT_WOLF else None
+    weight = (
+        _ledoit_wolf(read, again, records, total / records, covariance) if schema.shrinkage == LEDOIT_WOLF else None
+    )
     share = float(schema.shrinkage) if weight is None else weight
     spherical = np.trace(covariance) / schema.features * np.eye(schema.features)
     return ClientGaussian(records, total, (1 - share) * covariance + share * spherical)
@@ -352,18 +352,17 @@ def _truncated(schema: GaussianSchema, records: int, matrix: Array) -> NDArray[n
     return off.astype(np.int64)
 
 
-def _ledoit_wolf(read: RidgeSchema, X: Any, records: int, mean: Array, covariance: Array) -> float:
-    fourth = sum(float(np.square(np.square(rows - mean).sum(axis=1)).sum()) for rows in _on_grid(read, X, records))
+def _ledoit_wolf(read: RidgeSchema, opened: Opened, records: int, mean: Array, covariance: Array) -> float:
+    fourth = sum(float(np.square(np.square(rows - mean).sum(axis=1)).sum()) for rows in _on_grid(read, opened))
     d, square = read.features, float(np.square(covariance).sum())
     spread = square - np.trace(covariance) ** 2 / d  # squared Frobenius distance from the spherical covariance
     error = (fourth / records - square) / records
     return 1.0 if spread <= 0 else float(np.clip(error / spread, 0.0, 1.0))
 
 
-def _on_grid(read: RidgeSchema, X: Any, records: int) -> Iterator[Array]:
-    for rows, _ in moments.input_validation.tiles(read.reading, X, np.ones(records)):
-        for start in range(0, len(rows), _ROWS):
-            part = apply(read.transform, moments.input_validation.dense(rows[start : start + _ROWS]).astype(np.float64))
-            out = np.empty((len(part), read.features))
-            moments.grid.feature_grid(read).quantize(part, out)
-            yield out
+def _on_grid(read: RidgeSchema, opened: Opened) -> Iterator[Array]:
+    for rows, _ in opened.pieces():
+        part = apply(read.transform, rows.astype(np.float64))
+        out = np.empty((len(part), read.features))
+        moments.grid.feature_grid(read).quantize(part, out)
+        yield out

@@ -17,22 +17,24 @@ from privstats import moments
 from privstats.errors import PlanError, SchemaError
 from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
-from privstats.kinds.ridge import RecordSchema, RidgeSchema
+from privstats.kinds.record_rows import class_rows, target_rows
+from privstats.kinds.ridge import RecordSchema, RidgeSchema, target_grid
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of
 from privstats.moments.base import Moments, containers
 from privstats.optional_dependencies import require
+from privstats.records.reading import Labels, Targets
+from privstats.records.row_cache import MappedRows
 from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, settle, size
 from privstats.schema.modules import Module, checked_gradients, module_of
 from privstats.schema.public_values import Values
-from privstats.schema.reading import Labels, Targets
-from privstats.schema.rounds import ROW_BITS, Round, class_rows, settle_round, target_rows
+from privstats.schema.rounds import ROW_BITS, Round, settle_round
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
-    from privstats.moments.gradient_map import Mapped, MappedRows
-    from privstats.moments.opened import Opened
+    from privstats.moments.gradient_map import Mapped
     from privstats.moments.record_sums import RecordTerms
+    from privstats.records.opened import Opened
 
 # fmt: off
 _TABLE: tuple[Statistic, ...] = (
@@ -221,11 +223,10 @@ class GradientSchema(Round, Kind):
         sums = moments.grid.sums_of(self, "gk")
         count = 0
         _require_packages(self)
-        cache = records.cache
-        again = None if cache is None else cache.for_map((self.rows, self.clip_norm, self.steps, values["M"]))
-        for place, (rows, targets) in enumerate(moments.rounds.pieces(records)):
+        map_ = self.rows, self.clip_norm, self.steps, values["M"]
+        for place, (rows, targets) in enumerate(records.pieces()):
             form = partial(_rows_behind, self, read, rows, values["M"])
-            behind = form() if again is None else again.mapped(place, rows, form)
+            behind = records.mapped(map_, place, rows, form)
             for total in sums.values():
                 total.admit(len(rows))
             for start in range(0, len(rows), _max_rows(self)):
@@ -239,7 +240,7 @@ class GradientSchema(Round, Kind):
     def terms_of(self, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
         """Return each record's contribution."""
         _require_packages(self)
-        several = moments.rounds.pieces(records, _max_rows(self))
+        several = records.pieces(_max_rows(self))
         return moments.record_sums.RecordTerms.joined(_added(self, rows, y_part, values) for rows, y_part in several)
 
 
@@ -278,14 +279,14 @@ def _require_packages(schema: GradientSchema) -> None:
 
 
 def _max_rows(schema: GradientSchema) -> int:
-    return max(1, min(moments.rounds.ROWS, _ENTRIES // schema.sizes["feature"]))
+    return max(1, _ENTRIES // schema.sizes["feature"])
 
 
 def _rows_behind(schema: GradientSchema, read: RecordSchema, rows: NDArray[Any], M: Values) -> MappedRows:
     grid, fine = moments.rounds.grid_rows(read, rows)
     if schema.network is None and isinstance(read, RidgeSchema):
-        return moments.gradient_map.MappedRows(moments.gradient_map.short_rows(schema, grid, M), grid, fine)
-    return moments.gradient_map.MappedRows(moments.gradient_map.unit_rows(schema, grid, M), None, fine)
+        return MappedRows(moments.gradient_map.short_rows(schema, grid, M), grid, fine)
+    return MappedRows(moments.gradient_map.unit_rows(schema, grid, M), None, fine)
 
 
 def _map(
@@ -307,7 +308,7 @@ def _map(
         finite = np.isfinite(goals[:, 0])
         fine = fine & finite
         on_grid = np.empty_like(goals)
-        moments.grid.target_grid(read).quantize(np.where(finite[:, None], goals, 0.0), on_grid)
+        target_grid(read).quantize(np.where(finite[:, None], goals, 0.0), on_grid)
         mapped = moments.gradient_map.residual_of_units(schema, rows.unit, rows.grid, on_grid, values["w"], values["c"])
     if fine.all():
         return mapped, fine

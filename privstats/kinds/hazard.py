@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats import moments
-from privstats.errors import DataError, PlanError, RecordError, SchemaError
+from privstats.errors import PlanError, RecordError, SchemaError
 from privstats.intake.columns import Readings
 from privstats.intake.meaning import listed
 from privstats.kinds.base import Kind
@@ -26,19 +26,21 @@ from privstats.kinds.score import SQUARE, Robust, check_errors, within_length
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import Moments, containers
 from privstats.progress import progress_bar
+from privstats.records.cells import cells_in, gaps_in, require_cells
+from privstats.records.emptied import ListedColumn, listed_columns
+from privstats.records.reading import Reading, Unread
+from privstats.records.reasons import GAP, NO_CELL, TEXT, WORD, Why, spelled
+from privstats.records.variables import Bins, Variable, plain_variable, variable_of
 from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
 from privstats.schema.public_values import Values
-from privstats.schema.reading import Reading, Unread
 from privstats.schema.rounds import Round
-from privstats.schema.variables import Bins, Variable, plain_variable, variable_of
 from privstats.transforms import ConstantFeature, Transform, steps_of
 from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
-    from privstats.moments.emptied import ListedColumn
     from privstats.moments.grid import Ints
-    from privstats.moments.opened import Opened
+    from privstats.records.opened import Opened
 
 # fmt: off
 _TABLE: tuple[Statistic, ...] = (
@@ -311,7 +313,7 @@ class HazardSchema(Round, Kind):
         persons, why, declared = _read(self, records)
         if records.excluded is not None:
             fine = ~np.logical_or.reduce(list(why.values()))
-            records.excluded.add(moments.readable.LeftOut.of(fine, why, declared))
+            records.excluded.add(fine, why, declared)
             persons = persons.part(fine)
         return _summed(self, persons, values, records.progress)
 
@@ -440,38 +442,34 @@ class _Persons(NamedTuple):
         return _Persons(self.rows[where], self.bins[where], self.events[where], self.times[where], self.strata[where])
 
 
-def _read(
-    schema: HazardSchema, records: Opened
-) -> tuple[_Persons, dict[tuple[str, str], NDArray[np.bool_]], dict[str, ListedColumn]]:
-    if records.y is not None:
-        raise DataError("hazards have no y; put the time and the event into X, next to the columns")
+def _read(schema: HazardSchema, records: Opened) -> tuple[_Persons, Why, dict[str, ListedColumn]]:
     clock, event, *strata = counted = schema.counted().variables
-    columns = moments.cells.readings_of(records.X, [*schema.feature_names, *(each.name for each in counted)])
-    cells = {each.name: moments.cells.cells_in(each, columns[each.name]) for each in counted}
+    (columns,) = records.columns([*schema.feature_names, *(each.name for each in counted)])
+    cells = {each.name: cells_in(each, columns[each.name]) for each in counted}
     rows = np.column_stack([_numbers(schema, name, columns[name]) for name in schema.feature_names])
     gone = np.isnan(rows)
     if records.excluded is None:
         for each in counted:
-            moments.cells.require_cells(each, columns[each.name], cells[each.name])
+            require_cells(each, columns[each.name], cells[each.name])
         if gone.any():
             bad = zip(schema.feature_names, np.atleast_1d(gone.any(axis=0)), strict=True)
             wrong = listed([name for name, any_ in bad if any_])
             raise RecordError(f"X has gaps, or values that are no numbers, in {wrong}; correct or impute them")
-    why = {(repr(name), moments.readable.NO_CELL): result < 0 for name, result in cells.items()}
+    why = {(repr(name), NO_CELL): result < 0 for name, result in cells.items()}
     for each in counted:
-        why |= moments.readable.spelled(repr(each.name), each, columns[each.name])
+        why |= spelled(repr(each.name), each, columns[each.name])
     levels = schema.reading.levels
     for name, column in zip(schema.feature_names, gone.T, strict=True):
         declared = None if levels is None else levels.of(name)
-        empty = moments.cells.gaps_in(declared, columns[name])
-        unread = moments.readable.TEXT if declared is None else moments.readable.WORD
-        why |= {(repr(name), moments.readable.GAP): empty, (repr(name), unread): column & ~empty}
-        why |= moments.readable.spelled(repr(name), declared, columns[name])
+        empty = gaps_in(declared, columns[name])
+        unread = TEXT if declared is None else WORD
+        why |= {(repr(name), GAP): empty, (repr(name), unread): column & ~empty}
+        why |= spelled(repr(name), declared, columns[name])
     bins = np.append(schema.in_bin, [schema.periods, -1])[cells[clock.name]]
     died = (cells[event.name] == 1) & (bins < schema.periods)  # a person seen beyond the last edge is censored there
     times = np.where(bins < schema.periods, columns[clock.name].numbers, np.inf)
     stratum = cells[strata[0].name] if strata else np.zeros_like(bins)
-    worded = moments.emptied.listed_columns((event, *strata, *(() if levels is None else levels.columns)), columns)
+    worded = listed_columns((event, *strata, *(() if levels is None else levels.columns)), columns)
     return _Persons(rows, np.minimum(bins, schema.periods - 1), died, times, stratum), why, worded
 
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from privstats import moments
 from privstats.kinds.base import Kind
+from privstats.kinds.record_rows import class_rows
 from privstats.kinds.worst import Record, Sums, WorstPair, added, rows_of, vectors, wire
 from privstats.moments.base import Moments, containers
+from privstats.records.reading import Unread
 from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import REQUIRED, checked_vectors, settle
 from privstats.schema.kinds import bare
 from privstats.schema.public_values import Values
-from privstats.schema.reading import Unread
-from privstats.schema.rounds import class_rows
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
-    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
+    from privstats.records.opened import Opened
 
 _TABLE: tuple[Statistic, ...] = (
     Statistic("x", "pooled", ("feature",), (1, 0), meaning="the sum of all feature vectors"),

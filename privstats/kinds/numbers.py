@@ -19,8 +19,8 @@ from privstats.errors import SchemaError
 from privstats.intake.meaning import checked_names
 from privstats.kinds.worst import Record
 from privstats.moments.record_sums import Term
+from privstats.records.variables import is_finite
 from privstats.schema.base import Adjacency
-from privstats.schema.variables import is_finite
 from privstats.transforms.categories import MISSING_CELL, require_switch
 
 if TYPE_CHECKING:

@@ -14,18 +14,19 @@ from privstats import moments
 from privstats.errors import DataError
 from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
+from privstats.kinds.record_rows import class_rows
 from privstats.kinds.worst import Record, WorstPair, added, dense, first, record_of
 from privstats.moments.base import Moments, RealMoments
+from privstats.records.reading import Labels
 from privstats.schema.base import Adjacency, Predicted, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, checked_vectors, settle
 from privstats.schema.public_values import Values
-from privstats.schema.reading import Labels
-from privstats.schema.rounds import ROW_BITS, check_exact, check_widths, class_rows, settle_classes
+from privstats.schema.rounds import ROW_BITS, check_exact, check_widths, settle_classes
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
     from privstats.moments.clip_report import ClipReport
-    from privstats.moments.opened import Opened
+    from privstats.records.opened import Opened
 
 _TABLE: tuple[Statistic, ...] = (
     Statistic(
@@ -168,7 +169,7 @@ class PartySchema(Kind):
         """
         grid, steps = moments.grid.feature_grid(self.rows), self.rows.steps
         blocks, report = [], moments.clip_report.no_records(self.features)
-        for raw, labels in moments.rounds.pieces(records):
+        for raw, labels in records.pieces():
             rows = np.empty((len(raw), self.features))
             result = grid.quantize(moments.grid.through_maps(self.reading, raw, grid) if self.transform else raw, rows)
             counts = tuple(moments.clip_report.norm_histogram(result.norms, steps).tolist())

@@ -16,15 +16,16 @@ from privstats.kinds.base import Added
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of, rows_of, wire
 from privstats.moments.base import Moments, RealMoments
+from privstats.records.reading import Targets
 from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, as_int, check_coarseness, checked_vectors, settle, size
 from privstats.schema.kinds import bare
-from privstats.schema.reading import Targets
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
     from privstats.moments.adders import FoldAdder
     from privstats.moments.clip_report import ClipReport
+    from privstats.moments.grid import Grid
 
 # fmt: off
 RIDGE_TABLE: tuple[Statistic, ...] = (
@@ -45,7 +46,7 @@ _MAX_FOLDS = 64
 
 
 @dataclass(frozen=True)
-class RidgeSchema(Added):
+class RidgeSchema(Added["RidgeMoments"]):
     """Least-squares moments: G = sum a a^T, h = sum a b^T, q = sum ||b||^2.
 
     Args:
@@ -151,7 +152,7 @@ class RidgeSchema(Added):
 
     def adder(self) -> FoldAdder:
         """Return the adder of sums by fold."""
-        return moments.adders.FoldAdder(self, moments.grid.target_grid(self))
+        return moments.adders.FoldAdder(self, target_grid(self))
 
 
 def _checked_folds(value: object) -> int:
@@ -283,6 +284,11 @@ def _pairs(schema: RidgeSchema, weights: Mapping[str, float]) -> list[tuple[Reco
         x = [[0, int(c * R)], [1, int(math.sqrt(1 - c * c) * R)]]
         pairs.append((one, record_of(x, b=[[0, -int(t * R)]] if int(t * R) else [])))
     return pairs + ([(one, {**one, "cell": 1})] if schema.folds > 1 else [])
+
+
+def target_grid(schema: RidgeSchema) -> Grid:
+    """Return the grid of the regression targets."""
+    return moments.grid.Grid("y", schema.targets, schema.steps, schema.target_scale)
 
 
 def _of_record(schema: RidgeSchema, record: Record) -> Sums:

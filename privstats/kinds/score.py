@@ -18,20 +18,21 @@ from privstats import moments
 from privstats.errors import RecordError, SchemaError
 from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
+from privstats.kinds.record_rows import class_rows, target_rows
 from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import Moments, containers
+from privstats.records.reading import Labels, Targets
 from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
 from privstats.schema.public_values import Values
-from privstats.schema.reading import Labels, Targets
-from privstats.schema.rounds import Round, class_rows, target_rows
+from privstats.schema.rounds import Round
 from privstats.transforms import ByArm, ConstantFeature, Transform, output_features
 
 if TYPE_CHECKING:
     from privstats.moments.grid import Ints
-    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
+    from privstats.records.opened import Opened
 
 # fmt: off
 _LOGISTIC: tuple[Statistic, ...] = (
@@ -285,7 +286,7 @@ class ScoreSchema(Round, Kind):
         """
         sums = moments.grid.sums_of(self, "gHJ")
         count = 0
-        for rows, targets in moments.rounds.pieces(records):
+        for rows, targets in records.pieces():
             (unit, residuals, roots), finite = _mapped(self, rows, targets, values["w"])
             for total in sums.values():
                 total.admit(len(rows))
@@ -299,7 +300,7 @@ class ScoreSchema(Round, Kind):
 
     def terms_of(self, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
         """Return each record's contribution."""
-        several = (_added(self, rows, y_part, values["w"]) for rows, y_part in moments.rounds.pieces(records))
+        several = (_added(self, rows, y_part, values["w"]) for rows, y_part in records.pieces())
         return moments.record_sums.RecordTerms.joined(several)
 
 

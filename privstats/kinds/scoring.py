@@ -29,18 +29,18 @@ from privstats.kinds.counts import (
     move_of_tables,
 )
 from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
+from privstats.records.reading import Labels
+from privstats.records.variables import Bins, Variable
 from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import as_int, settle, size
 from privstats.schema.public_values import Values
-from privstats.schema.reading import Labels
-from privstats.schema.variables import Bins, Variable
 from privstats.transforms import Transform
 from privstats.transforms.base import to_builtins
 from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
-    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
+    from privstats.records.opened import Opened
 
 HEAD = "head"
 """The name of the head's bytes among the published values."""
@@ -326,7 +326,6 @@ def _equal(low: float, high: float, bins: int) -> tuple[float, ...]:
 
 # --- the sums
 
-_WINDOW = 4096
 
 Real: TypeAlias = NDArray[np.float64]
 
@@ -341,7 +340,7 @@ def _scored(
 
     make = named("privstats.published", schema.task, "a plan of a score", PlanError)
     read: Callable[[NDArray[Any]], ScoresAndShares] = make(schema, bytes_of(values))
-    for rows, labels in moments.rounds.pieces(records, _WINDOW):
+    for rows, labels in records.pieces():
         if not schema.reading.gaps_have_cells and not np.isfinite(rows).all():
             raise RecordError("X has NaN or infinite entries; drop or impute these records")
         scores, shares = read(rows)

@@ -21,16 +21,16 @@ from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, first, many, plain, record_of, vectors, wire
 from privstats.moments.base import Moments, RealMoments, checked_index
+from privstats.records.reading import Targets
 from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import REQUIRED, checked_groups, checked_pull, checked_vectors, settle, size
 from privstats.schema.kinds import bare
 from privstats.schema.public_values import Values
-from privstats.schema.reading import Targets
 from privstats.transforms import ConstantFeature, Transform
 
 if TYPE_CHECKING:
     from privstats.moments.clip_report import ClipReport
-    from privstats.moments.opened import Opened
+    from privstats.records.opened import Opened
 
 _TABLE: tuple[Statistic, ...] = (
     Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.02),
@@ -189,8 +189,6 @@ def _checked_pulls(values: object) -> tuple[float, ...]:
 
 # --- the sums
 
-_ROWS = 1 << 14
-
 
 @dataclass(frozen=True, eq=False)
 class RealSiteMoments(RealMoments):
@@ -276,23 +274,11 @@ def less_mean(second: NDArray[Any], total: NDArray[Any], over: Fraction) -> NDAr
 
 def _vectors(schema: SitesSchema, records: Opened) -> Iterator[tuple[NDArray[np.float64], NDArray[np.intp]]]:
     columns, target = moments.grid.feature_grid(schema), moments.grid.Grid("y", 1, schema.steps, 1.0)
-    for rows, targets in records.pairs():
-        rows = moments.input_validation.check_features(schema.reading, rows)
-        targets = _target(rows.shape[0], moments.input_validation.as_rows(targets, "y"))
-        for start in range(0, max(rows.shape[0], 1), _ROWS):  # one empty pass without records
-            at = slice(start, min(start + _ROWS, rows.shape[0]))
-            x, b = (
-                moments.grid.through_maps(schema.reading, moments.input_validation.dense(rows[at]), columns),
-                moments.input_validation.dense(targets[at]).astype(np.float64).reshape(-1, 1),
-            )
-            target.require_finite(b)
-            yield np.hstack([x, b / schema.target_scale]), np.zeros(len(x), np.intp)
-
-
-def _target(records: int, targets: Any) -> Any:
-    if tuple(targets.shape) not in ((records,), (records, 1)):
-        raise DataError(f"y must have shape ({records},), one target per row of X; reshape it")
-    return moments.input_validation.check_targets(targets, 1)
+    yield np.empty((0, schema.features)), np.empty(0, np.intp)  # a site without records has sums too
+    for rows, targets in records.pieces():
+        x, b = moments.grid.through_maps(schema.reading, rows, columns), targets.astype(np.float64).reshape(-1, 1)
+        target.require_finite(b)
+        yield np.hstack([x, b / schema.target_scale]), np.zeros(len(x), np.intp)
 
 
 # --- the two data sets that the certificate compares

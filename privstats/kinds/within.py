@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 from privstats import moments
 from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassMoments, ClassSchema, RealClassMoments
+from privstats.kinds.record_rows import class_rows
 from privstats.kinds.worst import Record, Sums, WorstPair, first, many, plain, record_of, vectors, wire
 from privstats.moments.base import Moments, RealMoments
+from privstats.records.reading import Labels
 from privstats.schema.base import COUNT_SCALE, Adjacency, Predicted, Statistic, classes_of, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_class_names, checked_pull, checked_vectors, settle
 from privstats.schema.kinds import bare
 from privstats.schema.public_values import Values
-from privstats.schema.reading import Labels
-from privstats.schema.rounds import class_rows
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
     from privstats.moments.clip_report import ClipReport
-    from privstats.moments.opened import Opened
+    from privstats.records.opened import Opened
 
 _TABLE: tuple[Statistic, ...] = (
     Statistic("N", "class", (), (0, 0), meaning="how many records each class has", share=0.02),

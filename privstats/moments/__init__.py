@@ -5,31 +5,15 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from privstats.contrib.streams.moments_delta import MomentsDelta as MomentsDelta
-    from privstats.contrib.streams.moments_delta import PersonDelta as PersonDelta
-    from privstats.contrib.streams.person_rows import PersonRows as PersonRows
     from privstats.intake.record_files import RecordFile as RecordFile
     from privstats.intake.record_files import Records as Records
-    from privstats.kinds.base import kind_of as kind_of
-    from privstats.kinds.classes import ClassMoments as ClassMoments
-    from privstats.kinds.classes import RealClassMoments as RealClassMoments
-    from privstats.kinds.counts import CountMoments as CountMoments
-    from privstats.kinds.counts import RealCountMoments as RealCountMoments
-    from privstats.kinds.gaussians import GaussianMoments as GaussianMoments
-    from privstats.kinds.gaussians import RealGaussianMoments as RealGaussianMoments
-    from privstats.kinds.ridge import RealRidgeMoments as RealRidgeMoments
-    from privstats.kinds.ridge import RidgeMoments as RidgeMoments
-    from privstats.kinds.sites import RealSiteMoments as RealSiteMoments
-    from privstats.kinds.sites import SiteMoments as SiteMoments
-    from privstats.kinds.within import RealWithinMoments as RealWithinMoments
-    from privstats.kinds.within import WithinMoments as WithinMoments
     from privstats.moments.base import Moments as Moments
-    from privstats.moments.cells import Beyond as Beyond
-    from privstats.moments.cells import EdgeReport as EdgeReport
     from privstats.moments.clip_report import ClipReport as ClipReport
     from privstats.moments.clip_report import remarks_on as remarks_on
     from privstats.moments.clip_report import warn_if_clipped as warn_if_clipped
     from privstats.moments.clip_report import warn_if_empty as warn_if_empty
+    from privstats.moments.edge_report import Beyond as Beyond
+    from privstats.moments.edge_report import EdgeReport as EdgeReport
     from privstats.moments.grid_vectors import quantize as quantize
     from privstats.moments.measurement import exact_moments as exact_moments
     from privstats.moments.measurement import measure as measure
@@ -37,7 +21,7 @@ if TYPE_CHECKING:
 # Kinds refer to these modules as attributes of this package, which imports them when records are first measured.
 if TYPE_CHECKING:
     from privstats.moments import accumulators as accumulators
-    from privstats.moments import cells as cells
+    from privstats.moments import edge_report as edge_report
     from privstats.moments import rounds as rounds
 else:
     __getattr__, __dir__ = lazy_names(__name__)

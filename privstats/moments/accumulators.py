@@ -12,19 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from privstats.intake.arrays import is_tensor
-from privstats.moments.base import Moments
+from privstats.moments.base import Moments, Summed
 from privstats.moments.clip_report import NORM_BINS, ClipReport, no_records, norm_histogram
 from privstats.moments.grid import GridChunk, exact_rows, feature_grid, quantized, through_maps
-from privstats.moments.input_validation import dense
 from privstats.moments.record_sums import RecordTerms
-from privstats.progress import progress_bar
-from privstats.schema import RecordSchema
-from privstats.schema.reading import Reading, Targets
+from privstats.records.input_validation import dense
+from privstats.records.reading import Reading
 
 if TYPE_CHECKING:
     from privstats.moments.adders import Adder
-    from privstats.moments.opened import Opened
+    from privstats.records.input_validation import Tile
+    from privstats.records.opened import Opened
 
 # Bytes and rows of a chunk. At most 2**14 rows, so that a chunk of short rows stays in the last-level cache.
 _CHUNK = 16 << 20, 1 << 14
@@ -33,7 +31,7 @@ _CHUNK = 16 << 20, 1 << 14
 _GROUPED_CHUNK = 64 << 20, 1 << 17
 
 
-def chunk_rows(schema: RecordSchema) -> int:
+def chunk_rows(schema: Summed) -> int:
     """Return the rows per chunk: 64 to 131,072, or fewer if float64 cannot sum 64 records exactly."""
     size, maximum = _GROUPED_CHUNK if "S" in schema.statistics else _CHUNK
     return min(max(64, size // (8 * schema.features)), maximum, exact_rows(schema.bound))
@@ -46,9 +44,7 @@ class CpuAccumulator:
         add: receives grid vectors and labels or targets, in memory that is reused; None: they are summed.
     """
 
-    def __init__(
-        self, schema: RecordSchema, add: Callable[[NDArray[np.float64], NDArray[Any]], None] | None = None
-    ) -> None:
+    def __init__(self, schema: Summed, add: Callable[[NDArray[np.float64], NDArray[Any]], None] | None = None) -> None:
         size = chunk_rows(schema)
         self._schema = schema
         self._adder: Adder = schema.adder()
@@ -107,7 +103,7 @@ class CpuAccumulator:
 class SparseAccumulator:
     """Exact sums of sparse rows, for schemas without a transform."""
 
-    def __init__(self, schema: RecordSchema) -> None:
+    def __init__(self, schema: Summed) -> None:
         self._schema = schema
         self._adder: Adder = schema.adder()
         self._report = no_records(schema.features)
@@ -126,31 +122,29 @@ class SparseAccumulator:
         return self._schema.exact(self._adder.totals(), clip_report=self._report)
 
 
-def measured(schema: RecordSchema, records: Opened, *, reading: Reading | None = None) -> Moments:
+def measured(schema: Summed, records: Opened, *, reading: Reading | None = None) -> Moments:
     """Return the exact moments of records.
 
     Args:
         reading: what is read of each record; None: the schema's. Without labels all records are of the first class.
     """
-    grouped, most = "S" in schema.statistics, exact_rows(schema.bound)
-    parts = records.tiles(reading or schema.reading, grouped=grouped, sparse_rows=most)
-    if _may_lack_targets(schema):
-        parts = (observed(schema, *part) for part in parts)
+    tiles = records.tiles(
+        reading or schema.reading, grouped="S" in schema.statistics, sparse_rows=exact_rows(schema.bound)
+    )
     used: dict[type[Any], Any] = {}
     counted = _counted(schema)
-    with progress_bar("records", records.count, at_once=records.progress) as advance:
-        for rows, targets in parts:
-            kind = counted or _accumulator_of(rows)
-            if kind not in used:
-                used[kind] = kind(schema)
-            used[kind].add(rows, targets)
-            advance(rows.shape[0])
+    for tile in tiles:
+        _require_readable(schema, tile)
+        kind = counted or _accumulator_of(tile.rows)
+        if kind not in used:
+            used[kind] = kind(schema)
+        used[kind].add(tile.rows, tile.targets)
     result = [each.moments() for each in used.values()] or [CpuAccumulator(schema).moments()]
     total: Moments = sum(result[1:], result[0])
     return total
 
 
-def _counted(schema: RecordSchema) -> type[Any] | None:
+def _counted(schema: Summed) -> type[Any] | None:
     if schema.reading.cells is None:
         return None
     from privstats.moments.cell_sums import CellAccumulator, sums_by_cells
@@ -159,49 +153,23 @@ def _counted(schema: RecordSchema) -> type[Any] | None:
 
 
 def _accumulator_of(rows: Any) -> type[Any]:
-    if is_tensor(rows):
-        from privstats.moments.device_sums import DeviceAccumulator
+    if isinstance(rows, np.ndarray):
+        return CpuAccumulator
+    if issparse(rows):
+        return SparseAccumulator
+    from privstats.moments.device_sums import DeviceAccumulator
 
-        return DeviceAccumulator
-    return SparseAccumulator if issparse(rows) else CpuAccumulator
-
-
-def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
-    """Return rows and targets of records with a target, or all where the schema excludes none.
-
-    Raises:
-        RecordError: a row without a target has an unreadable feature.
-    """
-    seen = seen_in(schema, targets)
-    if seen.all():
-        return rows, targets
-    grid = feature_grid(schema)
-    grid.require_finite(through_maps(schema.reading, np.asarray(dense(rows[_places(rows, ~seen)])), grid))
-    return rows[_places(rows, seen)], targets[_places(targets, seen)]
+    return DeviceAccumulator
 
 
-def seen_in(schema: RecordSchema, targets: Any) -> NDArray[np.bool_]:
-    """Return which records :func:`observed` returns, ``(n,)``."""
-    if not _may_lack_targets(schema):
-        return np.ones(len(targets), np.bool_)
-    with np.errstate(over="ignore"):
-        return np.isfinite(dense(targets).astype(np.float64).reshape(-1))
+def _require_readable(schema: Summed, tile: Tile) -> None:
+    """Refuse an unreadable feature of a record that lacks its target."""
+    if tile.gone is not None:
+        grid = feature_grid(schema)
+        grid.require_finite(through_maps(schema.reading, tile.gone, grid))
 
 
-def _may_lack_targets(schema: RecordSchema) -> bool:
-    return isinstance(schema.goal, Targets) and schema.goal.gaps
-
-
-def _places(array: Any, chosen: Any) -> Any:
-    places = np.flatnonzero(chosen)
-    if not is_tensor(array):
-        return places
-    import torch
-
-    return torch.as_tensor(places, device=array.device)
-
-
-def terms_on_grid(schema: RecordSchema, records: Opened, *, reading: Reading | None = None) -> RecordTerms:
+def terms_on_grid(schema: Summed, records: Opened, *, reading: Reading | None = None) -> RecordTerms:
     """Return each record's contribution; all dense rows are in memory at once."""
     adder, seen = schema.adder(), [np.empty(0, np.bool_)]
     chunks, others = [np.empty((0, schema.features))], [adder.empty(0)]
@@ -211,9 +179,10 @@ def terms_on_grid(schema: RecordSchema, records: Opened, *, reading: Reading | N
         others.append(targets.copy())
 
     accumulator = CpuAccumulator(schema, collect)
-    for rows, targets in records.tiles(reading or schema.reading):
-        seen.append(seen_in(schema, targets))
-        accumulator.add(*map(dense, observed(schema, rows, targets)))
+    for tile in records.tiles(reading or schema.reading):
+        _require_readable(schema, tile)
+        seen.append(np.ones(tile.rows.shape[0], np.bool_) if tile.seen is None else tile.seen)
+        accumulator.add(*map(dense, (tile.rows, tile.targets)))
     report = accumulator.report()
     grid = chunks[1] if len(chunks) == 2 else np.concatenate(chunks)
     return RecordTerms(np.concatenate(seen), adder.terms(grid, np.concatenate(others)), {"clip_report": report})

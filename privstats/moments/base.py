@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, make_dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -16,8 +16,9 @@ from privstats.schema.base import Statistic, letters_of
 from privstats.schema.kinds import is_known
 
 if TYPE_CHECKING:
-    from privstats.moments.opened import Opened
+    from privstats.moments.adders import Adder
     from privstats.moments.record_sums import RecordTerms
+    from privstats.records.opened import Opened
     from privstats.schema.public_values import Values
 
 
@@ -184,10 +185,25 @@ class Moments(ABC):
         return f"{type(self).__name__}({shown})"
 
 
-class Forms(Protocol):
+class Summed(Schema):
+    """A schema whose sums are over records' own terms, as its adder forms them."""
+
+    @abstractmethod
+    def adder(self) -> Adder:
+        """Return the adder of records' own terms."""
+
+    @abstractmethod
+    def exact(self, sums: Mapping[str, Any], **extra: Any) -> Moments:
+        """Build exact moments from sums by letter, blocks first."""
+
+
+_Sums = TypeVar("_Sums", bound=Moments, covariant=True)
+
+
+class Forms(Protocol[_Sums]):
     """A kind of schema, which forms the sums of records."""
 
-    def moments_of(self, records: Opened, values: Mapping[str, Values], /) -> Moments:
+    def moments_of(self, records: Opened, values: Mapping[str, Values], /) -> _Sums:
         """Return the exact sums of records, with the published values."""
 
     def terms_of(self, records: Opened, values: Mapping[str, Values], /) -> RecordTerms:
@@ -197,7 +213,7 @@ class Forms(Protocol):
         """Build moments in real units from sums by letter in wire steps."""
 
 
-def forming(schema: Schema) -> Forms:
+def forming(schema: Schema) -> Forms[Moments]:
     """Return a schema as the kind that forms its sums.
 
     Raises:
@@ -206,7 +222,7 @@ def forming(schema: Schema) -> Forms:
     if not is_known(schema):
         raise unformed(schema)
     kind: Any = schema
-    forms: Forms = kind
+    forms: Forms[Moments] = kind
     return forms
 
 

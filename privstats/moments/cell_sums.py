@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
 from privstats.moments.adders import POWERS, ClassAdder
-from privstats.moments.base import Moments, require_room
+from privstats.moments.base import Moments, Summed, require_room
 from privstats.moments.clip_report import NORM_BINS, ClipReport, norm_histogram
 from privstats.moments.grid import require_known
-from privstats.schema import RecordSchema
 
 if TYPE_CHECKING:
     from privstats.transforms import Cells
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 _MAX_PAIRS = 1 << 25  # counts in memory at once
 
 
-def sums_by_cells(schema: RecordSchema) -> bool:
+def sums_by_cells(schema: Summed) -> bool:
     """Return whether the schema's records are summed by counting cells."""
     cells = schema.reading.cells
     if cells is None or len(schema.transform) > 1 or not schema.adder().counts_cells:
@@ -38,7 +37,7 @@ def sums_by_cells(schema: RecordSchema) -> bool:
 class CellAccumulator:
     """Sums over the codes seen so far."""
 
-    def __init__(self, schema: RecordSchema) -> None:
+    def __init__(self, schema: Summed) -> None:
         require_known([row.letter for row in schema.sent], ClassAdder.letters)
         self._schema = schema
         cells = self._cells = _cells(schema)
@@ -106,7 +105,7 @@ class CellAccumulator:
         return out
 
 
-def _cells(schema: RecordSchema) -> Cells:
+def _cells(schema: Summed) -> Cells:
     cells = schema.reading.cells
     if cells is None:
         raise SchemaError("sums by cells need declared columns: put Cells first into the transform")

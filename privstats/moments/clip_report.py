@@ -15,7 +15,7 @@ from privstats.errors import ClippedWarning, UnreadableRecordsWarning
 from privstats.moments.base import Moments
 
 if TYPE_CHECKING:
-    from privstats.moments.readable import LeftOut
+    from privstats.records.readable import LeftOut
 
 _NEARLY_ALL = 0.9
 """Share of the rows that a clip may shorten without a remark."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from privstats.errors import DataError
-from privstats.moments.base import Moments, require_room
+from privstats.moments.base import Moments, Summed, require_room
 from privstats.moments.clip_report import NORM_BINS, NORM_EDGES, ClipReport
 from privstats.moments.grid import exact_rows, feature_grid
 from privstats.moments.tensor_grid import prefers_limbs, quantize_tensor, require_finite
-from privstats.schema import RecordSchema
 from privstats.transforms import apply
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 class DeviceAccumulator:
     """Sums over the tensors seen so far, on the first one's device."""
 
-    def __init__(self, schema: RecordSchema) -> None:
+    def __init__(self, schema: Summed) -> None:
         self._started = False
         self._schema = schema
         self._adder: Adder = schema.adder()

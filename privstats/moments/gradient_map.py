@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.moments.grid import Ints
-from privstats.schema import GradientSchema, Schema
+from privstats.schema import Schema
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import ROW_BITS
 from privstats.transforms.exact import arrays_of, limb_bits
@@ -45,6 +46,30 @@ _EXP2 = (
 )
 
 
+class MappedRound(Protocol):
+    """A round's public numbers, as a schema of gradients states them."""
+
+    @property
+    def clip_norm(self) -> float:
+        """R, the norm of a row."""
+
+    @property
+    def target_bound(self) -> float | None:
+        """Y, the norm of a target; None for classes."""
+
+    @property
+    def residual_norm(self) -> float:
+        """c, the norm of a residual."""
+
+    @property
+    def grid_bits(self) -> int:
+        """f."""
+
+    @property
+    def steps(self) -> int:
+        """2**f."""
+
+
 @dataclass(frozen=True)
 class Mapped:
     """Contributions of records, all integers: the round's sums are g = residuals^T rows and k, the sum of ``kappa``.
@@ -60,26 +85,7 @@ class Mapped:
     kappa: Ints
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class MappedRows:
-    """Records after the published map, in integers.
-
-    Attributes:
-        unit: u, ``(n, width)``.
-        grid: grid vectors, ``(n, d)``, where needed.
-        fine: which records are finite, ``(n,)``; others are zero.
-    """
-
-    unit: Ints
-    grid: Ints | None
-    fine: NDArray[np.bool_]
-
-    def part(self, where: slice) -> MappedRows:
-        """Return consecutive records."""
-        return MappedRows(self.unit[where], None if self.grid is None else self.grid[where], self.fine[where])
-
-
-def softmax_of_units(schema: GradientSchema, unit: Ints, labels: NDArray[np.intp], W: Values) -> Mapped:
+def softmax_of_units(schema: MappedRound, unit: Ints, labels: NDArray[np.intp], W: Values) -> Mapped:
     """Compute a softmax round from :func:`unit_rows` ``(n, d + 1)``, labels ``(n,)`` and the published W."""
     r, square = residuals_of(unit @ W.floats.T, W.exponent + schema.grid_bits, labels)
     one = float(1 << PROBABILITY_BITS)
@@ -99,12 +105,12 @@ def residuals_of(scores: Ints, exponent: int, labels: NDArray[np.intp]) -> tuple
     return r, square
 
 
-def short_rows(schema: GradientSchema, rows: Ints, M: Values) -> Ints:
+def short_rows(schema: MappedRound, rows: Ints, M: Values) -> Ints:
     """Return u, ``(n, d)``, of a regression: Mx in steps, shortened to norm 1 where longer."""
     return shortened(rows @ M.floats, schema.clip_norm / 2.0**ROW_BITS, M.exponent, schema.steps)[0]
 
 
-def residual_of_units(schema: GradientSchema, unit: Ints, rows: Ints, targets: Ints, w: Values, c: Values) -> Mapped:
+def residual_of_units(schema: MappedRound, unit: Ints, rows: Ints, targets: Ints, w: Values, c: Values) -> Mapped:
     """Compute a regression round at the published w and c.
 
     Args:
@@ -186,7 +192,7 @@ def exponentials(logits: Ints, exponent: int) -> Ints:
     return np.asarray(np.floor(value, out=value))
 
 
-def _within(schema: GradientSchema, unit: Ints, residuals: Ints, kappa: Ints) -> Mapped:
+def _within(schema: MappedRound, unit: Ints, residuals: Ints, kappa: Ints) -> Mapped:
     """Set contributions that exceed a norm, or are NaN, to zero, as a check of the arithmetic."""
     maximum = float(schema.steps) ** 2
     fine = (np.vecdot(unit, unit) <= maximum) & (np.vecdot(residuals, residuals) <= maximum)

@@ -19,8 +19,9 @@ from scipy.sparse import csr_array
 
 from privstats.errors import PrivstatsError, RecordError, SchemaError
 from privstats.moments.base import require_room
-from privstats.schema import RidgeSchema, Schema
-from privstats.schema.reading import Reading
+from privstats.records.reading import Reading
+from privstats.schema import Schema
+from privstats.transforms import apply
 from privstats.transforms.exact import arrays_of, row_norms, unscaled
 
 Ints: TypeAlias = NDArray[np.float64]
@@ -178,11 +179,6 @@ def feature_grid(schema: Schema) -> Grid:
     return Grid("X", schema.features, schema.steps, schema.scale, schema.nonnegative)
 
 
-def target_grid(schema: RidgeSchema) -> Grid:
-    """Return the grid of the regression targets."""
-    return Grid("y", schema.targets, schema.steps, schema.target_scale)
-
-
 def through_maps(reading: Reading, rows: NDArray[Any], grid: Grid) -> NDArray[np.float64]:
     """Return rows after the public maps, in float64; codes may be NaN, features may not.
 
@@ -193,7 +189,7 @@ def through_maps(reading: Reading, rows: NDArray[Any], grid: Grid) -> NDArray[np
         floats = rows.astype(np.float64)
     if not reading.gaps_have_cells:
         grid.require_finite(floats)
-    return np.asarray(reading.mapped(floats), np.float64)
+    return np.asarray(apply(reading.maps, floats), np.float64)
 
 
 _SPARSE_WAITING = 1 << 17  # entries of rows to clip at once

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from privstats.errors import SchemaError
 from privstats.intake.frames import in_memory
 from privstats.moments.grid import feature_grid, through_maps
-from privstats.moments.input_validation import check_features, dense
-from privstats.moments.table import in_codes
+from privstats.records.input_validation import check_features, dense
+from privstats.records.table import in_codes
 from privstats.schema import Schema, require_schema
 
 

@@ -3,50 +3,39 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-import numpy as np
-
-from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
-from privstats.moments.base import Moments, forming
+from privstats.errors import DataError, UnreadableRecordsWarning
+from privstats.moments.base import Forms, Moments, forming
 from privstats.moments.clip_report import warn_if_clipped, warn_of_excluded
-from privstats.moments.input_validation import count_of
-from privstats.moments.opened import Excluded, Opened
-from privstats.moments.readable import LeftOut
-from privstats.moments.table import in_codes, lost_remark
+from privstats.records.opened import Reader
 from privstats.schema import Schema, require_schema
-from privstats.transforms.unlisted import Lost, all_lost
 
 if TYPE_CHECKING:
-    from privstats.moments import ClassMoments, RidgeMoments, WithinMoments
     from privstats.moments.persons import Clip, PersonMoments
-    from privstats.moments.row_cache import RowCache
-    from privstats.schema import ClassSchema, RidgeSchema, WithinSchema
-    from privstats.schema.public_values import Published, Values
-    from privstats.schema.reading import Reading
+    from privstats.moments.record_sums import RecordTerms
+    from privstats.records.readable import LeftOut
+    from privstats.records.reading import Unreadable
+    from privstats.records.row_cache import RowCache
+    from privstats.schema.public_values import Published
 
-_Form: TypeAlias = "Callable[[Opened, Mapping[str, Values]], Any]"
-
-Unreadable: TypeAlias = Literal["refuse", "leave out"]
-"""How :func:`measure` treats a record that cannot be read."""
+_Sums = TypeVar("_Sums", bound=Moments)
 
 
 @overload
 def measure(
-    schema: ClassSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
-) -> ClassMoments: ...
-@overload
-def measure(
-    schema: RidgeSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
-) -> RidgeMoments: ...
-@overload
-def measure(
-    schema: WithinSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
-) -> WithinMoments: ...
+    schema: Forms[_Sums],
+    X: Any,
+    y: Any = None,
+    *,
+    published: Published | None = None,
+    unreadable: Unreadable = "refuse",
+    persons: None = None,
+    person_clip: None = None,
+    progress: bool = False,
+) -> _Sums: ...
 @overload
 def measure(
     schema: Schema,
@@ -72,7 +61,7 @@ def measure(
     progress: bool = False,
 ) -> PersonMoments: ...
 def measure(
-    schema: Schema,
+    schema: Any,
     X: Any,
     y: Any = None,
     *,
@@ -176,30 +165,30 @@ def exact_moments(
     schema.check_values(values)
     if unreadable not in ("refuse", "leave out"):
         raise DataError(f"unreadable must be 'refuse' or 'leave out', got {unreadable!r}; give plan.unreadable")
-    lost = dict[str, Lost]()
-    refuse = unreadable == "refuse"
     # Batches of persons use the same tile indices, so each batch would evict the previous batch's tiles.
     shown, stored = (progress, cache) if persons is None else (False, None)
 
-    def formed(X: Any, y: Any, form: _Form = forms.moments_of, *, marked: bool = False) -> tuple[Any, LeftOut]:
-        X, y, more = in_codes(schema.reading, X, y, refuse=refuse)
-        records = Opened(schema.reading, X, y, shown, stored)
-        result = _formed(lambda records: form(records, values), records, marked=marked, refuse=refuse)
-        lost.update(all_lost(lost, more))
-        return result
+    reader = Reader(schema.reading, unreadable == "refuse", shown, stored)
+
+    def summed(X: Any, y: Any) -> tuple[Moments, LeftOut]:
+        formed = reader.formed(lambda records: forms.moments_of(records, values), X, y)
+        return formed.result, formed.left_out
+
+    def by_record(X: Any, y: Any) -> tuple[RecordTerms, LeftOut]:
+        formed = reader.formed(lambda records: forms.terms_of(records, values), X, y, marked=True)
+        return formed.result if formed.marks is None else formed.result.among(formed.marks), formed.left_out
 
     moments: Any
-    with ExitStack() as opened:
-        X, y = _opened(schema.reading, X, y, opened)
+    with ExitStack() as closing:
+        X, y = reader.containers(X, y, closing)
         if persons is None or person_clip is None:
-            (moments, left_out), unnamed = formed(X, y), 0
+            (moments, left_out), unnamed = summed(X, y), 0
         else:
             from privstats.moments.persons import of_persons
 
-            added = partial(formed, form=forms.terms_of, marked=True)
-            moments, left_out, unnamed = of_persons(X, y, persons, person_clip, formed, added, progress)
+            moments, left_out, unnamed = of_persons(X, y, persons, person_clip, summed, by_record, progress)
     warn_of_excluded(moments, left_out, unnamed)
-    if remark := lost_remark(schema.reading.declared, lost):
+    if remark := reader.remark():
         warnings.warn(remark, UnreadableRecordsWarning, stacklevel=3)
     if published is not None and hasattr(moments, "published"):
         moments = replace(moments, published=published.sha256)
@@ -211,48 +200,3 @@ def _check_persons(schema: Schema, persons: Any, clip: Clip | None) -> None:
         raise DataError("persons= and person_clip= go together: give an id for each row, and plan.person_clip")
     if clip is not None and (why := schema.refuses_persons(averaged=clip.averaged)):
         raise DataError(f"this schema cannot bound a person: {why}; omit persons")
-
-
-def _opened(reading: Reading, X: Any, y: Any, opened: ExitStack) -> tuple[Any, Any]:
-    if isinstance(X, np.ndarray) and (y is None or isinstance(y, np.ndarray)) and not reading.columns:
-        return X, y
-    from privstats.intake.frames import batches_of, in_memory, named_target
-
-    if reading.columns:
-        return in_memory(X, reading.columns), y
-    several = reading.width > 1
-    if reading.batches:
-        batches = batches_of(X, y, reading.source, several=several)
-        if batches is not None:
-            opened.callback(batches.close)
-            return batches, None
-    return named_target(X, y, several=several)
-
-
-# Form sums of all records, or of readable ones where a record may be unreadable. Both yield equal sums of readable
-# records. With ``refuse``, an unreadable record raises.
-def _formed(form: Callable[[Opened], Any], records: Opened, *, marked: bool, refuse: bool) -> tuple[Any, LeftOut]:
-    reading = records.reading
-    # A number must not pass for a declared text, and a gap must not count where its record is excluded.
-    one_by_one = reading.levels is not None or (reading.cells is not None and not reading.gaps_have_cells)
-    if refuse and not one_by_one:
-        return form(records), LeftOut()
-    records = records.ordered()
-    if not one_by_one and records.likely_readable:
-        try:
-            result = form(records)
-            if not _lacks_records(result, records.X):
-                return result, LeftOut()
-        except RecordError:
-            pass
-    excluded = Excluded(marked=marked)
-    result = form(replace(records, excluded=excluded))
-    left_out = excluded.left_out
-    if left_out.records and refuse:
-        raise RecordError(left_out.remark(none_left=False, refused=True))
-    return excluded.among(result), left_out
-
-
-def _lacks_records(moments: Any, X: Any) -> bool:
-    count = count_of(X)
-    return count is not None and moments.records is not None and moments.records < count

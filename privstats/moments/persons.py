@@ -21,14 +21,14 @@ from privstats.intake.tables import Codes, is_list, table_of
 from privstats.moments.base import Moments, forming, readonly_array, require_room
 from privstats.moments.clip_report import ClipReport
 from privstats.moments.person_sums import ManyClip, PersonSums, rows_at_once
-from privstats.moments.readable import LeftOut
 from privstats.moments.record_sums import RecordTerms
 from privstats.progress import progress_bar
+from privstats.records.readable import LeftOut
 from privstats.schema import Schema
 from privstats.schema.base import Statistic
 
 if TYPE_CHECKING:
-    from privstats.moments.cells import EdgeReport
+    from privstats.moments.edge_report import EdgeReport
 
 _BITS = 63  # bits of a total
 _WINDOW_ROWS, _WINDOW_ENTRIES = 1 << 14, 1 << 21  # rows read and mapped at once

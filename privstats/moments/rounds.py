@@ -1,36 +1,16 @@
-"""Read records for rounds: in pieces, on their grid, and in a treatment's two arms."""
+"""Read rows of rounds on their grid, and in a treatment's two arms."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import RecordError
 from privstats.moments.grid import feature_grid
-from privstats.moments.input_validation import dense
-from privstats.progress import progress_bar
 from privstats.schema import Schema
 from privstats.transforms import apply
-
-if TYPE_CHECKING:
-    from privstats.moments.opened import Opened
-
-ROWS = 4096
-"""Maximum number of rows that are read at once."""
-
-
-def pieces(records: Opened, max_rows: int | None = None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """Yield rows and their targets, at most ``max_rows`` records at a time."""
-    size = max_rows or ROWS
-    with progress_bar("records", records.count, at_once=records.progress) as advance:
-        for rows, targets in records.tiles():
-            for start in range(0, len(rows), size):
-                part = slice(start, start + size)
-                yield dense(rows[part]), dense(targets[part])
-            advance(len(rows))
 
 
 def grid_rows(read: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -17,8 +17,8 @@ from privstats.python_values import python_fields
 from privstats.schema import COUNT_SCALE, Schema
 
 if TYPE_CHECKING:
+    from privstats.kinds import EffectSchema, GaussianSchema, SitesSchema
     from privstats.plan.plan import Plan
-    from privstats.schema import EffectSchema, GaussianSchema, SitesSchema
 
 WRAP_PROBABILITY = 2.0**-40
 """Bound on the probability that noise makes any entry of the sum wrap."""

@@ -22,8 +22,10 @@ from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError
 from privstats.files.atomic import read_bounded
 from privstats.files.text import toml_tables
+from privstats.kinds import KINDS
 from privstats.plan.cohort import Cohort
-from privstats.schema import KINDS, Schema
+from privstats.plan.position import Position
+from privstats.schema import Schema
 from privstats.schema.checks import REQUIRED
 
 if TYPE_CHECKING:
@@ -39,11 +41,15 @@ _MAX_INTEGER = 1 << 53
 
 _AGGREGATION = ("min_count", "merge", "graph", "protocol", "panel", "excess_noise", "spare_bits", "key_agreement")
 _SECTIONS = ("schema", "cohort", "privacy", "aggregation", "published", "validity", "devices")
+_SESSION = "session"
+"""The table of a file alone: which session of a course the plan is for. No digest covers it."""
+_POSITION = ("course", "step", "place", "spent", "mu")
 
 
-def to_toml(tables: Mapping[str, Any]) -> str:
-    """Write the plan's tables (see :func:`tables_of`) as TOML."""
-    return tomli_w.dumps(dict(tables))
+def to_toml(tables: Mapping[str, Any], position: Position | None = None) -> str:
+    """Write the plan's tables (see :func:`tables_of`), and the session that it is for, as TOML."""
+    session = {} if position is None else {_SESSION: position.table}
+    return tomli_w.dumps({**tables, **session})
 
 
 def tables_of(
@@ -70,8 +76,8 @@ def tables_of(
     }
 
 
-def from_toml(text: str) -> dict[str, Any]:
-    """Parse a plan file into the arguments of ``Plan``."""
+def from_toml(text: str) -> tuple[dict[str, Any], Position | None]:
+    """Parse a plan file into the arguments of ``Plan``, and the session that it is for."""
     tables = _parsed(text)
     if not tables:
         raise PlanError("the plan is empty; `privstats plan init --example` writes a commented one")
@@ -84,10 +90,10 @@ def from_toml(text: str) -> dict[str, Any]:
         raise PlanError(
             f"version must be {FORMAT_VERSION}, got {version!r}; write the plan anew with `privstats plan init`"
         )
-    _refuse_unknown("the plan", tables, _SECTIONS)
+    _refuse_unknown("the plan", tables, (*_SECTIONS, _SESSION))
     sections = {name: _section(tables, name) for name in _SECTIONS[:3]}
     published = _table(tables, "published")
-    return {
+    arguments = {
         **{section: _late(section, _table(tables, section)) for section in ("validity", "devices")},
         "published": None if published is None else _published(published),
         "schema": _schema(sections["schema"]),
@@ -95,6 +101,7 @@ def from_toml(text: str) -> dict[str, Any]:
         "privacy": _privacy(sections["privacy"]),
         **_aggregation(_table(tables, "aggregation") or {}),
     }
+    return arguments, _position(_table(tables, _SESSION))
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
@@ -196,6 +203,13 @@ def _published(table: dict[str, Any]) -> Published:
     from privstats.schema.public_values import Published
 
     return Published(**table)
+
+
+def _position(table: dict[str, Any] | None) -> Position | None:
+    if table is None:
+        return None
+    _refuse_unknown(_SESSION, table, _POSITION)
+    return Position.of(table)
 
 
 def _aggregation(table: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from privstats.encoding import PersonAverage, PersonClip
     from privstats.plan import Budget
     from privstats.plan.devices import Devices
+    from privstats.plan.position import Position
     from privstats.plan.validity import Claim, Validity
     from privstats.schema.public_values import Published, Values
 
@@ -273,6 +275,32 @@ class Plan:
         masks = self.masking.condition
         return f"{own}; masks hide each party's sums while {masks}" if own else masks
 
+    @cached_property
+    def position(self) -> Position | None:
+        """The session of a course that this plan is for, which its release names; None for a plan alone.
+
+        It is no field, so no digest covers it, because a course's digest follows from those of its plans. Equal plans
+        may be of several sessions, and a changed plan is of none.
+        """
+        return None
+
+    def at(self, position: Position | None) -> Plan:
+        """Return this plan as that of a course's session; None: as a plan alone.
+
+        Example:
+            >>> plan = ps.Plan(
+            ...     schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy()
+            ... )
+            >>> later = plan.at(ps.release.Position("c0" * 32, "round", place=1, spent=0.4, mu=0.5))
+            >>> later == plan, ps.simulate(later, [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])]).position.place
+            (True, 1)
+        """
+        if self.position == position:
+            return self
+        other = copy(self)
+        vars(other)["position"] = position
+        return other
+
     def budget(self) -> Budget:
         """Return one row per statistic and the joint guarantee; prints as a table."""
         from privstats.plan.budget import Budget
@@ -281,18 +309,19 @@ class Plan:
 
     def to_toml(self) -> str:
         """Return the plan as TOML; ``Plan.from_toml`` returns an equal plan."""
-        return document.to_toml(self.tables)
+        return document.to_toml(self.tables, self.position)
 
     def with_values(self, values: Mapping[str, Values]) -> Plan:
         """Return the plan with its published values instead of their digest alone."""
         if self.published is None:
             raise PlanError("this plan publishes no values; omit them")
-        return replace(self, published=self.published.holding(values))
+        return replace(self, published=self.published.holding(values)).at(self.position)
 
     @classmethod
     def from_toml(cls, text: str) -> Plan:
         """Read a plan from its text; :meth:`with_values` adds published values."""
-        return cls(**document.from_toml(text))
+        arguments, position = document.from_toml(text)
+        return cls(**arguments).at(position)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Plan:

@@ -145,6 +145,7 @@ def release_html(release: Any) -> str:
         ("plan", release.plan.digest),
         ("parties in it", f"{len(release.survivors)} of {release.plan.cohort.clients}"),
         ("classes left out", ", ".join(map(str, release.suppressed)) or "none"),
+        ("session", str(release.position or "of a plan alone")),
         ("promise", budget.promise),
         ("epsilon, delta of this release alone", f"{budget.epsilon:.6g}, {budget.delta:.3g}"),
     ]

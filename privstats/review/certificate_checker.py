@@ -1346,6 +1346,8 @@ def read(text: str, claimed: Table) -> Table:
     digest = hashlib.sha256(claimed["plan"].encode()).hexdigest()
     require(digest == claimed["plan_digest"], "plan_digest", "it is not that of the tables")
     stored, file = _json(claimed["plan"]), _toml(text)
+    # The session of a course that the plan is for: no digest covers it, and no price depends on it.
+    file.pop("session", None)
     require(stored["privacy"]["model"] in WORDS["model"].split(), "model", "the plan promises nothing")
     stored, file = _checked_form(stored), _checked_form(_fill(file))
     if file["schema"]["task"] == "classes":

@@ -13,7 +13,7 @@ from privstats.schema import Categories, Schema
 from privstats.transforms import Cells
 
 if TYPE_CHECKING:
-    from privstats.schema import EffectSchema, HazardSchema, ScoreSchema
+    from privstats.kinds import EffectSchema, HazardSchema, ScoreSchema
 
 _EXACT: Mapping[str, str] = {
     "counts": "WARNING: exact count tables reveal every cell of one record, and suppressing small cells does not help "

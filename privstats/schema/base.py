@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from privstats.errors import PlanError, SchemaError
-from privstats.schema.reading import Goal, Reading
+from privstats.records.reading import Goal, Reading
 
 if TYPE_CHECKING:
     from privstats.schema.public_values import Values
@@ -213,6 +213,11 @@ class Schema(ABC):
     @abstractmethod
     def sizes(self) -> dict[str, int]:
         """Axis lengths and cell counts."""
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether the registry of kinds has exactly this class; a subclass of a kind is none."""
+        return False
 
     # averaged is unused here: kinds that override this method read it.
     def refuses_persons(self, *, averaged: bool) -> str:  # noqa: ARG002

@@ -1,26 +1,17 @@
-"""Look up kinds of schema, and narrow a schema to one; an unknown kind is refused, never guessed."""
+"""Recognise a schema, and narrow it to one kind; an unknown kind is refused, never guessed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from privstats.errors import SchemaError
-from privstats.kinds import KINDS as _KINDS
 from privstats.schema.base import Predicted, Schema
-
-if TYPE_CHECKING:
-    from privstats.schema import RecordSchema
 
 USUAL = "ClassSchema or RidgeSchema"
 """The kinds that people build by hand, for messages; calls and courses build the others."""
 
 _Any = TypeVar("_Any", bound=Schema)
-_Row = TypeVar("_Row")
-
-KINDS: Mapping[str, type[Schema]] = _KINDS
-"""The class of each kind by its ``task`` in plan files; a class is loaded when it is first looked up."""
 
 
 def bare(schema: _Any) -> _Any:
@@ -37,27 +28,6 @@ def bare(schema: _Any) -> _Any:
     return plain
 
 
-def of_records(schema: Schema) -> RecordSchema:
-    """Return a ``ClassSchema`` or ``RidgeSchema`` unchanged, refuse others.
-
-    Raises:
-        SchemaError: another kind.
-
-    Example:
-        >>> ps.schema.of_records(ps.ClassSchema(2, 2, "NA", clip_norm=1.0)).task
-        'classes'
-        >>> ps.schema.of_records(ps.SitesSchema(2, clip_norm=8.0))
-        Traceback (most recent call last):
-            ...
-        privstats.errors.SchemaError: this needs a ClassSchema or RidgeSchema, got SitesSchema; give a plan of
-        records
-    """
-    if isinstance(schema, (KINDS["classes"], KINDS["ridge"])):
-        records: Any = schema
-        return records  # type: ignore[no-any-return]
-    raise SchemaError(f"this needs a ClassSchema or RidgeSchema, got {type(schema).__name__}; give a plan of records")
-
-
 def predicted(schema: Schema) -> Predicted:
     """Return what models from this schema's release predict.
 
@@ -72,27 +42,6 @@ def predicted(schema: Schema) -> Predicted:
     if schema.predicts is None:
         raise SchemaError(f"no head is built from a release of a {type(schema).__name__}; give a plan of a {USUAL}")
     return schema.predicts
-
-
-def row_of(rows: Mapping[str, _Row], schema: Schema, what: str) -> _Row:
-    """Return the entry of this schema's kind in a table by task; a subclass has none.
-
-    Raises:
-        SchemaError: the kind has no row.
-
-    Example:
-        >>> from privstats.schema import row_of
-        >>> row_of({"mean": "a mean"}, ps.PartySchema(2, 2), "sum of rows")
-        Traceback (most recent call last):
-            ...
-        privstats.errors.SchemaError: no sum of rows is available for a PartySchema; give a MeanSchema
-    """
-    if schema.task in rows and type(schema) is KINDS.get(schema.task):
-        return rows[schema.task]
-    *several, last = [KINDS[task].__name__ for task in rows]
-    known = f"{', '.join(several)} or {last}" if several else last
-    name = type(schema).__name__
-    raise SchemaError(f"no {what} is available for {'an' if name[0] in 'AEIOU' else 'a'} {name}; give a {known}")
 
 
 def narrowed(schema: Schema, kind: type[_Any], refusal: Exception) -> _Any:
@@ -140,4 +89,4 @@ def is_known(schema: object) -> bool:
         >>> is_known(ps.MeanSchema(4, 1.0)), is_known([[0.1, 0.2]])
         (True, False)
     """
-    return isinstance(schema, Schema) and type(schema) is KINDS.get(schema.task)
+    return isinstance(schema, Schema) and schema.is_registered

@@ -15,7 +15,7 @@ import re
 from abc import ABC, abstractmethod
 from functools import cache
 from importlib.metadata import EntryPoint
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from privstats.estimates.denoise import NoisyClassSums
     from privstats.estimates.recipes import SoftmaxRecipe
     from privstats.estimates.softmax import SoftmaxWhitening
-    from privstats.schema import GradientSchema
 
 GROUP = "privstats.modules"
 
@@ -37,8 +36,33 @@ _WORD = re.compile("([a-z][a-z0-9-]{0,31})/([A-Za-z0-9._-]{1,32})", re.ASCII)
 Ints: TypeAlias = NDArray[np.float64]
 """Integers stored as float64."""
 
-# Modules of an earlier version import this name.
-Whole = Ints
+
+class _Round(Protocol):
+    """A round that trains a module, as :func:`checked_gradients` needs it."""
+
+    @property
+    def classes(self) -> int | None:
+        """Number of classes."""
+
+    @property
+    def module(self) -> str | None:
+        """The module's name and size."""
+
+    @property
+    def residual_norm(self) -> float:
+        """The norm to which a gradient is clipped."""
+
+    @property
+    def grid_bits(self) -> int:
+        """f."""
+
+    @property
+    def steps(self) -> int:
+        """2**f."""
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Axis lengths."""
 
 
 class Module(ABC):
@@ -165,7 +189,7 @@ def _built(entry: EntryPoint, size: str) -> Module:
 
 
 def checked_gradients(
-    schema: GradientSchema, module: Module, units: Ints, labels: NDArray[np.intp], weights: Values
+    schema: _Round, module: Module, units: Ints, labels: NDArray[np.intp], weights: Values
 ) -> tuple[Ints, Ints]:
     """Return each record's gradient, ``(n, P)``, and kappa, ``(n,)``, within the schema's bounds.
 
@@ -194,7 +218,7 @@ def checked_gradients(
     return _module_within(schema, np.asarray(gradients, np.float64), np.asarray(kappa, np.float64))
 
 
-def _module_within(schema: GradientSchema, gradients: Ints, kappa: Ints) -> tuple[Ints, Ints]:
+def _module_within(schema: _Round, gradients: Ints, kappa: Ints) -> tuple[Ints, Ints]:
     """Zero each row that is too long, not integer or NaN: NaN fails every comparison."""
     fine = (np.vecdot(gradients, gradients) <= float(schema.steps) ** 4) & (kappa >= 0) & (kappa <= schema.steps)
     parts = np.array_split(gradients, max(1, gradients.size >> 16))  # a copy of all rows would leave the cache

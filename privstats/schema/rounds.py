@@ -1,4 +1,4 @@
-"""Build the record schemas of rounds, and check rounds' fields."""
+"""Check the fields and published values of rounds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from privstats.errors import PlanError, SchemaError
-from privstats.schema import ClassSchema, RidgeSchema
 from privstats.schema.base import Schema
 from privstats.schema.checks import as_int, checked_class_names, checked_vectors, settle, size
 from privstats.schema.public_values import VALUE_BITS, Values
@@ -49,29 +48,6 @@ def settle_classes(schema: Any) -> None:
     if schema.classes > _MAX_CLASSES:
         raise SchemaError(f"classes must be at most {_MAX_CLASSES}, got {schema.classes}; merge some")
     settle(schema, class_names=checked_class_names(schema.class_names, schema.classes))
-
-
-def class_rows(schema: Schema, classes: int, grid_bits: int = ROW_BITS, statistics: str = "NA") -> ClassSchema:
-    """Return the class schema that reads records, by default with 16 grid bits."""
-    return ClassSchema(
-        classes,
-        schema.features,
-        statistics,
-        schema.clip_norm,
-        grid_bits,
-        class_names=schema.class_names,
-        **_read(schema),
-    )
-
-
-def target_rows(schema: Schema, target_bound: float, grid_bits: int, *, targets: int = 1, **more: Any) -> RidgeSchema:
-    """Return the ridge schema that reads records with targets."""
-    bounds = {"clip_norm": schema.clip_norm, "target_bound": target_bound, "grid_bits": grid_bits}
-    return RidgeSchema(**{"features": schema.features, "targets": targets, **bounds, **_read(schema), **more})
-
-
-def _read(schema: Schema) -> dict[str, Any]:
-    return {name: getattr(schema, name) for name in ("nonnegative", "transform", "feature_names")}
 
 
 def check_widths(values: Mapping[str, Values], weights: range = _WEIGHT_EXPONENTS) -> None:

@@ -88,7 +88,7 @@ def _with_stand_ins(
     plan: Plan, parts: Sequence[Moments | Contribution], members: Sequence[secagg.Identity], rng: Generator
 ) -> tuple[Plan, list[Contribution]]:
     vectors = [in_ring(plan, part, rng, index) for index, part in enumerate(parts)]
-    plan = replace(plan, panel=tuple(each.public.hex() for each in members))
+    plan = replace(plan, panel=tuple(each.public.hex() for each in members)).at(plan.position)
     return plan, [Contribution(plan.digest, vector) for vector in vectors]
 
 

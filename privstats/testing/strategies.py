@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from privstats.dp import NoPrivacy, Privacy
 from privstats.dp.privacy import MODELS
 from privstats.errors import PlanError
+from privstats.kinds import ClassSchema, RecordSchema, RidgeSchema, of_records
 from privstats.plan import Cohort, Plan
-from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, Schema, of_records
+from privstats.schema import Schema
 from privstats.testing.extra import arrays, hypothesis
 from privstats.testing.extra import strategies as st
 

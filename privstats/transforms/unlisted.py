@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.intake.meaning import LOST, UNREADABLE, shown
+from privstats.intake.meaning import LOST, UNREADABLE, has_decimal_comma, shown
 
 if TYPE_CHECKING:
     from privstats.intake.columns import Readings
@@ -61,6 +61,17 @@ def often(texts: Counter[str]) -> str:
     return f", most often {', '.join(common)}" if common else ""
 
 
+def comma_hint(commas: int, unread: int) -> str:
+    """Return what to do where most of the unread values have a decimal comma; else "".
+
+    Example:
+        >>> from privstats.transforms.unlisted import comma_hint
+        >>> comma_hint(3, 4), comma_hint(1, 4)
+        (' (write decimals with a point, or read their file with --decimal ,)', '')
+    """
+    return " (write decimals with a point, or read their file with --decimal ,)" if 2 * commas > unread else ""
+
+
 @dataclass(frozen=True, repr=False)
 class Lost:
     """Values of a declared column that are in no cell of their own.
@@ -70,6 +81,7 @@ class Lost:
         other: number of values in the cell "other".
         texts: the commonest of both; private.
         words: undeclared words for a gap, such as ``none``.
+        commas: number of unread values that are numbers with a decimal comma.
         spelled: by listed value, the number of values that differ from it in their case alone.
         values, counts: the listed values, and the number of values equal to each; empty and None beyond
             :data:`MAX_VALUES`.
@@ -88,6 +100,7 @@ class Lost:
     spelled: Counter[str] = field(default_factory=lambda: _NONE)
     values: tuple[Any, ...] = ()
     counts: NDArray[np.int64] | None = field(default=None, compare=False)
+    commas: int = 0
 
     @classmethod
     def of(
@@ -120,6 +133,7 @@ class Lost:
             if (value := known.get(text.casefold())) is not None:
                 spelled[value] += int((chosen & (readings.places == number)).sum())
         unreadable = int(unread.sum())
+        commas = readings.each([*map(has_decimal_comma, readings.distinct)], nothing=False) if unreadable else unread
         return cls(
             unreadable,
             int(chosen.sum()) - unreadable,
@@ -128,6 +142,7 @@ class Lost:
             +spelled,
             few,
             counts,
+            int((commas & unread).sum()),
         )
 
     def __add__(self, more: Lost) -> Lost:
@@ -142,7 +157,13 @@ class Lost:
             self.spelled + more.spelled,
             more.values or self.values,
             sum(counts[1:], counts[0]) if counts else None,
+            self.commas + more.commas,
         )
+
+    @property
+    def hint(self) -> str:
+        """What to do where most unread values have a decimal comma; else ""."""
+        return comma_hint(self.commas, self.unread)
 
     @property
     def holders(self) -> dict[str, int]:

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,9 @@ _ERRORS = re.compile(r"#[A-Z0-9/]+[!?]?|\.[a-z_]")
 _AFFIXED = re.compile(
     r"([<>\u2264\u2265]=?\s*)?[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(\s*[^0-9\s.,+-][^0-9]{0,20})?"
 )
+_SIGNED = re.compile(
+    r"(?:[<>\u2264\u2265]=?\s*)?([+-]?[0-9][0-9.,'\u2019 \u00a0\u2009\u202f]*?)(?:\s*[^0-9\s.,'\u2019+-][^0-9]{0,20})?"
+)
 _CODE = re.compile(r"0[0-9]+(?:\.[0-9]+)?")
 _POWER = re.compile(r"[0-9]+E[0-9]+")
 _GROUPS = r"[+-]?[0-9]{{1,3}}(?:{0}[0-9]{{3}})+(?:{1}[0-9]+)?"
@@ -49,9 +53,41 @@ _MARKED = {
     "a sign of HTML such as &lt;: export plain text": re.compile(f"&[lg]t;=? ?{_FIGURES}"),
     'Excel\'s ="...": write the number alone': re.compile(f'="{_FIGURES}"'),
     "a slash between two of them, as blood pressures have: write a column for each": re.compile(
-        r"[0-9]{2,3} ?/ ?[0-9]{2,3}"
+        r"[0-9]{2,3} ?/ ?[0-9]{2,3}(?: ?[^0-9\s][^0-9]{0,20})?"
+    ),
+    "a sign before them, such as ~ or ca.: write the number alone": re.compile(
+        rf"(?:[~\u2248%]|ca\.?|circa|about|approx\.?) ?{_FIGURES}"
+    ),
+    "a dash between two, as ranges and ids have: write a column for each, or name ids with --persons": re.compile(
+        "[0-9]{1,3}(?:[.,][0-9]+)? ?[-\u2013] ?[0-9]{1,3}(?:[.,][0-9]+)?"
+    ),
+    "a spread behind \u00b1: write a column for each": re.compile(rf"{_FIGURES} ?(?:\u00b1|\+/-) ?{_FIGURES}"),
+    "a colon between two of them, as titres and times of day have: write one number": re.compile(
+        "[<>\u2264\u2265]?=? ?[0-9]+:[0-9]+(?::[0-9]+)?"
+    ),
+    "a power of ten, such as x10^3: write 1.2e3": re.compile(
+        rf"{_FIGURES} ?[x*\u00d7\u00b7] ?10(?:\^|\*\*|E)?[+-]?[0-9]+"
+    ),
+    "brackets around them: write a minus sign, or the number alone": re.compile(rf"\({_FIGURES}\)"),
+    "two units in one text, such as 5y 3m: write one number": re.compile(
+        "[0-9]+ ?(?:y|yrs?|years?|m|mo|months?|w|d|h|kg|lbs?|st)[.,]? ?[0-9]+ ?(?:m|mo|months?|w|d|min|s|g|lbs?|oz)[.]?"
+    ),
+    "feet and inches: write one number": re.compile("[0-9]+ ?['\u2019\u2032] ?[0-9.]+ ?[\"\u201d\u2033]?"),
+    "a fraction, such as 5 1/2: write 5.5": re.compile("[0-9]+ [0-9]/[0-9]+"),
+}
+_DATE = "(?:[0-3]?[0-9]|(?:19|20)[0-9]{2})[./-][0-3]?[0-9][./-](?:19|20)?[0-9]{2}"
+_DATED = {
+    "months without a day: write ISO dates, such as 1993-10-01": re.compile(
+        r"(?:0?[1-9]|1[0-2])[./-](?:19|20)[0-9]{2}|(?:19|20)[0-9]{2}[./-](?:0?[1-9]|1[0-2])"
+    ),
+    "dates with the name of a month: write ISO dates, such as 2019-02-09": re.compile(
+        r"(?:[^\W\d]{3,9}\.? [0-9]{1,2},?|[0-9]{1,2}\.? [^\W\d]{3,9}\.?) [0-9]{4}(?: .{0,20})?"
+    ),
+    "dates with other words around them: write ISO dates, such as 2019-02-09": re.compile(
+        rf"[^\W\d]{{2,10}}\.?,? {_DATE}(?:[ T,].{{0,20}})?|{_DATE}[ T,].{{1,20}}|[0-9]{{8}}T[0-9]{{4,6}}Z?"
     ),
 }
+"""Forms of dates that no declaration reads, with the remedy."""
 _ORDERS = {".": ("DD.MM",), "/": ("MM/DD", "DD/MM"), "-": ("DD-MM", "MM-DD"), " ": ("DD MM",)}
 _FORMS = (
     *(f"{order}{mark}{year}" for mark, orders in _ORDERS.items() for order in orders for year in ("YYYY", "YY")),
@@ -70,6 +106,9 @@ _LONGEST_DATE = 40
 _NO_QUANTITY = 12
 """Power of ten from which 1E30 is a code."""
 _MOSTLY, _NEARLY_ALL, _ONE_UNIT = 0.5, 0.95, 0.9
+GAP_CODES = frozenset(float(f"{sign}{digit * times}") for sign in ("", "-") for digit in "89" for times in range(1, 7))
+"""Numbers that studies write for a gap: 8, 9, 99, -9 and so on."""
+_BELOW, _ABOVE = "<\u2264", ">\u2265"
 
 
 def is_gap_word(text: str) -> bool:
@@ -91,6 +130,44 @@ def gap_words(texts: Mapping[str, int], stated: Collection[str] = ()) -> tuple[s
     """Return the texts that look like gaps or are stated as gaps, the commonest first."""
     gaps = [text for text in texts if text in stated or is_gap_word(text)]
     return tuple(sorted(gaps, key=lambda text: (-texts[text], text)))
+
+
+def bare_number(text: str) -> str:
+    """Return what a text has besides a sign of censoring and a suffix, before its decimal mark is known.
+
+    Example:
+        >>> from privstats.workflows.forms import bare_number
+        >>> [bare_number(text) for text in ("<0,5 mg/l", "1.299,5 mg/l", "39,9%", "28.03.19", "E11,5")]
+        ['0,5', '1.299,5', '39,9', '28.03.19', 'E11,5']
+    """
+    match = _SIGNED.fullmatch(text)
+    return match[1] if match else text
+
+
+def bare_numbers(texts: Mapping[str, int]) -> Counter[str]:
+    """Count texts by what they have besides signs and suffixes."""
+    bare = Counter[str]()
+    for text, count in texts.items():
+        bare[bare_number(text)] += count
+    return bare
+
+
+def odd_codes(values: Iterable[float]) -> list[float]:
+    """Return the values that look like gap codes: those of :data:`GAP_CODES` that a step above 1 separates.
+
+    Example:
+        >>> from privstats.workflows.forms import odd_codes
+        >>> odd_codes([1, 2, 9]), odd_codes([0, 1, -9, 8, 9]), odd_codes(range(10)), odd_codes([8, 9])
+        ([9], [-9, 8, 9], [], [])
+    """
+    every = sorted(values)
+    rest = [value for value in every if value not in GAP_CODES]
+    if len(rest) < _PAIR:
+        return []
+    below = [value for value in every if value < rest[0]]
+    above = [value for value in every if value > rest[-1]]
+    low = below if below and below[-1] < rest[0] - 1 else []
+    return low + (above if above and above[0] > rest[-1] + 1 else [])
 
 
 def are_codes(texts: Iterable[str]) -> bool:
@@ -168,16 +245,25 @@ def other_orders(column: Dates, texts: Mapping[str, int]) -> tuple[str, ...]:
 def why_no_number(numbers: int, texts: Mapping[str, int]) -> str | None:
     """Return a sentence where most values look like numbers or dates in a form that was not read."""
     given = numbers + sum(texts.values())
+    for what, form in _DATED.items():
+        like = sum(count for text, count in texts.items() if form.fullmatch(text))
+        if like >= _NEARLY_ALL * given and not _dates_in(texts):
+            return f"{like:,} of {given:,} look like {what}"
     for what, form in _MARKED.items():
         like = sum(count for text, count in texts.items() if form.fullmatch(text))
         if like and numbers + like >= _MOSTLY * given:
             return f"{like:,} of {given:,} look like numbers with {what}"
-    dates = sum(
-        count for text, count in texts.items() if any(day.days_in(text) == day.days_in(text) for day in _DAYS.values())
-    )
+    dates = _dates_in(texts)
     if dates >= _MOSTLY * given:
         return f"{dates:,} of {given:,} look like dates in several forms: write one form, or ISO dates"
     return None
+
+
+def _dates_in(texts: Mapping[str, int]) -> int:
+    """Count the texts that are dates in any form that a declaration reads."""
+    return sum(
+        count for text, count in texts.items() if any(day.days_in(text) == day.days_in(text) for day in _DAYS.values())
+    )
 
 
 def like_excel_days(numbers: Any) -> bool:
@@ -200,7 +286,8 @@ def declared_remedy(column: Column, unread: Mapping[str, int]) -> str:
     if isinstance(column, Numeric):
         if (why := why_no_number(0, unread)) is not None:
             return why
-        form = numeric_form(column.name, 0, unread) or Numeric(column.name, gaps=gap_words(unread))
+        form = numeric_form(column.name, 0, unread) or numeric_form(column.name, 0, _pointed(unread))
+        form = form or Numeric(column.name, gaps=gap_words(unread))
     elif isinstance(column, Dates):
         form = date_form(column.name, np.empty(0), unread) or Dates(column.name, gaps=gap_words(unread))
         others = other_orders(form, unread)
@@ -208,6 +295,14 @@ def declared_remedy(column: Column, unread: Mapping[str, int]) -> str:
     if isinstance(column, Truth):
         lines = _truth_lines(column, unread)
     return f"To read them, state {lines} in columns.toml" if lines else ""
+
+
+def _pointed(texts: Mapping[str, int]) -> dict[str, int]:
+    """Return the texts with decimal points: a column without signs keeps a comma in <0,01, whatever its file states."""
+    return {
+        text.replace(",", ".") if re.fullmatch("[+-]?[0-9]+,[0-9]+", bare_number(text)) else text: count
+        for text, count in texts.items()
+    }
 
 
 def _truth_lines(column: Truth, unread: Mapping[str, int]) -> str:
@@ -230,18 +325,54 @@ def _pairs(name: str, two: Sequence[str]) -> Iterator[str]:
             yield _lines_of({"values": table_of(Truth(name, values=pair))["values"]})
 
 
-def form_remarks(column: Column, readings: Readings) -> Iterator[str]:
-    """Yield what a person should confirm of a form that was guessed."""
+def form_remarks(column: Column, readings: Readings, written: Sequence[Any] = ()) -> Iterator[str]:
+    """Yield what a person should confirm of a form that was guessed.
+
+    Args:
+        written: the values as their file has them, before its decimal mark was read; the readings' texts if empty.
+    """
     texts = Counter(readings.texts.values())
     if words := [word for word in column.gaps if word in texts]:
         counts = ", ".join(f"{word} ({texts[word]:,})" for word in words)
         yield f"of {len(readings.numbers):,} values, read as a gap: {counts}; is that so?"
-    if isinstance(column, Numeric) and column.censored:
-        yield "values such as <0.5 are read as just below that number; is that what your study wants?"
+    if isinstance(column, Numeric) and column.censored and (shown := _censored(readings, written)):
+        yield f"values such as {shown} that number; is that what your study wants?"
     if isinstance(column, Dates) and (others := other_orders(column, texts)):
         yield f"read as {column.written}, and {' or '.join(others)} fits as well: which is right?"
     if isinstance(column, Numeric) and like_excel_days(readings.numbers[~np.isnan(readings.numbers)]):
         yield f"read as numbers; if they are Excel's dates, state kind dates, written = {EXCEL!r} in columns.toml"
+
+
+def _censored(readings: Readings, written: Sequence[Any]) -> str:
+    """Return the commonest value below and above a limit as the file has it, and how it is read; "" without any."""
+    texts, parts = readings.texts, []
+    for signs, side in ((_BELOW, "below"), (_ABOVE, "above")):
+        counts = Counter(text for text in texts.values() if text[0] in signs)
+        if counts:
+            commonest, count = counts.most_common(1)[0]
+            place = next(place for place, text in texts.items() if text == commonest)
+            shown = str(written[place]).strip() if len(written) else commonest
+            parts.append((f"{shown} ({count:,})", f"just {side}"))
+    if len(parts) == _PAIR:
+        (low, below), (high, above) = parts
+        return f"{low} and {high} are read as {below} and {above}"
+    return f"{parts[0][0]} are read as {parts[0][1]}" if parts else ""
+
+
+def gap_code_question(name: str, codes: Mapping[float, int], records: int) -> str:
+    """Return a question about numbers that may be gap codes, with the option of a rehearsal that reads them so.
+
+    Args:
+        codes: number of records with each code.
+
+    Example:
+        >>> from privstats.workflows.forms import gap_code_question
+        >>> gap_code_question("ill", {9: 30}, 1200)
+        '9 is in 30 of 1,200 records: a gap code? Then pass --gaps ill=9'
+    """
+    shown = ", ".join(f"{code:.15g} is in {count:,}" for code, count in codes.items())
+    options = " ".join(f"--gaps {quote(f'{name}={code:.15g}')}" for code in codes)
+    return f"{shown} of {records:,} records: a gap code? Then pass {options}"
 
 
 def toml_of(column: Column) -> str:

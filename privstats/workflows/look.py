@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from privstats.intake.columns import Readings, read
 from privstats.intake.meaning import has_decimal_comma, reading, word_of
 from privstats.intake.person_ids import names_of
-from privstats.schema import HazardSchema
+from privstats.kinds import HazardSchema
 from privstats.transforms import Categories, Column, Dates, Numeric, Truth
-from privstats.workflows.forms import declared_remedy, zone_remark
+from privstats.workflows.forms import GAP_CODES, declared_remedy, zone_remark
 
 _FEW = 0.01
-_CODES = frozenset(float(f"{sign}{digit * times}") for sign in ("", "-") for digit in "89" for times in range(1, 7))
 _WITH_UNIT = re.compile(r"[<>≤≥~]\s*[+-]?[0-9.,]+.*|[+-]?[0-9]+[.,]?[0-9]*\s*[^0-9\s].*")
 _OTHER_DATE = re.compile(r"[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4}.*|[0-9]{8}")
 _SHOWN = 3
@@ -39,7 +38,8 @@ class Looked:
         unreadable: by the declaration.
         other: with an unlisted value.
         outermost: beyond the outer cut points, or None.
-        remarks: questions for the person.
+        oddities: questions for the person.
+        codes: number of records with each number that may be a gap code.
     """
 
     name: str
@@ -51,7 +51,13 @@ class Looked:
     unreadable: int
     other: int
     outermost: int | None
-    remarks: tuple[str, ...]
+    oddities: tuple[str, ...]
+    codes: Mapping[float, int] = field(default_factory=dict)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """All questions for the person, of gap codes too."""
+        return (*self.oddities, *(_question(code, count, self.records) for code, count in self.codes.items()))
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,7 +91,8 @@ def looked(column: Column, values: Any) -> Looked:
         unreadable=unread,
         other=other,
         outermost=_outermost(column, known),
-        remarks=tuple(_remarks(column, readings, codes, unread, other)),
+        oddities=tuple(_oddities(column, readings, codes, unread, other)),
+        codes=_gap_codes(known, len(codes)) if isinstance(column, Numeric) else {},
     )
 
 
@@ -135,7 +142,7 @@ def _outermost(column: Column, known: NDArray[np.float64]) -> int | None:
     return None if not edges else int(((known < edges[0]) | (known >= edges[-1])).sum())
 
 
-def _remarks(column: Column, readings: Readings, codes: NDArray[np.float64], unread: int, other: int) -> Iterator[str]:
+def _oddities(column: Column, readings: Readings, codes: NDArray[np.float64], unread: int, other: int) -> Iterator[str]:
     words = Counter(word for word in readings.words.values() if word not in column.words)
     declared = {word_of(gap) for gap in column.gaps}
     if dropped := sorted(set(words) - declared):
@@ -145,8 +152,6 @@ def _remarks(column: Column, readings: Readings, codes: NDArray[np.float64], unr
         yield from _of_unreadable(column, readings, codes, unread)
     if isinstance(column, Dates) and (question := zone_remark(readings.texts.values())):
         yield question
-    if isinstance(column, Numeric):
-        yield from _of_codes(codes[~np.isnan(codes)], len(codes))
     if isinstance(column, Categories) and (other or unread) and column.values:
         yield _of_others(column, readings, other or unread)
 
@@ -166,13 +171,17 @@ def _of_unreadable(column: Column, readings: Readings, codes: NDArray[np.float64
         yield f"{said}. {remedy}" if remedy else said
 
 
-def _of_codes(known: NDArray[np.float64], records: int) -> Iterator[str]:
+def _gap_codes(known: NDArray[np.float64], records: int) -> dict[float, int]:
     values, counts = np.unique(known, return_counts=True)
-    ends = {0, len(values) - 1}
-    for place, (value, count) in enumerate(zip(values.tolist(), counts.tolist(), strict=True)):
-        beyond = place in ends and value in _CODES and len(values) > 2
-        if beyond and count >= _FEW * records:
-            yield f"{value:g} is in {count / records:.1%}: a gap code?"
+    if len(values) <= 2:
+        return {}
+    ends = {0: int(counts[0]), -1: int(counts[-1])}
+    found = {float(values[place]): count for place, count in ends.items() if count >= _FEW * records}
+    return {value: count for value, count in found.items() if value in GAP_CODES}
+
+
+def _question(code: float, count: int, records: int) -> str:
+    return f"{code:g} is in {count / records:.1%}: a gap code? Then state gaps = [{code:.15g}] in columns.toml"
 
 
 def _of_others(column: Categories, readings: Readings, count: int) -> str:
@@ -191,7 +200,7 @@ def _of_others(column: Categories, readings: Readings, count: int) -> str:
 
 def _is_code(value: str) -> bool:
     number = reading(value)
-    return isinstance(number, float) and number in _CODES
+    return isinstance(number, float) and number in GAP_CODES
 
 
 def unlisted(column: Categories, readings: Readings) -> Counter[str]:

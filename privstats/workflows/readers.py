@@ -10,8 +10,9 @@ from privstats.dp import Privacy, suggested_shares
 from privstats.dp.pure import pure_shares
 from privstats.errors import PlanError, ReleaseError
 from privstats.heads.registry import HEADS, able, named
+from privstats.kinds import KINDS, ClassSchema, CountSchema, SitesSchema
 from privstats.plan import Plan
-from privstats.schema import KINDS, Bins, Categories, ClassSchema, CountSchema, Schema, SitesSchema, predicted
+from privstats.schema import Bins, Categories, Schema, predicted
 from privstats.transforms import ConstantFeature
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.heads.diagnostics import OneClassWarning
-from privstats.moments.input_validation import places_of
 from privstats.randomness import Generator, seeded
+from privstats.records.input_validation import places_of
 from privstats.schema import Schema, predicted
 
 EPSILONS = (8.0, 3.0, 1.0, 0.3)

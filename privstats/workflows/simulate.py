@@ -21,11 +21,11 @@ from privstats.encoding import RingVector
 from privstats.engines import loopback
 from privstats.errors import AggregationError, DataError, PlanError, UnreadableRecordsWarning
 from privstats.moments import Moments, exact_moments, warn_if_clipped, warn_if_empty
-from privstats.moments.row_cache import MAX_BYTES, RowCache
 from privstats.plan import Plan
 from privstats.plug_ins import of_contrib
 from privstats.progress import progress_bar, track
 from privstats.randomness import Generator, checked, uniform
+from privstats.records.row_cache import MAX_BYTES, RowCache
 from privstats.release import Release
 from privstats.secagg.machines import Opening
 from privstats.session.machines import Contribution
@@ -33,7 +33,7 @@ from privstats.session.validation import required_survivors
 from privstats.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
-    from privstats.course import Course, Round, Stream
+    from privstats.course import Course, DisjointRounds, Round
 
 
 def dirichlet_partition(y: ArrayLike, clients: int, alpha: float, rng: Generator) -> tuple[NDArray[np.int64], ...]:
@@ -255,7 +255,7 @@ def simulate(
 
 @overload
 def simulate(
-    plan: Stream,
+    plan: DisjointRounds,
     shards: Sequence[Sequence[Shard]],
     dropouts: Sequence[Dropouts | None] | None = None,
     rng: Generator | None = None,
@@ -279,7 +279,7 @@ def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None
     Args:
         plan: the plan, or a course of plans.
         shards: one ``(X, y)`` pair or measured moments per client; under a guarantee per person ``(X, y, ids)``. For a
-            stream one such list of new records per epoch; ``moments.MomentsDelta`` where records also leave.
+            stream one such list of new records per epoch; ``contrib.streams.MomentsDelta`` where records also leave.
         dropouts: ``{step: {client, ...}}`` with steps of ``plan.masking.steps``; the client never sends that step's
             message. Helper j of a panel is number ``plan.cohort.clients + j - 1``. For a course one per round; None and
             missing ones mean no dropouts.
@@ -340,7 +340,7 @@ def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generat
     return follow(course, release)
 
 
-def _epoch_by_epoch(stream: Stream, epochs: Any, dropouts: Any, rng: Generator | None) -> list[Release | None]:
+def _epoch_by_epoch(stream: DisjointRounds, epochs: Any, dropouts: Any, rng: Generator | None) -> list[Release | None]:
     releases: list[Release | None] = of_contrib("epochs", "a simulated stream", PlanError)(
         stream, epochs, dropouts, rng
     )

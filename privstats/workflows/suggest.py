@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, SchemaError
 from privstats.heads import LDA, OneClassWarning, UnlikeColumnsWarning
 from privstats.intake.frames import named_target
-from privstats.moments import ClassMoments, exact_moments
+from privstats.kinds import ClassMoments, ClassSchema
+from privstats.moments import exact_moments
 from privstats.release import Release
-from privstats.schema import ClassSchema
 from privstats.transforms import Transform, apply, output_features
 
 _QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)

@@ -41,7 +41,7 @@ HOLE = 5 << 30
 
 def _hole(path):
     """Five GB of nothing behind a header that is a release's, as large as a file system lets anyone claim."""
-    header = b'{"__metadata__":{"format":"privstats-release","version":"2","manifest":"{}","sha256":""},'
+    header = b'{"__metadata__":{"format":"privstats-release","version":"3","manifest":"{}","sha256":""},'
     header += b'"vector":{"dtype":"I64","shape":[%d],"data_offsets":[0,%d]}}' % (HOLE // 8, HOLE)
     path.write_bytes(len(header).to_bytes(8, "little") + header)
     os.truncate(path, 8 + len(header) + HOLE)

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 
 import privstats as ps
 from privstats.cli import course as course_command
+from privstats.contrib.alignment import Alignment
 from privstats.contrib.synthetic.course import Synthetic
-from privstats.course import Alignment, read, write
+from privstats.course import read, write
 from privstats.course.kinds import KINDS
 from privstats.schema.public_values import Published
 from privstats.workflows.report.explanations import headline
@@ -19,7 +21,7 @@ from tests.contrib.alignment.cohort import PUBLIC, first
 from tests.contrib.alignment.cohort import first as aligned
 from tests.course.cases import OF_CELLS, parties_plan, plan_of, shards, tables
 from tests.course.test_kinds import HAZARDS, SCORES, counts_plan, ranged_plan
-from tests.made import promise
+from tests.made import promise, unnamed
 
 
 @pytest.fixture
@@ -100,6 +102,20 @@ def test_a_course_is_run_node_by_node_from_files(run: Any, tmp_path: Path) -> No
     assert ps.heads.RefinedSoftmax().fit_releases(releases).rounds_ == 2
     assert "exists" in run("next", "study.toml", names[0], "--out", "1.toml", code=2).stderr
     run("next", "study.toml", names[0], "none", "--out", "1.toml", "--force")  # after a node without a sum
+
+
+def test_attack_a_plan_file_that_names_another_session_is_not_admitted(run: Any, tmp_path: Path) -> None:
+    """No digest covers the name, so a party compares it with that of its own course."""
+    first, course = ps.Plan.read(tmp_path / "study.first.toml"), read(tmp_path / "study.toml")
+    assert first.position == course.position([])
+    (tmp_path / "moved.toml").write_text(first.at(course.position([True])).to_toml())
+    assert "not the one that follows" in run("admit", "study.toml", "moved.toml", code=1).stdout
+    ps.simulate(ps.Plan.read(tmp_path / "moved.toml"), shards()).save(tmp_path / "moved.release")
+    assert "it names session 'round' at place 1" in " ".join(
+        run("next", "study.toml", "moved.release", code=2).stderr.split()
+    )
+    (tmp_path / "nameless.toml").write_text(first.at(None).to_toml())
+    run("admit", "study.toml", "nameless.toml")  # the party's own course names its session
 
 
 @pytest.mark.parametrize("more", [[], ["--calibrated"]])
@@ -313,8 +329,18 @@ def test_a_release_is_verified_against_the_file_of_its_course(privstats: Any, tm
     alone = verdict("0.release", "--plan", "study.then.toml", "--after", "1.release", code=2)
     assert "--after names a course's earlier sessions" in alone
     assert "NO: " in verdict("0.release", "--plan", "study.toml", *["--after", "none"] * 3, code=1)
+    first = ps.Release.load(tmp_path / "0.release")
+    sibling = replace(course, sessions=3, promise=None)
+    other = replace(course.position([]), course=sibling.digest)
+    for position in (None, other, course.position([True])):
+        unnamed(first).at(position).save(tmp_path / "other.release")
+        named = verdict("other.release", "--plan", "study.toml", code=1)
+        assert f"NO: the release names {position or 'no course'}, and not session 'counts' at place 0" in named
     ps.heads.LDA().fit_release([ps.Release.load(tmp_path / f"{place}.release") for place in range(3)]).save(
         tmp_path / "cells.head"
     )
     head = privstats("head", "verify", "cells.head", "--plan", "study.toml", cwd=tmp_path)
     assert f"(for all 3 sessions together, epsilon 4 at delta 1e-05, while {course.first.condition})" in head.stdout
+    write(tmp_path / "sibling.toml", replace(sibling, sessions=2, expected_records=601))
+    head = privstats("head", "verify", "cells.head", "--plan", "sibling.toml", cwd=tmp_path, code=1)
+    assert f"NO: it comes from the course {course.digest}, and not from" in " ".join(head.stdout.split())

@@ -10,7 +10,7 @@ import pytest
 
 import privstats as ps
 from privstats.moments import RecordFile, exact_moments
-from privstats.moments.from_file import records_in
+from privstats.records.from_file import records_in
 from tests.hazard import worlds as hazards
 from tests.made import promise
 

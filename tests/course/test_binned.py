@@ -11,10 +11,11 @@ import pytest
 
 import privstats as ps
 from privstats.course import document, verify_next
+from privstats.course.base import as_next
 from privstats.dp import gaussian_mu, joint_mu
 from privstats.estimates.cut_points import public_cuts
 from tests.course.cases import CLIENTS, CLOSED, HELPERS, OF_CELLS, TABLE, N, parties_plan, plan_of, table, tables
-from tests.made import refused
+from tests.made import named, refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
 SCORES = ps.ScoreSchema(TABLE.width + 1, math.sqrt(2), transform=(TABLE, ps.transforms.ConstantFeature(1.0)))
@@ -32,7 +33,8 @@ def run(course: Any, until: int | None = None, **changes: Any) -> list[Any]:
         plan = course.next(releases)
         if plan is None:
             break
-        releases.append(ps.simulate(plan, tables(), rng=ps.randomness.seeded(len(releases)), **changes))
+        release = ps.simulate(plan, tables(), rng=ps.randomness.seeded(len(releases)), **changes)
+        releases.append(as_next(course, releases, release))
     return releases
 
 
@@ -197,10 +199,8 @@ def assert_quantiles(course: Any, releases: list[Any], ranks: Any) -> None:
         assert np.abs(np.array([np.mean(values < cut) for cut in cuts[name]]) - ranks).max() < 0.06
 
 
-def test_stated_signs_keep_even_cuts_the_digest_and_readers_of_their_releases() -> None:
-    """Courses of eleven signs are older than finer ends: the digest was computed by the version before."""
+def test_stated_signs_keep_even_cuts_and_readers_of_their_releases() -> None:
     course = ps.Binned.within(plan_of(of_signs(11), epsilon=50.0), "rounds", expected_records=N, rounds=2)
-    assert course.digest == "ce9a4b01058fa4949611a43090b357b908e338b11a9f8914fd378dcc77472f53"
     releases = run(course)
     assert_quantiles(course, releases, np.arange(1, 12) / 12)
     assert ps.heads.RefinedSoftmax().fit_releases(releases).score(*table()) > 0.6
@@ -208,7 +208,7 @@ def test_stated_signs_keep_even_cuts_the_digest_and_readers_of_their_releases() 
     finer = replace(course, finer_ends=True)
     assert finer.digest != course.digest
     with pytest.raises(ps.PlanError, match="is not the one that follows from the course and these releases"):
-        verify_next(course, finer.next(counts), counts)
+        verify_next(course, finer.next(named(finer, counts)), counts)
     with pytest.raises(ps.ReleaseError, match="the cut points of these sums do not follow from these counts"):
         ps.heads.RefinedSoftmax().fit_releases([*counts[:-1], None, *sums])
 
@@ -269,6 +269,26 @@ def test_a_count_session_without_a_sum_leaves_the_cells_and_if_all_are_lost_cuts
     assert plan.schema.task == "mean"
     assert course.next([None] * (sessions + 1)).schema.task == "classes"  # a mean without a sum: the sums as they are
     assert course.next([None] * (sessions + 2)) is None
+
+
+def test_counts_that_are_all_lost_are_in_every_printed_epsilon() -> None:
+    """The first release with a sum names what was spent before it."""
+    whole = ps.Newton.full_plan(schema=SCORES, cohort=plan_of().cohort, privacy=plan_of().privacy)
+    course = ps.Binned.within(whole, "newton", expected_records=N)
+    gone = [{course.first.masking.upload_step: {0, 1}}] * course.counting.sessions
+    releases = ps.simulate(course, tables(), dropouts=gone, rng=ps.randomness.seeded(1))
+    have = [each for each in releases if each is not None]
+    assert len(have) == len(releases) - len(gone) == 4
+    for several in (releases, have):
+        text = " ".join(str(ps.inference.logit(several).summary()).split())
+        assert f"epsilon {course.epsilon(1e-5):.4g}, delta 1e-05, all {len(releases)} sessions" in text
+    sums = binned(sessions=2)
+    *lost, last = ps.simulate(sums, tables(), dropouts=gone[:2], rng=ps.randomness.seeded(1))
+    assert lost == [None, None]
+    for given in ([*lost, last], last):
+        promise = ps.heads.LDA().fit_release(given).provenance_
+        assert promise.epsilon == pytest.approx(sums.epsilon(1e-5), rel=1e-6)
+        assert promise.epsilon >= sums.epsilon(1e-5)
 
 
 def test_a_value_counts_in_the_cell_that_its_signs_say() -> None:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.errors import DataError, HeadError, PlanError
+from privstats.errors import DataError, HeadError, PlanError, ReleaseError
 from privstats.schema.public_values import Published, Values
 from tests.course.cases import COHORT, SOFTMAX, C, D, plan_of
 from tests.course.test_centred import course, shards
-from tests.made import refused
+from tests.made import refused, unnamed
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
@@ -123,9 +123,12 @@ def test_attack_a_calibration_of_other_sums_is_refused(released: Any) -> None:
     for wrong in ([*releases[:2], ps.simulate(found, shards(), rng=ps.randomness.seeded(9))[2]], [None, *releases[1:]]):
         refused((DataError, PlanError), "other releases|no Centred course", ps.heads.LDA().fit_release, wrong)
     plain = ps.simulate(course(epsilon=30.0), shards(), rng=ps.randomness.seeded(2))
-    refused(PlanError, "no Centred course has all", ps.heads.LDA().fit_release, [*plain, releases[2]])
-    with pytest.raises(DataError, match="its mean .or None., its class sums"):
-        ps.heads.LDA().fit_release([releases[0], releases[2], releases[1]])
+    wrong = [*plain, releases[2]]
+    refused(ReleaseError, "not the next of its course", ps.heads.LDA().fit_release, wrong)
+    refused(ReleaseError, "it names no course", ps.heads.LDA().fit_release, list(map(unnamed, wrong)))
+    turned = [releases[0], releases[2], releases[1]]
+    refused(ReleaseError, "not the next of its course", ps.heads.LDA().fit_release, turned)
+    refused(ReleaseError, "it names no course", ps.heads.LDA().fit_release, list(map(unnamed, turned)))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course import Alignment, document, read, verify_next, write
+from privstats.contrib.alignment import Alignment
+from privstats.course import document, read, verify_next, write
 from privstats.course.kinds import KINDS
 from privstats.course.promise import Promise
 from tests import made

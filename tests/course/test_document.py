@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import privstats as ps
-from privstats.course import Alignment, read, write
+from privstats.contrib.alignment import Alignment
+from privstats.course import read, write
 from privstats.course.promise import Promise
 from tests.contrib.alignment.cohort import PROMISE as CLIENT
 from tests.contrib.alignment.cohort import PUBLIC, first
@@ -35,9 +36,9 @@ def test_a_course_holds_to_the_plan_that_it_was_written_for(tmp_path: Path) -> N
         ("epsilon = ", "epsilon = -", "promise.epsilon must be"),
         ("delta = 1e-5", "delta = 1e-6", "delta of its plan"),
         ("[course]", "[caurse]", "table \\[course\\]"),
-        ('kind = "rounds"', 'kind = "strand"', "course.kind must be one of rounds, alignment"),
-        ('kind = "rounds"', "kind = 3", "course.kind must be one of rounds, alignment"),
-        ('kind = "rounds"', "", "course.kind must be one of rounds, alignment"),
+        ('kind = "rounds"', 'kind = "strand"', "course.kind must be one of rounds, newton"),
+        ('kind = "rounds"', "kind = 3", "course.kind must be one of rounds, newton"),
+        ('kind = "rounds"', "", "course.kind must be one of rounds, newton"),
         ("plan_digest", "digest", "unknown keys 'digest'"),
         ("rounds = 2", "rounds = 0", "rounds must be"),
         ("rounds = 2", "ronds = 2", "unknown keys 'ronds'"),

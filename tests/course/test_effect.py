@@ -74,12 +74,12 @@ def test_a_session_without_a_sum_is_held_again_while_retries_last(released: Any)
     assert found.next([outcome, None]) is None
     patient = replace(found, retries=1, promise=None)
     assert patient.next([None]) == patient.outcome
-    held = replace(outcome, plan=patient.outcome)
+    held = replace(outcome, plan=patient.outcome, position=patient.position([]))
     again = patient.next([held, None])
     assert again is not None
     assert again.published.sha256 == patient.next([held]).published.sha256
     assert again.published.after != patient.next([held]).published.after
-    assert patient.next([None, held, None]) is None
+    assert patient.next(made.named(patient, [None, held, None])) is None
 
 
 def test_verify_next_admits_lines_that_another_machine_rounds_otherwise(released: Any) -> None:
@@ -157,7 +157,7 @@ def test_a_round_without_a_sum_is_held_again(adjusted: Any) -> None:
     found, releases = adjusted
     again = found.next([*releases[:2], None])
     assert again.published.sha256 == releases[2].plan.published.sha256
-    assert found.next([*releases[:2], None, *releases[2:5]]).schema == OBSERVED
+    assert found.next(made.named(found, [*releases[:2], None, *releases[2:5]])).schema == OBSERVED
     assert found.next([*releases[:2], None, None]) is None
     with pytest.raises(PlanError, match="release 4 is not of this course"):
         found.next([*releases[:4], releases[3]])

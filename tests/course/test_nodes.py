@@ -13,6 +13,7 @@ import pytest
 import privstats as ps
 from privstats import secagg, session
 from privstats.course import authorize, run_of_round, spend
+from privstats.course.base import as_next
 from privstats.dp import Ledger
 from privstats.engines import loopback
 from privstats.engines.journal import JournaledServer
@@ -43,7 +44,9 @@ def invented(course: ps.Rounds, seed: int) -> ps.Release:
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(500, SOFTMAX.features)), rng.integers(0, SOFTMAX.classes, 500)
     moments = ps.measure(SOFTMAX, X, y)
-    return ps.Release(course.first, ps.Release.exact(SOFTMAX, moments).vector, (0, 1, 2, 3))
+    return ps.Release(
+        course.first, ps.Release.exact(SOFTMAX, moments).vector, (0, 1, 2, 3), position=course.position([])
+    )
 
 
 def client(plan: ps.Plan, charge: Any, counter: int = 0) -> Any:
@@ -189,7 +192,8 @@ def test_a_whole_course_over_sessions_that_are_charged(tmp_path: Path) -> None:
             )
         server = session.server(plan, roster(place), identity=SERVER)
         outcome = loopback.run(server, machines, dropouts={plan.masking.upload_step: {place}})
-        releases.append(session.release(plan, outcome.total, outcome.survivors, charge="uncharged"))
+        release = session.release(plan, outcome.total, outcome.survivors, charge="uncharged")
+        releases.append(as_next(course, releases, release))
     assert [len(release.survivors) for release in releases if release] == [4, 4, 4]
     for ledger in ledgers:
         account = ledger.account("ward")

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.course.alone import single_party_plan
+from privstats.course.base import as_next
 from privstats.course.pair_codes import PairCodes
 from privstats.course.pair_rounds import Groups, PairRounds, can_have_pairs
 from privstats.course.read_recipe import recipe_of
@@ -29,6 +30,7 @@ from privstats.randomness import seeded
 from privstats.schema.modules import module_of
 from privstats.schema.public_values import Published, Values
 from privstats.testing import check_module
+from tests import made
 from tests.course.cases import plan_of
 
 EDGES = (-1.0, -0.5, 0.0, 0.5, 1.0)
@@ -254,7 +256,7 @@ def test_lost_rounds_spend_the_retries_and_the_search_keeps_its_place() -> None:
     while (following := whole.next(releases)) is not None:
         words.append(getattr(following.schema, "module", None))
         got = ps.simulate(following, shards(table()), rng=seeded(len(releases)))
-        releases.append(None if len(releases) in lost else got)
+        releases.append(None if len(releases) in lost else as_next(whole, releases, got))
     assert words == [None] * 5 + ["pairs/5-10"] + ["pairs/5-12"] * 5
     assert len(releases) == whole.most
     assert ps.heads.RefinedSoftmax().fit_releases(releases).pairs_[0] == ("a", "b")
@@ -262,10 +264,10 @@ def test_lost_rounds_spend_the_retries_and_the_search_keeps_its_place() -> None:
 
 def test_a_place_has_one_price_whatever_a_server_says_was_released(releases: list[ps.Release]) -> None:
     """A party that keeps no history may be asked for the same place once only: it must not cost more in another one."""
-    whole, first, linear = course(retries=1), releases[0], releases[1:5]
+    whole, (first, *linear) = course(retries=1), releases[:5]
     prices: dict[int, set[float]] = {}
     for lost in range(5):
-        told: list[Any] = [first, *[None] * lost, *linear]
+        told = made.named(whole, [first, *[None] * lost, *linear])
         for place in range(1, len(told) + 1):
             try:
                 following = whole.next(told[:place])
@@ -287,11 +289,12 @@ def test_sessions_in_another_order_are_no_course(releases: list[ps.Release]) -> 
 
 def test_a_search_without_any_round_before_it_is_read_back() -> None:
     whole = course()
-    releases: list[Any] = [ps.simulate(whole.first, shards(table()), rng=seeded(0)), None, None, None, None]
+    begun = ps.simulate(whole.first, shards(table()), rng=seeded(0))
+    releases: list[Any] = [as_next(whole, [], begun), None, None, None, None]
     following = whole.next(releases)
     assert following is not None
     assert getattr(following.schema, "module", None) == "pairs/5-10"
-    releases.append(ps.simulate(following, shards(table()), rng=seeded(1)))
+    releases.append(as_next(whole, releases, ps.simulate(following, shards(table()), rng=seeded(1))))
     assert ps.heads.RefinedSoftmax().fit_releases(releases).pairs_[0] == ("a", "b")
 
 

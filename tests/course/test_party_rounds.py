@@ -19,7 +19,7 @@ from privstats.schema.public_values import VALUE_BITS, Published, Values, values
 from privstats.workflows.report.explanations import not_promised
 from privstats.workflows.report.sessions import collected
 from tests.course.cases import PARTIES, C, D, parties_plan, plan_of, promise, shards
-from tests.made import refused
+from tests.made import refused, unnamed
 from threat_models.audits.target import target_of
 from threat_models.findings import _audits
 
@@ -149,12 +149,15 @@ def test_noise_of_both_rounds_is_told_from_signal_by_a_sites_rows(released: Any,
 def test_releases_of_two_courses_are_no_two_rounds(released: Any) -> None:
     found, (first, second) = released
     again = ps.simulate(found, shards(clients=MANY), rng=ps.randomness.seeded(3))
-    for wrong in ([again[0], second], [first, first], [first, again[1]]):
+    for wrong in ([again[0], second], [first, again[1]]):
         with pytest.raises(ReleaseError, match="the second release is no update after the first"):
+            ps.heads.PartyDiscriminant().fit_release(wrong)
+    for wrong in ([first, first], [first, second, second]):
+        with pytest.raises(ReleaseError, match="is not the next of its course"):
             ps.heads.PartyDiscriminant().fit_release(wrong)
     for wrong in ([None, second], second):
         refused(ReleaseError, "an update only behind its first round", ps.heads.PartyDiscriminant().fit_release, wrong)
-    for wrong in ([], [None], [None, None], [first, second, second]):
+    for wrong in ([], [None], [None, None]):
         with pytest.raises(DataError, match="one or both releases of a PartyRounds course"):
             ps.heads.PartyDiscriminant().fit_release(wrong)
     refused(HeadError, "release must be a Release, got NoneType", ps.heads.PartyDiscriminant().fit_release, None)
@@ -175,12 +178,13 @@ def test_attack_a_second_release_of_other_weights_or_another_promise_is_none(rel
     }
     for what, plan in plans.items():
         parts = [ps.measure(plan.schema, *shard, published=plan.published) for shard in shards(clients=MANY)]
-        ps.session.aggregate_unmasked(plan, parts, ps.randomness.seeded(5)).save(tmp_path / what)
+        named = plan.at(second.position)
+        ps.session.aggregate_unmasked(named, parts, ps.randomness.seeded(5)).save(tmp_path / what)
         forged = ps.Release.load(tmp_path / what)
         with pytest.raises(ReleaseError, match="the second release is no update after the first"):
             ps.heads.PartyDiscriminant().fit_release([first, forged])
     with pytest.raises(ReleaseError, match="the second release is no update after the first"):
-        ps.heads.PartyDiscriminant().fit_release([exact, second])
+        ps.heads.PartyDiscriminant().fit_release([exact.at(first.position), second])
     second.save(tmp_path / "second")
     loaded = ps.heads.PartyDiscriminant().fit_release([first, ps.Release.load(tmp_path / "second")])
     np.testing.assert_array_equal(loaded.coef_, first.moments.P + second.moments.P)
@@ -189,9 +193,10 @@ def test_attack_a_second_release_of_other_weights_or_another_promise_is_none(rel
 def test_a_first_round_without_a_sum_is_asked_for_again(released: Any) -> None:
     found, (first, _) = released
     assert found.next([None]) == found.first
-    assert found.next([None, first]) is None
+    repeated = unnamed(first).at(found.position([False]))
+    assert found.next([None, repeated]) is None
     assert found.next([None, None]) is None
-    head = ps.heads.PartyDiscriminant().fit_release([None, first])
+    head = ps.heads.PartyDiscriminant().fit_release([None, repeated])
     np.testing.assert_array_equal(head.coef_, first.moments.P)
 
 

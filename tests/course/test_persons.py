@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats.course import Single
 from privstats.course.alone import single_party_plan
+from privstats.course.base import as_next
 from privstats.encoding import flatten
 from privstats.errors import DataError, PlanError
 from privstats.moments import PersonMoments, exact_moments
@@ -111,7 +112,9 @@ def asked(course: Any, seed: int) -> Iterator[ps.Plan]:
         if release is not None and chance.random() < 0.5:  # sums of no records at all
             vector = np.rint(release.vector * chance.choice([-1.0, 0.0, 1e-3, 3.0], len(release.vector)))
             release = replace(release, vector=vector.astype(np.int64))
-        told.append(release if len(told) == 0 or chance.random() < 0.8 else None)
+        told.append(
+            as_next(course, told, release) if release is not None and (not told or chance.random() < 0.8) else None
+        )
         plan = course.next(tuple(told))
 
 

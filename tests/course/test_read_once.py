@@ -14,8 +14,8 @@ import privstats as ps
 from privstats.course.alone import single_party_plan
 from privstats.course.read_once import ReadOnce
 from privstats.moments import exact_moments
-from privstats.moments.table import in_codes
 from privstats.randomness import seeded
+from privstats.records.table import in_codes
 from privstats.transforms import Cells
 from privstats.transforms.unlisted import Lost
 

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.course.base import exceeds
 from privstats.course.read_recipe import recipe_of
 from privstats.estimates.recipes import RidgeRecipe
 from privstats.randomness import seeded
 from tests import made
 from tests.course.cases import HELPERS, RIDGE, N, plan_of, rounds, shards
+from tests.course.test_steps import opened
 from tests.made import refused
 
 TERMS: dict[str, Any] = {"epsilon": 8.0, "expected_records": 12}  # few, so that the recipe takes noise for strong
@@ -61,7 +63,7 @@ def test_heads_read_the_recipe_off_the_releases_with_it_or_where_it_is_missing()
         dropouts = [{step: {0, 1}} if place in lost else {} for place in range(course.most)]
         releases = ps.simulate(course, shards(RIDGE), dropouts=dropouts, rng=seeded(1))
         kinds = "".join("-" if each is None else each.plan.schema.task[0] for each in releases)
-        assert kinds == {0: "rmg", 1: "r-g", 2: "rm-g", 3: "r--g"}[sum(lost)]
+        assert kinds == {0: "rmg", 1: "r-mg", 2: "rm-g", 3: "r--g"}[sum(lost)]
         have = [each for each in releases if each is not None]
         recipe = recipe_of(have)
         assert (recipe.mu, recipe.rounds, recipe.mean_share) == (course.recipe.mu, 2, 0.05)
@@ -69,6 +71,29 @@ def test_heads_read_the_recipe_off_the_releases_with_it_or_where_it_is_missing()
         assert head.rounds_ == 1
         own = course.recipe.states(have)  # type: ignore[attr-defined]
         np.testing.assert_array_equal(own[0].published(own[1][-1].weights), head.rule_.coef[0])
+
+
+def test_a_mean_without_a_sum_is_asked_for_again_while_retries_last() -> None:
+    course = with_mean(2, retries=2)
+
+    def names(*lost: int) -> list[str]:
+        return [step.name for step in opened(course.steps, frozenset(lost))[1:]]
+
+    assert names() == ["mean", "round", "round"]
+    assert names(1) == ["mean", "mean", "round", "round"]
+    assert names(1, 2) == ["mean", "mean", "mean", "round", "round"]
+    assert names(1, 2, 3) == names(1, 2)
+    assert names(1, 3) == ["mean", "mean", "round", "round", "round"]
+    first = ps.simulate(course, shards(RIDGE), rng=seeded(1))[0]
+    assert course.next([first, None]) == course.mean
+
+
+def test_a_mean_that_costs_more_than_a_round_has_one_place() -> None:
+    """A retry's place is priced as a round: the mean would break the promise there."""
+    course = with_mean(20, retries=2)
+    assert exceeds(course.mean, course.template)  # type: ignore[arg-type]
+    assert [step.name for step in opened(course.steps, frozenset({1}))] == ["first release", "mean", *["round"] * 20]
+    assert course.most == 24
 
 
 def test_the_map_of_the_rounds_follows_from_the_mean() -> None:

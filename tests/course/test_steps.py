@@ -14,7 +14,7 @@ import pytest
 import privstats as ps
 from privstats.contrib.alignment import Alignment
 from privstats.contrib.synthetic.course import Synthetic
-from privstats.course.base import exceeds, mu_of, verify_next
+from privstats.course.base import as_next, exceeds, mu_of, verify_next
 from privstats.course.kinds import KINDS
 from privstats.course.planned import Stepped
 from privstats.course.promise import total_of
@@ -101,18 +101,19 @@ def test_every_history_keeps_to_its_order_its_price_and_its_bytes(name: str) -> 
         rng, stated = np.random.default_rng(0), total_of(course)
         assert len(course.priced) == course.most == course.steps.places
         for lost in lost_places(course.most, rng):
-            expected, releases = opened(course.steps, lost), list[ps.Release | None]()
+            expected, releases, plans = opened(course.steps, lost), list[ps.Release | None](), list[ps.Plan]()
             for step in expected:
                 plan = course.next(tuple(releases)) if releases else course.first
                 assert plan is not None, (course, lost, len(releases))
+                plans.append(plan)
                 assert plan.schema.task == step.plan.schema.task
                 assert mu_of(plan) == pytest.approx(mu_of(step.plan), rel=1e-9)
                 assert not exceeds(plan, course.priced[len(releases)])
                 assert verify_next(course, plan, tuple(releases)).place == len(releases)
-                releases.append(None if len(releases) in lost else outcome(plan, rng))
+                releases.append(None if len(releases) in lost else as_next(course, releases, outcome(plan, rng)))
             assert course.next(tuple(releases)) is None
-            assert sum(step.plan.masking.upload_bytes for step in expected) <= stated.upload_bytes
-            assert sum(step.plan.layout.size for step in expected) <= stated.numbers
+            assert sum(plan.masking.upload_bytes for plan in plans) <= stated.upload_bytes
+            assert sum(plan.layout.size for plan in plans) <= stated.numbers
             assert math.hypot(*(mu_of(step.plan) for step in expected)) <= course.mu * (1 + 1e-12)
 
 
@@ -125,7 +126,7 @@ def test_steps_go_on_as_an_order_written_by_hand(name: str) -> None:
             releases: list[ps.Release | None] = []
             plan: ps.Plan | None = course.first
             while plan is not None:
-                releases.append(None if len(releases) in lost else outcome(plan, rng))
+                releases.append(None if len(releases) in lost else as_next(course, releases, outcome(plan, rng)))
                 plan = by_hand.next(tuple(releases))
                 assert course.next(tuple(releases)) == plan, (course, lost, len(releases))
 

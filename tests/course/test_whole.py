@@ -70,7 +70,7 @@ def outputs(course: Any, privstats: Any, folder: Path) -> dict[str, list[str]]:
     commands = [("course", "check", "study.toml"), ("release", "show", "first.release", "--plan", "study.toml")]
     shown = json.loads(privstats("course", "show", "study.toml", cwd=folder).stdout)
     return {
-        "course show": [json.dumps({name: value for name, value in shown.items() if name != "nodes"})],
+        "course show": [json.dumps({name: shown[name] for name in shown.keys() - {"nodes", "digest", "first"}})],
         **{name: said(page(statement)) for name, page in PAGES.items()},
         "notebook": said(course._repr_html_()),
         "a party's facts": [str(_spending(party, "ward"))],
@@ -89,6 +89,7 @@ def test_every_output_states_the_promise_of_the_whole_course(name: str, privstat
     for output, told in outputs(course, privstats, tmp_path).items():
         text = " ".join(told)
         assert all_of_it in text or json.dumps(whole.epsilon) in text, output
+        assert course.first.masking.condition.lower() in " ".join(text.lower().split()), output
         for line in told:
             if re.search(rf"(?<![\d.]){re.escape(own)}(?!\.?\d)", line) and "epsilon" in line.lower():
                 assert any(word in line for word in OF_ONE), (output, line)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import privstats as ps
 from privstats.course import Releases, history
+from privstats.course.base import mu_of
 from privstats.course.effect import propensity_schema, published_values
 from privstats.course.hazard import check_values, first_values, hazard_weights
 from privstats.course.newton import weights_after
@@ -76,20 +77,20 @@ def _effect(course: ps.Effect) -> Written:
 
 def _rounds(course: ps.Rounds) -> Written:
     recipe: Any = course.recipe
-    begun, last = (
-        [each for each in (course.first, course.mean) if each],
-        [each for each in [course.calibration] if each],
-    )
+    if course.mean is not None:
+        return _rounds_behind_a_mean(course, course.mean)
+    last = [each for each in [course.calibration] if each]
     tries, before = course.rounds + course.retries, course.rounds - JOINT_ROUNDS
+    most = 1 + tries + len(last) + (course.search is not None)
     rounds = [course.template] * tries
     if course.search is not None and course.joint is not None:
         longer = max(course.template, course.joint, key=lambda plan: plan.layout.size)
         rounds = [*[course.template] * before, course.search, *[longer] * (tries - before)]
 
     def following(releases: Releases) -> ps.Plan | None:
-        have, rest = [each for each in releases if each is not None], list(releases[len(begun) :])
-        if releases[0] is None or len(releases) < len(begun):
-            return None if releases[0] is None else course.mean
+        have, rest = [each for each in releases if each is not None], list(releases[1:])
+        if releases[0] is None:
+            return None
         if course.search is not None:
             if len(rest) == before:
                 return _at(course.search, recipe.search_values(have), releases)
@@ -97,11 +98,31 @@ def _rounds(course: ps.Rounds) -> Written:
         had = [sum(each is not None for each in rest[:place]) for place in range(len(rest) + 1)]
         ended = [place for place, sums in enumerate(had) if sums == course.rounds or place == tries]
         if ended:
-            return _at(last[0], recipe.values(have), releases) if last and ended[0] == len(rest) else None
+            open_ = last and not any(rest[ended[0] :]) and len(releases) < most
+            return _at(last[0], recipe.values(have), releases) if open_ else None
         values = recipe.values(have)
         return _at(course.joint if course.joint and "w" in values else course.template, values, releases)
 
-    return Written((*begun, *rounds, *last), following)
+    return Written((course.first, *rounds, *last), following)
+
+
+def _rounds_behind_a_mean(course: ps.Rounds, mean: ps.Plan) -> Written:
+    recipe: Any = course.recipe
+    tries = course.rounds + course.retries
+    cheap = mu_of(mean) <= mu_of(course.template)
+
+    def following(releases: Releases) -> ps.Plan | None:
+        have = [each for each in releases if each is not None]
+        if releases[0] is None or len(releases) >= 2 + tries:
+            return None
+        measured = [each for each in have if each.plan.schema == mean.schema]
+        if not measured and len(releases) < (2 + course.retries if cheap else 2):
+            return mean
+        if len(have) - 1 - len(measured) == course.rounds:
+            return None
+        return _at(course.template, recipe.values(have), releases)
+
+    return Written((course.first, mean, *[course.template] * tries), following)
 
 
 BY_HAND: dict[str, Callable[[Any], Written]] = {

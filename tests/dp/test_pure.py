@@ -328,7 +328,7 @@ def test_intervals_rounds_and_streams_refuse_laplace_noise_by_name(release):
     made_release, _ = release
     refused(ReleaseError, "a release with delta = 0 has Laplace noise", ps.inference.table_one, made_release)
     plain = made.plan(ps.ClassSchema(2, 3, "NA", clip_norm=1.0), COHORT, made.promise(**PURE))
-    refused(PlanError, "a stream has many: set a delta above 0", ps.course.Stream, plain, epochs=2)
+    refused(PlanError, "a stream has many: set a delta above 0", ps.Stream, plain, epochs=2)
     refused(PlanError, "rounds compose in mu: give a delta above 0", ps.course.Rounds.within, plain)
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from privstats import ClassSchema, MeanSchema, RidgeSchema
 from privstats.dp.sensitivities import client_mu, grid_sensitivity, joint_mu, sensitivity
 from privstats.errors import PlanError
+from privstats.kinds import CalibrationSchema, GradientSchema
 from privstats.randomness import seeded
-from privstats.schema import CalibrationSchema, GradientSchema
 from threat_models.audits.sensitivity import worst_pair
 
 ADJACENCIES = ["add-remove", "replace-one"]

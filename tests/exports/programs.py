@@ -322,6 +322,22 @@ EXPORTS: dict[str, Export] = {
         {"alter": AGE, "troponin": gapped(CRP, LIMITS)},
         options="--separator ';' --decimal ,",
     ),
+    "laboratory_units": Export(
+        quoted(
+            columns(
+                alter=age,
+                größe=gaps("n.b.", lambda k: "<0,5 mg/l" if k % 4 == 1 else f"{grouped(CRP[k], '.', ',')} mg/l"),
+                bemerkung=note,
+                ill=ill,
+            ),
+            ";",
+            "\r\n",
+        ).encode("cp1252"),
+        {"alter": "numeric", "größe": 'numeric gaps = ["n.b."], suffix = "mg/l", censored = true'},
+        {"alter": AGE, "größe": gapped(CRP, {k: 0.5 for k in range(PATIENTS) if k % 4 == 1})},
+        left_out={"bemerkung": "free text"},
+        options="--encoding cp1252 --separator ';' --decimal , --thousands .",
+    ),
     "laboratory_mostly_below": Export(
         naive(
             columns(

@@ -40,7 +40,11 @@ def files_of(folder: Path, name: str) -> tuple[str, ...]:
         ("sas", ["age: of 60 values, read as a gap: . (7)", 'form of seen written = "DDMONYYYY"']),
         (
             "epic_like",
-            ["RESULT: values such as <0.5 are read as just below that number; is that what your study wants?"],
+            ["RESULT: values such as <0.5 (3) are read as just below that number; is that what your study wants?"],
+        ),
+        (
+            "laboratory",
+            ["troponin: values such as <0,01 (13) and >500 (5) are read as just below and just above that number; is"],
         ),
         ("sql_server", ["north.csv: 1 records do not fit its names and are excluded, first: "]),
         ("icd_9", ["form of code as_text = true"]),

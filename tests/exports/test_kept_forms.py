@@ -42,6 +42,16 @@ def test_what_a_rehearsal_found_is_kept_so_that_plan_and_look_read_alike(privsta
     assert read == read | {each.name: form_of(each) for each in public.columns}
 
 
+@pytest.mark.ci
+def test_the_gaps_of_the_outcome_are_kept(privstats, tmp_path):
+    words = files_of(tmp_path, "stata_codes")
+    privstats("try", *words, "--gaps", "age=40", "--gaps", "ill=9", "--forms", cwd=tmp_path, code=0)
+    kept = {
+        each["name"]: each.get("gaps") for each in tomllib.loads((tmp_path / "columns.toml").read_text())["columns"]
+    }
+    assert (kept["ill"], kept["age"]) == ([".", "9"], [40])
+
+
 def test_a_date_that_fits_two_formats_is_declared_by_a_person(tmp_path):
     rows = [f"0{1 + k % 9}/0{1 + k // 9 % 9}/2019,{k + k / 8 if k % 7 else '-'},{k % 3 == 0}" for k in range(99)]
     (tmp_path / "n.csv").write_text("\n".join(["seen,crp,ill", *rows]))

@@ -17,7 +17,7 @@ import privstats as ps
 from privstats.cli.parts.declared_columns import read_columns
 from privstats.engines.network.round_host import Ended
 from privstats.moments import RecordFile, exact_moments
-from privstats.moments.from_file import records_in
+from privstats.records.from_file import records_in
 from privstats.transforms import Categories, Column, Dates, Numeric
 from privstats.transforms.columns import table_of
 from privstats.workflows import rehearsal

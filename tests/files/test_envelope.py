@@ -33,7 +33,7 @@ VERIFIER = Ed25519PrivateKey.from_private_bytes(SIGNER).public_key().public_byte
 
 
 def a_release():
-    return ps.Release.load(OLD / "release-2.safetensors")
+    return ps.Release.load(OLD / "release-3.safetensors")
 
 
 def a_head():
@@ -169,7 +169,7 @@ def test_every_byte_counts(saved, flip, key):
 @settings(deadline=None, max_examples=60)
 def test_a_file_that_ends_too_early_or_too_late_is_refused(tmp_path_factory, size, tail):
     path = tmp_path_factory.mktemp("cut") / "file"
-    for kind, file in (("privstats-release", "release-2.safetensors"), ("privstats-head", "head-3.safetensors")):
+    for kind, file in (("privstats-release", "release-3.safetensors"), ("privstats-head", "head-3.safetensors")):
         data = (OLD / file).read_bytes()
         path.write_bytes(data[:size] + tail)
         if data[:size] + tail != data:
@@ -260,15 +260,15 @@ def test_only_a_signature_stops_a_forger(saved):
             value.save(path, signer=key)
 
 
-def test_a_release_of_format_2_is_read_and_its_signature_still_counts():
-    release = ps.Release.load(OLD / "release-2.safetensors", signed_by=VERIFIER)
+def test_a_release_of_format_3_is_read_and_its_signature_still_counts():
+    release = ps.Release.load(OLD / "release-3.safetensors", signed_by=VERIFIER)
     assert release.plan.digest == "efa20bc635260b26b05eb6b54d1d516d55165dcb5920c862210e12a7ab2a8c81"
     assert release.vector[:4].tolist() == [156382, 144029, -4719, 2245]
     assert release.reproducible
 
 
 def test_only_the_name_of_the_version_tells_a_release_written_today_from_one_of_0_1_0(tmp_path):
-    old = OLD / "release-2.safetensors"
+    old = OLD / "release-3.safetensors"
     release = ps.Release.load(old)
     release.save(tmp_path / "r", signer=SIGNER)
     (before, body), (after, again) = parts(old.read_bytes()), parts((tmp_path / "r").read_bytes())
@@ -279,16 +279,16 @@ def test_only_the_name_of_the_version_tells_a_release_written_today_from_one_of_
 
 
 @pytest.mark.usefixtures("written_then")
-def test_what_a_release_signs_is_what_format_2_signed(tmp_path):
+def test_what_a_release_signs_is_what_format_3_signed(tmp_path):
     """A label of its own first, then the parts with their lengths, as docs/release_file.md has them."""
-    old = (OLD / "release-2.safetensors").read_bytes()
+    old = (OLD / "release-3.safetensors").read_bytes()
     subject("privstats-release").save(tmp_path / "r", signer=SIGNER)
     (before, body), (after, again) = parts(old), parts((tmp_path / "r").read_bytes())
     before, after = before["__metadata__"], after["__metadata__"]
     assert (body, before["manifest"]) == (again, after["manifest"])
     assert (before["sha256"], before["ed25519"]) == (after["sha256"], after["ed25519"])
     form = f"int64 ({len(body) // 8},)"
-    parts_of = [b"privstats-release/2", after["manifest"].encode(), b"vector", form.encode(), body]
+    parts_of = [b"privstats-release/3", after["manifest"].encode(), b"vector", form.encode(), body]
     sealed = b"".join(struct.pack("<Q", len(part)) + part for part in parts_of)
     assert after["sha256"] == hashlib.sha256(sealed).hexdigest()
     Ed25519PrivateKey.from_private_bytes(SIGNER).public_key().verify(bytes.fromhex(after["ed25519"]), sealed)
@@ -318,7 +318,13 @@ def test_no_kind_of_file_is_sealed_as_another_is(one, other):
 
 @pytest.mark.parametrize(
     ("kind", "version"),
-    [("privstats-release", 1), ("privstats-head", 1), ("privstats-head", 2), ("privstats-personal-head", 1)],
+    [
+        ("privstats-release", 1),
+        ("privstats-release", 2),
+        ("privstats-head", 1),
+        ("privstats-head", 2),
+        ("privstats-personal-head", 1),
+    ],
 )
 def test_a_version_that_no_release_wrote_is_refused_by_name_whatever_else_the_file_says(kind, version, tmp_path):
     path = tmp_path / "file"
@@ -389,3 +395,22 @@ def test_what_is_no_signature_is_one_sentence(page, text):
     signature_path(page).write_text(text)
     with pytest.raises(ps.DataError, match=r"report\.html\.sig is no signature of version 1"):
         is_signed_by(page, ULM.public, ps.DataError)
+
+
+def test_a_file_of_an_older_format_is_refused_with_the_version_that_wrote_it(tmp_path):
+    path = tmp_path / "r"
+    subject("privstats-release").save(path)
+    header, body = parts(path.read_bytes())
+    metadata = header["__metadata__"]
+    metadata["version"] = "2"
+    for manifest, named in (
+        ('{"privstats":"0.1.0"}', r" \(version 0\.1\.0 wrote it\)"),
+        ('{"privstats":"0.1\\u001b[2J"}', r" \(version 0\.1\\x1b\[2J wrote it\)"),
+        ('{"privstats":1}', ""),
+        ("{}", ""),
+        ("no JSON", ""),
+    ):
+        metadata["manifest"] = manifest
+        path.write_bytes(joined(header, body))
+        with pytest.raises(ReleaseError, match=f"before the first release of privstats{named}, and is no longer read"):
+            ps.Release.load(path)

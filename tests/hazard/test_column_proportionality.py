@@ -41,6 +41,10 @@ def test_every_column_has_a_test_and_a_line_in_the_table(releases: list[Any]) ->
     text = " ".join(str(table.summary()).split())
     assert "proportional, age" in text
     assert "before and after 6" in text
+    assert "unadjusted for age and dose" in text
+    assert "So a rejection is no finding about this table's ratios." in text
+    assert text.index("So a rejection is no finding") < text.index("The check before and after one time compares each")
+    assert "A course with early_bins" not in text
     assert "all 6 sessions" in text
     assert len(str(found).splitlines()) == 3
 
@@ -65,7 +69,7 @@ def test_the_check_costs_what_a_round_costs(early: int, rounds: int, retries: in
     assert course.epsilon(1e-6) == pytest.approx(epsilon, rel=1e-3)
 
 
-def test_a_course_without_a_check_keeps_its_digest_and_its_price() -> None:
+def test_a_course_without_a_check_has_the_price_of_its_rounds() -> None:
     plain, checked = course_of(8_000, 8.0), course_of(8_000, 8.0, early_bins=EARLY)
     assert replace(checked, early_bins=0, promise=None).digest != checked.digest
     assert plain.check is None
@@ -91,7 +95,7 @@ def test_a_check_without_a_sum_is_held_again_if_a_retry_is_left() -> None:
     assert course.next([*rounds, None, None]) is None
     table = inf.hazards([*rounds, None, None])
     assert (table.checked, table.lost) == (None, 2)
-    assert "epsilon 8, delta 1e-06, all 7 sessions" in " ".join(str(table.summary()).split())
+    assert "epsilon 8, delta 1e-06, all sessions of its course" in " ".join(str(table.summary()).split())
 
 
 def test_sums_at_other_weights_are_refused(releases: list[Any]) -> None:

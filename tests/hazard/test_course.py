@@ -15,7 +15,8 @@ import pytest
 import privstats as ps
 from privstats import inference as inf
 from privstats.course import document, verify_next
-from privstats.course.promise import Promise
+from privstats.course.base import as_next, mu_of
+from privstats.course.promise import Promise, epsilon_of
 from privstats.errors import PlanError, ReleaseError, SchemaError
 from privstats.estimates.score import shrunk_hazards
 from privstats.inference.hazard_ratios import _notes
@@ -57,6 +58,8 @@ def test_the_same_counts_give_curves_and_tests(releases: list[Any]) -> None:
     assert len(curves["0"].timeline) == 24  # four cells in a bin
     assert (curves["0"].survival_function_ > curves["1"].survival_function_).all()
     assert table.logrank().p_value < 1e-4
+    assert str(table.logrank()) == "log-rank test, unadjusted for other columns: P <.0001"
+    assert str(table.proportionality()).startswith("check of proportional curves over 24 bins, unadjusted for other")
     assert table.proportionality().p_value > 0.001
     assert table.proportionality("arm") == table.proportionality()
     with pytest.raises(ReleaseError, match="only 'arm' was crossed"):
@@ -126,7 +129,7 @@ def test_a_masked_course_is_read_the_same_from_files_and_from_the_command_line(
     assert rows[0]["ratio_low"] < rows[0]["hazard_ratio"] < rows[0]["ratio_high"]
     again = privstats("table", *names[1:], names[0], "--reader", "hazards", cwd=tmp_path)
     assert again.returncode == 2
-    assert "pass them in order" in again.stderr
+    assert "release 4 is not the next of its course" in again.stderr
 
 
 def test_the_table_says_which_share_of_the_events_counts() -> None:
@@ -193,13 +196,13 @@ def test_more_rounds_are_the_advice_where_they_would_help() -> None:
 
 
 def test_counts_without_a_sum_leave_the_ratios() -> None:
-    course = course_of(8_000, 8.0, rounds=6)
+    course = course_of(8_000, 8.0, rounds=6, retries=4)
     real = played(course, world(8_000), 1)
     without: list[Any] = [None]
     rng = seeded(4)
     while (plan := course.next(tuple(without))) is not None:
         parts = [ps.measure(plan.schema, part, published=plan.published) for part in halves(world(8_000))]
-        without.append(ps.session.aggregate_unmasked(plan, parts, rng))
+        without.append(as_next(course, without, ps.session.aggregate_unmasked(plan, parts, rng)))
     table = inf.hazards(without)
     assert np.abs(table.params - inf.hazards(real).params).max() < 4 * table.bse.max()
     with pytest.raises(ReleaseError, match="the counts ended without a sum"):
@@ -207,6 +210,16 @@ def test_counts_without_a_sum_leave_the_ratios() -> None:
     with pytest.raises(ReleaseError, match="the counts ended without a sum"):
         table.proportionality()
     assert "proportional, arm" not in str(table.summary())
+    assert table.lost == 1
+    assert mu_of(course.first) > mu_of(course.plan)
+    spent = math.hypot(mu_of(course.first), *[mu_of(course.plan)] * 6)
+    assert spent < course.mu
+    epsilon = f"{epsilon_of(spent, 1e-6):.4g}"
+    for releases in (without, without[1:]):
+        text = " ".join(str(inf.hazards(releases).summary()).split())
+        assert f"epsilon {epsilon}, delta 1e-06, all {len(without)} sessions" in text
+        methods = inf.hazards(releases).summary().methods
+        assert f"All {len(without)} sessions together are differentially private with epsilon = {epsilon}" in methods
 
 
 def test_the_check_of_curves_is_named_unadjusted_beside_other_columns(releases: list[Any]) -> None:
@@ -350,8 +363,8 @@ def test_what_is_no_list_of_releases_is_refused(releases: list[Any]) -> None:
         (releases[:1], "nothing to read"),
         (releases[0], "pass the list"),
         ([releases[0], *releases[2:]], "other weights"),
-        ([releases[0], releases[2], releases[1], *releases[3:]], "out of order"),
-        ([*releases[1:], releases[0]], "pass them in order"),
+        ([releases[0], releases[2], releases[1], *releases[3:]], "is not the next of its course"),
+        ([*releases[1:], releases[0]], "is not the next of its course"),
     ):
         with pytest.raises(ReleaseError, match=words):
             inf.hazards(wrong)

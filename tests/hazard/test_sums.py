@@ -245,7 +245,7 @@ def test_columns_are_read_by_name_in_any_container() -> None:
     assert ps.measure(FINE, texts, published=published(W)) == expected
     with pytest.raises(DataError, match="X lacks the column 'months'"):
         ps.measure(FINE, {name: table[name] for name in (*NAMES, "died")}, published=published(W))
-    with pytest.raises(DataError, match="hazards have no y"):
+    with pytest.raises(DataError, match="no y is read"):
         ps.measure(FINE, table, table["died"], published=published(W))
 
 

@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from privstats.heads.registry import head_class
-from privstats.schema import ClassSchema, RidgeSchema
+from privstats.kinds import ClassSchema, RidgeSchema
 
 _QUICK = {"per_class": 20, "max_rounds": 1}
 

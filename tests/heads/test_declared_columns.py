@@ -146,7 +146,9 @@ def test_ridge_reads_all_releases_of_its_course_and_no_others() -> None:
     other = ps.heads.Ridge(solver="aggregate").fit_private(X, targets(X), **terms).releases_
     with pytest.raises(ReleaseError, match="cut points of these sums do not follow from these counts"):
         ps.heads.Ridge().fit_release([*other[:-1], last])
-    for wrong in ([], [last], counts, [*counts, None], [last, last]):
+    with pytest.raises(ReleaseError, match="release 1 is not the next of its course"):
+        ps.heads.Ridge().fit_release([last, last])
+    for wrong in ([], [last], counts, [*counts, None]):
         with pytest.raises(DataError, match="the releases of a Binned course over one plan"):
             ps.heads.Ridge().fit_release(wrong)
 

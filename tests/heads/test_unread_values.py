@@ -10,7 +10,7 @@ import pytest
 
 import privstats as ps
 from privstats.errors import RecordError, UnreadableRecordsWarning
-from privstats.moments.table import codes_of
+from privstats.records.table import codes_of
 
 COLUMNS = (ps.Numeric("age", (45.0, 55.0, 65.0)), ps.Categories("smoking", ("none", "light")))
 

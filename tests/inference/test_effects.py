@@ -298,8 +298,8 @@ def test_releases_out_of_order_or_of_other_courses_are_refused(released: Any) ->
         ([outcome], "the last session of the course has no release"),
         ([last], "used other outcome models"),
         ([other[0], last], "used other outcome models"),
-        ([outcome, outcome, last], "two sessions"),
-        ([last, outcome], "the last session of the course has no release"),
+        ([outcome, outcome, last], "release 1 is not the next of its course"),
+        ([last, outcome], "release 1 is not the next of its course"),
     ):
         with pytest.raises(ReleaseError, match=said):
             ps.inference.effect(wrong)
@@ -464,8 +464,12 @@ def test_releases_of_an_adjusted_difference_out_of_order_are_refused(adjusted: A
     releases, other = adjusted["ate"], adjusted["overlap"]
     for wrong, said in (
         ([*releases[1:]], "other weights than follow"),
-        ([releases[1], releases[0], *releases[2:]], "other weights than follow"),
-        ([*other[:5], releases[5]], "other outcome models, or another propensity"),
+        ([releases[1], releases[0], *releases[2:]], "release 1 is not the next of its course"),
+        ([*other[:5], releases[5]], "release 5 is not the next of its course"),
+        (
+            [*other[:5], replace(releases[5], position=replace(releases[5].position, course=other[0].position.course))],
+            "other outcome models, or another propensity",
+        ),
         ([releases[5]], "pass the releases of the propensity"),
         ([*releases[:4], releases[5]], "of no outcome session"),
     ):

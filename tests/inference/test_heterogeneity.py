@@ -35,7 +35,9 @@ def shards(sites: int, each: int, spread: float, seed: int = 1) -> list[tuple[np
     return found
 
 
-def table(sites, spread, epsilon=8.0, schema=SCHEMA):
+def table(
+    sites: int, spread: float, epsilon: float = 8.0, schema: ps.EffectSchema = SCHEMA
+) -> ps.inference.EffectTable:
     privacy = made.promise(epsilon=epsilon, delta=1e-6)
     course = ps.Effect.start(schema, ps.Cohort(sites, sites, 500 * sites), privacy)
     return ps.inference.effect(ps.simulate(course, shards(sites, 300, spread), rng=seeded(2)))

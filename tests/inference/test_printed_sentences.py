@@ -1,6 +1,7 @@
 """Each sentence under a table is held by a world at its edge, and this page says by which.
 
-The sentences come from the tables themselves, one of every kind. A new sentence fails here until it has its world.
+The sentences come from the tables themselves, one of every kind and one of each variant that prints other sentences
+(``tests/inference/printed_variants.py``). A new sentence fails here until it has its world.
 """
 
 import ast
@@ -16,12 +17,16 @@ import privstats as ps
 from benchmarks.inference.stretched import EDGES
 from benchmarks.measuring import results
 from privstats.transforms import ConstantFeature
+from tests.inference.printed_variants import VARIANTS
 from tests.inference.test_frame_columns import EXAMPLES
 
+pytestmark = pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
 inf = ps.inference
 ROOT = Path(__file__).parents[2]
 EDGE = "world: "
 """Begins the title of a table of worlds in ``benchmarks.inference.stretched``."""
+ROWS = "rows: "
+"""Begins a benchmark's name and the title of its stored table, as ``rows: inference.effects: trials``."""
 TRUST = "trust: "
 """Begins a file of the tests of a promise that no draw of records can try."""
 
@@ -32,6 +37,14 @@ _FIRST = "tests/inference/test_first_table.py"
 _SHARES = f"{_FIRST}::test_shares_cover_under_noise_and_a_hidden_group_has_none"
 _BANDS = "tests/inference/test_scorecards.py::test_bands_hold_what_the_same_records_give_without_noise"
 _PLAN = f"{TRUST}tests/inference/test_summary.py"
+_BY_COLUMN = "tests/hazard/test_column_proportionality.py::test_a_ratio_that_changes_is_found_in_its_column_alone"
+_WHOLE_BINS = f"{_COURSE}::test_a_plan_that_does_not_say_what_a_bin_is_runs_as_it_did_and_its_table_says_so_first"
+_NO_MORE_ROUNDS = f"{_COURSE}::test_rounds_are_no_advice_where_noise_hides_the_last_step"
+_MORE_ROUNDS = f"{_COURSE}::test_more_rounds_are_the_advice_where_they_would_help"
+_ADJUSTED = "tests/inference/test_effects.py::test_an_adjusted_difference_says_first_what_no_sum_can_test"
+_HIDES_WHO = "tests/inference/test_effects.py::test_no_propensity_within_the_trim_adds_more_than_the_bound"
+_INCOMPLETE = f"{ROWS}inference.missing_outcomes: other worlds"
+_LEFT_OUT = "tests/inference/test_left_out.py::test_the_table_has_records_left_out_by_arm_and_reason_and_they_add_up"
 
 WORLDS: dict[str, str] = {
     r"At most 5% of releases report an interval that misses, if the assumptions hold\.": f"{EDGE}rounds",
@@ -39,7 +52,7 @@ WORLDS: dict[str, str] = {
         "tests/inference/test_inversion.py::test_told_and_missed_in_at_most_alpha"
     ),
     r"Exact sums: no differential privacy\.": _PLAN,
-    r"Privacy: epsilon [^.]+, model central, while [^.]+\.": _PLAN,
+    r"Privacy: epsilon [\d.]+, [^.]+, model central, while [^.]+\.": _PLAN,
     r"Privacy: exact: no promise\.": _PLAN,
     r"Plan \w{16}, \d+ of \d+ clients\.": _PLAN,
     # assumptions
@@ -129,6 +142,135 @@ WORLDS: dict[str, str] = {
     r"no records in .*: not reported, and excluded from the fit\.": (
         "tests/inference/test_cells.py::test_the_first_cell_that_holds_records_is_the_reference"
     ),
+    # tables of other courses, and of broken assumptions
+    r"The check of proportionality compares the curves of \w+ in the counts, unadjusted for [^.]+\. It rejects also "
+    r"where .* this table's ratios\. Not rejecting is no evidence that hazards are proportional\."
+    r"( A course with early_bins tests each column given the others\.)?": (
+        f"{_COURSE}::test_the_check_of_curves_is_named_unadjusted_beside_other_columns"
+    ),
+    r"The check before and after one time compares each column's ratio given the others, .* an average over time\.": (
+        _BY_COLUMN
+    ),
+    "noise hides the last step, and more rounds would not mend that: plan for more events, fewer bins or columns, or "
+    "a larger epsilon": _NO_MORE_ROUNDS,
+    r"noise hides the last step, and more rounds would not mend that: plan more records, fewer columns, or a larger "
+    "epsilon": (
+        "tests/inference/test_last_step.py::test_a_step_no_longer_than_noise_makes_it_is_no_reason_for_more_rounds"
+    ),
+    r"too few are at risk from bin .* on: end the bins where people's follow-up ends": (
+        f"{_COURSE}::test_hidden_ratios_are_not_told"
+    ),
+    "the rounds ended before they converged: plan six rounds where a ratio above 2 or below .5 is expected": (
+        _MORE_ROUNDS
+    ),
+    "the rounds ended before they converged: plan more rounds, or a public rate= near the mean of the outcome": (
+        "tests/inference/test_last_step.py::test_strong_effects_are_missed_no_more_often_than_is_claimed"
+    ),
+    r"A record that left inside a bin counts as at risk for all of it: biased where groups leave at different "
+    r"rates\.": (_WHOLE_BINS),
+    "nobody leaves inside a bin, or all groups leave alike": _WHOLE_BINS,
+    r"The ratios compare rates of \w+ among persons with neither .* \(cumulative_incidence\)\.": (
+        f"{ROWS}inference.hazards: one cause of two, a column of three texts"
+    ),
+    r"No unmeasured confounding given the columns named in the plan: no sum can test this\.": _ADJUSTED,
+    "the columns were measured before treatment": f"{ROWS}inference.effects: overlap weights, confounded",
+    "the propensity or the outcome models are right among the records included": (
+        f"{ROWS}inference.effects: beyond the trim"
+    ),
+    "independent records, one outcome each, none missing": (
+        f"{ROWS}inference.effects: adjusted differences, all and treated"
+    ),
+    r"\d+% of records are in this population; the rest have a published propensity outside .*\.": _ADJUSTED,
+    r"It is about \d+% of all records: the treated, except those that have a published propensity above [\d.]+\.": (
+        "tests/inference/test_effects.py::test_the_effect_of_the_treated_has_their_influence_and_no_centred_square"
+    ),
+    r"It is about the records weighted by e \(1 - e\), .* of at most \.25\.": (
+        "tests/inference/test_effects.py::test_overlap_is_about_records_weighted_by_the_published_propensity"
+    ),
+    r"Balance after weighting was not released\.": _ADJUSTED,
+    r"After weighting no column's standardised difference is larger than [\d.]+ \(balance table\)\.": (
+        "tests/inference/test_risk_ratios.py::test_balance_after_weighting_is_that_of_weighted_means"
+    ),
+    r"Means are in the units of the columns\. Differences .* and cover noise alone\.": (
+        "tests/inference/test_weighted_balance.py::test_the_interval_is_as_wide_as_the_noise_of_both_sums"
+    ),
+    r"Widened: noise hides along some column who is treated; .* or a larger trim\.": _HIDES_WHO,
+    r"Widened: noise hides along some column whose outcome is missing; .* or a larger trim\.": (
+        "tests/inference/test_missing_outcomes.py::test_what_noise_or_few_records_hide_widens_the_interval"
+    ),
+    r"Widened: one record could weigh more than \.4 of a standard error, .* or a narrower range of outcomes\.": (
+        "tests/inference/test_effects.py::test_rare_events_in_a_rare_arm_widen_the_interval_where_noise_is_small"
+    ),
+    r"few are in one arm": "tests/inference/test_effects.py::test_nightly_intervals_of_trials",
+    r"It is the mean outcome of those assigned to treatment divided by .* is of a ratio of 1\.": (
+        f"{ROWS}inference.effects_by_site: ratios of risks"
+    ),
+    r"No course was given, so this table does not state what was declared before the first session\.": _EFFECTS,
+    r"Outcomes are missing at random given the arm and the columns named in the plan: no sum can test this\.": (
+        "tests/inference/test_missing_outcomes.py::test_the_table_is_of_all_records_and_says_first_what_no_sum_can_test"
+    ),
+    r"\d+% of records are in this population, with and without an outcome; .* of being observed below [\d.]+\.": (
+        "tests/inference/test_missing_outcomes.py::test_the_table_is_of_all_records_and_says_first_what_no_sum_can_test"
+    ),
+    "one outcome per record; the propensity of being observed or the outcome models are right for the records "
+    "included": (_INCOMPLETE),
+    r"Between \d+ groups of \d+ sites: Q .* No estimate of a single site is released\.": (
+        f"{ROWS}inference.effects_by_site: the same effect at all sites"
+    ),
+    "one outcome per record analysed; whether a record is excluded does not depend on its outcome": _LEFT_OUT,
+    r"Excluded are records that a party holds and cannot read; .* belong in the flow chart\.": _LEFT_OUT,
+    r"if targets are normal, [\d.]+% of them are beyond target_bound and were clipped, .* by public knowledge": (
+        "tests/inference/test_clipping.py::test_the_share_of_clipped_targets_is_found_however_large_it_is"
+    ),
+    r"columns are collinear: .* cannot be distinguished": (
+        "tests/inference/test_regression.py::test_clipped_targets_a_coarse_grid_and_collinear_columns_are_noted"
+    ),
+    "the residual variance is estimated over all targets together: intervals are conservative": (
+        "tests/inference/test_regression.py::test_one_of_several_targets_has_wider_intervals_and_says_so"
+    ),
+    r"\d+ of \d+ released contrasts shown\.": _PLAN,
+    r"gaps in .* so none is reported: plan Cells.* with its gap cells": f"{EDGE}few gaps that noise hides",
+    r"gaps in .* intervals are for this regression with its gap cells, and do not cover effects": (
+        f"{EDGE}beyond the edge, gaps as cells"
+    ),
+    r"Each odds ratio is per unit of its column; the constant is no ratio and is excluded\.": (
+        "tests/inference/test_exponentiated.py::test_every_form_says_what_the_number_is"
+    ),
+    r"records with a gap in .* are excluded: estimates are of the others": f"{EDGE}gaps of declared columns",
+    "cells of different columns are collinear: their contrasts cannot be distinguished": (
+        "tests/inference/test_cells.py::test_columns_that_say_the_same_are_not_told_and_the_others_are"
+    ),
+    r"no more records than noise could show in .*: not reported, and excluded from the fit": (
+        "tests/inference/test_cells.py::test_empty_cells_under_noise_hide_nothing_but_themselves"
+    ),
+    r"Each is the odds ratio of a cell against its column's reference cell, .* of its logarithm\.": (
+        "tests/inference/test_exponentiated.py::test_cells_are_ratios_to_their_reference"
+    ),
+    r"This head predicts one class, '\w+', for every record, up to noise: .* which costs no privacy\.": (
+        "tests/inference/test_head_scores.py::test_a_head_that_predicts_one_class_is_said_to"
+    ),
+    "noise hides the Gram matrix: scale the columns to their public ranges with Scale, read fewer columns, or release "
+    "more records": "tests/inference/test_regression.py::test_small_cohorts_under_strong_noise_are_not_told",
+    r"the grid is coarse relative to a column's spread: raise grid_bits from \d+": (
+        "tests/inference/test_regression.py::test_clipped_targets_a_coarse_grid_and_collinear_columns_are_noted"
+    ),
+    r"Nothing was declared before the first session: all is exploratory\.": _EFFECTS,
+    r"few are in one arm: set estimand='overlap', or 'att'": f"{ROWS}inference.effects: beyond the trim",
+    r"Not reported: noise hides how many records there are: plan more records, or a larger epsilon\.": (
+        "tests/inference/test_adjusted.py::test_noise_hides_them_where_it_hides_the_effect_or_an_arm"
+    ),
+    r"Not reported: [\d,]+ records are treated and [\d,]+ are not, .* how it was assigned\.": (
+        "tests/inference/test_effects.py::test_a_trial_whose_arms_its_probability_does_not_give_is_not_told"
+    ),
+    r"a next round could move a coefficient by up to [\d.]+ standard errors, which intervals include": (
+        "tests/inference/test_last_step.py::test_of_hundreds_of_releases_no_more_are_told_and_missed_than_is_claimed"
+    ),
+    r"n \(%\): number of ones and their share of the group, with the interval of the %\.": (
+        f"{_FIRST}::test_shares_tests_and_differences_of_0_and_1_hold_under_noise"
+    ),
+    r"Accuracy says little here: .* how many records of each class are recognised\.": (
+        "tests/inference/test_head_scores.py::test_a_score_leads_with_the_order_and_says_what_accuracy_is_worth"
+    ),
 }
 """Each printed sentence, or assumption, as a pattern, and the world or the test that tries it at its edge."""
 
@@ -169,13 +311,14 @@ TABLES: dict[str, Callable[[], Any]] = {
     "Regression over sites": lambda: _sites(1),
     "Regression over groups of sites": lambda: _sites(6),
     "Regression with folds": _folds,
+    **VARIANTS,
 }
 
 
 def _printed(table: Any) -> Iterator[str]:
-    if not hasattr(table, "summary"):
+    if not isinstance(table, inf.Summary) and not hasattr(table, "summary"):
         return
-    summary = table.summary()
+    summary = table if isinstance(table, inf.Summary) else table.summary()
     yield from filter(None, [summary.caution])
     yield from summary.foot
 
@@ -217,6 +360,10 @@ def test_each_world_exists(holder: str) -> None:
             assert all(row["low end"] > 0.05 for row in rows), "a warning needs a world in which it is true"
         else:
             assert all(row["low end"] <= 0.05 for row in rows), "the claim is refuted there"
+        return
+    if holder.startswith(ROWS):
+        benchmark, _, title = holder.removeprefix(ROWS).partition(": ")
+        assert all(row["low end"] <= 0.05 for row in results(benchmark)[title]), "the claim is refuted there"
         return
     file, _, name = holder.removeprefix(TRUST).partition("::")
     tree = ast.parse((ROOT / file).read_text("utf-8"))

@@ -17,6 +17,7 @@ from privstats.dp import joint_mu, sensitivity
 from privstats.errors import SchemaError
 from privstats.inference import last_step
 from privstats.inference.inversion import Inversion, NormalEquations
+from privstats.inference.regression.score import _dispersion
 from privstats.kinds.score import _mapped, own_scores
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
@@ -201,6 +202,30 @@ def test_a_table_states_the_variance_that_its_errors_assume():
     assert equal not in robust.assumed
     assert not any("overdispersion" in note for note in robust.notes)
     assert "robust" in str(robust.summary())
+
+
+@pytest.mark.parametrize("overdispersion", [0.0, 2.0])
+def test_the_table_has_the_factor_of_a_quasi_poisson_regression(overdispersion):
+    X, y = world(20_000, 5, overdispersion)
+    table = inf.poisson(played(POISSON, X, y, 8.0))
+    means = np.exp(SLOPES[0] + X @ SLOPES[1:])
+    exact = np.square(y - means).sum() / means.sum()
+    ratio, noise = table.dispersion
+    assert abs(ratio - exact) < 4 * noise + 0.02
+    assert noise < 0.5
+    assert (exact > 2) == (overdispersion > 0)
+    assert f"{ratio:.3g} (noise SE {noise:.2g}); 1 for a Poisson model" in str(table.summary())
+
+
+def test_no_factor_is_printed_where_it_is_not_measured_or_noise_hides_it():
+    X, y = world(6_000, 1)
+    assert inf.poisson(played(_without(POISSON), X, y, 8.0)).dispersion is None
+    assert inf.logit(played(LOGISTIC, X, (y > 0) * 1, 8.0)).dispersion is None
+    table = inf.poisson(played(POISSON, X, y, 8.0))
+    equations = replace(table.errors.inversion.equations, sigma_G=1e4)
+    hidden = replace(table, dispersion=_dispersion(equations))
+    assert np.isnan(hidden.dispersion[0])
+    assert "variance over mean -" in str(hidden.summary())
 
 
 def test_the_second_moment_is_the_mean_over_the_rounds_that_have_settled(monkeypatch):

@@ -183,10 +183,12 @@ def test_a_masked_course_is_read_the_same_from_files(tmp_path):
         release.save(tmp_path / f"{place}.privstats")
     loaded = [ps.Release.load(tmp_path / f"{place}.privstats") for place in range(4)]
     assert np.array_equal(inf.logit(loaded).params, inf.logit(releases).params)
-    with pytest.raises(ReleaseError, match="out of order"):
-        inf.logit([loaded[1], loaded[0], *loaded[2:]])
-    with pytest.raises(ReleaseError, match="out of order"):
-        inf.logit([releases[1], releases[0], *releases[2:]])
+    for several in (loaded, releases):
+        with pytest.raises(ReleaseError, match="is not the next of its course"):
+            inf.logit([several[1], several[0], *several[2:]])
+        nameless = list(map(made.unnamed, several))
+        with pytest.raises(ReleaseError, match="it names no course"):
+            inf.logit([nameless[1], nameless[0], *nameless[2:]])
 
 
 @pytest.mark.ci

@@ -31,10 +31,11 @@ from typing import Any
 import numpy as np
 
 import privstats as ps
+from privstats.contrib.streams import PersonRows
 from privstats.encoding import flatten
 from privstats.errors import PrivstatsError
-from privstats.moments import PersonRows, RecordFile, Records
-from privstats.moments.from_file import persons_in, records_in
+from privstats.moments import RecordFile, Records
+from privstats.records.from_file import persons_in, records_in
 from tests.intake.containers import CONTAINERS, FEATURES, Container, Held, NotHeldError, Row, Table, is_narrow
 
 RULES = ("add", "refused", "digests", "alike")

@@ -13,7 +13,7 @@ import pytest
 import privstats as ps
 from privstats.errors import DataError, UnreadableRecordsWarning
 from privstats.moments import RecordFile
-from privstats.moments.from_file import persons_in, records_in
+from privstats.records.from_file import persons_in, records_in
 from tests.made import refused
 
 arrow = pytest.importorskip("pyarrow")

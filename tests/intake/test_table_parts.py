@@ -16,7 +16,7 @@ from privstats.intake import csv_lines
 from privstats.intake.columns import read
 from privstats.intake.meaning import reading
 from privstats.moments import RecordFile
-from privstats.moments.from_file import records_in
+from privstats.records.from_file import records_in
 from privstats.schema.public_values import Published, Values
 from tests.moments.test_table import kinds
 

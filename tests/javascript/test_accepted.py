@@ -200,7 +200,7 @@ def settings() -> set[str]:
         set, (page_texts._Language.__struct_fields__, page_texts._Question.__struct_fields__)
     )
     named = {f"{name}.{key}" for name, table in keys.items() for key in table if key != "_"}
-    return named | {f"schema.task {task}" for task in ps.schema.KINDS}
+    return named | {f"schema.task {task}" for task in ps.kinds.KINDS}
 
 
 def tables_of(tables: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.contrib.streams import MomentsDelta, RegistryCharge
 from privstats.course import Single, spend
 from privstats.errors import LedgerError
 from privstats.secagg import Client
@@ -90,7 +91,7 @@ def cost(account: Any) -> float:
 
 
 def test_the_types_of_accounts_are_found_where_they_are_defined() -> None:
-    known = {ps.session.Charge, ps.session.RoundCharge, ps.session.ReleaseCharge, ps.course.RegistryCharge}
+    known = {ps.session.Charge, ps.session.RoundCharge, ps.session.ReleaseCharge, RegistryCharge}
     assert known <= set(KINDS)
 
 
@@ -179,7 +180,7 @@ def released_again(kind: type[Account], folder: Path) -> Any:
         (own := folder / str(index)).mkdir()
         account, subject = account_of(kind, own)
         paid.append(account)
-        nothing = ps.moments.MomentsDelta.nothing(subject.schema)  # a stream's account is of changes
+        nothing = MomentsDelta.nothing(subject.schema)  # a stream's account is of changes
         mine = client(subject, nothing if hasattr(account, "registry") else SHARES[index], index=index, charge=account)
         sealed.append(mine.export(bytes(32)))
 

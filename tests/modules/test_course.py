@@ -16,6 +16,7 @@ from privstats.course.recipes import ModuleRounds
 from privstats.errors import MissingExtraError, PlanError, SchemaError
 from privstats.randomness import seeded
 from tests.course.cases import RIDGE, C, D, plan_of, rounds, shards
+from tests.made import named
 
 WORD = "adapter/8"
 
@@ -52,8 +53,10 @@ def test_parties_admit_the_weights_that_follow_and_no_others(released: Any) -> N
     with pytest.raises(PlanError, match="not the one that follows"):
         verify_next(course, releases[2].plan, releases[:1])
     other = replace(course, module="adapter/9")
-    with pytest.raises(PlanError, match="do not fit the schema"):
+    with pytest.raises(PlanError, match="release 0 is not of this course"):
         verify_next(other, releases[1].plan, releases[:1])
+    with pytest.raises(PlanError, match="do not fit the schema"):
+        verify_next(other, releases[1].plan, named(other, releases[:1]))
 
 
 def test_every_prefix_is_a_head_which_needs_no_torch_and_comes_back_from_its_file(

@@ -10,11 +10,11 @@ import pytest
 import privstats as ps
 from privstats.encoding import flatten, to_real, unflatten
 from privstats.errors import DataError
+from privstats.kinds import GradientSchema, ScoreSchema, kind_of
 from privstats.kinds.gradients import GradientMoments
 from privstats.kinds.score import ScoreMoments
-from privstats.moments import Moments, kind_of
+from privstats.moments import Moments
 from privstats.moments.base import RealMoments
-from privstats.schema import GradientSchema, ScoreSchema
 from tests.made import refused
 from tests.schema.samples import SCHEMAS as SAMPLES
 

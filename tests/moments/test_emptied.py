@@ -7,9 +7,9 @@ import pytest
 
 import privstats as ps
 from privstats.errors import RecordError, UnreadableRecordsWarning
-from privstats.moments.emptied import Emptied, ListedColumn
-from privstats.moments.from_file import records_in
-from privstats.moments.table import codes_of
+from privstats.records.emptied import Emptied, ListedColumn
+from privstats.records.from_file import records_in
+from privstats.records.table import codes_of
 from privstats.schema.public_values import Published, Values
 from tests.moments.test_gap_words import counts, effect, hazard
 
@@ -144,13 +144,23 @@ def celled(**other: list[Any]) -> tuple[dict[str, list[Any]], list[int]]:
     return columns | other, [0, 1] * 30
 
 
+def test_a_decimal_comma_is_named_where_no_text_is_common() -> None:
+    """Each text was one record's, so the warning gave a count and no cause."""
+    text = said(CELL_SCHEMA, *celled(age=[*(f"{place},5" for place in range(40, 70)), *[40] * 30]))
+    assert "30 of 'age' are no numbers (write decimals with a point, or read their file with --decimal ,)." in text
+    assert ",5'" not in text
+    text = said(CELL_SCHEMA, *celled(age=[*(f"{place} mg" for place in range(40, 70)), *[40] * 30]))
+    assert "30 of 'age' are no numbers. Correct" in text
+
+
 def test_values_that_no_cell_of_their_own_holds_are_named_with_column_count_and_text() -> None:
     text = said(
         CELL_SCHEMA, *celled(fit=["ja", "nein", "yes", "no", "no", None] * 10, age=[*["61,5"] * 12, *[40] * 48])
     )
     assert text.startswith(
         "these values count as missing: 20 of 'fit' are neither true nor false, most often 'ja' (10), 'nein' (10); "
-        "12 of 'age' are no numbers, most often '61,5' (12). Correct the file where you can"
+        "12 of 'age' are no numbers, most often '61,5' (12) (write decimals with a point, or read "
+        "their file with --decimal ,). Correct the file where you can"
     )
     assert text.endswith("do not share these numbers and texts")
     for smoking, sentence in {

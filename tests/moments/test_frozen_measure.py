@@ -15,7 +15,7 @@ FROZEN = json.loads((Path(__file__).parent / "vectors" / "measure.json").read_te
 
 def schema_of(case):
     table = {key: value for key, value in case["schema"].items() if key not in ("task", "transform")}
-    return ps.schema.KINDS[case["schema"]["task"]](**table)
+    return ps.kinds.KINDS[case["schema"]["task"]](**table)
 
 
 def rows_of(hexed):

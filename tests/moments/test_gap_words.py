@@ -14,7 +14,7 @@ from privstats.contrib.synthetic.columns import coded
 from privstats.course.effect import propensity_schema
 from privstats.errors import UnreadableRecordsWarning
 from privstats.intake.meaning import MISSING
-from privstats.moments.from_file import records_in
+from privstats.records.from_file import records_in
 from privstats.schema.public_values import Published, Values
 
 pandas = pytest.importorskip("pandas")

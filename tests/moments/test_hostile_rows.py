@@ -16,8 +16,9 @@ import pytest
 from scipy.sparse import csr_array
 
 import privstats as ps
+from privstats.contrib.streams import PersonRows
 from privstats.course import alone
-from privstats.moments import PersonRows, Records, exact_moments
+from privstats.moments import Records, exact_moments
 from tests import made
 from tests.moments.test_readable import published_of
 from tests.schema.samples import SCHEMAS

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.moments import RidgeMoments, input_validation, quantize
+from privstats.kinds import RidgeMoments
+from privstats.kinds.ridge import target_grid
+from privstats.moments import quantize
 from privstats.moments.accumulators import chunk_rows
-from privstats.moments.grid import exact_rows, target_grid
+from privstats.moments.grid import exact_rows
 from privstats.moments.record_sums import fold_of_key, key_weights
+from privstats.records import input_validation
 from tests.made import refused
 
 N = 20_000

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats.course.effect import propensity_schema
 from privstats.errors import RecordError, SchemaError, UnreadableRecordsWarning
-from privstats.moments.from_file import records_in
+from privstats.records.from_file import records_in
 from privstats.schema.public_values import Published, Values
 from tests.made import refused
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.errors import DataError
+from privstats.kinds.ridge import target_grid
 from privstats.moments import quantize
-from privstats.moments.grid import ExactSum, target_grid
+from privstats.moments.grid import ExactSum
 from privstats.moments.record_sums import key_weights
 from privstats.testing import chunkings, class_schemas, records, ridge_schemas
 from privstats.transforms import ConstantFeature, GaussianProjection

@@ -15,7 +15,7 @@ import pytest
 
 import privstats as ps
 from privstats.intake import csv_lines
-from privstats.moments.from_file import records_in
+from privstats.records.from_file import records_in
 
 CELLS = ps.Cells(
     (

@@ -9,7 +9,7 @@ import pytest
 import privstats as ps
 from privstats.errors import RecordError
 from privstats.kinds import KINDS
-from privstats.moments.opened import Excluded, Opened
+from privstats.records.opened import Excluded, Opened
 from tests.made import refused
 
 SCHEMA = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -26,7 +26,7 @@ def test_a_kind_takes_opened_records_and_no_container(task: str) -> None:
 def test_records_that_cannot_be_read_are_refused_or_counted() -> None:
     opened, excluded = Opened(SCHEMA.reading, X, Y), Excluded(marked=True)
     refused(RecordError, "NaN", SCHEMA.moments_of, opened, {})
-    added = excluded.among(SCHEMA.terms_of(replace(opened, excluded=excluded), {}))
+    added = SCHEMA.terms_of(replace(opened, excluded=excluded), {}).among(excluded.marks)
     assert added.included.tolist() == [True, False, True]
     assert (excluded.left_out.records, excluded.left_out.read) == (1, 3)
 

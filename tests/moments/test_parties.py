@@ -13,7 +13,8 @@ from hypothesis.extra import numpy as arrays
 import privstats as ps
 from privstats.kinds import party as parties
 from privstats.kinds.party import PartyMoments, shortened, truncated
-from privstats.moments import gradient_map, rounds
+from privstats.moments import gradient_map
+from privstats.records import opened
 from tests import made
 from tests.made import refused
 
@@ -110,7 +111,7 @@ def test_a_party_is_one_record_however_many_it_holds_and_in_any_batches(tmp_path
     for container in (tmp_path / "X.npy", sp.csr_array(X), X.tolist()):
         assert whole == ps.measure(SCHEMA, container, y)
     assert whole == ps.measure(SCHEMA, np.tile(X, (3, 1)), np.tile(y, 3))
-    monkeypatch.setattr(rounds, "ROWS", 7)
+    monkeypatch.setattr(opened, "_ROWS", 7)
     assert whole == ps.measure(SCHEMA, X[::-1], y[::-1])
 
 

@@ -17,10 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
+from privstats.contrib.streams import PersonRows
 from privstats.errors import DataError
 from privstats.intake.person_ids import names_of, persons_held_out, persons_of
-from privstats.moments import PersonRows, RecordFile, exact_moments
-from privstats.moments.from_file import persons_in
+from privstats.moments import RecordFile, exact_moments
+from privstats.records.from_file import persons_in
 from privstats.schema.public_values import Published, Values
 from privstats.workflows.rehearsal.parties import read_file
 from tests import made

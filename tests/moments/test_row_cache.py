@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 import privstats as ps
 from privstats.moments import exact_moments, gradient_map
-from privstats.moments.opened import Opened
-from privstats.moments.row_cache import RowCache
+from privstats.records.opened import Opened
+from privstats.records.row_cache import RowCache
 from privstats.schema.public_values import Published, Values
 from tests.moments.test_gradients import RIDGE, SCHEMA, C, D, published, published_ridge, records
 

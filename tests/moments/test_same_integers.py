@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.errors import DataError
-from privstats.moments import accumulators, grid, input_validation
+from privstats.moments import accumulators, grid
 from privstats.moments import grid as exact_sum
 from privstats.moments.clip_report import NORM_EDGES, norm_histogram
 from privstats.moments.grid import feature_grid
 from privstats.moments.record_sums import grid_key, key_weights
+from privstats.records import input_validation
 from privstats.testing import class_schemas, records, ridge_schemas
 
 
@@ -149,7 +150,9 @@ def test_tiles_of_classes_through_one_memory_are_those_of_fresh_arrays(data, cla
     X = np.clip(X, -100.0, 100.0).astype(dtype)
     whole = ps.measure(schema, X, y)
     with mock.patch.object(input_validation, "_TILE_BYTES", 1):  # sixteen rows, and fewer in the last
-        tiles = [(rows.copy(), labels) for rows, labels in input_validation.tiles(schema.reading, X, y, grouped=True)]
+        tiles = [
+            (tile.rows.copy(), tile.targets) for tile in input_validation.tiles(schema.reading, X, y, grouped=True)
+        ]
         assert ps.measure(schema, X, y) == ps.measure(schema, np.asfortranarray(X), y) == whole
     order = np.argsort(y, kind="stable")
     assert [len(rows) for rows, _ in tiles] == [min(16, len(X) - start) for start in range(0, len(X), 16)]

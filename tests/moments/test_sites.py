@@ -189,7 +189,7 @@ def test_wrong_schemas_are_one_sentence(wrong, words):
     ("X", "y", "words"),
     [
         (np.zeros((4, P)), np.zeros(4), "count the target too"),
-        (np.zeros((4, P - 1)), np.zeros(3), "y must have shape"),
+        (np.zeros((4, P - 1)), np.zeros(3), "X has 4 rows but y has 3"),
         (np.zeros((4, P - 1)), np.zeros((4, 2)), "y must have shape"),
         (np.zeros((4, P - 1)), ["a", "b", "c", "d"], "y must hold real numbers"),
         (np.zeros((4, P - 1)), None, "y is missing"),
@@ -204,7 +204,7 @@ def test_wrong_records_are_one_sentence(X, y, words):
 
 def test_moments_that_no_records_have_are_refused():
     good = whole(grid_rows(9))
-    refused(ps.DataError, "negative", ps.moments.SiteMoments, good.schema, -1, good.Q)
+    refused(ps.DataError, "negative", ps.kinds.SiteMoments, good.schema, -1, good.Q)
     refused(ps.SchemaError, "call measure", ps.moments.quantize, schema(), np.zeros((2, P - 1)))
     with pytest.raises(ps.ReleaseError, match="no ridge sums"):
         ps.heads.Ridge().fit_release(ps.session.aggregate_unmasked(plan_of(schema(), 3), [good] * 3))

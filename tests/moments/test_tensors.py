@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.moments import input_validation
 from privstats.moments.device_sums import DeviceAccumulator
 from privstats.moments.grid import feature_grid
 from privstats.moments.tensor_grid import quantize_tensor
+from privstats.records import input_validation
 from privstats.transforms import GaussianProjection, OrthogonalProjection, RandomFourier, RandomReLU, UnitNorm
 from tests.made import refused
 

@@ -13,8 +13,8 @@ from privstats import heads
 from privstats.contrib.personal import Personal
 from privstats.encoding import flatten, unflatten
 from privstats.errors import DataError, ReleaseError, SchemaError
+from privstats.kinds import ClassMoments, WithinMoments
 from privstats.kinds.within import within_moments
-from privstats.moments import ClassMoments, WithinMoments
 from tests.made import refused
 
 C, D = 3, 4

@@ -14,6 +14,7 @@ import numpy as np
 
 from privstats import dp, session
 from privstats.course import Binned
+from privstats.course.base import mu_of
 from privstats.dp import mechanisms
 from privstats.dp.calibration import Noise, calibrate
 from privstats.dp.gaussian import gaussian_mu
@@ -24,8 +25,8 @@ from privstats.intake.columns import Readings
 from privstats.moments.grid import Grid
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator, secure
+from privstats.records.reading import Reading
 from privstats.release import Release
-from privstats.schema.reading import Reading
 from privstats.transforms.cells import Cells
 
 flat, right_release, right_draw, right_outside = flatten, session.release, mechanisms._sample, Grid.outside
@@ -214,6 +215,16 @@ def closed_at_the_right(right: Any) -> Any:
 def later_counts_unpriced(course: Any) -> Any:
     """What a course costs has one count session in it, however many there are."""
     return (course.first, *course._rest.priced) if isinstance(course, Binned) else course.steps.priced
+
+
+def cheapest_in_its_place(course: Any) -> Any:
+    """What a course costs has the cheapest session that may come at a place in it, and a retry may bring a dearer."""
+    return tuple(min((step.plan for step in steps), key=mu_of) for steps in course.steps.by_place)
+
+
+def lost_uncharged(right: Any) -> Any:
+    """Sessions without a sum are not in an epsilon that is printed."""
+    return lambda plans, position: right([plan for plan in plans if plan is not None], None)
 
 
 def confidence_of_one_half(right: Callable[..., float]) -> Callable[..., float]:

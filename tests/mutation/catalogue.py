@@ -55,6 +55,8 @@ _RATIO = "tests/inference/test_risk_ratios.py::"
 _CENTRED = "tests/course/test_centred.py::"
 _SOFTMAX = "tests/estimates/test_softmax.py::"
 _BINNED = "tests/course/test_binned.py::"
+_STEPS = "tests/course/test_steps.py::"
+_POSITIONS = "tests/course/test_positions.py::"
 _LEVELS = "tests/moments/test_levels.py::"
 _READABLE = "tests/moments/test_readable.py::"
 _SEARCH = ("budget", "sensitivity", "noise")
@@ -166,7 +168,7 @@ MUTANTS: dict[str, Mutant] = {
         _MECHANISMS + "test_every_segment_carries_its_own_noise", plan="central", audits=("noise",)),
     "cells by the type of a column": bug(
         "a value's cell follows from the type of its column, so that one text or gap moves every other record",
-        name_in("privstats.moments.cells", "read", bugs.read_by_type),
+        name_in("privstats.records.cells", "read", bugs.read_by_type),
         _READABLE + "test_one_blank_moves_no_other_record",
         "tests/threat_models/test_inference.py::test_cells_that_follow_from_the_type_of_a_column_are_flagged"),
     "declared columns by their type": bug(
@@ -185,7 +187,7 @@ MUTANTS: dict[str, Mutant] = {
     "a gap is below every cut": bug("a gap is taken for a value below every cut, and has no cell of its own",
         member(Cells, "indices", bugs.gaps_below), "tests/transforms/test_cells.py::test_the_map_is_what_it_says"),
     "labels by the type of a column": bug("a label's class follows from the type of all labels",
-        name_in("privstats.moments.input_validation", "read", bugs.read_by_type),
+        name_in("privstats.records.input_validation", "read", bugs.read_by_type),
         _READABLE + "test_labels_of_parts_add_up_whatever_stands_beside_them"),
     "one record ends its party's part": bug(
         "a record that cannot be read is refused under a promise, and the server sees who is absent",
@@ -260,7 +262,7 @@ MUTANTS: dict[str, Mutant] = {
         "tests/threat_models/audits/test_effect.py::test_the_search_tries_a_neighbour_that_is_left_out", plan="shares"),
     "rows that a map loses": bug(
         "a record of declared columns that a map behind their cells loses is no record that cannot be read",
-        name_in("privstats.moments.readable", "_features", bugs.lost_rows_kept),
+        name_in("privstats.records.readable", "_features", bugs.lost_rows_kept),
         _READABLE + "test_a_map_behind_declared_columns_that_loses_a_row_costs_no_other"),
     "square of an influence apart": bug(
         "what the square of an influence leaves of 1 is formed from the real influence and not from the whole one",
@@ -279,7 +281,7 @@ MUTANTS: dict[str, Mutant] = {
         _RATIO + "test_a_site_counts_at_the_probability_of_its_place"),
     "numbers pass for texts": bug(
         "a value that is neither of a column's two declared texts counts as the number that it is",
-        name_in("privstats.moments.readable", "_parsed", bugs.numbers_for_texts),
+        name_in("privstats.records.readable", "_parsed", bugs.numbers_for_texts),
         _LEVELS + "test_numbers_do_not_pass_for_texts"),
     "mean replaced as if added": bug("a mean is calibrated as if two rows could not oppose each other",
         square_of("mean", bugs.as_added),
@@ -290,6 +292,19 @@ MUTANTS: dict[str, Mutant] = {
     "later counts unpriced": bug("the price of cut points has their first count session in it and no other",
         member(Stepped, "priced", property(bugs.later_counts_unpriced)),
         _BINNED + "test_a_course_over_raw_tables_runs_to_a_head_with_all_of_its_promise", plan="shares"),
+    "a retry priced as the cheapest session": bug(
+        "a place costs what the cheapest session does that a retry may move there",
+        member(Stepped, "priced", property(bugs.cheapest_in_its_place)),
+        _STEPS + "test_every_history_keeps_to_its_order_its_price_and_its_bytes[effect]"),
+    "lost sessions uncharged": bug("the epsilon of a table leaves out the sessions without a sum",
+        name_in("privstats.inference.reporting", "charged_mu", bugs.lost_uncharged),
+        _BINNED + "test_counts_that_are_all_lost_are_in_every_printed_epsilon"),
+    "lost sessions uncharged in a head": bug("the promise of a head leaves out the sessions without a sum",
+        name_in("privstats.heads.provenance", "charged_mu", bugs.lost_uncharged),
+        _BINNED + "test_counts_that_are_all_lost_are_in_every_printed_epsilon"),
+    "a session's name unchecked": bug("a course takes a release of its plan that names another course or place",
+        member(Stepped, "_require_own", lambda course, releases: None),
+        _POSITIONS + "test_attack_a_release_of_a_sibling_course_of_the_same_plans_is_refused"),
     "cells by counts": bug("how many cells the next session counts follows from the counts before",
         name_in("privstats.course.binned", "_refined", bugs.cells_by_counts),
         _BINNED + "test_no_record_and_no_cut_point_decides_a_price_a_size_or_a_width", plan="shares"),

@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from privstats.course import RecordRegistry
+from privstats.contrib.streams import RecordRegistry
 from privstats.engines.journal.helper import JournaledHelper
 from privstats.engines.journal.panel_member import HpkeKey
 from privstats.engines.journal.rollback import Counter

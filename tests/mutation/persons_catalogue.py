@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from privstats.course import PersonRegistry
+from privstats.contrib.streams import PersonRegistry
 from privstats.course.base import mu_of
 from privstats.course.planned import Planned
 from privstats.dp import joint_mu

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from privstats.course.analysis import Analysis
+from privstats.course.planned import Planned
 from privstats.inference.inversion import Inversion, quantile
 from privstats.inference.treatment_effects.adjusted import Standardisation
-from privstats.schema import ClassSchema
+from privstats.kinds import ClassSchema
+from privstats.records.input_validation import Tile
 from tests.mutation.mutant import Mutant, bug
 from tests.mutation.planting import member, name_in, square_of
 
@@ -39,6 +40,13 @@ _HEAD_SCORES = "tests/inference/test_head_scores.py::"
 _ADJUSTED = "tests/inference/test_adjusted.py::"
 
 
+_all_facts: Any = vars(Planned)["_facts"].fget
+
+
+def _without_analysis(course: Planned) -> dict[str, Any]:
+    return {name: value for name, value in _all_facts(course).items() if name != "analysis"}
+
+
 def _nothing(inversion: Inversion) -> Any:
     return np.zeros(len(inversion.contrasts))
 
@@ -48,8 +56,8 @@ def _filled_in(right: Any) -> Any:
     return lambda *given, **how: np.nan_to_num(right(*given, **how), nan=0.5)
 
 
-def _kept_as_zero(_: Any) -> Any:
-    return lambda schema, rows, targets: (rows, np.nan_to_num(np.asarray(targets, np.float64)))
+def _kept_as_zero(tile: Tile) -> Tile:
+    return tile._replace(targets=np.nan_to_num(np.asarray(tile.targets, np.float64)))
 
 
 def _of_no_error(right: Any) -> Any:
@@ -200,7 +208,8 @@ READERS: dict[str, Mutant] = {
         _ANALYSIS + "test_holm_is_over_what_was_declared_whatever_is_shown"),
     "analysis outside the digest": bug(
         "what was declared is in the course's file not in its digest, and can change after the first release",
-        member(Analysis, "content", b""), _ANALYSIS + "test_after_the_first_release_another_analysis_is_refused"),
+        member(Planned, "_facts", property(_without_analysis)),
+        _ANALYSIS + "test_after_the_first_release_another_analysis_is_refused"),
     "squares of outcomes not added": bug(
         "the noise of several outcomes is calibrated as if each had records of its own",
         square_of("effect", _of_one_outcome),
@@ -233,7 +242,7 @@ READERS: dict[str, Mutant] = {
         name_in("privstats.kinds.effect.influences", "_by_arm", lambda right: lambda *given: right(*given)[::-1]),
         _GAPS + "test_the_sums_are_those_of_weighted_aipw"),
     "unobserved records among the lines": bug("a record without an outcome is in the Gram matrix of the outcome lines",
-        name_in("privstats.moments.accumulators", "observed", _kept_as_zero),
+        member(Tile, "observed", _kept_as_zero),
         _GAPS + "test_the_propensity_is_of_being_observed_and_the_lines_are_of_those_who_are"),
     "errors of being observed left out": bug(
         "a trial with missing outcomes is told without the product of its nuisances' errors",

@@ -68,7 +68,7 @@ READING_MUTANTS: dict[str, Mutant] = {
     "frames by their array": bug("a gap or a word in one column decides whether another one holds dates or numbers",
         name_in("privstats.intake.tables", "_as_numbers", _by_its_array), _LAW),
     "rows of their own width": bug("a row of another length has all rows of lists refused",
-        name_in("privstats.moments.readable", "rectangle", _of_their_own_width), _LAW),
+        name_in("privstats.records.readable", "rectangle", _of_their_own_width), _LAW),
     "a folder as its first file": bug("the types of the first file of a folder are those of all others",
         member(Parquet, "parts", _as_the_first_file), _LAW),
     "a dataset as its schema": bug("the types of the first file of a dataset are those of all others",

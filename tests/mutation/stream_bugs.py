@@ -13,9 +13,9 @@ from privstats.course.planned import Stepped
 from privstats.course.recipes import RidgeRounds
 from privstats.dp import mechanisms
 from privstats.dp.calibration import Noise, calibrate
+from privstats.kinds import GradientSchema, MeanSchema
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import GradientSchema, MeanSchema
 
 right_draw, right_mean = mechanisms._sample, RidgeRounds.mean
 

@@ -22,8 +22,8 @@ from privstats.contrib.synthetic.choice import Screened, chosen_pairs
 from privstats.contrib.synthetic.projection import projected
 from privstats.dp import samplers
 from privstats.encoding import flatten
+from privstats.kinds import CalibrationSchema, GradientSchema
 from privstats.randomness import seeded
-from privstats.schema import CalibrationSchema, GradientSchema
 from privstats.schema.public_values import Published, Values
 from privstats.transforms.exact import row_norms
 from privstats.transforms.random_maps import cosine_of_turns

@@ -183,7 +183,7 @@ def test_a_course_is_refused_and_its_plan_alone_is_not():
     with pytest.raises(ps.PlanError, match="a device sends one message and is gone, and a round of a course needs"):
         ps.Rounds.within(plan, expected_records=20)
     with pytest.raises(ps.PlanError, match="a device sends one message and is gone, and a course asks the same ones"):
-        ps.course.Stream(exact_plan(schema=ridge), 2)
+        ps.Stream(exact_plan(schema=ridge), 2)
 
 
 @given(st.integers(4, 10**6), st.integers(2, 10**6), st.integers(1, 5 * 10**8), st.integers(0, 10**6))

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import privstats as ps
+from privstats.kinds import KINDS
 from privstats.plan import document
-from privstats.schema import KINDS, Schema
+from privstats.schema import Schema
 
 FROZEN: list[dict[str, Any]] = json.loads(Path(__file__).with_name("frozen_schemas.json").read_text("utf-8"))
 """Of every kind's samples the table, and the text of each field; :func:`frozen` makes a line for a new kind."""

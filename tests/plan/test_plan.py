@@ -70,6 +70,28 @@ def test_any_change_changes_the_digest(changed):
     assert plan(**changed).digest != plan().digest
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("tries = 1", "session has unknown keys 'tries'"),
+        ("place = -1", "a position has a course's digest"),
+        ('mu = "a"', "a position has a course's digest"),
+        ("mu = -1.0", "a position has a course's digest"),
+        ("spent = 1", "a position has a course's digest"),
+        ('step = ""', "a position has a course's digest"),
+    ],
+)
+def test_a_session_in_a_file_is_checked_and_is_in_no_digest(line, said):
+    position = ps.release.Position("c0" * 32, "round", 1, math.inf, math.inf)
+    text = plan().at(position).to_toml()
+    again = ps.Plan.from_toml(text)
+    assert (again.position, again, again.digest) == (position, plan(), plan().digest)
+    assert plan().position is None
+    key = line.partition(" ")[0]
+    kept = "\n".join(each for each in text.splitlines() if not each.startswith(f"{key} = "))
+    refused(ps.PlanError, said, ps.Plan.from_toml, f"{kept}\n{line}\n")
+
+
 PANEL = tuple(character * 64 for character in "ab")
 ROUND = ps.Newton.start(ps.ScoreSchema(4, 2.0, transform=(ps.transforms.ConstantFeature(1.0),)), COHORT, PRIVACY).first
 PAIRS = {

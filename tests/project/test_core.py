@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from privstats.schema import KINDS
+from privstats.kinds import KINDS
 from tests.lacking import needs
 from tests.project.core_graph import (
     KEYS,

@@ -189,7 +189,6 @@ def test_every_public_room_has_its_page():
 
 NOT_SHOWN = {
     "privstats",  # the names of the other rooms
-    "privstats.kinds",  # its names are those of schema and moments
     *(f"privstats.files.{room}" for room in ("atomic", "envelope", "result_cache", "signing", "text")),
     *(f"privstats.{room}" for room in ("printable", "python_values", "estimates.score")),
     "privstats.contrib.sweep.frame",

@@ -24,7 +24,7 @@ Change = tuple[tuple[Any, ...], Any]
 LETTERS = "abcxyzNABSDTFgHqQLVMP0123456789/-.eE \"'\\\0é"
 WORDS = (
     *("central", "distributed", "local", "panel", "none", "record", "client", "add-remove", "replace-one", "logistic"),
-    *("poisson", "interactive", "split", "NA", "NABSD", "NQ", "left", "transport", *ps.schema.KINDS),
+    *("poisson", "interactive", "split", "NA", "NABSD", "NQ", "left", "transport", *ps.kinds.KINDS),
 )
 CLAIMED = ("model", "unit", "adjacency", "epsilon", "delta")
 

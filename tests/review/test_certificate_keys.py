@@ -93,7 +93,7 @@ def test_the_checker_knows_the_keys_of_a_plan_file_and_no_others() -> None:
     plans = keys_of_plans()
     known = {name: {key.partition("=")[0].rstrip("?") for key in KEYS[name].split()} for name in plans}
     assert known == plans, "add the key to KEYS in review/certificate_checker.py"
-    for task, kind in ps.schema.KINDS.items():
+    for task, kind in ps.kinds.KINDS.items():
         own = {each.name for each in fields(kind) if each.init}
         keys = {key.partition("=")[0].rstrip("?") for key in KINDS[task].keys.split()}
         assert keys == own, f"add the key to the class of {task} in review/certificate_checker.py"
@@ -191,7 +191,7 @@ def test_a_certificate_with_a_key_less_or_more_is_refused(name: str) -> None:
 
 
 def test_the_checker_has_a_row_for_every_kind_of_schema_and_no_other() -> None:
-    assert set(KINDS) == set(ps.schema.KINDS)
+    assert set(KINDS) == set(ps.kinds.KINDS)
     ours = {kind for kind, step in ps.transforms.base.kinds().items() if step.__module__.startswith("privstats.")}
     assert set(STEPS) == ours  # other tests bring maps of their own
 

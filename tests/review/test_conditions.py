@@ -24,10 +24,11 @@ from privstats.cli.plan import _of_course
 from privstats.contrib.evidence import evidence_page
 from privstats.contrib.streams.command import _cost
 from privstats.course import Single
+from privstats.course.planned import course_html
 from privstats.dp.privacy import MODELS
 from privstats.heads.provenance import Provenance
 from privstats.inference.reporting import Source
-from privstats.printable.budget import plan_html
+from privstats.printable.budget import plan_html, release_html
 from privstats.review import certificate_checker
 from privstats.review.certificate import certificate_text
 from privstats.secagg.interactive.random_graph import COMMITTEE
@@ -89,6 +90,12 @@ DOCUMENTS: dict[str, Callable[[ps.Plan], str]] = {
     "course show": lambda plan: json.dumps(_facts(Single(plan), None)),
     "plan check of a course": lambda plan: " ".join(_of_course(plan, (Path("study.toml"), twice(plan)))),
     "a party's facts": lambda plan: str(_spending(party(twice(plan)), "ward")),
+    "report of a course": lambda plan: page_of(Statement(plan, course=Single(plan))),
+    "ethics page of a course": lambda plan: ethics_page(Statement(plan, course=Single(plan))),
+    "evidence of a course": lambda plan: evidence_page(Statement(plan, course=Single(plan))),
+    "course in a notebook": lambda plan: course_html(twice(plan)),
+    "release": lambda plan: repr(release_of(plan)),
+    "release in a notebook": lambda plan: release_html(release_of(plan)),
     "release or head of a course": lambda plan: together(twice(plan)),
     "stream": lambda plan: _cost(twice(plan)),
     "rehearsal": lambda plan: promised(rehearsed(plan)),

@@ -10,9 +10,9 @@ import numpy as np
 
 from privstats.kinds.base import Kind
 from privstats.moments.base import Moments, containers
-from privstats.moments.opened import Opened
+from privstats.records.opened import Opened
+from privstats.records.reading import Unread
 from privstats.schema.public_values import Values
-from privstats.schema.reading import Unread
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ import privstats as ps
 from privstats.dp import joint_mu
 from privstats.encoding import layout_of
 from privstats.errors import PlanError, SchemaError
-from privstats.kinds import KINDS
-from privstats.moments import kind_of
+from privstats.kinds import KINDS, kind_of
 from privstats.schema.base import Statistic
 from privstats.schema.public_values import Published, Values, values_path
 from tests.schema.made_up import MadeUpSchema

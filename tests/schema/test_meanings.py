@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 import privstats as ps
-from privstats.schema import KINDS, Schema
+from privstats.kinds import KINDS
+from privstats.schema import Schema
 from privstats.schema.base import Statistic
 from privstats.workflows.report import explanations, sessions
 from tests import made

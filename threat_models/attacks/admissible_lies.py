@@ -23,10 +23,11 @@ from scipy.special import softmax
 from privstats.encoding import layout_of, to_real
 from privstats.errors import AggregationError, PrivstatsError
 from privstats.estimates.discriminant import conditioned, shrink_values
+from privstats.kinds import ClassSchema, RidgeSchema, row_of
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.schema import COUNT_SCALE, ClassSchema, RidgeSchema, Schema, row_of
+from privstats.schema import COUNT_SCALE, Schema
 from threat_models.chance import integer_below, normal
 
 Vector: TypeAlias = NDArray[np.int64]

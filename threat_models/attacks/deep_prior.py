@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.kinds import ClassSchema
 from privstats.optional_dependencies import load
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.attacks.encoder import torch_features

@@ -10,9 +10,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.kinds import of_records
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import of_records
 from threat_models.adversary import Adversary, View
 from threat_models.attack import Attack
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from privstats import session
 from privstats.encoding import to_real
+from privstats.kinds import ClassSchema
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.attacks.constraints import NONNEGATIVE

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.encoding import to_real
+from privstats.kinds import GradientSchema, ScoreSchema
 from privstats.moments import quantize
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import GradientSchema, ScoreSchema
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.chance import integer_below

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.kinds import ClassSchema, RidgeSchema, row_of
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema, RidgeSchema, row_of
 from threat_models.adversary import Adversary, Sums, View
 from threat_models.attack import Attack
 

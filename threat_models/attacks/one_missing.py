@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.kinds import HazardSchema
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import HazardSchema
 from threat_models import ceilings
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
+from privstats.kinds import ClassSchema
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema, narrowed
+from privstats.schema import narrowed
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.attacks.poisoning import Lie, Moments, accuracy, check_total, poisoned

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.heads import Ridge, RidgeClassifier
+from privstats.kinds import ClassSchema, of_records
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.schema import ClassSchema, of_records
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.attacks.heads import baseline, ridge_sums

@@ -29,10 +29,11 @@ from privstats.dp import NoPrivacy
 from privstats.encoding import RingVector, flatten, layout_of
 from privstats.engines import loopback
 from privstats.errors import AggregationError
+from privstats.kinds import ClassSchema, RidgeSchema
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.schema import ClassSchema, RidgeSchema, Schema
+from privstats.schema import Schema
 from privstats.secagg.protocols import protocol_of
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.masking_scheme import Hidden, proving

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.schema import ClassSchema, of_records
+from privstats.kinds import ClassSchema, of_records
 from threat_models.adversary import View
 
 _RIDGE = 1e-3

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from privstats.kinds import ClassSchema, of_records
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema, of_records
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.attacks.properties import property_scores

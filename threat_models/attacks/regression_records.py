@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from privstats import session
 from privstats.errors import PlanError
+from privstats.kinds import RidgeSchema
 from privstats.plan import Plan
 from privstats.randomness import Generator, uniform
 from privstats.release import Release
-from privstats.schema import RidgeSchema, narrowed
+from privstats.schema import narrowed
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.audits.target import moments_of, of_single_rows

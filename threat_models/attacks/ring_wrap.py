@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from privstats import session
 from privstats.encoding import RingVector, flatten
 from privstats.errors import AggregationError
+from privstats.kinds import RecordSchema
 from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.schema import RecordSchema
 from threat_models import bounds, ceilings
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from privstats import session
 from privstats.errors import DataError
 from privstats.heads.registry import HEADS, head_class
+from privstats.kinds import ClassSchema, RidgeSchema, of_records
 from privstats.moments import exact_moments
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema, RidgeSchema, of_records
 from privstats.workflows.readers import possible
 from threat_models import ceilings
 from threat_models.adversary import Adversary

@@ -19,10 +19,11 @@ from scipy.optimize import least_squares
 from privstats import session
 from privstats.dp import NoPrivacy
 from privstats.errors import PlanError
-from privstats.moments import Moments, SiteMoments, exact_moments
+from privstats.kinds import SiteMoments, SitesSchema
+from privstats.moments import Moments, exact_moments
 from privstats.plan import Plan
 from privstats.randomness import Generator, uniform
-from privstats.schema import SitesSchema, narrowed
+from privstats.schema import narrowed
 from privstats.transforms import ConstantFeature
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination

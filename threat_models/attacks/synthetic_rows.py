@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privstats.dp import Guarantee
+from privstats.kinds import CountSchema
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import CountSchema
 from threat_models.adversary import SIGHTS, Adversary
 from threat_models.attack import CourseExamination
 from threat_models.chance import integer_below

@@ -10,9 +10,9 @@ import warnings
 import numpy as np
 
 from privstats.heads import LDA
+from privstats.kinds import ClassSchema
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.attacks.heads import baseline, pooled_moment, unshrink

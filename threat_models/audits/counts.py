@@ -21,9 +21,10 @@ from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten, layout_of
 from privstats.errors import PlanError, UnreadableRecordsWarning
+from privstats.kinds import CountSchema, ScoringSchema
 from privstats.moments import exact_moments
 from privstats.randomness import Generator
-from privstats.schema import Bins, Categories, CountSchema, Schema, ScoringSchema, bare, narrowed
+from privstats.schema import Bins, Categories, Schema, bare, narrowed
 from threat_models.audits.sensitivity import Finding, report_of
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report

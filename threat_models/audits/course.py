@@ -13,7 +13,7 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import takewhile
+from itertools import cycle, takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,15 +23,17 @@ from numpy.typing import NDArray
 
 from privstats import secagg, session
 from privstats.course import Course, DisjointRounds, authorize, spend
-from privstats.course.promise import Promise
+from privstats.course.base import as_next
+from privstats.course.promise import Promise, every_plan, plans_by_place
 from privstats.dp import Ledger, Privacy, Spend, gaussian_epsilon
 from privstats.encoding import flatten
 from privstats.errors import LedgerError, PlanError
+from privstats.kinds import CountSchema
 from privstats.moments import Moments, exact_moments
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.schema import Categories, CountSchema, Schema
+from privstats.schema import Categories, Schema
 from privstats.secagg.protocols import protocol_of
 from threat_models.audits.canary import GROUP_MU, lower_bounds
 from threat_models.audits.counts import records_at
@@ -258,7 +260,7 @@ def _as_counted(records: Any, course: Course) -> Any:
     """Columns by name with listed values where a session counts them: the last for what is above 0, else the first."""
     if not isinstance(records, Mapping):
         return records
-    counts = (plan.schema for plan in course.priced if isinstance(plan.schema, CountSchema))
+    counts = (plan.schema for plan in every_plan(course) if isinstance(plan.schema, CountSchema))
     listed = {each.name: each.values for schema in counts for each in schema.variables if isinstance(each, Categories)}
     return {
         name: np.where(column > 0, listed[name][-1], listed[name][0])
@@ -303,13 +305,15 @@ def _asked(course: Course, party: _Party, rng: Generator, asks: int) -> Iterator
 
     The server reports every later round as failed, so that the course continues to its last round and retry. Later
     releases without published values (counts, a mean, the sums after it) are reported as failed every other time, and
-    invented otherwise.
+    invented otherwise. Where several steps may come, all earlier releases are invented every third time.
     """
     yield from [(course.first, [])] * asks
     unpublished = len(list(takewhile(lambda plan: plan.published is None, course.priced[1:])))
     for place in range(1, course.most):
-        turns = range(asks * _INVENTIONS)
-        histories = [_history(course, place, 1 + unpublished * (turn % 2), rng) for turn in turns]
+        # A session of another step may come only behind sums: then the server invents all of them as well.
+        invented_before = [1, 1 + unpublished, *([place] if len(plans_by_place(course)[place]) > 1 else [])]
+        turns = cycle(invented_before)
+        histories = [_history(course, place, next(turns), rng) for _ in range(asks * _INVENTIONS)]
         plans = [(plan, history) for history in histories if (plan := course.next(history)) is not None]
         yield from sorted(plans, key=lambda offer: -party.reach(offer[0]))[:asks]
 
@@ -319,7 +323,7 @@ def _history(course: Course, place: int, many: int, rng: Generator) -> list[Rele
     history: list[Release | None] = []
     while len(history) < min(place, many):
         plan = course.next(history) if history else course.first
-        history.append(None if plan is None else invented(plan, rng))
+        history.append(None if plan is None else as_next(course, history, invented(plan, rng)))
     return [*history, *[None] * (place - len(history))]
 
 

@@ -22,10 +22,10 @@ from privstats.dp import clip_client, gaussian_epsilon
 from privstats.encoding import RingVector
 from privstats.engines import loopback
 from privstats.errors import PlanError
+from privstats.kinds import CountSchema
 from privstats.plan import Cohort, Plan
 from privstats.progress import track
 from privstats.randomness import Generator
-from privstats.schema import CountSchema
 from privstats.secagg.machines import Peer
 from privstats.secagg.protocols import protocol_of
 from privstats.session.machines import Contribution

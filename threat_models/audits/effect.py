@@ -20,10 +20,11 @@ from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten
 from privstats.errors import PlanError, UnreadableRecordsWarning
+from privstats.kinds import EffectSchema
 from privstats.moments import Moments, exact_moments
 from privstats.progress import track
 from privstats.randomness import Generator
-from privstats.schema import EffectSchema, narrowed
+from privstats.schema import narrowed
 from privstats.schema.public_values import VALUE_BITS, Published, Values
 from threat_models.audits.climb import Search, most_apart
 from threat_models.audits.sensitivity import Finding, report_of

@@ -22,12 +22,12 @@ from privstats.errors import PlanError, ReleaseError
 from privstats.inference import EffectTable, effects
 from privstats.inference.releases import map_columns
 from privstats.inference.treatment_effects.rows import subgroups_of
+from privstats.kinds import EffectSchema
 from privstats.kinds.effect.sums import blocks_of
 from privstats.moments import exact_moments
 from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.schema import EffectSchema
 from privstats.transforms import ByArm
 from threat_models.audits.inference import MOST_RECORDS, Tally, report_of
 from threat_models.audits.verdict import Report

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from privstats.course import Stream
+from privstats.contrib.streams import Stream
 from privstats.progress import track
 from privstats.randomness import Generator
 from threat_models.audits.noise import SEES

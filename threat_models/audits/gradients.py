@@ -18,10 +18,10 @@ from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten
 from privstats.errors import PlanError
+from privstats.kinds import CalibrationSchema, GradientSchema, PartySchema, ScoreSchema
 from privstats.moments import exact_moments
 from privstats.progress import track
 from privstats.randomness import Generator
-from privstats.schema import CalibrationSchema, GradientSchema, PartySchema, ScoreSchema
 from privstats.schema.public_values import VALUE_BITS, Published, Values
 from threat_models.audits.climb import Search, most_apart
 from threat_models.audits.sensitivity import Finding, report_of

@@ -20,11 +20,12 @@ from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten
 from privstats.errors import PlanError
+from privstats.kinds import HazardSchema
 from privstats.kinds.hazard import PART_BITS
 from privstats.moments import exact_moments
 from privstats.progress import track
 from privstats.randomness import Generator
-from privstats.schema import HazardSchema, narrowed
+from privstats.schema import narrowed
 from privstats.schema.public_values import Published, Values
 from threat_models.audits.climb import Search, most_apart
 from threat_models.audits.sensitivity import Finding, report_of

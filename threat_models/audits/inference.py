@@ -20,12 +20,13 @@ from privstats.inference import Regression, ols
 from privstats.inference.cell_design import Intervals, declared_cells
 from privstats.inference.releases import map_columns
 from privstats.intake.tables import Codes
+from privstats.kinds import RidgeSchema
 from privstats.moments import exact_moments
 from privstats.plan import Plan
 from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.schema import RidgeSchema, narrowed
+from privstats.schema import narrowed
 from privstats.transforms import Cells, ConstantFeature
 from threat_models.audits.verdict import Report
 

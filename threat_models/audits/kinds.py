@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.schema import Categories, GradientSchema, HazardSchema, Schema, ScoreSchema, row_of
+from privstats.kinds import GradientSchema, HazardSchema, ScoreSchema, row_of
+from privstats.schema import Categories, Schema
 from privstats.schema.base import INFLUENCES
 from privstats.transforms import ByArm, Centre, Levels, Scale, input_features
 

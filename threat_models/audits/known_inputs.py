@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.files.arrays import read_arrays
-from privstats.moments import Moments, exact_moments, kind_of
+from privstats.kinds import kind_of
+from privstats.moments import Moments, exact_moments
 from privstats.schema import Schema
 
 _NAME = re.compile(r"([A-Za-z])_(\d{1,7})")

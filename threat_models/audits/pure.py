@@ -20,8 +20,8 @@ from privstats.dp import Guarantee, compose, joint_epsilon, l1_sensitivity
 from privstats.dp.privacy import Adjacency
 from privstats.dp.pure import laplace_mu
 from privstats.encoding import flatten
+from privstats.kinds import ClassSchema, CountSchema, ScoringSchema, row_of
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema, CountSchema, ScoringSchema, row_of
 from threat_models.audits.counts import counted_vectors, odd_vectors, tables_in
 from threat_models.audits.edges import edge_cases
 from threat_models.audits.residuals import Z

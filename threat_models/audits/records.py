@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.kinds import ClassSchema, CountSchema, PartySchema, RidgeSchema, row_of
 from privstats.moments import Moments, exact_moments
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema, CountSchema, PartySchema, RidgeSchema, Schema, bare, row_of
+from privstats.schema import Schema, bare
 from threat_models.audits.counts import records_at, tables_in
 from threat_models.audits.kinds import Outcome, as_declared, columns_of, in_arms, outcome_of, row_part
 from threat_models.audits.target import Target, moments_of, of_single_rows

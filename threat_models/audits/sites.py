@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
+from privstats.kinds import SitesSchema
 from privstats.randomness import Generator
-from privstats.schema import SitesSchema, narrowed
+from privstats.schema import narrowed
 from threat_models.audits.climb import climb
 from threat_models.audits.sensitivity import Finding, report_of
 from threat_models.audits.target import Target

@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course import Pending, PersonRegistry, RecordRegistry, Stream, spend
+from privstats.contrib.streams import Pending, PersonRegistry, PersonRows, RecordRegistry, Stream
+from privstats.course import spend
 from privstats.dp import Ledger, gaussian_epsilon
 from privstats.errors import LedgerError
-from privstats.moments import Moments, PersonRows, exact_moments
+from privstats.moments import Moments, exact_moments
 from privstats.progress import track
 from privstats.randomness import Generator
 from threat_models.audits.canary import GROUP_MU, lower_bounds

@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.contrib.streams import Stream
 from privstats.contrib.streams.stream import weighed_release
-from privstats.course import Stream
 from privstats.encoding import RingVector
 from privstats.errors import PlanError
 from privstats.randomness import SEED_BYTES, Generator

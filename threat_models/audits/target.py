@@ -18,16 +18,13 @@ from privstats import session
 from privstats.dp import Noise, Privacy, clip_client
 from privstats.encoding import Layout, RingVector, Segment, flatten
 from privstats.errors import AggregationError, PlanError, PrivstatsError
+from privstats.kinds import CountSchema
 from privstats.moments import Moments, PersonMoments, exact_moments
 from privstats.plan import Plan
 from privstats.progress import track
 from privstats.randomness import SEED_BYTES, Generator, secure, seeded
 from privstats.release import Release
-from privstats.schema import (
-    CountSchema,
-    Schema,
-    bare,
-)
+from privstats.schema import Schema, bare
 from privstats.secagg.machines import Opening
 from privstats.session.local import opened_among
 from threat_models.audits.kinds import as_declared, columns_of, outcome_of, row_part

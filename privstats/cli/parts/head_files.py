@@ -100,6 +100,8 @@ def against_plan(promise: Provenance, expected: Plan | Course) -> str:
         return f"{NO}the file names no plan"
     if promise.plan != plan.digest:
         return f"{NO}it comes from the plan {promise.plan}, and not from {plan.digest}"
+    if not isinstance(expected, Plan) and promise.course not in (None, expected.digest):
+        return f"{NO}it comes from the course {promise.course}, and not from {expected.digest}"
     combined = together(expected)
     return f"good: of the first session of the course ({combined})" if combined else "good"
 

@@ -35,9 +35,9 @@ from privstats.inference import (
 from privstats.inference.counts.averages import average_rows, averages_summary
 from privstats.inference.groups.shares import proportion_row
 from privstats.inference.paragraph import proportions_summary
+from privstats.kinds import GradientSchema
 from privstats.printable import csv_text
 from privstats.release import Release
-from privstats.schema import GradientSchema
 
 if TYPE_CHECKING:
     from privstats.cli.table import TableOptions

@@ -116,22 +116,28 @@ def of_course(release: ps.Release, course: Course, after: Sequence[str]) -> str:
     before: list[ps.Release | None] = []
     for name in after:
         earlier = None if name == _NONE else ps.Release.load(name)
-        if earlier is not None and (wrong := _unlike(earlier.plan, course, before)):
+        if earlier is not None and (wrong := _unlike(earlier, course, before)):
             return f"{NO}{name} is not of session {len(before)}: {wrong}"
         before.append(earlier)
-    wrong = _unlike(release.plan, course, before)
+    wrong = _unlike(release, course, before)
     return f"{NO}{wrong}" if wrong else f"good: of session {len(before)} of the course"
 
 
-def _unlike(plan: ps.Plan, course: Course, before: Sequence[ps.Release | None]) -> str:
+def _unlike(release: ps.Release, course: Course, before: Sequence[ps.Release | None]) -> str:
+    from privstats.course.base import position_of
+
     try:
         own: Any = course.next(tuple(before))
     except (PlanError, ReleaseError) as refusal:
         return f"no plan follows from the releases before: {refusal}"
     if own is None:
         return f"the course ends after {len(before)} sessions"
-    if plan == own:
+    plan, position = release.plan, position_of(course, [earlier is not None for earlier in before])
+    if plan == own and release.position == position:
         return ""
+    if plan == own:
+        named = "no course" if release.position is None else release.position
+        return f"the release names {named}, and not {position or 'a plan alone'}"
     same = own.published is not None and plan.published is not None and plan.published.after == own.published.after
     if same and replace(plan, published=own.published) == own:
         return (

@@ -32,11 +32,12 @@ from privstats.engines.door.ports import free_port
 from privstats.errors import PrivstatsError
 from privstats.files.decoding import from_json
 from privstats.inference import Histogram, histogram
+from privstats.kinds import CountSchema
 from privstats.moments import measure
 from privstats.plan import Cohort, Devices, Plan
 from privstats.plan.devices import min_stated_epsilon
 from privstats.release import Release
-from privstats.schema import Bins, CountSchema
+from privstats.schema import Bins
 from privstats.secagg import Identity
 
 PEOPLE = 200

@@ -16,9 +16,10 @@ from privstats import optional_dependencies
 from privstats.contrib.parts.part_store import StoredPart, content_of
 from privstats.encoding import Ring
 from privstats.errors import DataError, LocalProtocolError, PrivstatsError, SchemaError
-from privstats.moments import ClassMoments, Moments, RidgeMoments
-from privstats.moments.measurement import Unreadable
-from privstats.schema import ClassSchema, RidgeSchema, Schema, require_schema
+from privstats.kinds import ClassMoments, ClassSchema, RidgeMoments, RidgeSchema
+from privstats.moments import Moments
+from privstats.records.reading import Unreadable
+from privstats.schema import Schema, require_schema
 from privstats.schema.public_values import Published
 from privstats.secagg.protocols import PROTOCOLS
 

@@ -255,11 +255,12 @@ def with_local_transform(head: ClassHead, own: Transform) -> ClassHead:
         HeadError: the head is not fitted, or has no such map.
 
     Example:
+        >>> from privstats.contrib.alignment import Reference
         >>> from dataclasses import replace
         >>> from privstats.contrib.personal import with_local_transform
         >>> first = ps.GaussianSchema(2, clip_norm=8.0, shrinkage=0.1, rounds=1)
         >>> zero, one = (ps.schema.public_values.Values.rounded(each) for each in (np.zeros(2), np.eye(2)))
-        >>> reference = ps.course.Reference(mean=zero, covariance=one, schema=first)
+        >>> reference = Reference(mean=zero, covariance=one, schema=first)
         >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=8.0, transform=(reference.transport(strength=0.4),))
         >>> X, y = np.array([[3.0, 0.0], [3.0, 0.2], [4.0, 0.0], [4.0, 0.2]] * 5), np.array([0, 0, 1, 1] * 5)
         >>> own = reference.local(schema.transform[0], X)

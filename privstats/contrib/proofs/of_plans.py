@@ -11,9 +11,10 @@ from privstats.contrib.proofs.claims import Claim, statement_of
 from privstats.dp import NoPrivacy, Privacy
 from privstats.encoding import Layout, layout_of
 from privstats.errors import PlanError
+from privstats.kinds import ClassSchema, CountSchema, RidgeSchema, ScoringSchema
 from privstats.plan.cohort import Cohort
 from privstats.plan.validity import Level, Validity
-from privstats.schema import COUNT_SCALE, ClassSchema, CountSchema, RidgeSchema, Schema, ScoringSchema
+from privstats.schema import COUNT_SCALE, Schema
 from privstats.secagg.protocols import PROTOCOLS
 
 _LEAST_GRID_BITS = 6  # a count's 4,096 steps must divide 4**grid_bits

@@ -17,16 +17,19 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.contrib.streams.moments_delta import MomentsDelta
+from privstats.contrib.streams.person_rows import PersonRows
+from privstats.contrib.streams.record_registry import Pending, PersonRegistry, RecordRegistry
 from privstats.contrib.streams.registry_index import LONGEST_ID, record_keys
 from privstats.contrib.streams.registry_log import RegistryLog
-from privstats.course import Pending, PersonRegistry, RecordRegistry, Stream
+from privstats.contrib.streams.stream import Stream
 from privstats.dp import Privacy
 from privstats.errors import DataError, PrivstatsError, UnreadableRecordsWarning
 from privstats.files.arrays import MOST_BYTES, read_arrays
 from privstats.files.atomic import atomic_write, read_bounded, write_new
 from privstats.intake.meaning import LOST
 from privstats.intake.person_ids import names_of
-from privstats.moments import Moments, MomentsDelta, PersonRows, exact_moments, remarks_on
+from privstats.moments import Moments, exact_moments, remarks_on
 
 _INTEGER = re.compile(r"(?P<sign>[+-]?)0*(?P<digits>[0-9]+?)(?:\.0*)?", re.ASCII)
 _RECORDS = "records"
@@ -347,10 +350,8 @@ class PersonInbox(RecordInbox):
 
     Args:
         home, stream: as for :class:`RecordInbox`.
-        registry: knows who entered under an earlier rule of ids; None before it is opened.
     """
 
-    registry: PersonRegistry | None = None
     _named: dict[tuple[int, ...], Batch] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def batches(self) -> Mapping[int, Batch]:
@@ -360,7 +361,7 @@ class PersonInbox(RecordInbox):
         for number, batch in super().batches().items():
             key = (*admitted, number)
             if key not in self._named:
-                self._named[key] = _first(batch, seen, self._names)[0]
+                self._named[key] = _first(batch, seen)[0]
             admitted[number] = self._named[key]
             seen.update(admitted[number].names)
         return admitted
@@ -399,16 +400,12 @@ class PersonInbox(RecordInbox):
     def _admitted(self, who: str, batch: Batch, number: int | None) -> Batch:
         batch = super()._admitted(who, batch, number)
         before = [each for at, each in self.batches().items() if number is None or at < number]
-        admitted, remarks = _first(batch, {name for each in before for name in each.names}, self._names)
+        admitted, remarks = _first(batch, {name for each in before for name in each.names})
         if not admitted.ids and not admitted.leave and remarks:
             raise DataError(f"{who} holds nobody who enters and nobody who leaves: {'; '.join(remarks)}")
         for remark in remarks:
             warnings.warn(f"of {who} {remark}", UnreadableRecordsWarning, stacklevel=4)
         return admitted
-
-    @property
-    def _names(self) -> Callable[[Collection[str]], list[str | None]]:
-        return names_of if self.registry is None else self.registry.names_of
 
     def _check_once(self, who: str, batch: Batch, earlier: Collection[str]) -> None:
         """Refuse nothing: later rows are excluded already."""
@@ -438,10 +435,8 @@ def _rows_of(batch: Batch) -> PersonRows:
     return PersonRows(batch.X, batch.y, batch.ids)
 
 
-def _first(
-    batch: Batch, seen: Collection[str], named: Callable[[Collection[str]], list[str | None]]
-) -> tuple[Batch, list[str]]:
-    names, leave = named(batch.ids), named(batch.leave)
+def _first(batch: Batch, seen: Collection[str]) -> tuple[Batch, list[str]]:
+    names, leave = names_of(batch.ids), names_of(batch.leave)
     if None in leave:
         raise DataError("leave holds an id that names no person; save integers or texts")
     again = [name for name in names if name in seen]

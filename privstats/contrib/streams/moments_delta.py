@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
+from privstats.kinds import ClassMoments, ClassSchema, RidgeMoments, RidgeSchema
 from privstats.kinds.base import kind_of
-from privstats.moments import ClassMoments, RidgeMoments
 from privstats.moments.base import Moments, readonly_array, require_room
-from privstats.schema import ClassSchema, RidgeSchema
 from privstats.schema.base import Statistic
 
 if TYPE_CHECKING:
@@ -35,9 +34,10 @@ class MomentsDelta(Moments):
         DataError: other arrays than the schema's, a negative number of records, or totals that could pass 2**63.
 
     Example:
+        >>> from privstats.contrib.streams import MomentsDelta
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
         >>> entered, left = ps.measure(schema, [[0.5, 0.0]], [0]), ps.measure(schema, [[0.0, 0.25]], [1])
-        >>> change = ps.moments.MomentsDelta.of(entered, left)
+        >>> change = MomentsDelta.of(entered, left)
         >>> change.real().N.tolist(), change.real().A.tolist()
         ([1.0, -1.0], [[0.5, 0.0], [0.0, -0.25]])
     """
@@ -124,12 +124,13 @@ class PersonDelta(MomentsDelta):
         counted: records against the plan's limits, entered plus left; private, never sent.
 
     Example:
+        >>> from privstats.contrib.streams import MomentsDelta
         >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=1.0, delta=1e-5,
         ...     max_records_per_person=2, person_clip=2)
         >>> schema = ps.ClassSchema(2, 2, "NA", 1.0)
         >>> clip = ps.dp.person_clip(schema, privacy)
         >>> X, y = np.ones((3, 2)) / 2, [0, 0, 1]
-        >>> change = ps.moments.MomentsDelta.of(ps.measure(schema, X, y, persons=[1, 1, 2], person_clip=clip))
+        >>> change = MomentsDelta.of(ps.measure(schema, X, y, persons=[1, 1, 2], person_clip=clip))
         >>> change.entered, change.left, change.counted
         (2, 0, 3)
     """

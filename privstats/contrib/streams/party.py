@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ class ChangesPart:
     def contribution(self) -> tuple[Moments, RoundCharge]:
         """Measure this round's pending changes."""
         registry = registry_of(self._above)
-        inbox = inbox_of(self._above, registry)
+        inbox = inbox_of(self._above)
         inbox.register(registry)
         pending = inbox.pending(registry, self._at)
         if pending.missing:
@@ -220,14 +220,9 @@ def stream_of(folder: Folder) -> Stream:
     return folder.course
 
 
-def inbox_of(folder: Folder, registry: RecordRegistry | None = None) -> RecordInbox:
-    """Return an inbox of records or persons, perhaps with an open ``registry``."""
-    result = inbox(folder.home, stream_of(folder))
-    if not isinstance(result, PersonInbox) or not (_is_client(folder) and _spent(folder)):
-        return result
-    registry = registry or registry_of(folder)
-    assert isinstance(registry, PersonRegistry)  # noqa: S101  of such a stream
-    return replace(result, registry=registry)
+def inbox_of(folder: Folder) -> RecordInbox:
+    """Return an inbox of records or persons."""
+    return inbox(folder.home, stream_of(folder))
 
 
 def inbox(home: Path, stream: Stream) -> RecordInbox:

@@ -21,7 +21,7 @@ from privstats.errors import DataError
 from privstats.intake.arrays import host_rows, is_tensor, require_plain
 from privstats.intake.columns import Readings, array_of, read
 from privstats.intake.meaning import Reading, reading, word_of
-from privstats.intake.person_ids import RULE, names_of
+from privstats.intake.person_ids import names_of
 from privstats.intake.tables import (
     Codes,
     ReadRows,
@@ -33,8 +33,9 @@ from privstats.intake.tables import (
     row_entries,
     table_of,
 )
-from privstats.moments.measurement import Unreadable, exact_moments
+from privstats.moments.measurement import exact_moments
 from privstats.moments.persons import Clip, PersonMoments, rows_at
+from privstats.records.reading import Unreadable
 from privstats.schema import Schema
 
 if TYPE_CHECKING:
@@ -53,12 +54,12 @@ class PersonRows:
     Attributes:
         X, y: arrays ``(n, ...)`` and ``(n,)`` or ``(n, targets)``; or lists and frames, as for ``measure``.
         unnamed: number of excluded rows without a person.
-        rule: of ``person_ids``, for reading the names again when measuring.
         words: words for a gap, such as ``none``, that the plan declares as values: no gap in the digests.
         cells: the declared columns of the plan, by which the digests read X: of codes that are texts, 042 is not 42.
 
     Example:
-        >>> rows = ps.moments.PersonRows.of([[0.5, 0.0], [0.0, 0.5], [1.0, 1.0]], [0, 0, 1], ["007", "7", "n/a"])
+        >>> from privstats.contrib.streams import PersonRows
+        >>> rows = PersonRows.of([[0.5, 0.0], [0.0, 0.5], [1.0, 1.0]], [0, 0, 1], ["007", "7", "n/a"])
         >>> rows.names, rows.unnamed, rows.digests["7"] == rows.digests["7"]
         (('7',), 1, True)
     """
@@ -67,31 +68,28 @@ class PersonRows:
     y: Any
     persons: tuple[str, ...]
     unnamed: int = 0
-    rule: int = RULE
     words: frozenset[str] = frozenset()
     cells: Cells | None = None
 
     @classmethod
-    def of(cls, X: Any, y: Any, persons: Any, *, rule: int = RULE) -> PersonRows:
+    def of(cls, X: Any, y: Any, persons: Any) -> PersonRows:
         """Build the rows from records and their ids.
 
         Args:
             X, y: arrays, tensors, nested lists, or frames in memory, with columns reordered to the plan's.
-            rule: ``registry.rule`` for persons who leave, or are sent again, if an earlier version read their ids
-                differently.
 
         Raises:
             DataError: not one id and one label or target per row.
         """
         if isinstance(persons, str | bytes):
             raise DataError("persons must be an id for each row, got a text: pass the column of ids")
-        X, y, names = _held("X", X), _held("y", y), names_of(persons, rule)
+        X, y, names = _held("X", X), _held("y", y), names_of(persons)
         if not len(X) == len(y) == len(names):
             raise DataError(f"persons has {len(names)} ids, and X or y another number of rows; pass one id for each")
         places = [place for place, name in enumerate(names) if name is not None]
         named = tuple(name for name in names if name is not None)
         X, y = rows_at(X, y, np.array(places, np.intp))
-        return cls(X, y, named, len(names) - len(places), rule)
+        return cls(X, y, named, len(names) - len(places))
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
@@ -128,7 +126,7 @@ class PersonRows:
 
     def measured(self, schema: Schema, clip: Clip, unreadable: Unreadable) -> PersonMoments:
         """Return ``measure`` of the rows, without the clip's warning."""
-        names = names_of(list(self.persons), self.rule)
+        names = names_of(list(self.persons))
         codes = {name: code for code, name in enumerate(dict.fromkeys(filter(None, names)))}
         persons = [None if name is None else codes[name] for name in names]
         result = exact_moments(schema, self.X, self.y, unreadable=unreadable, persons=persons, person_clip=clip)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hmac
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import ClassVar
 
 from privstats import secagg
+from privstats.contrib.streams.moments_delta import MomentsDelta
+from privstats.contrib.streams.person_rows import PersonRows
 from privstats.contrib.streams.registry_index import KEY_BYTES, SECRET_BYTES, Send, State, record_keys
 from privstats.contrib.streams.registry_log import Changes, RegistryLog, View
 from privstats.contrib.streams.stream import Stream
@@ -22,7 +23,7 @@ from privstats.errors import DataError, LedgerError
 from privstats.intake.meaning import LOST
 from privstats.intake.person_ids import RULE, names_of
 from privstats.ledger.charges import RoundCharge, prove_excluded_upload
-from privstats.moments import Moments, MomentsDelta, PersonRows
+from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.release import Release
 
@@ -37,7 +38,8 @@ class Pending:
         missing: number of pending records without a requested id.
 
     Example:
-        >>> pending = ps.course.Pending(node=2, entering=("patient 17",), leaving=())
+        >>> from privstats.contrib.streams import Pending
+        >>> pending = Pending(node=2, entering=("patient 17",), leaving=())
         >>> len(pending.entering), len(pending.leaving), pending.missing
         (1, 0, 0)
     """
@@ -67,10 +69,11 @@ class RecordRegistry:
         id.
 
     Example:
+        >>> from privstats.contrib.streams import RecordRegistry
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
         >>> stream, ledger = ps.Stream(plan, epochs=4), ps.dp.Ledger.create("ledger.sqlite")
         >>> entry = ps.course.spend(stream, ledger, "ward", run=os.urandom(16))
-        >>> registry = ps.course.RecordRegistry.open(stream, ledger, entry, secret=os.urandom(32))
+        >>> registry = RecordRegistry.open(stream, ledger, entry, secret=os.urandom(32))
         >>> registry.enter(["patient 17", "patient 18"])
         >>> registry.pending(node=0, ids=["patient 17", "patient 18"]).entering
         ('patient 17', 'patient 18')
@@ -81,6 +84,7 @@ class RecordRegistry:
     entry: Spend
     secret: bytes = field(repr=False)
     unit: ClassVar[str] = "record"
+    rule: ClassVar[int] = 0  # ids of records are read as they are
 
     @classmethod
     def open(cls, stream: Stream, ledger: Ledger, entry: Spend, secret: bytes) -> RecordRegistry:
@@ -106,9 +110,14 @@ class RecordRegistry:
             register = view.register
         if not register.check:
             with registry._log.changing() as changes:
-                changes.open(check, RULE if cls.unit == "person" else 1)  # ids of records are read as they are
+                changes.open(check, cls.rule)
         elif not hmac.compare_digest(register.check, check):
             raise LedgerError("this registry was made with another secret: pass that one, or every record looks new")
+        elif register.rule != cls.rule:
+            raise LedgerError(
+                f"this registry reads ids of persons by rule {register.rule}, and this privstats by rule {cls.rule}: "
+                "end the stream with the version that opened it"
+            )
         return registry
 
     def enter(self, ids: Iterable[str]) -> None:
@@ -359,10 +368,11 @@ class RegistryCharge(RoundCharge):
     """A node's mark and the records in its vector, in one transaction.
 
     Example:
+        >>> from privstats.contrib.streams import RecordRegistry
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
         >>> stream, ledger = ps.Stream(plan, epochs=4), ps.dp.Ledger.create("ledger.sqlite")
         >>> entry = ps.course.spend(stream, ledger, "ward", run=os.urandom(16))
-        >>> registry = ps.course.RecordRegistry.open(stream, ledger, entry, secret=os.urandom(32))
+        >>> registry = RecordRegistry.open(stream, ledger, entry, secret=os.urandom(32))
         >>> registry.enter(["patient 17"])
         >>> charge = registry.charge(stream.first, [], registry.pending(node=0, ids=["patient 17"]))
         >>> charge.place, len(charge.sends)
@@ -419,14 +429,15 @@ class PersonRegistry(RecordRegistry):
         one id.
 
     Example:
+        >>> from privstats.contrib.streams import PersonRegistry, PersonRows
         >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=3.0, delta=1e-5,
         ...     max_records_per_person=2, person_clip=2)
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=privacy)
         >>> stream, ledger = ps.Stream(plan, epochs=4, deletions=True), ps.dp.Ledger.create("ledger.sqlite")
         >>> ledger.set_cap("ward", unit="person", adjacency="add-remove", epsilon=3.0, delta=1e-5)
         >>> entry = ps.course.spend(stream, ledger, "ward", run=os.urandom(16))
-        >>> registry = ps.course.PersonRegistry.open(stream, ledger, entry, secret=os.urandom(32))
-        >>> rows = ps.moments.PersonRows.of(np.eye(2) / 2, [0, 1], ["anna", "anna"])
+        >>> registry = PersonRegistry.open(stream, ledger, entry, secret=os.urandom(32))
+        >>> rows = PersonRows.of(np.eye(2) / 2, [0, 1], ["anna", "anna"])
         >>> registry.enter(rows)
         >>> due = registry.pending(node=0, ids=["anna"])
         >>> registry.delta(due, rows).entered
@@ -434,27 +445,14 @@ class PersonRegistry(RecordRegistry):
     """
 
     unit: ClassVar[str] = "person"
-
-    @cached_property
-    def rule(self) -> int:
-        """Rule for reading ids; 1 where an earlier version opened the registry."""
-        return self._log.register().rule
-
-    def names_of(self, ids: Iterable[str]) -> list[str | None]:
-        """Return the ids' persons by the present rule, or an earlier one of their entry."""
-        names = names_of(list(ids))
-        if self.rule == RULE:
-            return names
-        former = names_of(list(ids), self.rule)
-        inside = {name for name in dict.fromkeys(former) if name is not None and self.state(name) != "new"}
-        return [old if new is None and old in inside else new for new, old in zip(names, former, strict=True)]
+    rule: ClassVar[int] = RULE
 
     def enter(self, rows: PersonRows) -> None:  # type: ignore[override]
         """Add persons, each with all rows passed here, from the next node on.
 
         Raises:
             LedgerError: a person entered before (exclude later rows with ``rows.without``), or an id names no person by
-                the present rule. Nothing is written.
+                the rule. Nothing is written.
         """
         _named(_required(rows).names)
         marks = self._marks(rows)
@@ -462,14 +460,13 @@ class PersonRegistry(RecordRegistry):
 
     def pending(self, node: int, ids: Collection[str]) -> Pending:
         """Return the persons that a node must carry, each by one name for all forms of the id."""
-        return super().pending(node, _named(ids, self.rule))
+        return super().pending(node, _named(ids))
 
     def delta(self, pending: Pending, rows: PersonRows | None = None) -> MomentsDelta:  # type: ignore[override]
         """Return the sums that a node carries, for ``session.client``.
 
         Args:
-            rows: all rows of its persons; others are ignored. For an earlier version's registry, pass
-                ``PersonRows.of(..., rule=registry.rule)``.
+            rows: all rows of its persons; others are ignored.
 
         Raises:
             DataError: a person's rows are missing, or differ from the entering ones.
@@ -481,7 +478,6 @@ class PersonRegistry(RecordRegistry):
         if not wanted:
             return MomentsDelta.nothing(plan.schema, clip)  # type: ignore[arg-type]
         here = PersonRows.of([], [], []) if rows is None else _required(rows).only(wanted)
-        here = replace(here, rule=self.rule)
         self._check_rows(here, wanted)
         entering, leaving = (
             here.only(ids).measured(plan.schema, clip, unreadable) if ids else None
@@ -510,7 +506,7 @@ class PersonRegistry(RecordRegistry):
         }
 
     def _keys(self, ids: Iterable[str]) -> list[bytes]:
-        return super()._keys(ids if isinstance(ids, str) else _named(ids, self.rule))
+        return super()._keys(ids if isinstance(ids, str) else _named(ids))
 
 
 def _required(rows: object) -> PersonRows:
@@ -521,8 +517,8 @@ def _required(rows: object) -> PersonRows:
     return rows
 
 
-def _named(ids: Iterable[str], rule: int = RULE) -> list[str]:
-    result = names_of(list(ids), rule)
+def _named(ids: Iterable[str]) -> list[str]:
+    result = names_of(list(ids))
     if None in result:
         raise LedgerError("an id names no person: pass integers below 2**53, or texts")
     return [name for name in result if name is not None]

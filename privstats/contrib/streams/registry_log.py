@@ -32,13 +32,13 @@ class Register:
         ends: last action by node: ``"taken"``, ``"left"``, ``"returned"`` or ``"lost"``.
         uploads: digest of each node's upload.
         check: check value of the party's secret.
-        rule: for ids of persons; 1 where an earlier version opened it.
+        rule: rule by which ids of persons are read; 0 for records, whose ids are read as they are.
     """
 
     ends: dict[int, RegistryAction] = field(default_factory=dict)
     uploads: dict[int, bytes] = field(default_factory=dict)
     check: bytes = b""
-    rule: int = 1
+    rule: int = 0
 
     @classmethod
     def of(cls, log: Log, spend: int) -> Register:
@@ -49,7 +49,7 @@ class Register:
                 if record.action == "opened":
                     body = checked_body(log, number, record)
                     register.check = body[:_CHECK_BYTES]
-                    register.rule = body[_CHECK_BYTES] if len(body) > _CHECK_BYTES else 1
+                    register.rule = body[_CHECK_BYTES] if len(body) > _CHECK_BYTES else 0
                 elif record.action == "left":
                     register.uploads[record.node] = checked_body(log, number, record)
                 if record.action in ("taken", "left", "returned", "lost"):
@@ -142,8 +142,8 @@ class Changes(View):
     at: str
 
     def open(self, check: bytes, rule: int) -> None:
-        """Record the secret's check value, and the rule of ids."""
-        self._write("opened", check + bytes([rule] if rule > 1 else []))
+        """Record the secret's check value, and the rule of persons' ids."""
+        self._write("opened", check + bytes([rule] if rule else []))
 
     def move(self, state: Literal["entered", "gone"], keys: Iterable[bytes]) -> None:
         """Record that records are in, or gone."""

@@ -36,10 +36,11 @@ from privstats.dp.privacy import Adjacency
 from privstats.dp.sensitivities import apart
 from privstats.encoding import RingVector, to_real
 from privstats.errors import AggregationError, PlanError, ReleaseError
+from privstats.kinds import ClassSchema, RidgeSchema
 from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, bound_to
 from privstats.release import Release, require_survivors
-from privstats.schema import COUNT_SCALE, ClassSchema, RidgeSchema
+from privstats.schema import COUNT_SCALE
 from privstats.session.noise import epoch_noise
 
 _MOST_EPOCHS = 1024
@@ -224,10 +225,6 @@ class Stream(Planned):
     def labels(self) -> tuple[str, ...]:
         """Name of the one priced plan in a table."""
         return (f"each of {self.most}",)
-
-    def _content(self) -> bytes:
-        content = (self.plan.digest, self.epochs, self.mechanism, self.deletions, self.repeats, FIXED_BITS)
-        return msgspec.json.encode(content)
 
     def next(self, releases: Releases) -> Plan | None:
         """Return the next node's plan; None after the last."""

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import DataError, PlanError
 from privstats.intake.meaning import same
-from privstats.moments.table import codes_of
 from privstats.plan import Cohort, Plan
+from privstats.records.table import codes_of
 from privstats.transforms import OrthogonalProjection, Transform, output_features
 from privstats.workflows.score import WITHOUT_NOISE
 

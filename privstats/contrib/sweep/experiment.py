@@ -32,9 +32,9 @@ from privstats.files.text import json_text
 from privstats.intake.frames import named_target
 from privstats.intake.tables import Codes, ordered_columns
 from privstats.moments import exact_moments, warn_if_clipped
-from privstats.moments.table import codes_of
 from privstats.plan import Plan
 from privstats.progress import progress_bar
+from privstats.records.table import codes_of
 from privstats.schema import predicted
 from privstats.version import __version__
 from privstats.workflows.score import metric

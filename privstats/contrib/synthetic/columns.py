@@ -20,9 +20,10 @@ from privstats.intake.csv_dialect import Marks
 from privstats.intake.meaning import LOST, UNREADABLE, same
 from privstats.intake.record_files import RecordFile
 from privstats.intake.table_files import Table
-from privstats.moments.table import lost_remark
+from privstats.kinds import CountSchema
 from privstats.python_values import python_fields
-from privstats.schema import Bins, CountSchema, Variable
+from privstats.records.table import lost_remark
+from privstats.schema import Bins, Variable
 from privstats.transforms import Categories, Dates, Numeric, Truth
 from privstats.transforms.categories import Declared, settle_name
 from privstats.transforms.columns import column_of as plain_column

@@ -12,7 +12,6 @@ from functools import cached_property
 from itertools import combinations, pairwise
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from privstats.contrib.synthetic.cells import lump, merged, occupied
@@ -26,10 +25,11 @@ from privstats.course.promise import Promise, count_plan, part_of, promised
 from privstats.course.steps import Past, Step, Steps
 from privstats.errors import PlanError
 from privstats.intake.record_files import RecordFile
+from privstats.kinds import CountSchema
 from privstats.kinds.counts import MAX_COUNT_CELLS
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import Bins, CountSchema, Variable
+from privstats.schema import Bins, Variable
 from privstats.transforms.columns import table_of
 
 Pairs = tuple[tuple[str, str], ...]
@@ -148,9 +148,6 @@ class Synthetic(Stepped):
             )
         _ = self.priced  # forces the noise of every session
 
-    def _content(self) -> bytes:
-        return msgspec.json.encode((self.plan.digest, self.share, self.screen, self.levels, *self.columns))
-
     @property
     def first(self) -> Plan:
         """The plan of the one-way tables."""
@@ -177,14 +174,35 @@ class Synthetic(Stepped):
         names = [variable.name for variable in self.schema.variables]
         return tuple(pairwise(names))
 
+    @property
+    def _planned(self) -> Pairs:
+        """The pairs whose tables must fit into the last session with the most cells."""
+        return self._neighbours if self.screens else self.all_pairs
+
     @cached_property
     def steps(self) -> Steps:
         """One-way tables, any screening, and the chosen pairs; later ones cost the same with any cells and pairs."""
         fine, coarse = self._cells(None)
-        screening = Step("screening", self._screening(coarse), tries=1, form=self._screened)
-        measuring = self._measuring(fine, self._neighbours if self.screens else self.all_pairs)
-        pairs = Step("pairs", measuring, tries=1, form=self._measured)
+        longest_screening, longest_pairs = self._longest
+        screening = Step("screening", self._screening(coarse), tries=1, form=self._screened, longest=longest_screening)
+        measuring = self._measuring(fine, self._planned)
+        pairs = Step("pairs", measuring, tries=1, form=self._measured, longest=longest_pairs)
         return Steps((Step("columns", self.first, tries=1), *([screening] if self.screens else []), pairs))
+
+    @cached_property
+    def _longest(self) -> tuple[Plan, Plan]:
+        """The screening and the pairs with as many cells as any released counts can lead to, for the bytes alone."""
+        own, tables = self.schema.variables, tuple[tuple[str, ...], ...](self.all_pairs)
+        levels = self._fitting(self.levels, self._planned)
+        fitting = self._fitting(levels, self.all_pairs)
+        variables = _evenly(own, fitting)
+        room = MAX_COUNT_CELLS - sum(len(one.cells) * len(other.cells) for one, other in combinations(variables, 2))
+        if fitting < levels and room:  # fewer pairs with more cells may fill a session: a further table stands for them
+            filler = max((variable.name for variable in own), key=len) + "+"
+            variables = (*variables, Bins(filler, tuple(map(float, range(room + 1)))))
+            tables = (*tables, (filler,))
+        measuring = count_plan(self.plan, CountSchema(variables, tables), self._part(self._pairs_share))
+        return self._screening(_evenly(own, _screened_levels(levels, len(self.all_pairs)))), measuring
 
     def _screened(self, past: Past) -> Plan:
         return self._screening(self._cells(past.first("columns"))[1])
@@ -237,16 +255,14 @@ class Synthetic(Stepped):
             occupied(each, held[each.name,], sigma)[0] if ones else np.ones(len(each.cells)) for each in variables
         ]
         records = max(float(np.mean([each.sum() for each in counts])), 1.0) if ones else _UNCOUNTED_RECORDS
-        planned = self._neighbours if self.screens else self.all_pairs
+        planned = self._planned
         most = self._fitting(self.levels if ones else min(self.levels, _UNCOUNTED_LEVELS), planned)
         levels = _levels(records, self._noise(self._part(self._pairs_share), len(planned)), most, _CLEARNESS)
         fine = tuple(merged(each, own, sigma, levels) for each, own in zip(variables, counts, strict=True))
         if not self.screens:
             return fine, fine
         noise = self._noise(self._part(self.screen), many)
-        coarse = _levels(records, noise, min(levels, _SCREENED_LEVELS), _SCREENED_CLEARNESS)
-        while coarse > _MIN_LEVELS and many * (coarse + 2) ** 2 > MAX_COUNT_CELLS:
-            coarse -= 1
+        coarse = _screened_levels(_levels(records, noise, levels, _SCREENED_CLEARNESS), many)
         lumped = map(_lumped, variables, fine, counts)
         return fine, tuple(merged(own, held, sigma, coarse) for own, held in zip(fine, lumped, strict=True))
 
@@ -331,6 +347,19 @@ def tables_of(release: Release) -> dict[tuple[str, ...], Array]:
 
 def _levels(records: float, noise: float, most: int, clearness: float) -> int:
     return min(max(math.isqrt(int(records / (clearness * noise))), _MIN_LEVELS), most)
+
+
+def _screened_levels(levels: int, pairs: int) -> int:
+    """Return at most this number of levels for a screening, with which the tables of all pairs fit into it."""
+    levels = min(levels, _SCREENED_LEVELS)
+    while levels > _MIN_LEVELS and pairs * (levels + 2) ** 2 > MAX_COUNT_CELLS:
+        levels -= 1
+    return levels
+
+
+def _evenly(variables: tuple[Variable, ...], levels: int) -> tuple[Variable, ...]:
+    """Return variables with the most cells that merging to a number of levels leaves."""
+    return tuple(merged(each, np.ones(len(each.cells)), 0.0, levels) for each in variables)
 
 
 def _cells_of(pairs: Pairs, cells: Mapping[str, int], most: int) -> int:

@@ -19,7 +19,7 @@ from privstats.contrib.synthetic.model import Codes, Model, fitted, margins, sys
 from privstats.contrib.synthetic.projection import projected
 from privstats.contrib.synthetic.proportional import Beliefs
 from privstats.course.base import Releases
-from privstats.errors import ReleaseError
+from privstats.errors import PlanError, ReleaseError
 from privstats.schema import Bins, Variable
 
 _REFITS, _STEP = 2, 0.25
@@ -163,6 +163,10 @@ def fit_of(course: Synthetic, releases: Releases) -> Fit:
         raise ReleaseError(f"course must be a Synthetic course, got {type(course).__name__}; give that of the releases")
     if len(releases) != course.most or not any(releases):
         raise ReleaseError(f"give the releases of all {course.most} sessions, in order, of which one has a sum")
+    try:
+        course.next(releases)
+    except PlanError as error:
+        raise ReleaseError(f"these releases are not of this course: {error}") from None
     for place, release in enumerate(releases):
         if release is not None and release.plan != course.next(releases[:place]) and place:
             raise ReleaseError(f"release {place} is not of this course; give those of its own sessions, in order")

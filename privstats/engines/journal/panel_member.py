@@ -28,8 +28,8 @@ _SEALING, _KEYS = "sealing", "keys"
 class _Keys(HiddenRepr, msgspec.Struct, frozen=True):
     place: int
     private: bytes
+    until: int
     offers: tuple[bytes, ...] = ()
-    until: int = 0  # a key of an earlier version without an end counts as ended
     folder: int = 0  # where it was bound, see ``rollback``
 
 
@@ -45,7 +45,7 @@ class HpkeKey:
     @classmethod
     def make(cls, run: Path, key: bytes, place: int, until: int) -> HpkeKey:
         """Make a fresh key that ends at ``until``, in seconds since 1970; on disk when this returns."""
-        sealing, keys = os.urandom(32), _Keys(place, os.urandom(32), until=until)
+        sealing, keys = os.urandom(32), _Keys(place, os.urandom(32), until)
         write_sealed(run / _SEALING, key, sealing)
         generated = cls(run, sealing, keys)
         generated._write()
@@ -124,7 +124,7 @@ class HpkeKey:
 
     @property
     def folder(self) -> int:
-        """Inode of the folder in which it was bound; 0 before, and in earlier versions."""
+        """Inode of the folder in which it was bound; 0 before."""
         return self._keys.folder
 
     def bound_here(self) -> HpkeKey:

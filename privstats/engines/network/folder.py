@@ -20,16 +20,18 @@ from typing import Protocol, TypeAlias, TypeVar
 import msgspec
 
 from privstats.course import Releases, spend
+from privstats.course.base import position_of
 from privstats.course.kinds import CourseKind
 from privstats.dp import Ledger, NoPrivacy, Spend
 from privstats.encoding import RingVector
 from privstats.engines.network.folder_documents import PLAN, FolderDocuments, private_files, session_name
 from privstats.engines.network.statements import Header
-from privstats.errors import LedgerError, LocalProtocolError, PlanError, PrivstatsError
+from privstats.errors import LedgerError, LocalProtocolError, PlanError, PrivstatsError, ReleaseError
 from privstats.files.atomic import MOST_SIGNED, atomic_write, read_bounded
 from privstats.files.decoding import from_json
 from privstats.ledger.charges import Charge, ReleaseCharge, RoundCharge
 from privstats.plan import Plan
+from privstats.plan.position import Position
 from privstats.plug_ins import of_contrib
 from privstats.release import Release
 from privstats.schema.public_values import Published, Values, values_path
@@ -83,9 +85,12 @@ class Folder(FolderDocuments):
         return RoundFolder(self, place, self.plan(place), self.session(place))
 
     def store(self, place: int, plan: Plan) -> RoundFolder:
-        """Create a round's folder with plan and published values; an existing one stays."""
+        """Create a round's folder with plan and published values; an existing one stays.
+
+        The plan names the session of this folder's own course, whatever the one that came names.
+        """
         if place not in self.rounds:
-            home = self._ensured(place)
+            home, plan = self._ensured(place), plan.at(self.position(place))
             if plan.published is not None:
                 plan.published.save(values_path(home / PLAN))
             atomic_write(home / PLAN, plan.to_toml().encode())  # last: a round exists once its plan does
@@ -105,10 +110,18 @@ class Folder(FolderDocuments):
         """Store a round's verified outcome; on disk when this returns."""
         atomic_write(self._ensured(place) / (_NO_SUM if release is None else RELEASE), release or b"")
 
+    def position(self, place: int) -> Position | None:
+        """Return what a round's release names, after the stored outcomes; None for a plan alone and a stream."""
+        return position_of(self.course, [not (self.path(each) / _NO_SUM).exists() for each in range(place)])
+
     def read_release(self, place: int, release: bytes) -> Release:
-        """Read a received release file, or raise ``ReleaseError`` if the roster's server did not sign it."""
+        """Read a received release file.
+
+        Raises:
+            ReleaseError: the roster's server did not sign it, or it names another session.
+        """
         with _laid_down(self._ensured(place) / "shown", release) as path:
-            return Release.load(path, signed_by=self.roster.server)
+            return self._loaded(place, path)
 
     def read_values(self, place: int, values: bytes) -> Published:
         """Read a received file of published values."""
@@ -125,11 +138,11 @@ class Folder(FolderDocuments):
         """Return a round's stored outcome; None without a sum.
 
         Raises:
-            ReleaseError: the file is damaged, or not signed by the roster's server.
+            ReleaseError: the file is damaged, not signed by the roster's server, or names another session.
         """
         if (self.path(place) / _NO_SUM).exists():
             return None
-        return Release.load(self.path(place) / RELEASE, signed_by=self.roster.server)
+        return self._loaded(place, self.path(place) / RELEASE)
 
     def releases_so_far(self) -> list[Release | None]:
         """Return the stored outcomes in order; raises as :meth:`release`."""
@@ -147,6 +160,16 @@ class Folder(FolderDocuments):
         if roster.counter is not None and not known:
             self.ledger.accept_counter(roster.members, roster.counter, roster.run)
         return spend(self.course, self.ledger, dataset, roster.run)
+
+    def _loaded(self, place: int, path: Path) -> Release:
+        release, position = Release.load(path, signed_by=self.roster.server), self.position(place)
+        if release.position != position:
+            named = "no course" if release.position is None else release.position
+            raise ReleaseError(
+                f"the release of round {place} names {named}, and not {position or 'a plan alone'}; give that "
+                "session's own"
+            )
+        return release
 
     def _ensured(self, place: int) -> Path:
         home = self.path(place)

@@ -13,6 +13,7 @@ from shlex import quote
 
 from privstats.course import Course, Single, document, run_of_round
 from privstats.course.kinds import CourseKind, course_kind
+from privstats.course.promise import every_plan
 from privstats.dp import Ledger
 from privstats.errors import DataError, LedgerError, LocalProtocolError, PrivstatsError
 from privstats.files.atomic import read_bounded, write_new
@@ -202,7 +203,7 @@ def _ledger_of(path: Path) -> Ledger:
 
 def check_course(course: Course, roster: Roster) -> None:
     """Refuse a course that this engine cannot carry for these parties."""
-    for plan in course.priced:
+    for plan in every_plan(course):
         _check_fits(plan, roster)
     if not roster.run and not course_kind(course).single:
         raise LocalProtocolError("a course needs a roster with a run name: make one with `privstats roster make`")

@@ -196,7 +196,7 @@ class Host:
             course=bytes.fromhex(above.digest),
             roster=above.roster.digest,
             place=folder.place,
-            plan="" if kind.single else folder.plan.to_toml(),
+            plan="" if kind.single else folder.plan.at(None).to_toml(),
             values={name: value.digest for name, value in values.items()},
             outcomes=tuple(NO_SUM if file is None else digest_of(file) for file in files.values()),
         )

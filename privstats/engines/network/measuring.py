@@ -22,6 +22,7 @@ import numpy as np
 from privstats.course import Course
 from privstats.course.alone import measured_by_person
 from privstats.course.kinds import admits_of, file_of, schema_read
+from privstats.course.promise import plans_by_place
 from privstats.dp import Account, NoPrivacy, Privacy, joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten, unflatten
@@ -34,12 +35,13 @@ from privstats.files.atomic import read_bounded
 from privstats.files.decoding import from_msgpack
 from privstats.heads.scoring import published_provenance
 from privstats.intake.split_notes import note_split, notes_path, require_same_split
+from privstats.kinds import HazardSchema
 from privstats.ledger.accounts import TOLERANCE
 from privstats.moments import Beyond, ClipReport, EdgeReport, Moments, PersonMoments, RecordFile, exact_moments
-from privstats.moments.from_file import persons_in, records_in
 from privstats.plan import Plan
 from privstats.plug_ins import of_contrib
-from privstats.schema import Bins, HazardSchema, Schema
+from privstats.records.from_file import persons_in, records_in
+from privstats.schema import Bins, Schema
 from privstats.secagg.wire import HiddenRepr
 from privstats.session import Charge, RoundCharge
 from privstats.session.validation import require_moments
@@ -374,5 +376,9 @@ def _require(course: Course, who: str, remedy: str) -> None:
 
 
 def _mu(course: Course, adjacency: Adjacency) -> float:
-    noisy = [(plan.schema, plan.noise) for plan in course.priced if plan.noise is not None and not plan.noise.pure]
-    return math.hypot(*(joint_mu(schema, noise.sigma, adjacency) for schema, noise in noisy))
+    return math.hypot(*(max(_mu_of(plan, adjacency) for plan in plans) for plans in plans_by_place(course)))
+
+
+def _mu_of(plan: Plan, adjacency: Adjacency) -> float:
+    noise = plan.noise
+    return 0.0 if noise is None or noise.pure else joint_mu(plan.schema, noise.sigma, adjacency)

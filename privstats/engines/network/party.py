@@ -160,7 +160,7 @@ class Party:
         self._require_same(announcement, envelope.place)
         folder, place = self.folder, announcement.place
         known = folder.round(place) if place in folder.rounds else None
-        same = known is not None and (folder.kind.single or known.plan.to_toml() == announcement.plan)
+        same = known is not None and (folder.kind.single or known.plan.at(None).to_toml() == announcement.plan)
         admitted = known if known is not None and same else self._followed(announcement, signed)
         _require_fresh(admitted, envelope.kind)
         return admitted

@@ -24,8 +24,8 @@ from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write, read_bounded
 from privstats.intake.csv_dialect import Dialect
 from privstats.moments import Moments, RecordFile, exact_moments, remarks_on
-from privstats.moments.from_file import records_in
 from privstats.plan import Plan
+from privstats.records.from_file import records_in
 
 _BEFORE, _BEHIND = "from privstats.moments import RecordFile\n\n\ndef load():\n    return RecordFile(", ")\n"
 _WRITTEN = re.compile(rf"{re.escape(_BEFORE)}[^\n]*{re.escape(_BEHIND)}")

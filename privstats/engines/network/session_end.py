@@ -61,13 +61,13 @@ class SessionEnd:
         return self._keep(server, EndedSession(self.folder.session, today(), why=why))
 
     def _released(self, server: JournaledServer) -> Release:
-        release = self._unnamed(server)
+        release = self._sum_of(server)
         if self.folder.kind.charge != "registry":
             return release
         # A registry accepts the survivors as proof about this round alone.
         return replace(release, run=self.folder.roster.run)
 
-    def _unnamed(self, server: JournaledServer) -> Release:
+    def _sum_of(self, server: JournaledServer) -> Release:
         folder, totals = self.folder, self.folder.totals
         if totals is None:
             return server.release(folder.plan, self._charge(server))

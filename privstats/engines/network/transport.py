@@ -19,8 +19,7 @@ ARRIVING: Literal["arriving"] = "arriving"
 
 MessageKind: TypeAlias = Literal["hello", "open", "step", "helper", "over", "round"]
 """Kinds of messages to a node: a request for its place; an opening; a machine's message to a client or to a helper; the
-end of the session; an envelope with any of these, of one round of a course (``"round"``; earlier versions said
-``"node"``, and each refuses the other's by name)."""
+end of the session; an envelope with any of these, of one round of a course (``"round"``)."""
 
 _LEAST_SECONDS, _MOST_SECONDS = 120.0, 366 * 86_400.0
 

@@ -17,8 +17,8 @@ from privstats.intake.columns import read
 from privstats.intake.frames import in_memory, named_target
 from privstats.intake.meaning import listed
 from privstats.intake.tables import as_table, numbers_of, ordered_columns
-from privstats.moments.table import codes_of
 from privstats.plug_ins import announced, dist_name, loaded
+from privstats.records.table import codes_of
 from privstats.tables import by_name, load_all, register
 from privstats.transforms import Transform, apply, input_features
 from privstats.transforms.exact import arrays_of

@@ -17,9 +17,10 @@ from privstats.estimates.denoise import Array
 from privstats.inference.inversion import quantile as t_quantile
 from privstats.inference.releases import reckoned_sigma, require_gaussian, require_level, require_records
 from privstats.inference.summary import formerly
+from privstats.kinds import CountSchema
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import CountSchema, Variable, narrowed
+from privstats.schema import Variable, narrowed
 
 _STEP = 1e-20  # of the complex step: derivatives are exact to rounding
 WIDE = 0.5

@@ -13,12 +13,17 @@ from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.counts.survival import Times, at_risk_in, event_tables, exposure_in, reported_bins
 from privstats.inference.counts.table import CountTable, count_table, gradients, spread
-from privstats.inference.summary import formerly
+from privstats.inference.summary import chance_of, formerly
 from privstats.release import Release
 
 _SURE = 4.0  # standard deviations of noise that a group's events must stand out by
 _MOST_SHARE = 0.95  # maximum share of those at risk with the event in a bin, for a smooth logarithm
 _FEWEST_BINS = 2
+
+
+def _unadjusted(name: str, test: LogRank | Proportionality) -> str:
+    found = f"P {chance_of(test.p_value)}" if test.reported else "not reported, because noise hides who is at risk"
+    return f"{name}, unadjusted for other columns: {found}"
 
 
 @formerly(told="reported")
@@ -42,6 +47,9 @@ class LogRank(NamedTuple):
     test_statistic: float
     p_value: float
     degrees_freedom: int = 1
+
+    def __str__(self) -> str:
+        return _unadjusted("log-rank test", self)
 
     @property
     def reported(self) -> bool:
@@ -152,6 +160,9 @@ class Proportionality(NamedTuple):
     rises: bool
     bins: int
     degrees_freedom: int = 1
+
+    def __str__(self) -> str:
+        return _unadjusted(f"check of proportional curves over {self.bins} bins", self)
 
     @property
     def reported(self) -> bool:

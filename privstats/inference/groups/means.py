@@ -20,8 +20,9 @@ from privstats.inference.releases import map_columns, reckoned_sigma, require_ga
 from privstats.inference.reporting import HIDDEN, Source
 from privstats.inference.summary import RowTable, Summary, chance_of, count_of, ends_of, formerly, number_of
 from privstats.inference.treatment_effects.balance import standardised_differences
+from privstats.kinds import ClassSchema, CountSchema
 from privstats.release import Release
-from privstats.schema import ClassSchema, CountSchema, narrowed
+from privstats.schema import narrowed
 
 _SURE = 10.0  # a group is reported where its count exceeds this many standard deviations of its noise
 _CLEAR = 3.0  # likewise the variance of a column in a group, for a standardised difference

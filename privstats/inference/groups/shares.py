@@ -16,9 +16,9 @@ from privstats.inference.counts.statistics import chi2_contingency, quantile_of
 from privstats.inference.counts.table import CountTable, Interval, count_table, ratio, z_of
 from privstats.inference.reporting import HIDDEN, Source
 from privstats.inference.summary import RowTable, Summary, chance_of, count_of, formerly
+from privstats.records.variables import Variable
 from privstats.release import Release
 from privstats.schema import Bins
-from privstats.schema.variables import Variable
 from privstats.transforms.categories import MISSING_CELL
 
 _METHODS = (
@@ -257,7 +257,9 @@ def category_difference(counts: Array, sigma: float, alpha: float, z: float) -> 
 
     p, q and S are those of :func:`group_shares`. The interval is for *these* records, from noise alone. With S = L L',
     v = L^-1 a of length d has the errors L^-1 (da - dS S^-1 a / 2) to first order, up to a rotation. Their covariance's
-    largest eigenvalue is l. The upper end is d + z sqrt(l), because v along its exact direction is at most d long. The
+    largest eigenvalue is l. The upper end is d + z sqrt(l), because v along its exact direction is at most d long, and
+    d x^2 / 2 more with x = z sqrt(l) / d, or with half of x from .5 on: next to a common cell of few records d is the
+    inverse root of a noisy count, for which the first order is too short. The
     lower end inverts the length of a normal vector of covariance l I in k - 1 dimensions (noncentral chi-squared). It
     is 0 where groups may be equal, because noise enlarges a length. Both ends are conservative where noise differs by
     direction; without noise both are d.
@@ -287,7 +289,8 @@ def category_difference(counts: Array, sigma: float, alpha: float, z: float) -> 
     ratio, cells = value**2 / spread, len(errors)
     alike = chdtr(cells, ratio) <= 1 - alpha / 2
     low = 0.0 if alike else math.sqrt(float(chndtrinc(ratio, cells, 1 - alpha / 2)) * spread)
-    return Interval(value, low, value + z * math.sqrt(spread), True)
+    margin = z * math.sqrt(spread)
+    return Interval(value, low, value + margin * (1 + margin / max(value, 2 * margin) / 2), True)
 
 
 def _shares_apart(counts: Array, records: Array) -> tuple[Array, Array, Array]:

@@ -14,8 +14,8 @@ from scipy.special import ndtr
 from privstats.estimates.denoise import Array
 from privstats.inference.evidence import LinearSums
 from privstats.inference.inversion import Errors
+from privstats.kinds import RidgeSchema
 from privstats.release import Release
-from privstats.schema import RidgeSchema
 
 _SIZES = (-14.0, 7.0)  # log of the standard deviation over the bound: between these any two moments have their law
 _FAR = 40.0  # standard deviations from the bounds within which the mean is looked for

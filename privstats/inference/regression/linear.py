@@ -25,8 +25,9 @@ from privstats.inference.inversion import Errors, Inversion, condition, quantile
 from privstats.inference.regression.clipping import Hidden, Saturation, clip_note, hides, saturation_of
 from privstats.inference.regression.table import Regression
 from privstats.inference.releases import last_of
+from privstats.kinds import RidgeSchema
 from privstats.release import Release
-from privstats.schema import RidgeSchema, Schema
+from privstats.schema import Schema
 
 CovType: TypeAlias = Literal["auto", "nonrobust", "folds"]
 
@@ -38,6 +39,11 @@ FEWEST_PARTS = 8
 """Minimum number of parts; with fewer, the quantiles at so low degrees of freedom are too wide to be useful."""
 _UNEVEN_BELOW = 1e-3
 _FEW_FOLDS = f"the schema has fewer than {FEWEST_PARTS} folds, or no constant column"
+_OF_CELLS = "declared columns have no errors from folds, because a fold may lack records in a cell"
+_REMEDIES = {
+    _FEW_FOLDS: "plan folds=20, from which errors need no such assumption",
+    _OF_CELLS: "plan that column as a number of 0 and 1 with folds=20, from which errors need no such assumption",
+}
 
 
 def ols(
@@ -106,7 +112,7 @@ def _no_folds(sums: LinearSums, release: Release) -> str:
     if isinstance(release.plan.privacy, Privacy) and release.plan.privacy.averaged:
         return "rows of one person are in several folds, which are then not independent"
     if sums.cells is not None:
-        return "folds of declared columns have cells without records"
+        return _OF_CELLS
     if sums.parts is None or len(sums.parts.G) < FEWEST_PARTS:
         return _FEW_FOLDS
     if uneven(sums.parts):
@@ -159,12 +165,12 @@ def explained(sums: LinearSums) -> float | None:
 
 
 def _one_variance(reason: str) -> list[str]:
-    if reason != _FEW_FOLDS:
+    remedy = _REMEDIES.get(reason)
+    if remedy is None:
         return []
     return [
         f"intervals assume that {ALIKE}; where the residual variance is three times as large under a column that few "
-        "records have, they miss that column too often (15 % measured, not 5): plan folds=20, from which errors need "
-        "no such assumption"
+        f"records have, they miss that column too often (15 % measured, not 5): {remedy}"
     ]
 
 

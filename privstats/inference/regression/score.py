@@ -12,18 +12,20 @@ from privstats.course.newton import weights_after
 from privstats.errors import ReleaseError
 from privstats.inference.cell_design import declared_cells, gap_note
 from privstats.inference.evidence import CONSTANT, cell_design, contrasts_of
-from privstats.inference.inversion import condition
+from privstats.inference.inversion import NormalEquations, condition
 from privstats.inference.last_step import LastStep, is_robust, last_step, notes_on
 from privstats.inference.regression.clipping import Hidden
 from privstats.inference.regression.table import Regression
 from privstats.inference.releases import column_names, counted_before, map_columns, present_releases
+from privstats.kinds import ScoreSchema
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import ScoreSchema, narrowed
+from privstats.schema import narrowed
 
 _TITLES = {"logistic": "Logistic regression", "poisson": "Poisson regression"}
 _MEAN = {"logistic": "log odds are linear in the columns", "poisson": "log mean counts are linear in the columns"}
 _EQUAL = "the variance of counts with equal columns equals their mean"
+_SURE = 8.0  # the dispersion is reported where the sum of means exceeds this many standard deviations of its noise
 _OVERDISPERSED = (
     f"intervals assume that {_EQUAL}; where counts vary more (overdispersion), intervals miss more often than stated "
     '(14 to 18 % measured, not 5, at two to three times the mean): plan errors="robust", which assumes no variance'
@@ -97,6 +99,8 @@ def _regression(releases: Sequence[Release | None], family: str, gaps_as_cells: 
     errors = last_step(present, weights, schema.clip_norm, rows, design)
     notes, fields = notes_on(errors), fields_of_rounds(present, errors)
     modelled = family == "poisson" and not is_robust(last)
+    if family == "poisson" and is_robust(last) and schema.constant is not None:
+        fields["dispersion"] = _dispersion(errors.inversion.equations)
     if design is not None:
         gaps = design.gap_columns
         notes = gap_note(gaps, gaps_as_cells) + notes_on(errors, design.read)
@@ -115,6 +119,16 @@ def _regression(releases: Sequence[Release | None], family: str, gaps_as_cells: 
     )
 
 
+def _dispersion(equations: NormalEquations) -> tuple[float, float]:
+    """Return the sum of squared residuals over the sum of means, from the constant's entries, and the noise's error."""
+    assert equations.score_variance is not None  # noqa: S101  the errors are robust
+    squares, means = float(equations.score_variance[-1, -1]), float(equations.G[-1, -1])
+    if means <= _SURE * equations.sigma_G:
+        return math.nan, math.inf
+    ratio = squares / means
+    return ratio, math.hypot(equations.sigma_J, ratio * equations.sigma_G) / means
+
+
 def fields_of_rounds(rounds: Sequence[Release], errors: LastStep) -> dict[str, Any]:
     """Return the fields that rounds determine."""
     return {
@@ -131,7 +145,7 @@ def fields_of_rounds(rounds: Sequence[Release], errors: LastStep) -> dict[str, A
     }
 
 
-def _behind_counts(releases: Sequence[Release | None]) -> tuple[tuple[Plan, ...], Sequence[Release | None]]:
+def _behind_counts(releases: Sequence[Release | None]) -> tuple[tuple[Plan | None, ...], Sequence[Release | None]]:
     listed = isinstance(releases, Sequence) and not isinstance(releases, Release)
     return counted_before(list(releases)) if listed else ((), releases)
 

@@ -17,8 +17,9 @@ from privstats.inference.regression.linear import ALIKE, PartErrors, design_note
 from privstats.inference.regression.restricted_likelihood import LEVELS, MixedErrors, Reml, pull_weights
 from privstats.inference.regression.table import Regression
 from privstats.inference.releases import chosen_columns, column_names, map_columns, require_records
+from privstats.kinds import SitesSchema
 from privstats.release import Release
-from privstats.schema import SitesSchema, narrowed
+from privstats.schema import narrowed
 from privstats.transforms import ConstantFeature
 
 _BETWEEN = 0.5

@@ -104,8 +104,17 @@ def head_of(table: Regression) -> tuple[tuple[str, str], ...]:
         *records,
         *(linear if math.isfinite(table.df_resid) else ()),
         ("condition number", HIDDEN if table.condition_number is None else f"{table.condition_number:.3g}"),
+        *_dispersed(table),
         ("standard errors", f"{table.cov_type} ({table.cov_reason})"),
     )
+
+
+def _dispersed(table: Regression) -> tuple[tuple[str, str], ...]:
+    if table.dispersion is None:
+        return ()
+    ratio, error = table.dispersion
+    shown = HIDDEN if math.isnan(ratio) else f"{ratio:.3g} (noise SE {error:.2g}); 1 for a Poisson model"
+    return (("variance over mean", shown),)
 
 
 def _cells(

@@ -45,6 +45,8 @@ class Regression(RowTable):
         rounds: counted in the guarantee at the last plan's price.
         counts: plans of the counts that set cut points.
         column_cells: of declared columns, for :meth:`cells`.
+        dispersion: of a Poisson regression with robust errors, the counts' variance over their mean (the factor of a
+            quasi-Poisson regression) and its standard error from noise alone; NaN where noise hides the mean.
 
     Example:
         >>> X = np.array([[0.1], [0.2], [0.4], [0.8]])
@@ -70,8 +72,9 @@ class Regression(RowTable):
     model: str = "Linear regression"
     assumed: str = "the model holds"
     rounds: int = 1
-    counts: tuple[Plan, ...] = ()
+    counts: tuple[Plan | None, ...] = ()
     column_cells: tuple[ColumnCells, ...] = ()
+    dispersion: tuple[float, float] | None = None
 
     @property
     def params(self) -> Array:

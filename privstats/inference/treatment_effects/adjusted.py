@@ -13,7 +13,7 @@ import numpy as np
 from privstats.estimates.denoise import Array
 from privstats.estimates.effect import ArmSums, penalty
 from privstats.inference.inversion import quantile
-from privstats.schema import EffectSchema
+from privstats.kinds import EffectSchema
 
 
 @dataclass(frozen=True)

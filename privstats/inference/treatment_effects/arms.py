@@ -20,7 +20,7 @@ from privstats.inference.treatment_effects.adjusted import (
     has_adjusted_means,
 )
 from privstats.inference.treatment_effects.influence_sums import CourseSums, InfluenceSums
-from privstats.schema import EffectSchema
+from privstats.kinds import EffectSchema
 from privstats.transforms import ByArm, Categories
 
 if TYPE_CHECKING:

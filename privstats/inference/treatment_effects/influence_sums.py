@@ -21,9 +21,10 @@ from privstats.inference.treatment_effects.balance import WeightedSums
 from privstats.inference.treatment_effects.heterogeneity import GroupSums
 from privstats.inference.treatment_effects.nuisances import Nuisances, nuisances_of, nuisances_of_missing
 from privstats.inference.treatment_effects.ratios import RatioOfMeans, RatioOfSums
+from privstats.kinds import EffectSchema, RidgeSchema
 from privstats.kinds.effect.checks import ratio_cap
 from privstats.release import Release
-from privstats.schema import EffectSchema, RidgeSchema, narrowed
+from privstats.schema import narrowed
 from privstats.schema.base import INFLUENCES
 from privstats.schema.public_values import Published, Values
 

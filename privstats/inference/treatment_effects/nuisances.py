@@ -14,8 +14,8 @@ import numpy as np
 from privstats.estimates.denoise import Array
 from privstats.estimates.effect import ArmSums, penalty
 from privstats.inference.releases import reckoned_sigma
+from privstats.kinds import EffectSchema
 from privstats.release import Release
-from privstats.schema import EffectSchema
 from privstats.schema.public_values import Values
 
 _LEAST = 1e-9  # of the largest eigenvalue of a matrix that is inverted

@@ -13,12 +13,13 @@ from privstats.course import Analysis, Effect
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.inversion import holm
+from privstats.inference.releases import all_sessions
 from privstats.inference.summary import RowTable, Summary, formerly, framed
 from privstats.inference.treatment_effects.arm_table import ArmTable, by_arm
 from privstats.inference.treatment_effects.influence_sums import CourseSums, course_sums
 from privstats.inference.treatment_effects.table import EffectTable, question
+from privstats.kinds import EffectSchema
 from privstats.release import Release
-from privstats.schema import EffectSchema
 
 
 @formerly(told="reported")
@@ -171,10 +172,10 @@ def effects(releases: Sequence[Release | None], course: Effect | None = None) ->
         >>> [(row.name, row.declared) for row in table], (table.pvalues_adjusted() < 0.001).tolist()
         ([('relapse', 'primary'), ('death', 'exploratory')], [True, False])
     """
-    read = course_sums(releases)
+    read = course_sums(releases := all_sessions(releases))
     if course is not None:
         _require_own(course, releases)
-    plans = tuple((each or read.last).plan for each in releases)
+    plans = tuple(each and each.plan for each in releases)
     analysis = None if course is None else course.analysis
     names = read.schema.outcome_names or ("",)
     return EffectRows(
@@ -202,11 +203,12 @@ def _places(tables: Sequence[EffectTable], family: str) -> list[int]:
 def _require_own(course: object, releases: Sequence[Release | None]) -> None:
     if not isinstance(course, Effect):
         raise ReleaseError(f"course must be an Effect course, got {type(course).__name__}; read it with course.read")
-    for place, release in enumerate(releases):
-        try:
-            own = course.next(releases[:place])
-        except PlanError as error:
-            raise ReleaseError(f"these releases are not of this course: {error}") from None
+    try:
+        # The last of these checks the last release.
+        plans = [course.next(releases[:place]) for place in range(len(releases) + 1)]
+    except PlanError as error:
+        raise ReleaseError(f"these releases are not of this course: {error}") from None
+    for place, (own, release) in enumerate(zip(plans[:-1], releases, strict=True)):
         if own is None or (release is not None and replace(own, published=release.plan.published) != release.plan):
             raise ReleaseError(
                 f"release {place} is not of this course; pass the course that its ledgers were charged for"

@@ -15,7 +15,7 @@ import numpy as np
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.estimates.effect import ArmSums
-from privstats.inference.releases import require_level
+from privstats.inference.releases import all_sessions, require_level
 from privstats.inference.summary import RowTable, count_of, formerly, framed
 from privstats.inference.treatment_effects.arms import split_of
 from privstats.inference.treatment_effects.balance import Balance, balance_of, weighted_balance
@@ -31,9 +31,9 @@ from privstats.inference.treatment_effects.influence_sums import (
 )
 from privstats.inference.treatment_effects.nuisances import Nuisances
 from privstats.inference.treatment_effects.ratios import RatioOfMeans, RatioOfSums
+from privstats.kinds import EffectSchema
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import EffectSchema
 
 if TYPE_CHECKING:
     from privstats.inference.summary import Summary
@@ -63,7 +63,7 @@ class EffectTable(RowTable):
         widened: why the interval is wider than sampling and noise alone make it, with what would help.
         arms: noisy records by arm, over all subgroups, including missing outcomes, or None.
         r_: standard error that nuisances may add, relative to the rest, or None.
-        plans: of every session; one without a sum counts as the last, which costs no less.
+        plans: of every session; None for one without a sum.
         missing: whether outcomes may be missing; records then weigh by their probability of being observed.
 
     Example:
@@ -93,7 +93,7 @@ class EffectTable(RowTable):
     arms: tuple[float, float] | None
     r_: float | None
     release: Release
-    plans: tuple[Plan, ...]
+    plans: tuple[Plan | None, ...]
     _sums: ArmSums | None
     _groups: GroupSums | None = None
     measure: str = "difference"
@@ -264,15 +264,15 @@ def effect(releases: Sequence[Release | None]) -> EffectTable:
         >>> bool(low < 0.2 < high)
         True
     """
-    read = course_sums(releases)
+    read = course_sums(releases := all_sessions(releases))
     if read.schema.outcomes > 1 or read.schema.subgroups is not None:
         raise ReleaseError("this course has several outcomes or subgroups: read all of them with inference.effects")
-    return question(read, tuple((each or read.last).plan for each in releases))
+    return question(read, tuple(each and each.plan for each in releases))
 
 
 def question(
     read: CourseSums,
-    plans: tuple[Plan, ...],
+    plans: tuple[Plan | None, ...],
     place: int = 0,
     *,
     subgroup: str = "",

@@ -35,18 +35,18 @@ from privstats.kinds.effect.checks import (
 from privstats.kinds.effect.declared import fields_of
 from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of
+from privstats.records.reading import Targets
+from privstats.records.variables import Variable, plain_variable
 from privstats.schema.base import COUNT_SCALE, INFLUENCES, Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, checked_vectors, settle
 from privstats.schema.public_values import Values
-from privstats.schema.reading import Targets
 from privstats.schema.rounds import check_widths
-from privstats.schema.variables import Variable, plain_variable
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
     from privstats.moments.base import Moments
-    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
+    from privstats.records.opened import Opened
 
 Estimand: TypeAlias = Literal["ate", "att", "overlap"]
 

@@ -19,16 +19,18 @@ from privstats.intake.columns import Readings, read
 from privstats.kinds.effect.checks import EXCLUSIONS
 from privstats.kinds.effect.influences import in_steps, influence_of, population_of, ratio_in_steps, weighted_rows
 from privstats.moments.base import Moments, checked_index, in_real_units
+from privstats.records.cells import cells_in, require_cells
+from privstats.records.reasons import NO_CELL
+from privstats.records.variables import Bins, Variable
 from privstats.schema.base import INFLUENCES
 from privstats.schema.public_values import Values
-from privstats.schema.variables import Bins, Variable
 from privstats.transforms import ByArm
 
 if TYPE_CHECKING:
     from privstats.kinds.effect.schema import EffectSchema
-    from privstats.moments.opened import Excluded, Opened
-    from privstats.moments.readable import Noted
     from privstats.moments.record_sums import Product, RecordTerms
+    from privstats.records.opened import Excluded, Opened
+    from privstats.records.readable import Noted
 
 
 RealEffectMoments = in_real_units("Effect", __name__, "Ne", f"W{INFLUENCES[1:]}bO")
@@ -159,7 +161,7 @@ def measured_effects(schema: EffectSchema, records: Opened, values: Mapping[str,
     chances = schema.probabilities or (None,)
     several = [moments.grid.sums_of(schema, f"NWbO{INFLUENCES}") for _ in chances]
     count = 0
-    for rows, targets in moments.rounds.pieces(_placed(schema, records, note, note)):
+    for rows, targets in _placed(schema, records, note, note).pieces():
         for chance, sums in zip(chances, several, strict=True):
             mapped = mapped_records(schema, rows, targets, values, chance)
             for letter, each in mapped.by_letter().items():
@@ -176,7 +178,7 @@ def measured_effects(schema: EffectSchema, records: Opened, values: Mapping[str,
 def effect_terms(schema: EffectSchema, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
     """Return each record's contribution; of several probabilities, at the smallest."""
     inside: list[NDArray[np.bool_]] = []
-    several = moments.rounds.pieces(_placed(schema, records, lambda *_: None, lambda fine, *_: inside.append(fine)))
+    several = _placed(schema, records, lambda *_: None, lambda fine, *_: inside.append(fine)).pieces()
     added = moments.record_sums.RecordTerms.joined(_added(schema, rows, y_part, values) for rows, y_part in several)
     return added.among(np.concatenate(inside)) if inside else added
 
@@ -203,12 +205,12 @@ def _inside(
     schema: EffectSchema, batches: Iterable[Any], excluded: Excluded, noted: Noted
 ) -> Iterator[tuple[Any, Any]]:
     for rows, targets in batches:
-        cells = {variable.name: moments.cells.cells_in(variable, column) for variable, column in _columns(schema, rows)}
+        cells = {variable.name: cells_in(variable, column) for variable, column in _columns(schema, rows)}
         every = np.ones(len(rows), np.bool_)
         inside = np.logical_and.reduce([each >= 0 for each in cells.values()] or [every])
         noted(inside, rows, every)
-        why = {(repr(name), moments.readable.NO_CELL): each < 0 for name, each in cells.items()}
-        excluded.add(replace(moments.readable.LeftOut.of(inside, why), read=0))  # read before
+        why = {(repr(name), NO_CELL): each < 0 for name, each in cells.items()}
+        excluded.add(inside, why, seen=True)
         yield (rows, targets) if inside.all() else (rows[inside], targets[inside])
 
 
@@ -224,8 +226,8 @@ def blocks_of(schema: EffectSchema, rows: NDArray[Any]) -> NDArray[np.intp]:
     """Return every record's block, ``(n,)``, from its own values alone."""
     cells = []
     for variable, column in _columns(schema, rows):
-        cells.append(moments.cells.cells_in(variable, column))
-        moments.cells.require_cells(variable, column, cells[-1])
+        cells.append(cells_in(variable, column))
+        require_cells(variable, column, cells[-1])
     return np.ravel_multi_index(cells, schema.crossed) if cells else np.zeros(len(rows), np.intp)
 
 

@@ -22,8 +22,6 @@ from privstats.secagg.upload.suites import SUITES
 LASTING_SECONDS = 30 * 24 * 3600
 """The default lifetime of a box key."""
 
-# Size of an earlier version's offer, which had no expiry.
-_OLD_BYTES = 1 + 32 + 32 + 64
 _END_LIMIT = 1 << 63
 _LATEST = 253_402_300_799  # the last second that a date can show
 _RUN_BYTES = 16
@@ -83,12 +81,8 @@ class Offer:
         """Parse an encoded offer.
 
         Raises:
-            LocalProtocolError: not 137 or 1,321 bytes, such as an earlier version's 129.
+            LocalProtocolError: not 137 or 1,321 bytes.
         """
-        if isinstance(data, bytes) and len(data) == _OLD_BYTES:
-            raise LocalProtocolError(
-                "this offer is of an earlier version, without an expiry: install one privstats at all parties"
-            )
         sizes = [suite.offer_bytes for suite in SUITES.values()]
         if not isinstance(data, bytes) or len(data) not in sizes:
             listed = " or ".join(f"{size:,}" for size in sizes)

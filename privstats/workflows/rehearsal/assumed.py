@@ -22,6 +22,7 @@ from privstats.transforms import Categories, Column, Dates, Numeric, Truth
 from privstats.transforms.columns import days_of
 from privstats.workflows.forms import (
     are_codes,
+    bare_numbers,
     date_form,
     gap_words,
     is_gap_word,
@@ -30,6 +31,7 @@ from privstats.workflows.forms import (
     toml_of,
     why_no_number,
 )
+from privstats.workflows.rehearsal.stated import NO_GAPS, StatedGaps
 
 MOST_ROWS = 1
 """Maximum weight of a person's rows at one party, in rows: heads are best with the smallest clip."""
@@ -44,7 +46,7 @@ class RehearsalOptions:
         epsilon, delta, adjacency, model: of the guarantee.
         test: approximate held-out share.
         persons: id column, for a guarantee per person; None: per record.
-        gaps: further words that mean a gap, in every column.
+        gaps: further words that mean a gap, in every column; ``crp=-9`` for a code of one column.
     """
 
     target: str
@@ -174,14 +176,14 @@ def assumed_of(
     *,
     persons: str | None = None,
     raw: Mapping[str, Sequence[Any]] | None = None,
-    stated: Collection[str] = (),
+    stated: StatedGaps = NO_GAPS,
     affixed: Mapping[str, Readings] | None = None,
 ) -> Assumed:
     """Infer column declarations from one file's values; ``records`` counts all files.
 
     Args:
         raw, affixed: as for :func:`kinds_of`.
-        stated: gap words that a person stated.
+        stated: gaps that a person stated; the table lacks values of their codes.
 
     Raises:
         DataError: the target has one value or too many, or no usable column remains.
@@ -202,20 +204,22 @@ def assumed_of(
         for each in columns
         if (words := sorted({word for word in table[each.name].words.values() if word in _LEVELS} - each.words))
     }
-    if of_target := gap_words(Counter(table[target].texts.values()), stated):
+    of_target = gap_words(Counter(table[target].texts.values()), stated.words)
+    if of_target := (*of_target, *stated.codes.get(target, ())):
         gaps[target] = of_target
     orders = {
         each.name: others
         for each in columns
         if isinstance(each, Dates) and (others := other_orders(each, Counter(table[each.name].texts.values())))
     }
-    return Assumed(columns, excluded, target, _classes(target, table[target], stated), records, None, gaps, orders)
+    classes = _classes(target, table[target], stated.words)
+    return Assumed(columns, excluded, target, classes, records, None, gaps, orders)
 
 
 def kinds_of(
     table: Mapping[str, Readings],
     raw: Mapping[str, Sequence[Any]] | None = None,
-    gaps: Collection[str] = (),
+    stated: StatedGaps = NO_GAPS,
     affixed: Mapping[str, Readings] | None = None,
 ) -> dict[str, Column | str]:
     """Return columns' declarations, or reasons for exclusion.
@@ -223,21 +227,20 @@ def kinds_of(
     Args:
         raw: columns whose values are texts as a file has them, which show what a number would lose.
         affixed: the same columns with their decimal marks read in values such as ``39,9%``, too; ``table`` if omitted.
-        gaps: further words that mean a gap.
+        stated: gaps that a person stated; the table lacks values of their codes.
     """
     return {
-        name: _accepted(name, values, (affixed or {}).get(name, values), (raw or {}).get(name, ()), gaps)
+        name: _accepted(name, values, (affixed or {}).get(name, values), (raw or {}).get(name, ()), stated)
         for name, values in table.items()
     }
 
 
-def _accepted(
-    name: str, readings: Readings, affixed: Readings, raw: Sequence[Any], stated: Collection[str]
-) -> Column | str:
+def _accepted(name: str, readings: Readings, affixed: Readings, raw: Sequence[Any], stated: StatedGaps) -> Column | str:
+    texts = dict.fromkeys((*(each for each in raw if isinstance(each, str)), *stated.codes.get(name, ())))
     try:
-        if are_codes(dict.fromkeys(each for each in raw if isinstance(each, str))):
-            return _of_codes(name, read_texts(raw))
-        return _kind_of(name, readings, affixed, stated)
+        codes = len(raw) and are_codes(texts)
+        kind = _of_codes(name, read_texts(raw)) if codes else _kind_of(name, readings, affixed, stated.words)
+        return kind if isinstance(kind, str) else stated.declared(kind)
     except SchemaError:
         return "a plan cannot list its name or values"
 
@@ -273,7 +276,9 @@ def _kind_of(name: str, readings: Readings, affixed: Readings, stated: Collectio
     if isinstance(kind, Categories) and (own := tuple(word for word in gaps if word in stated)):
         values: Any = tuple(value for value in kind.values if value not in own)
         kind = replace(kind, values=values if len(values) > 1 else (), gaps=own)
-    return (why_no_number(len(numbers), texts) or kind) if isinstance(kind, str) else kind
+    if not isinstance(kind, str):
+        return kind
+    return why_no_number(len(numbers), texts) or why_no_number(len(numbers), bare_numbers(signed)) or kind
 
 
 def _with_gaps(kind: Column | str, gaps: tuple[str, ...]) -> Column | str:

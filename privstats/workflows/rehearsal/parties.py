@@ -7,6 +7,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,17 +18,19 @@ from privstats.intake.column_names import places_in
 from privstats.intake.columns import Listed, Readings, read
 from privstats.intake.csv_dialect import Dialect, Marks
 from privstats.intake.csv_lines import quoted_names
+from privstats.intake.meaning import reading
 from privstats.intake.person_ids import names_of, persons_held_out
 from privstats.intake.record_files import RecordFile, held_out
 from privstats.intake.table_parts import column_hint
-from privstats.moments.input_validation import places_of
+from privstats.records.input_validation import places_of
 from privstats.transforms import Categories, Cells, Column
 from privstats.transforms.unlisted import often
-from privstats.workflows.forms import form_remarks
+from privstats.workflows.forms import GAP_CODES, form_remarks, gap_code_question, odd_codes
 from privstats.workflows.look import looked, spellings, unlisted
 from privstats.workflows.rehearsal.areas import Held
 from privstats.workflows.rehearsal.assumed import Assumed
 from privstats.workflows.rehearsal.sources import HeldTable, Source, name_of
+from privstats.workflows.rehearsal.stated import NO_GAPS, StatedGaps
 
 
 def odd(file: Source, public: Assumed, found: Found) -> tuple[str, ...]:
@@ -39,23 +42,36 @@ def odd(file: Source, public: Assumed, found: Found) -> tuple[str, ...]:
     """
     name = file.path if isinstance(file, HeldTable) else Path(os.fspath(file.path)).name
     of_columns = (
-        remark for column in public.columns for remark in _of_column(column, found.readings(column.name, column))
+        remark
+        for column in public.columns
+        for remark in _of_column(column, found.readings(column.name, column), found.raw.get(column.name, ()))
     )
     excluded = f"{found.broken:,} records do not fit its names and are excluded, first: {found.first_broken}"
     remarks = (*([excluded] if found.broken else []), *of_columns, *_of_target(public, found))
     return tuple(f"{name}: {remark}" for remark in remarks)
 
 
-def _of_column(column: Column, readings: Readings) -> Iterator[str]:
-    for remark in form_remarks(column, readings):
+def _of_column(column: Column, readings: Readings, written: Sequence[Any]) -> Iterator[str]:
+    for remark in form_remarks(column, readings, written):
         yield f"{column.name}: {remark}"
     seen = looked(column, readings)
+    if codes := seen.codes or _codes_among(getattr(column, "values", ()), readings):
+        yield f"{column.name}: {gap_code_question(column.name, codes, seen.records)}"
     if isinstance(column, Categories) and not seen.unreadable:
         rest = unlisted(column, readings)
         if not column.values or not (_is_all(seen.other, seen.records - seen.missing) or spellings(column, rest)):
             return
-    for remark in seen.remarks:
+    for remark in seen.oddities:
         yield f"{column.name}: {remark}"
+
+
+def _codes_among(values: Sequence[Any], readings: Readings) -> dict[float, int]:
+    """Count the records with each of a column's values, or of the classes, that looks like a gap code."""
+    numbers = [number for value in values if isinstance(number := reading(value), float)]
+    texts = len(numbers) < len(values)
+    codes = [number for number in numbers if number in GAP_CODES] if texts else odd_codes(numbers)
+    counts = {code: int((readings.numbers == code).sum()) for code in codes}
+    return {code: count for code, count in counts.items() if count}
 
 
 def _is_all(other: int, given: int) -> bool:
@@ -167,15 +183,16 @@ class Found(NamedTuple):
         return [self.dialect.read(each, marks) if isinstance(each, str) else each for each in values]
 
 
-def read_file(file: Source, names: Sequence[str], persons: str | None = None) -> Found:
-    """Return some columns' values, and any ids.
+def read_file(file: Source, names: Sequence[str], persons: str | None = None, gaps: StatedGaps = NO_GAPS) -> Found:
+    """Return some columns' values, with None for stated gap codes, and any ids.
 
     Raises:
         DataError: the file cannot be read, or has no record.
     """
     wanted = names if persons is None else [*names, persons]
     table = file.table(wanted, ["text"] * len(wanted))
-    columns = dict(zip(names, table.columns.values(), strict=persons is None))
+    whole = zip(names, table.columns.values(), strict=persons is None)
+    columns = {name: gaps.blanked(name, values) for name, values in whole}
     if not len(columns[names[0]]):
         why = f": {table.left_out:,} records do not fit its names, first: {table.first_left_out}"
         raise DataError(f"{file.path} holds no record{why if table.left_out else ''}; pass a file with records")
@@ -209,7 +226,7 @@ def _labels(public: Assumed, file: Found) -> NDArray[np.intp]:
 
 
 def _of_target(public: Assumed, file: Found) -> Iterator[str]:
-    """Name the commonest values of the target that are no class of the first file, and no gap."""
+    """Name the commonest values of the target that are no class of the first file, and classes like gap codes."""
     readings = file.readings(public.target)
     others = readings.counted((_labels(public, file) < 0) & ~readings.missing)
     for gap in public.gaps.get(public.target, ()):
@@ -219,6 +236,8 @@ def _of_target(public: Assumed, file: Found) -> Iterator[str]:
             f"{public.target}: {others.total():,} records hold no class of the first file and are "
             f"excluded{often(others)}"
         )
+    if codes := _codes_among(public.classes, readings):
+        yield f"{public.target}: among the classes {gap_code_question(public.target, codes, len(readings.numbers))}"
 
 
 def _party(name: str, file: Found, public: Assumed, cells: Cells, share: float) -> Party:
@@ -232,10 +251,12 @@ def _party(name: str, file: Found, public: Assumed, cells: Cells, share: float) 
     rare = [place for place in range(len(public.classes)) if len(np.unique(test[y == place])) < _BOTH]
     if rare:
         counts = ", ".join(f"{public.classes[place]} ({(y == place).sum():,})" for place in rare)
+        option = quote(f"{public.target}={public.classes[rare[0]]}")
         others = "".join(f" ({remark})" for remark in _of_target(public, file))
         raise DataError(
             f"{name} has too few records to fit and to score of the {public.target} {counts}{others}; pass a file with "
-            "more, omit these records, or pass another --test (in Python test=)"
+            f"more, omit these records, pass --gaps {option} (in Python gaps=) if that is no class, or pass another "
+            "--test (in Python test=)"
         )
     return Party(
         name, table, codes, y, test, int((~labelled).sum()), file.broken, ids, int((labelled & ~counted).sum())

@@ -33,14 +33,14 @@ from privstats.heads.diagnostics import FewRecordsWarning, only_ranks
 from privstats.heads.rules import WhitenedRule
 from privstats.inference import Scorecard, scorecard
 from privstats.intake.column_names import place_of
-from privstats.intake.meaning import reading, same
+from privstats.intake.meaning import same
 from privstats.intake.tables import Codes
+from privstats.kinds import ClassSchema
 from privstats.moments import RecordFile, exact_moments
 from privstats.plan import Cohort, Plan
 from privstats.progress import progress_bar
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.schema import ClassSchema
 from privstats.secagg.keys import HYBRID
 from privstats.transforms import Cells, Dates, Numeric
 from privstats.workflows.rehearsal.areas import Auc, Decided, Shares, auc, gain
@@ -48,6 +48,7 @@ from privstats.workflows.rehearsal.assumed import Assumed, RehearsalOptions, ass
 from privstats.workflows.rehearsal.page import write_page
 from privstats.workflows.rehearsal.parties import Party, parties_of, read_file, shared_names, tested
 from privstats.workflows.rehearsal.sources import HeldTable, Source, written_as
+from privstats.workflows.rehearsal.stated import StatedGaps
 from privstats.workflows.simulate import simulate
 
 _PAIR = 2
@@ -145,23 +146,19 @@ def opened(files: Sequence[Source], asked: RehearsalOptions) -> Opened:
     asked.privacy(len(files))
     if not 0 < asked.test < 1:
         raise DataError(f"test must be between 0 and 1, got {asked.test:g}; give the share to score on, such as 0.25")
-    if numbers := [word for word in asked.gaps if isinstance(reading(word), float)]:
-        raise DataError(
-            f"gaps are words in a rehearsal, got {', '.join(numbers)}: a number may be a value of another column, so "
-            "state it as gaps of its column in columns.toml"
-        )
     names = shared_names(files, asked.target, asked.drop, asked.persons)
+    gaps = StatedGaps.of(asked.gaps, names)
     target = names[place_of(asked.target, names) or 0]
-    first = read_file(files[0], names, asked.persons)
+    first = read_file(files[0], names, asked.persons, gaps)
     readings = {name: first.readings(name) for name in names}
     public = assumed_of(
-        readings, target, 1, persons=asked.persons, raw=first.raw, stated=asked.gaps, affixed=first.affixed(names)
+        readings, target, 1, persons=asked.persons, raw=first.raw, stated=gaps, affixed=first.affixed(names)
     )
     try:
         Cells(public.columns)  # refuses too many columns before the other files are read
     except SchemaError as refusal:
         raise SchemaError(f"{refusal}: omit columns from the rehearsal with --drop (in Python drop=)") from None
-    sources = [first, *(read_file(file, names, asked.persons) for file in files[1:])]
+    sources = [first, *(read_file(file, names, asked.persons, gaps) for file in files[1:])]
     parties = parties_of(files, sources, public, asked.test)
     persons = None if asked.persons is None else sum(each.persons(test=False) for each in parties)
     unnamed = {f"column {place}": "it has no name" for place in first.nameless}
@@ -320,6 +317,7 @@ def rehearse(
             decides whether all rows of a person, in every table, are summed or scored on; rows without an id are
             excluded. None: per record, and a person's rows may be on both sides.
         gaps: words that mean a gap in every column, next to those that look like one (``-``, ``.a``, ``#DIV/0!``).
+            ``"crp=-9"`` states a code of one column, which may be a number.
         page: file for the page, which is replaced.
         rng: test randomness; the operating system's when omitted.
 

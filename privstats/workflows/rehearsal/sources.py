@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -19,6 +19,7 @@ from privstats.intake.frames import in_memory
 from privstats.intake.table_files import Table
 from privstats.intake.tables import names_of_columns
 from privstats.moments import RecordFile
+from privstats.workflows.forms import bare_number
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -75,6 +76,8 @@ def file_of(source: Source) -> str:
 
 
 _LINES = 1 << 12
+_LONGEST_TEXT = 32
+"""Lines of a quoted text that a detection reads; more than that follow a stray quote."""
 _DECIMAL = {mark: re.compile(rf"[+-]?[0-9]+{form}[0-9]+") for mark, form in ((",", ","), (".", "[.]"))}
 _GROUPED = {
     (sign, mark): re.compile(rf"[+-]?[0-9]{{1,3}}(?:(?:{form}[0-9]{{3}})+[{mark}][0-9]+|(?:{form}[0-9]{{3}}){{2,}})")
@@ -113,8 +116,23 @@ def detect_dialect(path: Path) -> Dialect:
         shown, encoding = text.decode("cp1252", "replace"), "cp1252"
     header, *rows = shown.split("\n")
     separator = stated_separator(header) or max(SEPARATORS, key=lambda each: len(fields_of(header, each) or ()))
-    fields = Counter(field.strip() for row in rows for field in fields_of(row, separator) or ())
+    fields = Counter(bare_number(field.strip()) for field in _fields_in(rows, separator))
     return Dialect(encoding, separator, *_marks_in(fields, separator))
+
+
+def _fields_in(lines: Sequence[str], separator: str) -> Iterator[str]:
+    """Yield the fields of records, whose quoted texts may span lines."""
+    held: list[str] = []
+    for line in lines:
+        held.append(line)
+        if (fields := fields_of("\n".join(held), separator)) is not None:
+            yield from fields
+        elif len(held) < _LONGEST_TEXT:
+            continue
+        else:  # a stray quote
+            yield from (field for each in held for field in fields_of(each, separator) or ())
+        held = []
+    yield from (field for each in held for field in fields_of(each, separator) or ())
 
 
 def _marks_in(fields: Mapping[str, int], separator: str) -> tuple[str, str]:

@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from privstats.course import Course
-from privstats.course.kinds import course_kind
+from privstats.course.kinds import course_kind, labels_of
 from privstats.course.promise import Total, total_of
 from privstats.dp import Guarantee, Noise, Privacy
 from privstats.errors import PlanError
+from privstats.kinds import KINDS, row_of
 from privstats.plan import Devices, Plan
 from privstats.plan.devices import exchanged_mu
-from privstats.schema import KINDS, Schema, row_of
+from privstats.schema import Schema
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Table, render
 from privstats.workflows.report.privacy_report import Statement
@@ -84,10 +85,12 @@ def use_of_sums(schema: Schema) -> str:
 
 
 def sessions_of(course: Course) -> str:
-    """Return why a course has several sessions."""
+    """Return why a course has several sessions, and which it has."""
     kind = course_kind(course)
     why = word_for({kind.name: kind.why} if kind.why else {}, kind.name, "courses of the kind")
-    return why if isinstance(why, str) else why(course)
+    names = list(dict.fromkeys(label.partition(": ")[2] for label in labels_of(course)))
+    listed = f" In order: {'; '.join(names)}." if len(names) > 1 else ""
+    return (why if isinstance(why, str) else why(course)) + listed
 
 
 def keys_of(plan: Plan) -> list[tuple[str, str, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from privstats.course import Course
-from privstats.course.promise import Total, total_of
+from privstats.course.promise import Total, every_plan, total_of
 from privstats.dp import Guarantee, Noise, NoPrivacy, Privacy, group_mu
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.plan import Devices, Plan
@@ -115,7 +115,7 @@ def promised(plan: Plan, course: Course | None = None) -> Table:
 
 def conditions(plan: Plan, course: Course | None = None) -> list[str]:
     """Return the guarantee's conditions outside the plans; none without DP."""
-    plans = (plan,) if course is None else course.priced
+    plans = (plan,) if course is None else every_plan(course)
     every = dict.fromkeys(condition for each in plans for condition in each.budget().conditions)
     return [f"{_sentence(condition)}." for condition in every]
 

@@ -13,15 +13,17 @@ from privstats import heads
 from privstats.contrib.alignment import barycentre, distance
 from privstats.contrib.personal import with_local_transform
 from privstats.course import Course, Single, spend, verify_next
+from privstats.course.base import as_next
 from privstats.errors import DataError, HeadError, LedgerError, PlanError, ReleaseError, SchemaError
 from privstats.kinds.gaussians import client_gaussian
+from privstats.records.opened import Opened
 from privstats.workflows.simulate import run
 from tests import made
 from tests.contrib.alignment.cohort import CLASSES, CLIENTS, COHORT, PROMISE, PUBLIC, RADIUS, SCHEMA, D, first, shards
 
 
 def plaintext(parts, steps, step="alvarez-esteban"):
-    gaussians = [client_gaussian(SCHEMA, X) for X, _ in parts]
+    gaussians = [client_gaussian(SCHEMA, Opened(SCHEMA.reading, X, None)) for X, _ in parts]
     covariances = [each.covariance / SCHEMA.scale**2 for each in gaussians]
     return barycentre(covariances, [each.records for each in gaussians], steps, step)
 
@@ -95,7 +97,7 @@ def _flat(moments):
 
 
 def _released(course):
-    return [ps.simulate(course.first, shards())]
+    return [as_next(course, [], ps.simulate(course.first, shards()))]
 
 
 @pytest.mark.parametrize("features", [3, 8, 24])

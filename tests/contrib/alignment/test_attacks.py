@@ -14,11 +14,13 @@ import pytest
 from scipy.optimize import least_squares
 
 import privstats as ps
+from privstats.course.base import as_next
 from privstats.encoding import flatten
 from privstats.engines import loopback
 from privstats.engines.journal import JournaledClient
 from privstats.errors import AggregationError, LocalProtocolError, PlanError, RemoteProtocolError
 from privstats.kinds.gaussians import client_gaussian, mean_root, root
+from privstats.records.opened import Opened
 from privstats.secagg import Client, Identity, Roster
 from privstats.session import aggregate_unmasked
 from privstats.session.validation import list_arguments
@@ -34,7 +36,7 @@ ROSTER = Roster.numbered(tuple(each.public for each in IDENTITIES), server=SERVE
 
 def truth():
     """The victim's covariance, which nobody may learn."""
-    return client_gaussian(SCHEMA, PARTS[VICTIM][0]).covariance / SCHEMA.scale**2
+    return client_gaussian(SCHEMA, Opened(SCHEMA.reading, PARTS[VICTIM][0], None)).covariance / SCHEMA.scale**2
 
 
 def vector(plan, client):
@@ -135,7 +137,7 @@ def test_attack_three_lists_of_large_differences():
         played(plan, listed, ours=False) / np.sqrt(plan.published.values["S"].real[0, 0])
         for plan, listed in zip(plans, lists, strict=True)
     )
-    hidden = client_gaussian(SCHEMA, parts[victim][0]).covariance / SCHEMA.scale**2
+    hidden = client_gaussian(SCHEMA, Opened(SCHEMA.reading, parts[victim][0], None)).covariance / SCHEMA.scale**2
     part = (one + other - whole) / len(parts[victim][1])
     assert np.abs(from_root(np.eye(D), part) - hidden).max() < 1e-3 * np.abs(hidden).max()
     with pytest.raises(AggregationError):
@@ -206,7 +208,7 @@ def _first_client(plan, client):
 def test_a_release_over_another_list_ends_the_course():
     """A server that got it past everybody would still have to show it to the parties that work out the next plan."""
     course = ps.Alignment(first())
-    zero = ps.simulate(course.first, PARTS)
+    zero = as_next(course, [], ps.simulate(course.first, PARTS))
     plan = course.next([zero])
     moments = [ps.measure(plan.schema, X, None, published=plan.published) for X, _ in PARTS]
     short = aggregate_unmasked(plan, moments[:12])

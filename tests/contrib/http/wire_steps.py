@@ -11,7 +11,7 @@ import privstats as ps
 from privstats.contrib.http.folders import Manifest
 from privstats.contrib.http.invitations import Invitation, study_of
 from privstats.encoding import flatten
-from privstats.schema.variables import plain_variable
+from privstats.records.variables import plain_variable
 from privstats.secagg import HelperKeys, Identity, Panel, Roster
 from privstats.secagg.keys import hkdf
 from privstats.secagg.upload.client import Client

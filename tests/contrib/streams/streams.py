@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import privstats as ps
+from privstats.contrib.streams import MomentsDelta, RecordRegistry
 from tests import made
 
 D, C, CLIENTS = 4, 3, 5
@@ -63,17 +64,17 @@ class World:
         X, y = zip(*(self.rows[name] for name in names), strict=True)
         return ps.measure(self.schema, np.array(X), np.array(y))
 
-    def change(self, entering: Any, leaving: Any = ()) -> ps.moments.MomentsDelta:
+    def change(self, entering: Any, leaving: Any = ()) -> MomentsDelta:
         if not entering and not leaving:
-            return ps.moments.MomentsDelta.nothing(self.schema)
-        return ps.moments.MomentsDelta.of(self.measured(entering), self.measured(leaving))
+            return MomentsDelta.nothing(self.schema)
+        return MomentsDelta.of(self.measured(entering), self.measured(leaving))
 
     def afresh(self) -> ps.moments.Moments | None:
         """All records that are in, measured at once."""
         return self.measured(name for client in self.inside for name in sorted(client))
 
 
-def registry(folder: Path, stream: ps.Stream, name: str = "party", secret: bytes = SECRET) -> ps.course.RecordRegistry:
+def registry(folder: Path, stream: ps.Stream, name: str = "party", secret: bytes = SECRET) -> RecordRegistry:
     """A party's book, with a ledger of its own, made or opened again."""
     path = folder / f"{name}.db"
     ledger = ps.dp.Ledger.open(path) if path.exists() else ps.dp.Ledger.create(path)
@@ -81,4 +82,4 @@ def registry(folder: Path, stream: ps.Stream, name: str = "party", secret: bytes
     if isinstance(privacy, ps.Privacy) and not ledger.accounts():
         cap = {"unit": privacy.unit, "adjacency": privacy.adjacency}
         ledger.set_cap("ward", **cap, epsilon=privacy.epsilon, delta=privacy.delta)  # type: ignore[arg-type]
-    return ps.course.RecordRegistry.open(stream, ledger, ps.course.spend(stream, ledger, "ward", b"may"), secret)
+    return RecordRegistry.open(stream, ledger, ps.course.spend(stream, ledger, "ward", b"may"), secret)

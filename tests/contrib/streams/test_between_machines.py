@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.contrib.streams import RecordRegistry, Stream
 from privstats.contrib.streams.inbox import RecordInbox
 from privstats.contrib.streams.party import waiting
-from privstats.course import RecordRegistry, Stream
 from privstats.dp import Ledger
 from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.host import Host

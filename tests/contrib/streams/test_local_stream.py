@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.contrib.streams import Stream
 from privstats.contrib.streams import stream as weighing
 from privstats.contrib.streams.local_stream import DATASET, new_stream, run_epoch, server_folder
 from privstats.contrib.streams.totals import Totals
-from privstats.course import Stream
 from privstats.dp import Ledger
 from privstats.encoding import flatten
 from privstats.engines.journal import JournaledClient
@@ -280,7 +280,7 @@ PLACES = [
     ("privstats.ledger.file.Log.append", 9),  # as a node is marked
     ("privstats.engines.journal.JournaledClient._write", 1),  # marked, not journaled
     ("privstats.engines.journal.JournaledClient._write", 5),
-    ("privstats.course.RegistryCharge.finish", 2),  # as the second vector leaves
+    ("privstats.contrib.streams.RegistryCharge.finish", 2),  # as the second vector leaves
     ("privstats.engines.journal.JournaledServer.end_step", 3),
     ("privstats.engines.journal.JournaledServer.end_step", 5),
     ("privstats.release.Release.save", 1),  # unmasked, not kept

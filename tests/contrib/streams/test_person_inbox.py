@@ -1,6 +1,5 @@
 """What a party brings to a stream of persons: of each the rows that came first, and nobody decides for others."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,15 +7,15 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.contrib.streams import PersonRows
 from privstats.contrib.streams.inbox import PersonInbox
 from privstats.contrib.streams.local_stream import new_stream, run_epoch, server_folder
 from privstats.contrib.streams.party import inbox, registry_of, standing, waiting
 from privstats.encoding import flatten
 from privstats.engines.network.folder import Folder
 from privstats.errors import DataError
-from privstats.moments import PersonRows
 from tests import made
-from tests.contrib.streams.test_person_streams import CLASSES, added, book_of, former_book, rows_of, stream_of
+from tests.contrib.streams.test_person_streams import CLASSES, added, book_of, rows_of, stream_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
 
@@ -88,29 +87,6 @@ def test_an_id_that_no_registry_takes_is_nobody_and_stops_no_party(
     assert box.bring(path).names == ("anna", "y" * 200)
     box.register(book)
     assert book.state("anna") == book.state("y" * 200) == "in"
-
-
-def test_who_entered_under_an_earlier_rule_of_ids_leaves_by_a_file(
-    box: PersonInbox, tmp_path: Path, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = PersonRows.of(
-        rng.normal(size=(4, 4)), np.array([0, 1, 2, 0]), ["M\ufffdller"] * 2 + ["1.5", "anna"], rule=1
-    )
-    box.path(0).parent.mkdir()
-    file_of(box.path(0).parent, first, name="0")
-    box = replace(box, registry=former_book(tmp_path, box.stream, first, monkeypatch))
-    assert (box.registry is not None and box.registry.rule, box.batches()[0].names) == (1, first.names)
-    later = PersonRows(np.ones((3, 4)), np.zeros(3, int), ("K\ufffdnig", "ben", "1.5"))
-    brought = box.bring(file_of(tmp_path, later, leave=["M\ufffdller"]))
-    assert (brought.names, brought.leave) == (("ben",), ("M\ufffdller",))
-    for _ in range(2):
-        box.register(box.registry)
-    states = {"anna": "in", "1.5": "in", "ben": "in", "M\ufffdller": "gone", "K\ufffdnig": "new"}
-    assert {name: box.registry.state(name) for name in states} == states
-    due = box.pending(box.registry, 0)
-    assert (set(due.entering), due.missing) == ({"anna", "1.5", "ben"}, 0)
-    here = PersonRows(np.vstack([first.X[2:], later.X[1:2]]), np.append(first.y[2:], 0), ("p1", "p2", "p3"))
-    assert np.array_equal(flatten(box.change(box.registry, due)), added(box.stream, here))
 
 
 def test_ids_of_records_are_no_ids_of_persons(box: PersonInbox, tmp_path: Path) -> None:

@@ -12,9 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.contrib.streams import record_registry
-from privstats.course import Pending, PersonRegistry, RecordRegistry, spend
-from privstats.moments import MomentsDelta, PersonDelta, PersonRows
+from privstats.contrib.streams import (
+    MomentsDelta,
+    Pending,
+    PersonDelta,
+    PersonRegistry,
+    PersonRows,
+    RecordRegistry,
+)
+from privstats.course import spend
 from tests import made
 from tests.contrib.streams.streams import SECRET
 from tests.contrib.streams.test_record_registry import sent
@@ -234,57 +240,13 @@ def test_who_comes_again_is_refused_and_others_are_told_apart(tmp_path: Path) ->
     assert book_of(tmp_path, stream).records() == {"in": 2}  # read from the disk
 
 
-FORMER = ("M\ufffdller", "1.5", "ben\x85", "e\u0301va")
-"""Ids of persons under the first rule of ids, who are nobody under the present one."""
-
-
-def former_book(folder: Path, stream: ps.Stream, rows: PersonRows, monkeypatch: pytest.MonkeyPatch) -> PersonRegistry:
-    """A registry as an earlier version left it, with these persons in it."""
-    with monkeypatch.context() as earlier:
-        earlier.setattr(record_registry, "RULE", 1)
-        book = book_of(folder, stream)
-    marks = book._marks(rows)
-    book._enter(list(marks), marks)
-    return book_of(folder, stream)
-
-
-def test_who_entered_under_an_earlier_rule_of_ids_leaves_a_stream(tmp_path: Path, monkeypatch: Any) -> None:
-    """An id with U+FFFD became nobody's, so its person could neither leave nor be sent at a later level."""
-    rng, stream = np.random.default_rng(5), stream_of(deletions=True)
-    ids = [*FORMER, *FORMER, "anna", "anna"]
-    X, y = rng.normal(size=(len(ids), 4)), rng.integers(0, 3, len(ids))
-    rows = PersonRows.of(X, y, ids, rule=1)
-    book = former_book(tmp_path, stream, rows, monkeypatch)
-    assert (book.rule, rows.unnamed, len(rows.names)) == (1, 0, 5)
-    as_now = PersonRows(rows.X, rows.y, tuple(f"p{rows.names.index(name)}" for name in rows.persons))
-    due = book.pending(0, ids)
-    assert (len(due.entering), due.missing) == (5, 0)
-    assert np.array_equal(ps.encoding.flatten(book.delta(due, rows)), added(stream, as_now))
-    sent(book, 0, ids)
-    book.leave(FORMER)
-    assert [book.state(each) for each in ids] == ["gone"] * 8 + ["in"] * 2
-    left = book.delta(book.pending(1, ids), rows)
-    assert np.array_equal(ps.encoding.flatten(left), -added(stream, as_now.without(["p4"])))
-
-
-def test_nobody_enters_under_an_earlier_rule_of_ids(tmp_path: Path, monkeypatch: Any) -> None:
-    X, y = np.ones((2, 4)), np.zeros(2, int)
-    book = former_book(
-        tmp_path, stream_of(deletions=True), PersonRows.of(X, y, ["anna", "M\ufffdller"], rule=1), monkeypatch
-    )
-    for rule in (1, 2):
-        later = PersonRows.of(X, y, ["K\ufffdnig", "ben"], rule=rule)
-        if rule == 1:
-            refused(ps.errors.LedgerError, "an id names no person", book.enter, later)
-        else:
-            book.enter(later)
-    assert [book.state(name) for name in ("ben", "anna", "K\ufffdnig")] == ["in", "in", "new"]
-    assert book.names_of(["K\ufffdnig", "M\ufffdller", "ben"]) == [None, "M\ufffdller", "ben"]
-    (tmp_path / "new").mkdir()
-    present = book_of(tmp_path / "new", stream_of(deletions=True))
-    assert present.rule == 2
-    refused(ps.errors.LedgerError, "an id names no person", present.leave, ["M\ufffdller"])
-    refused(ps.errors.DataError, "ids are read by rule 1 or 2, got 3", PersonRows.of, X, y, ["a", "b"], rule=3)
+def test_a_registry_of_another_rule_of_ids_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By another rule two forms of an id may be two persons, or one form nobody's."""
+    stream = stream_of(deletions=True)
+    with monkeypatch.context() as another:
+        another.setattr(PersonRegistry, "rule", 1)
+        book_of(tmp_path, stream)
+    refused(ps.LedgerError, "reads ids of persons by rule 1, and this privstats by rule 2", book_of, tmp_path, stream)
 
 
 def test_marks_are_keyed_and_a_rewritten_one_is_found(tmp_path: Path) -> None:

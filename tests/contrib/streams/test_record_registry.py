@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import privstats as ps
+from privstats.contrib.streams import Pending, RecordRegistry
 from privstats.contrib.streams.registry_log import RegistryLog
-from privstats.course import Pending, RecordRegistry, Releases, run_of_round, spend
+from privstats.course import Releases, run_of_round, spend
 from privstats.engines import loopback
 from privstats.engines.faults import Fault
 from privstats.secagg.protocols import PROTOCOLS

@@ -10,7 +10,8 @@ import pytest
 from msgspec import structs
 
 import privstats as ps
-from privstats.course import Pending, RecordRegistry, Single, authorize, spend
+from privstats.contrib.streams import MomentsDelta, Pending, RecordRegistry
+from privstats.course import Single, authorize, spend
 from privstats.course import alone as alone_module
 from privstats.course.alone import private_releases, single_party_plan
 from privstats.dp import Ledger, Spend
@@ -106,7 +107,7 @@ def test_moments_of_other_records_do_not_go_with_a_nodes_charge(tmp_path: Path) 
     book = registry(tmp_path, stream)
     everybody = world.measured(world.born(0, 30))
     charge = book.charge(stream.first, [], Pending(0, (), ()))
-    for moments in (everybody, ps.moments.MomentsDelta.of(everybody)):
+    for moments in (everybody, MomentsDelta.of(everybody)):
         with pytest.raises(ps.LedgerError, match="not the moments of the 0 records"):
             ps.session.client(stream.first, moments, index=0, identity=PEOPLE[0], roster=roster(0), charge=charge)
     assert not book.entry.begun

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 import privstats as ps
+from privstats.contrib.streams import RecordRegistry
 from privstats.contrib.streams.registry_index import RegistryIndex, record_keys
-from privstats.course import RecordRegistry
 from privstats.errors import LedgerError
 from tests.contrib.streams.streams import SECRET, plan_of, registry, stream_of
 from tests.contrib.streams.test_record_registry import sent

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.contrib.streams import MomentsDelta
 from privstats.contrib.streams.mechanisms import FIXED_BITS, MECHANISMS, total_weights
-from privstats.moments import MomentsDelta
 from privstats.randomness import seeded
 from tests import made
 from tests.contrib.streams.streams import (

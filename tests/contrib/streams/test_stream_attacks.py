@@ -15,9 +15,8 @@ import pytest
 
 import privstats as ps
 from benchmarks.streams import audit
-from privstats.contrib.streams import stream
+from privstats.contrib.streams import RecordRegistry, stream
 from privstats.contrib.streams.mechanisms import MECHANISMS
-from privstats.course import RecordRegistry
 from tests.contrib.streams.streams import CLIENTS, EXACT, World, exact_stream, plan_of, registry, stream_of
 from tests.contrib.streams.test_record_registry import machine, others_of, played, sent
 from tests.made import refused

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from privstats import Cohort, measure
+from privstats.contrib.streams import Pending, Stream
 from privstats.contrib.streams.inbox import Batch, RecordInbox, picked, read_batch
-from privstats.course import Pending, Stream
 from privstats.encoding import flatten
 from privstats.errors import DataError, PrivstatsError
 from privstats.intake.meaning import reading

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 import privstats as ps
+from privstats.contrib.streams import Stream
 from privstats.contrib.streams.inbox import RecordInbox
 from privstats.contrib.streams.party import registry_of
-from privstats.course import Stream, write
+from privstats.course import write
 from privstats.dp import Ledger
 from privstats.encoding import flatten
 from privstats.engines.network.host import Host

@@ -149,6 +149,17 @@ def test_sixty_columns_are_planned():
     assert own.most == 3
 
 
+def test_a_session_with_any_pairs_is_no_longer_than_its_bytes_say():
+    """Where not all pairs fit into one session, a few with more cells may fill it."""
+    own, releases = released()
+    fine, coarse = own._cells(releases[0])
+    screening, pairs = (step.longest for step in own.steps.steps[1:])
+    assert own._measuring(fine, own.all_pairs).layout.size <= pairs.layout.size < MAX_COUNT_CELLS
+    assert own._screening(coarse).layout.size <= screening.layout.size
+    wide = course(columns=[ps.Numeric(f"x{k}", tuple(range(101))) for k in range(12)])
+    assert wide.steps.steps[-1].longest.layout.size == MAX_COUNT_CELLS
+
+
 def test_a_course_holds_its_columns_in_its_file_and_digest(tmp_path):
     own = course(columns=COLUMNS)
     declared = Synthetic(own.plan, promise=own.promise, columns=COLUMNS)

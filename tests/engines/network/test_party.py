@@ -28,7 +28,7 @@ from privstats.engines.network.roles import HelperRole
 from privstats.engines.network.round_host import Ended
 from privstats.engines.network.transport import Answer, Reply
 from privstats.errors import DataError, LedgerError, LocalProtocolError
-from privstats.schema import GradientSchema
+from privstats.kinds import GradientSchema
 from privstats.schema.public_values import Published, Values
 from privstats.secagg import Identity
 from tests import made

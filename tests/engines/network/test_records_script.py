@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course import Stream
+from privstats.contrib.streams import Stream
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.measuring import records_of
 from privstats.engines.network.party import Party

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course import Alignment
+from privstats.contrib.alignment import Alignment
 from privstats.engines.network import folder
 from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.round_host import Ended, Waiting
@@ -38,6 +38,8 @@ def first_sum(place: Path) -> tuple[FolderNet, Ended]:
         script.write_text(
             "allow_second_exact_release = True\n" + script.read_text().replace('data["X"], data["y"]', 'data["X"]')
         )
+    for home in (study.host, *(study.home(peer) for peer in range(9))):  # as `privstats course init` writes it
+        (home / "plan.toml").write_text(Alignment(study.plan).next([]).to_toml())
     net = FolderNet(study)
     return net, net.run()  # type: ignore[return-value]
 
@@ -45,7 +47,7 @@ def first_sum(place: Path) -> tuple[FolderNet, Ended]:
 def next_round(study: Study, releases: list[Any], **schema: Any) -> FolderNet:
     """The folders of the round that follows, under the next run name."""
     plan = Alignment(study.plan).next(releases)
-    plan = replace(plan, schema=replace(plan.schema, **schema))
+    plan = replace(plan, schema=replace(plan.schema, **schema)).at(plan.position)
     (study.host / "release.safetensors").rename(study.host / "first.safetensors")
     for home in (study.host, *(study.home(peer) for peer in range(9))):
         plan.published.save(values_path(home / "plan.toml"))
@@ -58,6 +60,11 @@ def test_a_round_over_the_clients_of_the_first_sum_is_released(tmp_path: Path) -
     net, found = first_sum(tmp_path)
     assert isinstance(found, Ended), (net.lines, net.logs)
     ended = next_round(net.study, list(found.releases)).run()
+    course = Alignment(net.study.plan)
+    assert [each.position for each in (*found.releases, *ended.releases)] == [
+        course.position([]),
+        course.position([True]),
+    ]
     assert ended.releases[0].survivors == tuple(range(9))
 
 
@@ -136,8 +143,9 @@ def test_a_first_list_stays_and_other_plans_have_none(tmp_path: Path) -> None:
     folder.keep_signed_list(tmp_path, plan, ROSTER, tuple(range(9)))
     folder.keep_signed_list(tmp_path, plan, ROSTER.renewed(), tuple(range(8)))
     moments = [ps.measure(SCHEMA, np.random.default_rng(k).normal(size=(20, 3))) for k in range(9)]
-    first = ps.session.aggregate_unmasked(plan, moments)
-    following = Alignment(plan).next([first])
+    course = Alignment(plan)
+    first = ps.session.aggregate_unmasked(course.next([]), moments)
+    following = course.next([first])
     assert following is not None
     assert folder.signed_list(tmp_path, following, ROSTER.renewed()) == tuple(range(9))
     for damaged in (b"{", b'{"\xff": []}'):

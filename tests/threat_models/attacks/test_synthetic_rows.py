@@ -64,7 +64,7 @@ def test_without_noise_rows_show_who_was_counted_and_which_record_it_was():
     likelihood, nearest, picked = rows_of(course_of(90.0), trials=24).rows
     assert likelihood.measured > 0.95
     assert nearest.measured > 0.7
-    assert picked.measured > 0.9
+    assert picked.measured > 0.7
     assert likelihood.baseline == 0.5
     assert picked.note == f"picks one of {round(1 / picked.baseline)}"
     assert picked.baseline < 0.1

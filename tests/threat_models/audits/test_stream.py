@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import privstats as ps
-from privstats.course import RecordRegistry, Stream
+from privstats.contrib.streams import RecordRegistry, Stream
 from privstats.randomness import seeded
 from tests import made
 from tests.made import refused

@@ -7,6 +7,7 @@ import privstats as ps
 from privstats.intake.columns import read
 from privstats.workflows.forms import form_remarks, toml_of
 from privstats.workflows.rehearsal.assumed import assumed_of, kinds_of
+from privstats.workflows.rehearsal.stated import StatedGaps
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -95,7 +96,7 @@ def test_all_that_is_taken_for_public_is_said():
 
 def form(values, gaps=()):
     """The declaration of one column of texts, as its file has them, or why it is left out."""
-    found = kinds_of({"x": read(values)}, {"x": values}, gaps)["x"]
+    found = kinds_of({"x": read(values)}, {"x": values}, StatedGaps(gaps))["x"]
     return found if isinstance(found, str) else f"{found.kind} {toml_of(found)}".strip()
 
 
@@ -115,10 +116,31 @@ LABS = [f"{3 + place * 0.7:.1f}" for place in range(N)]
             "60 of 60 look like numbers with a decimal comma: pass --decimal ,"),
         ([f"1,{place:03d}.5" for place in range(N)],
             "60 of 60 look like numbers with a thousands sign ',': pass --thousands ,"),
+        ([f"{lab.replace('.', ',')} mg/l" for lab in LABS],
+            "60 of 60 look like numbers with a decimal comma: pass --decimal ,"),
         (DAYS, 'dates written = "DD.MM.YYYY"'),
         ([*DAYS[:50], *["k.A."] * 10], 'dates gaps = ["k.A."], written = "DD.MM.YYYY"'),
         ([*DAYS[:30], *(f"{place % 12 + 1}/{place % 27 + 1}/2019" for place in range(30))],
             "60 of 60 look like dates in several forms"),
+        ([f"~{lab}" for lab in LABS], "60 of 60 look like numbers with a sign before them"),
+        ([f"ca. {lab}" for lab in LABS], "60 of 60 look like numbers with a sign before them"),
+        ([f"{place}-{place + 5}" for place in range(N)], "60 of 60 look like numbers with a dash between two"),
+        ([f"{lab} \u00b1 2" for lab in LABS], "60 of 60 look like numbers with a spread behind"),
+        ([f"{90 + place}/{60 + place % 40} mmHg" for place in range(N)], "60 of 60 look like numbers with a slash"),
+        ([f"<1:{40 + place}" for place in range(N)], "60 of 60 look like numbers with a colon"),
+        ([f"{lab}x10^3" for lab in LABS], "60 of 60 look like numbers with a power of ten"),
+        ([f"({lab})" for lab in LABS], "60 of 60 look like numbers with brackets around them"),
+        ([f"{20 + place}y {place % 12}m" for place in range(N)], "60 of 60 look like numbers with two units"),
+        ([f"{4 + place % 3}'{place / 10}\"" for place in range(N)], "60 of 60 look like numbers with feet and inches"),
+        ([f"{place} 1/2" for place in range(N)], "60 of 60 look like numbers with a fraction"),
+        ([f"{1 + place % 12}/{1960 + place}" for place in range(N)], "60 of 60 look like months without a day"),
+        ([f"{1 + place % 28}. Februar {1960 + place}" for place in range(N)], "60 of 60 look like dates with the name"),
+        ([f"Feb {1 + place % 28}, {1960 + place}" for place in range(N)], "60 of 60 look like dates with the name"),
+        ([f"Mo. 01.02.{1960 + place}" for place in range(N)], "60 of 60 look like dates with other words"),
+        ([f"01.02.{1960 + place} 10:30 Uhr" for place in range(N)], "60 of 60 look like dates with other words"),
+        (["5A11", "8A00", "2E60", "6B41"] * (N // 4), "categories"),
+        ([f"{123 + place}-{place % 90 + 10}-{4567 + place}" for place in range(N)], "names, ids or free text"),
+        ([f"{1000 + place}-{place % 10}" for place in range(N)], "names, ids or free text"),
         (["042", "42", "V30"] * (N // 3), "categories as_text = true"),
         (["1E30", "5A11"] * (N // 2), "categories as_text = true"),
         (["1E5", "2.5", "3.5"] * (N // 3), "numeric"),
@@ -135,7 +157,7 @@ def test_a_word_that_a_person_states_is_a_gap_in_every_column():
     assert form([*LABS[:30], *["zz"] * 30], ("zz",)) == 'numeric gaps = ["zz"]'
     assert form(["a", "b", "zz"] * (N // 3), ("zz",)) == 'categories gaps = ["zz"]'
     table = {"x": read(LABS), "y": read(["no", "yes", "zz", "-"] * (N // 4))}
-    found = assumed_of(table, "y", N, stated=("zz",))
+    found = assumed_of(table, "y", N, stated=StatedGaps(("zz",)))
     assert found.classes == ("no", "yes")
     assert found.gaps == {"y": ("-", "zz")}
 
@@ -144,7 +166,11 @@ def test_a_word_that_a_person_states_is_a_gap_in_every_column():
     ("column", "values", "said"),
     [
         (ps.Numeric("x", gaps=("-",)), [*LABS[:50], *["-"] * 10], "of 60 values, read as a gap: - (10); is that so?"),
-        (ps.Numeric("x", censored=True), LABS, "values such as <0.5 are read as just below that number"),
+        (ps.Numeric("x", censored=True), LABS, None),
+        (ps.Numeric("x", censored=True), [*LABS[:50], *["<0.01"] * 9, ">500"],
+            "values such as <0.01 (9) and >500 (1) are read as just below and just above that number"),
+        (ps.Numeric("x", censored=True), [*LABS[:59], ">=500"],
+            "values such as >=500 (1) are read as just above that number"),
         (ps.Dates("x", written="MM/DD/YYYY"), ["01/02/2019", "03/04/2019"],
             "read as MM/DD/YYYY, and DD/MM/YYYY fits as well"),
         (ps.Dates("x", written="MM/DD/YYYY"), ["01/02/2019", "03/14/2019"], None),

@@ -189,7 +189,12 @@ def test_what_was_not_asked_for_is_a_word_that_is_said(files):
         ({"drop": ("dose", "ward", "even")}, ps.DataError, "no column other than the target"),
         ({"test": 1.5}, ps.DataError, "test must be between 0 and 1"),
         ({"test": 0.999}, ps.DataError, r"too few records to fit and to score of the ill \w+ \([0-9,]+\)"),
-        ({"gaps": ("9",)}, ps.DataError, "gaps are words in a rehearsal, got 9"),
+        ({"gaps": ("9",)}, ps.DataError, "gaps without a column are words.*got 9.*as in --gaps patient=9"),
+        (
+            {"gaps": ("doze=-9",)},
+            ps.DataError,
+            "--gaps doze=-9 names no column of the tables; name one of patient, dose",
+        ),
         ({"epsilon": -1.0}, ps.PlanError, "epsilon must be"),
         ({"adjacency": "some"}, ps.PlanError, "adjacency"),
     ],

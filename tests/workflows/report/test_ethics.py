@@ -12,6 +12,7 @@ import pytest
 
 import privstats as ps
 from privstats.course.kinds import KINDS as COURSE_KINDS
+from privstats.course.promise import longest
 from privstats.dp.privacy import MODELS as DP_MODELS
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.plan.devices import TRUSTED_REGISTRAR
@@ -49,7 +50,7 @@ def without_names(said: str) -> str:
 
 
 def test_every_kind_has_its_words_and_no_kind_has_words_that_is_not_there() -> None:
-    assert all(kind.purpose for kind in ps.schema.KINDS.values())
+    assert all(kind.purpose for kind in ps.kinds.KINDS.values())
     assert all(kind.why for kind in COURSE_KINDS.values())
     assert (set(ethics_words.KEYS), set(ethics_words.UNITS)) == (set(PROTOCOLS), set(get_args(Unit)))
     assert set(ethics_words.HIDDEN) == set(get_args(Adjacency))
@@ -76,7 +77,7 @@ def test_a_plan_of_every_kind_says_what_leaves_a_party_and_what_for(schema: ps.s
 def test_a_course_of_every_kind_says_how_often_parties_are_asked_and_what_all_of_it_promises(name: str) -> None:
     course = SAMPLES[name]
     said = of(course.first, course)
-    plans = course.priced if len(course.priced) == course.most else course.priced * course.most
+    plans = longest(course) if len(course.priced) == course.most else course.priced * course.most
     sessions = f" in at most {course.most} sessions" if course.most > 1 else ""
     sent = f"{sum(plan.layout.size for plan in plans):,} numbers{sessions}"
     what = "directions from" if course.first.schema.party_is_record else "sums over"

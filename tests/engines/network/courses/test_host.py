@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course import Alignment
+from privstats.contrib.alignment import Alignment
 from privstats.engines.journal import JournaledServer
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.host import Host
@@ -85,7 +85,7 @@ def test_cut_points_and_what_follows_are_carried_like_any_course(tmp_path: Path,
     found = FolderNet(study).ended().releases
     assert [each and each.plan.schema.task for each in found] == ["counts", None, "mean", "classes"]
     assert course.next([found[0], None]) == found[2].plan
-    assert ps.heads.LDA().fit_release(found).provenance_.course is None
+    assert ps.heads.LDA().fit_release(found).provenance_.course == course.digest
     assert [study.account(peer).mu for peer in range(CLIENTS)] == pytest.approx([course.mu] * CLIENTS)
 
 

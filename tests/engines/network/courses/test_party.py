@@ -26,6 +26,7 @@ from privstats.secagg import Identity
 from tests.course.cases import CLIENTS
 from tests.engines.network.courses.study import DATASET, CourseStudy, Desk, another_weight, course_study
 from tests.engines.network.fake import FolderNet
+from tests.made import unnamed
 
 
 def lying(monkeypatch: pytest.MonkeyPatch, change: Callable[[ps.Plan], ps.Plan], at: int = 1) -> None:
@@ -172,6 +173,27 @@ def test_a_release_that_the_server_on_the_roster_did_not_sign_is_refused(desk: D
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == "not_next"
     assert "sign" in desk.lines[-1]
     assert not Folder.open(desk.home).has_outcome(0)
+
+
+def test_attack_a_release_that_names_another_session_is_refused(desk: Desk) -> None:
+    """Signed by the server itself, whose other study has the same plans."""
+    release = desk.host.folder.release(0)
+    assert release is not None
+    own = release.position
+    assert own is not None
+    for position in (
+        None,
+        replace(own, course="c0" * 32),
+        replace(own, step="round"),
+        replace(own, place=1),
+        replace(own, mu=own.mu * 0.99),
+        replace(own, spent=own.mu),
+    ):
+        wrong = unnamed(release).at(position)
+        wrong.save(desk.study.host / "nodes" / "0" / "release.safetensors", signer=desk.study.server)
+        assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == "not_next"
+        assert f"the release of round 0 names {position or 'no course'}, and not session" in desk.lines[-1]
+        assert not Folder.open(desk.home).has_outcome(0)
 
 
 def test_a_round_without_a_sum_stays_one(desk: Desk) -> None:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, UnreadableRecordsWarning
-from privstats.schema.reading import Reading
+from privstats.records.reading import Reading
 
 if TYPE_CHECKING:
     from privstats.intake.record_files import RecordFile
     from privstats.intake.table_parts import Requested
-    from privstats.moments.measurement import Unreadable
+    from privstats.records.reading import Unreadable
 
 
 def records_in(file: RecordFile, reading: Reading, unreadable: Unreadable, *, at_once: bool = False) -> tuple[Any, Any]:

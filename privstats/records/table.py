@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, UnreadableRecordsWarning
 from privstats.intake.meaning import has_decimal_comma, shown
 from privstats.intake.tables import Codes, as_table, is_list, names_of_columns, rectangle, table_of
-from privstats.moments.code_rows import CodeRows, pieces
-from privstats.moments.emptied import Emptied, Level
-from privstats.moments.input_validation import as_rows
-from privstats.transforms.unlisted import NOTHING, Lost, often
+from privstats.records.code_rows import CodeRows, pieces
+from privstats.records.emptied import Emptied, Level
+from privstats.records.input_validation import as_rows
+from privstats.transforms.unlisted import NOTHING, Lost, comma_hint, often
 
 if TYPE_CHECKING:
-    from privstats.schema.reading import Reading
+    from privstats.records.reading import Reading
     from privstats.transforms import Cells
 
 _SHOWN = 3
@@ -67,8 +67,7 @@ def _unread_remarks(cells: Cells, source: Any, records: int) -> Iterator[str]:
             texts = readings.counted(np.isnan(codes) & ~column.decide(readings).gaps)
             frequent = ", ".join(shown(text) for text, _ in texts.most_common(_SHOWN))
             commas = sum(number for text, number in texts.items() if has_decimal_comma(text))
-            hint = " (write decimals with a point)" if 2 * commas > count else ""
-            yield f"{count} of {column.name!r} are {column.unread}, such as {frequent}{hint}"
+            yield f"{count} of {column.name!r} are {column.unread}, such as {frequent}{comma_hint(commas, count)}"
 
 
 def lost_remark(declared: Iterable[Any], lost: Mapping[str, Lost]) -> str:
@@ -82,7 +81,7 @@ def lost_remark(declared: Iterable[Any], lost: Mapping[str, Lost]) -> str:
     if not any(each.unread or each.other or each.words for _, each in columns):
         return ""
     unread = [
-        f"{each.unread:,} of {column.name!r} are {column.unread}{_texts(each)}"
+        f"{each.unread:,} of {column.name!r} are {column.unread}{_texts(each)}{each.hint}"
         for column, each in columns
         if each.unread
     ]

@@ -1,13 +1,12 @@
-"""Assign each value of a column to a cell, and count values beyond the edges of bins.
+"""Assign each value of a column to a cell of a variable.
 
 A value's cell follows from that value and public declarations, never from its column's type or another record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,89 +16,8 @@ from privstats.intake.column_names import require_records
 from privstats.intake.columns import Readings, alike, read
 from privstats.intake.meaning import listed
 from privstats.intake.tables import is_list, names_of_columns, rectangle, table_of
-from privstats.moments.clip_report import PRIVATE
-from privstats.schema import Bins, Categories, CountSchema
-
-_MANY = 0.1
-"""Share of a variable's values that may be beyond its edges without a remark."""
-
-
-@dataclass(frozen=True)
-class Beyond:
-    """A binned variable's values beyond its outer edges.
-
-    Attributes:
-        below, above: number of values below the first edge, above the last.
-
-    Example:
-        >>> print(ps.moments.Beyond("months", numbers=200, below=30, above=1))
-        months 15.00% below and 0.50% above
-    """
-
-    name: str
-    numbers: int
-    below: int
-    above: int
-
-    def __str__(self) -> str:
-        of = max(self.numbers, 1)
-        return f"{self.name} {self.below / of:.2%} below and {self.above / of:.2%} above"
-
-
-@dataclass(frozen=True)
-class EdgeReport:
-    """A report of values beyond the outer edges, by variable; it is never sent.
-
-    Attributes:
-        beyond: one entry per binned variable.
-        expected: each variable's ``open``; settings other than the default "both" are deliberate and get no warning.
-
-    Example:
-        >>> schema = ps.CountSchema((ps.Bins("months", (0, 6, 12)),), (("months",),))
-        >>> report = ps.measure(schema, {"months": [-9.0, *[3.0, 7.0, 12.0] * 5]}).edge_report
-        >>> print(report)
-        months 6.25% below and 0.00% above
-    """
-
-    beyond: tuple[Beyond, ...]
-    expected: tuple[str, ...]
-
-    @classmethod
-    def of(cls, schema: CountSchema, numbers: Mapping[str, NDArray[np.float64]]) -> Self:
-        """Count each binned variable's numbers, and those beyond its outer edges; NaN is no number."""
-        result = []
-        bins = [variable for variable in schema.variables if isinstance(variable, Bins)]
-        for variable in bins:
-            below, above = beyond(variable, numbers[variable.name])
-            known = int(np.count_nonzero(~np.isnan(numbers[variable.name])))
-            result.append(Beyond(variable.name, known, int(below.sum()), int(above.sum())))
-        return cls(tuple(result), tuple(variable.open for variable in bins))
-
-    def __add__(self, other: EdgeReport) -> EdgeReport:
-        if not isinstance(other, EdgeReport):
-            return NotImplemented
-        pairs = zip(self.beyond, other.beyond, strict=True)
-        counts = ((a.numbers + b.numbers, a.below + b.below, a.above + b.above) for a, b in pairs)
-        named = (Beyond(a.name, *each) for a, each in zip(self.beyond, counts, strict=True))
-        return EdgeReport(tuple(named), self.expected)
-
-    def __str__(self) -> str:
-        return "; ".join(map(str, self.beyond))
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """Warnings for the data holder: variables open at both ends with over a tenth of their values beyond the edges.
-
-        They hold exact shares, so they belong in no release, log or message.
-        """
-        return tuple(
-            f"{each.below / each.numbers:.0%} of the values of {each.name} are below its edges and "
-            f"{each.above / each.numbers:.0%} above; each counts in an outer bin, which moves curves, shares and "
-            "quantiles: correct them (a code such as -9, days in place of months), choose wider edges from public "
-            f"knowledge, or give the plan's Bins open='above' if only larger values are expected; {PRIVATE}"
-            for each, expected in zip(self.beyond, self.expected, strict=True)
-            if expected == "both" and each.below + each.above > _MANY * each.numbers
-        )
+from privstats.records.variables import Bins
+from privstats.transforms.categories import Categories
 
 
 def beyond(variable: Any, numbers: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -112,7 +30,7 @@ def beyond(variable: Any, numbers: NDArray[np.float64]) -> tuple[NDArray[np.bool
 _OPENED = {"above": "above only", "below": "below only", "none": "at no end"}
 
 
-def readings_of(X: Any, names: list[str]) -> dict[str, Readings]:
+def readings_of(X: Any, names: Sequence[str]) -> dict[str, Readings]:
     """Read columns of a table, or of an array with these columns."""
     columns = _columns(X, names)
     for name, column in columns.items():
@@ -123,7 +41,7 @@ def readings_of(X: Any, names: list[str]) -> dict[str, Readings]:
     return {name: read(column) for name, column in columns.items()}
 
 
-def _columns(X: Any, names: list[str]) -> dict[str, Any]:
+def _columns(X: Any, names: Sequence[str]) -> dict[str, Any]:
     known = names_of_columns(X)
     if known is not None and (isinstance(X, Mapping) or known != list(range(len(known)))):
         require_records(known)

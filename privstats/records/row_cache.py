@@ -8,16 +8,32 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from privstats.moments.gradient_map import MappedRows
-
 MAX_BYTES = 1 << 29
 """Maximum size in bytes of the mapped rows that one process caches."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MappedRows:
+    """Records after a published map, in integers stored as float64.
+
+    Attributes:
+        unit: u, ``(n, width)``.
+        grid: grid vectors, ``(n, d)``, where needed.
+        fine: which records are finite, ``(n,)``; others are zero.
+    """
+
+    unit: NDArray[np.float64]
+    grid: NDArray[np.float64] | None
+    fine: NDArray[np.bool_]
+
+    def part(self, where: slice) -> MappedRows:
+        """Return consecutive records."""
+        return MappedRows(self.unit[where], None if self.grid is None else self.grid[where], self.fine[where])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,14 +59,10 @@ class RowCache:
         self._tiles: dict[int, _Tile] = {}
         self._bytes = 0
 
-    def for_map(self, map_: object) -> RowCache:
-        """Drop rows of other maps than ``map_``, and return this cache."""
-        if map_ != self._map:
+    def mapped(self, map_: object, index: int, rows: NDArray[Any], form: Callable[[], MappedRows]) -> MappedRows:
+        """Return a tile's mapped rows, cached or from ``form``; another map drops all earlier rows."""
+        if map_ is not self._map and map_ != self._map:
             self._map, self._tiles, self._bytes = map_, {}, 0
-        return self
-
-    def mapped(self, index: int, rows: NDArray[Any], form: Callable[[], MappedRows]) -> MappedRows:
-        """Return a tile's mapped rows, cached or from ``form``."""
         mark = _mark(rows)
         tile = self._tiles.get(index)
         if tile is not None and tile.mark == mark:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,14 +35,12 @@ from privstats.intake.arrays import (
 from privstats.intake.columns import TRUTHS, Listed, array_of, read
 from privstats.intake.meaning import listed
 from privstats.intake.tables import is_list, names_of_columns, of_list, ordered_columns
-from privstats.moments.code_rows import CodeRows
-from privstats.moments.emptied import ListedColumn
-from privstats.schema.reading import Goal, Labels, Reading, Targets, Unread
+from privstats.records.code_rows import CodeRows
+from privstats.records.emptied import ListedColumn
+from privstats.records.reading import Goal, Labels, Reading, Targets, Unread
 
 Rows: TypeAlias = Any
 """Something of shape (n, inputs) with a dtype and slices: numpy array, csr_array, FileRows or torch tensor."""
-Tile: TypeAlias = tuple[Any, Any]
-"""Rows and labels or targets: numpy arrays, or tensors that live on an accelerator."""
 
 _TILE_BYTES = 1 << 21  # float64 rows: enough that numpy's calls cost little in comparison
 _TRANSFORMED_TILE_BYTES = 1 << 20  # stays in the second-level cache throughout
@@ -52,6 +50,32 @@ _TABLE_RECORDS, _TABLE_ENTRIES = 1 << 14, 1 << 22
 _DENSE_FROM = 16
 # Labels are checked, or sorted by class, this many at a time.
 _WINDOW_RECORDS = 1 << 17
+
+
+class Tile(NamedTuple):
+    """Records that a sum reads at once.
+
+    Attributes:
+        rows: ``(n, columns)``: a numpy array, sparse rows, or a tensor on an accelerator.
+        targets: labels ``(n,)`` or targets, on the host or the same accelerator.
+        gone: rows of records without a target, on the host; None: every record has one.
+        seen: which records have their target, those of ``gone`` included; None: all.
+    """
+
+    rows: Any
+    targets: Any
+    gone: NDArray[Any] | None = None
+    seen: NDArray[np.bool_] | None = None
+
+    def observed(self) -> Tile:
+        """Return the records with a target, apart from the others."""
+        with np.errstate(over="ignore"):
+            seen = np.isfinite(dense(self.targets).astype(np.float64).reshape(-1))
+        if seen.all():
+            return self
+        there, gone = np.flatnonzero(seen), np.flatnonzero(~seen)
+        rows, targets = self.rows[_places(self.rows, there)], self.targets[_places(self.targets, there)]
+        return Tile(rows, targets, np.asarray(dense(self.rows[_places(self.rows, gone)])), seen)
 
 
 def tiles(reading: Reading, X: Any, y: Any, *, grouped: bool = False, thin_rows: int | None = None) -> Iterator[Tile]:
@@ -78,19 +102,21 @@ def _tiles(reading: Reading, X: Any, y: Any, *, grouped: bool = False, thin_rows
         for window in windows(rows, thin_rows):
             thin = rows[window]
             require_single(thin)
-            yield thin, dense(targets[window])
+            yield Tile(thin, dense(targets[window]))
         return
-    size = _DEVICE_TILE_BYTES if on_device(rows) else _TRANSFORMED_TILE_BYTES if reading.maps else _TILE_BYTES
+    device = on_device(rows)
+    size = _DEVICE_TILE_BYTES if device else _TRANSFORMED_TILE_BYTES if reading.maps else _TILE_BYTES
     step = max(16, size // (8 * max(rows.shape[1], reading.features)))
     if isinstance(rows, CodeRows):  # each window costs a call per column
         step = max(step, min(_TABLE_RECORDS, _TABLE_ENTRIES // reading.features))
-    in_memory = not isinstance(rows, FileRows | GuardedRows | CodeRows) and not on_device(rows)
+    in_memory = not device and not isinstance(rows, FileRows | GuardedRows | CodeRows)
     if grouped and in_memory and isinstance(targets, np.ndarray):
         take = _taker(rows, step)
-        yield from ((take(where), targets[where]) for where in _by_class(targets, step))
+        yield from (Tile(take(where), targets[where]) for where in _by_class(targets, step))
         return
     for where in _in_order(rows.shape[0], step):
-        yield (rows[where], targets[where]) if on_device(rows) else (dense(rows[where]), dense(targets[where]))
+        tile = Tile(rows[where], targets[where])
+        yield tile if device else Tile(dense(tile.rows), dense(tile.targets))
 
 
 def pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
@@ -257,6 +283,14 @@ def _window_entries(columns: int) -> int:
 
 def _is_thin(rows: csr_array) -> bool:
     return bool(rows.nnz * _DENSE_FROM < rows.shape[0] * rows.shape[1])
+
+
+def _places(array: Any, places: NDArray[np.intp]) -> Any:
+    if not is_tensor(array):
+        return places
+    import torch
+
+    return torch.as_tensor(places, device=array.device)
 
 
 def _in_order(count: int, step: int) -> Iterator[slice]:

@@ -6,13 +6,17 @@ A schema states its :class:`Reading`. The readers of records know this value, an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from privstats.intake.columns import Listed
-from privstats.transforms.base import Transform, apply, input_features, output_features
+from privstats.transforms.base import Transform, input_features, output_features
 
 if TYPE_CHECKING:
     from privstats.transforms import Cells, Levels
+
+Unreadable: TypeAlias = Literal["refuse", "leave out"]
+"""How a record that cannot be read is treated: by an error, or excluded with a warning."""
 
 
 @dataclass(frozen=True)
@@ -96,32 +100,28 @@ class Reading:
         """
         return output_features(self.maps, columns)
 
-    def mapped(self, rows: Any) -> Any:
-        """Return rows after the public maps."""
-        return apply(self.maps, rows)
-
     @property
     def width(self) -> int:
         """Entries of y per record."""
         return self.goal.width if isinstance(self.goal, Targets) else 1
 
-    @property
+    @cached_property
     def cells(self) -> Cells | None:
         """The declared columns, if any."""
         first: Any = self.maps[0] if self.maps else None
         return first if first is not None and first.reads_cells else None
 
-    @property
+    @cached_property
     def declared(self) -> tuple[Any, ...]:
         """The columns of declared cells; empty without any."""
         return () if self.cells is None else self.cells.columns
 
-    @property
+    @cached_property
     def gaps_have_cells(self) -> bool:
         """Whether columns are declared in which every value has a cell, a gap too."""
         return self.cells is not None and not self.cells.missing
 
-    @property
+    @cached_property
     def levels(self) -> Levels | None:
         """The declared texts that count as 0 and 1, if any."""
         first: Any = self.maps[0] if self.maps else None
@@ -132,7 +132,7 @@ class Reading:
         """The columns to read from a file: declared ones, or names; None: all."""
         return self.cells or self.names
 
-    @property
+    @cached_property
     def words(self) -> frozenset[str]:
         """Words that elsewhere mean a gap, and that declared texts or class names list as values."""
         declared = () if self.levels is None else (*self.levels.columns, *self.levels.outcomes)
@@ -140,7 +140,7 @@ class Reading:
         names = () if isinstance(classes, range) else classes
         return frozenset[str]().union(Listed.of(names).words, *(each.words for each in declared))
 
-    @property
+    @cached_property
     def listed_words(self) -> frozenset[str]:
         """The words of :attr:`words`, and those that declared cells list."""
         return self.words.union(*(each.words for each in self.declared))

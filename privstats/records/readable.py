@@ -19,10 +19,9 @@ from scipy.sparse import csr_array
 from privstats.errors import DataError
 from privstats.intake.arrays import is_tensor, repeated_rows
 from privstats.intake.columns import Listed, Readings, read
-from privstats.intake.meaning import MISSING
 from privstats.intake.tables import ReadRows, is_list, ordered_columns, rectangle
-from privstats.moments.emptied import NEARLY, Emptied, ListedColumn
-from privstats.moments.input_validation import (
+from privstats.records.emptied import NEARLY, Emptied, ListedColumn
+from privstats.records.input_validation import (
     ReadLabels,
     as_rows,
     check_shape,
@@ -31,19 +30,13 @@ from privstats.moments.input_validation import (
     numbers_in,
     pairs,
 )
-from privstats.schema.reading import Labels, Reading, Targets, Unread
-from privstats.transforms import Categories
+from privstats.records.reading import Labels, Reading, Targets, Unread
+from privstats.records.reasons import ARM, GAP, LABEL, TEXT, WORD, Why, spelled
+from privstats.transforms import apply
 from privstats.transforms.unlisted import MIN_RECORDS
 
 if TYPE_CHECKING:
     from privstats.transforms import Cells
-
-GAP = "hold nothing"
-TEXT = "hold a text where a number belongs"
-WORD = "hold none of the values that the plan declares"
-ARM = "hold an arm that is neither 0 nor 1"
-LABEL = "hold none of the plan's labels"
-NO_CELL = "hold a value that the plan does not list"
 
 _COLUMNS_SHOWN = 8
 
@@ -109,8 +102,6 @@ def named(names: Sequence[str] | None, columns: int) -> list[str]:
 
 Noted: TypeAlias = "Callable[[NDArray[np.bool_], Any, NDArray[np.bool_]], None]"
 """Receives which records are readable, the rows (NaN where an entry is unreadable), and which y are readable."""
-_Why: TypeAlias = dict[tuple[str, str], NDArray[np.bool_]]
-"""Masks of unreadable entries ``(n,)``, by column and reason."""
 _ListedColumns: TypeAlias = dict[str, ListedColumn]
 """Columns of declared values, by name."""
 
@@ -172,7 +163,7 @@ class Readable:
             case Targets() | Unread():
                 return True
 
-    def _read(self, rest: Any) -> tuple[NDArray[Any], NDArray[np.bool_], _Why, _ListedColumns]:
+    def _read(self, rest: Any) -> tuple[NDArray[Any], NDArray[np.bool_], Why, _ListedColumns]:
         match goal := self._reading.goal:
             case Labels():
                 if len(rest.shape) != 1:
@@ -222,7 +213,7 @@ def _is_real(rest: Any) -> bool:
     return bool(rest.is_floating_point()) if is_tensor(rest) else rest.dtype.kind == "f"
 
 
-def _features(reading: Reading, tile: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], _Why, _ListedColumns]:
+def _features(reading: Reading, tile: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], Why, _ListedColumns]:
     cells, levels, names = reading.cells, reading.levels, reading.names
     of = () if levels is None else tuple(map(levels.of, names or ()))
     columns, declared = named(names, tile.shape[1]), _ListedColumns()
@@ -230,11 +221,11 @@ def _features(reading: Reading, tile: Any) -> tuple[NDArray[np.float64], NDArray
         X, why, declared = _parsed(tile, columns, of)
     else:
         X = numbers_in(_dense(tile))[0]
-        why = gaps_in(cells, X) if cells.missing else {}
+        why = _gaps(cells, X) if cells.missing else {}
     # A later map may make a cell's row infinite.
     fine = np.ones(len(X), np.bool_) if reading.gaps_have_cells else np.asarray(np.isfinite(X).all(axis=1))
     if len(reading.maps) > (cells is not None):
-        mapped = np.isfinite(reading.mapped(np.where(fine[:, None], X, 0.0))).all(axis=1)
+        mapped = np.isfinite(apply(reading.maps, np.where(fine[:, None], X, 0.0))).all(axis=1)
         if getattr(last := reading.maps[-1], "kind", "") == "by-arm":
             arm = columns[last.column]  # type: ignore[attr-defined]
             why[arm, ARM] = fine & ~mapped
@@ -244,22 +235,21 @@ def _features(reading: Reading, tile: Any) -> tuple[NDArray[np.float64], NDArray
     return X, fine, why, declared
 
 
-def gaps_in(cells: Cells, codes: NDArray[np.float64]) -> _Why:
-    """Return which records have a gap in each declared column."""
+def _gaps(cells: Cells, codes: NDArray[np.float64]) -> Why:
     columns = zip(cells.columns, codes.T, strict=True)
     return {(repr(column.name), GAP): np.isnan(each) for column, each in columns}
 
 
 def _parsed(
     tile: Any, names: Sequence[str], declared: Sequence[Any]
-) -> tuple[NDArray[np.float64], _Why, _ListedColumns]:
+) -> tuple[NDArray[np.float64], Why, _ListedColumns]:
     """Return entries as float64, NaN where unreadable; which records are unreadable; and columns of declared values."""
     columns = tile.readings if isinstance(tile, ReadRows) else None
     raw = _dense(tile) if columns is None else tile
     if raw.dtype.kind in "biuf" and not declared:
         X = numbers_in(raw)[0]
         return X, {(name, GAP): np.isnan(column) for name, column in zip(names, X.T, strict=True)}, {}
-    X, why, values = np.empty(raw.shape), _Why(), _ListedColumns()
+    X, why, values = np.empty(raw.shape), Why(), _ListedColumns()
     for j, (name, column) in enumerate(zip(names, declared or [None] * len(names), strict=True)):
         result, words = read(raw[:, j]) if columns is None else columns[j], getattr(column, "values", ())
         codes = result.numbers if column is None else column.codes(result)[0]
@@ -271,25 +261,6 @@ def _parsed(
         if words:
             values[name] = ListedColumn.of(words, column.listed, result)
     return X, why, values
-
-
-def spelled(name: str, column: Any, readings: Readings) -> _Why:
-    """Return which values are words for a gap, or a declared text in another case, of a column of declared texts.
-
-    Only public texts are named: the words of ``intake.meaning.MISSING``, and the plan's own.
-    """
-    if not isinstance(column, Categories):
-        return {}
-    decided, why = column.decide(readings), _Why()
-    listed = {str(value).casefold(): value for value in column.values}
-    for place, text in enumerate(readings.distinct):
-        here = (readings.places == place) & (decided.places < 0)
-        if here.any() and text in MISSING:
-            why[name, f"hold {text!r}, which means a gap where the plan does not declare it"] = here & decided.gaps
-        elif here.any() and (value := listed.get(text.casefold())) is not None:
-            key = (name, f"hold {value!r} in another case")
-            why[key] = why.get(key, False) | (here & ~decided.gaps)
-    return why
 
 
 def _column(tile: Any, place: int) -> Readings:

@@ -1,0 +1,326 @@
+"""Hold the records of one call: every sum pulls from here what it reads, and knows no container.
+
+A record that cannot be read either raises an error, or is excluded and counted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from privstats.errors import DataError, RecordError
+from privstats.intake.columns import Readings
+from privstats.intake.tables import ReadRows, is_list, ordered_columns
+from privstats.progress import progress_bar
+from privstats.records.cells import readings_of
+from privstats.records.code_rows import CodeRows
+from privstats.records.input_validation import Tile, check_features, count_of, dense, pairs, tiles
+from privstats.records.readable import LeftOut, Noted, Readable, readable_rows
+from privstats.records.reading import Reading, Targets
+from privstats.records.reasons import Why
+from privstats.records.table import in_codes, lost_remark
+from privstats.transforms.unlisted import Lost, all_lost
+
+if TYPE_CHECKING:
+    from privstats.records.emptied import ListedColumn
+    from privstats.records.row_cache import MappedRows, RowCache
+
+_ROWS = 4096  # of a piece, unless a sum requests fewer
+_CODES = 1 << 16  # rows of codes at once
+
+
+class Counted(Protocol):
+    """What is formed of records, and knows their number."""
+
+    @property
+    def records(self) -> int | None:
+        """Number of records; None: unknown."""
+
+
+_Result = TypeVar("_Result", bound=Counted)
+
+
+def _unnoted(*_: Any) -> None:
+    """Ignore which records are readable."""
+
+
+class Excluded:
+    """The records of one reading that cannot be read, and so are in no sum.
+
+    Args:
+        marked: keep which records are read, as ``marks``; the memory grows with the records.
+    """
+
+    def __init__(self, *, marked: bool = False) -> None:
+        self._fine: list[NDArray[np.bool_]] | None = [] if marked else None
+        self._readable: Readable | None = None
+        self._further = LeftOut()
+
+    @property
+    def left_out(self) -> LeftOut:
+        """The excluded records so far."""
+        return (LeftOut() if self._readable is None else self._readable.left_out) + self._further
+
+    @property
+    def marks(self) -> NDArray[np.bool_] | None:
+        """Which records are readable, ``(n,)``; None where marks are not kept, or a kind read the records itself."""
+        return np.concatenate(self._fine) if self._fine else None
+
+    def add(
+        self, fine: NDArray[np.bool_], why: Why, listed: Mapping[str, ListedColumn] | None = None, *, seen: bool = False
+    ) -> None:
+        """Count records that a kind reads itself, or excludes further.
+
+        Args:
+            fine: which of them are readable, ``(n,)``.
+            why: masks of the others by column and reason, from :mod:`~privstats.records.reasons`.
+            listed: columns of declared values, whose emptied ones are named.
+            seen: whether these records were read before, as a part of the reading.
+        """
+        left_out = LeftOut.of(fine, why, listed or {})
+        self.count(replace(left_out, read=0) if seen else left_out)
+
+    def count(self, left_out: LeftOut) -> None:
+        """Count further excluded records."""
+        self._further += left_out
+
+    def readable(self, reading: Reading, noted: Noted) -> Readable:
+        """Return the reader of records that counts the unreadable ones here; ``noted`` as in :class:`Readable`."""
+
+        def note(fine: NDArray[np.bool_], rows: Any, has_y: NDArray[np.bool_]) -> None:
+            if self._fine is not None:
+                self._fine.append(fine)
+            noted(fine, rows, has_y)
+
+        self._readable = Readable(reading, note)
+        return self._readable
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Opened:
+    """The records of one call.
+
+    Attributes:
+        reading: what is read of each record.
+        X, y: rows, and labels or targets; without ``y``, batches of both, or columns by name.
+        progress: whether a progress bar shows at once.
+        cache: rows that earlier rounds mapped.
+        excluded: takes records that cannot be read, in one pass; None: such a record raises RecordError.
+    """
+
+    reading: Reading
+    X: Any
+    y: Any
+    progress: bool = False
+    cache: RowCache | None = None
+    excluded: Excluded | None = None
+
+    @property
+    def count(self) -> int | None:
+        """Number of records, where a shape or header shows it and all are read."""
+        return None if self.y is None or self.excluded is not None else count_of(self.X)
+
+    @property
+    def likely_readable(self) -> bool:
+        """Whether all are read at once first: no column holds texts, and no record can change the shape."""
+        lists = is_list(self.X) or is_list(self.y)
+        return self.y is not None and not lists and not isinstance(self.X, ReadRows)
+
+    def ordered(self) -> Self:
+        """Return the records with a frame's columns in order, each read once; columns by name as they are."""
+        if self.reading.columns:
+            return self
+        return replace(self, X=ordered_columns(self.X, self.reading.names, gaps=True))
+
+    def over(self, batches: Iterable[tuple[Any, Any]]) -> Self:
+        """Return batches that were made of these records, in which every record can be read."""
+        return replace(self, X=batches, y=None, excluded=None)
+
+    def pairs(self, noted: Noted = _unnoted) -> Iterator[tuple[Any, Any]]:
+        """Yield containers and their labels or targets: all, or readable records where others are excluded.
+
+        Args:
+            noted: receives which records are readable.
+        """
+        if self.excluded is not None:
+            yield from self.excluded.readable(self.reading, noted).of(self.X, self.y)
+        elif self.y is not None:
+            yield self.X, self.y
+        else:
+            yield from pairs(self.X)
+
+    def tiles(
+        self, reading: Reading | None = None, *, grouped: bool = False, sparse_rows: int | None = None
+    ) -> Iterator[Tile]:
+        """Yield tiles of numeric rows and checked labels or targets, as ``input_validation.tiles``, under a bar.
+
+        Where the reading admits records without a target, a tile has them apart, as its ``gone``.
+
+        Args:
+            reading: how the rows are read; None: these records' own.
+            sparse_rows: maximum rows of a sparse tile; None: all rows are dense.
+        """
+        reading = self.reading if reading is None else reading
+        gaps = isinstance(reading.goal, Targets) and reading.goal.gaps
+        X, y = (self.X, self.y) if self.excluded is None else (self.pairs(), None)
+        thin = sparse_rows if issparse(X) else None
+        with progress_bar("records", self.count, at_once=self.progress) as advance:
+            for tile in tiles(reading, X, y, grouped=grouped, thin_rows=thin):
+                yield tile.observed() if gaps else tile
+                advance(tile.rows.shape[0])
+
+    def pieces(self, max_rows: int | None = None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """Yield rows and their targets in host memory, at most 4,096 records at a time, or ``max_rows`` if fewer.
+
+        Records without a target are among them.
+        """
+        size = _ROWS if max_rows is None else min(max_rows, _ROWS)
+        X, y = (self.X, self.y) if self.excluded is None else (self.pairs(), None)
+        with progress_bar("records", self.count, at_once=self.progress) as advance:
+            for rows, targets, *_ in tiles(self.reading, X, y):
+                for start in range(0, len(rows), size):
+                    part = slice(start, start + size)
+                    yield dense(rows[part]), dense(targets[part])
+                advance(len(rows))
+
+    def columns(self, names: Sequence[str]) -> Iterator[dict[str, Readings]]:
+        """Yield columns by name: a table's all at once; declared columns in windows, as codes.
+
+        Args:
+            names: the columns to read of a table without declared columns.
+        """
+        cells = self.reading.cells
+        if cells is not None:
+            for codes in self._codes():
+                yield {column.name: Readings.of(codes[:, place]) for place, column in enumerate(cells.columns)}
+            return
+        if self.y is not None:
+            raise DataError(f"no y is read under this schema; put {', '.join(names)} into X")
+        yield readings_of(self.X, names)
+
+    def _codes(self) -> Iterator[NDArray[np.float64]]:
+        for rows in (self.X,) if isinstance(self.X, CodeRows) else (rows for rows, _ in pairs(self.X)):
+            for start in range(0, max(len(rows), 1), _CODES):  # one empty window without records
+                yield rows[start : start + _CODES]
+
+    def mapped(self, map_: object, index: int, rows: NDArray[Any], form: Callable[[], MappedRows]) -> MappedRows:
+        """Return a piece's rows after a published map: those of an earlier round, or from ``form``.
+
+        Args:
+            map_: what decides the map; another one drops all earlier rows.
+            index: the piece's index among these records.
+        """
+        return form() if self.cache is None else self.cache.mapped(map_, index, rows, form)
+
+    def again(self, reading: Reading) -> Self:
+        """Return the records as ``reading`` reads them, each with a target of 1; these can be read several times."""
+        X = self.X
+        if self.excluded is not None:
+            X, left_out = readable_rows(self.reading, X)
+            self.excluded.count(left_out)
+        ones = np.ones(check_features(self.reading, X).shape[0])
+        return replace(self, reading=reading, X=X, y=ones, excluded=None)
+
+
+class Formed(NamedTuple, Generic[_Result]):
+    """Sums or terms of records, and what was not read.
+
+    Attributes:
+        left_out: records that are in no sum.
+        marks: which records are readable, ``(n,)``; None: the result states it, or all are.
+    """
+
+    result: _Result
+    left_out: LeftOut
+    marks: NDArray[np.bool_] | None = None
+
+
+@dataclass(eq=False, repr=False)
+class Reader:
+    """How the records of one call are read, at once or person by person.
+
+    Attributes:
+        reading: what is read of each record.
+        refuse: whether an unreadable record raises RecordError.
+        progress, cache: as in :class:`Opened`.
+        lost: values so far in no cell of their own, by column.
+    """
+
+    reading: Reading
+    refuse: bool
+    progress: bool = False
+    cache: RowCache | None = None
+    lost: dict[str, Lost] = field(default_factory=dict)
+
+    def containers(self, X: Any, y: Any, closing: ExitStack) -> tuple[Any, Any]:
+        """Return X and y as containers that can be read: a lazy table becomes batches, a named target its column.
+
+        Args:
+            closing: closes the batches.
+        """
+        reading = self.reading
+        if isinstance(X, np.ndarray) and (y is None or isinstance(y, np.ndarray)) and not reading.columns:
+            return X, y
+        from privstats.intake.frames import batches_of, in_memory, named_target
+
+        if reading.columns:
+            return in_memory(X, reading.columns), y
+        several = reading.width > 1
+        if reading.batches:
+            batches = batches_of(X, y, reading.source, several=several)
+            if batches is not None:
+                closing.callback(batches.close)
+                return batches, None
+        return named_target(X, y, several=several)
+
+    def formed(self, form: Callable[[Opened], _Result], X: Any, y: Any, *, marked: bool = False) -> Formed[_Result]:
+        """Form sums or terms of all records, or of the readable ones where a record may be unreadable.
+
+        Both yield equal sums of readable records.
+
+        Args:
+            form: forms them of opened records; called again where an attempt over all records fails.
+            X, y: as :meth:`containers` returns them, or a part.
+            marked: whether the result needs marks.
+        """
+        X, y, lost = in_codes(self.reading, X, y, refuse=self.refuse)
+        formed = self._formed(form, Opened(self.reading, X, y, self.progress, self.cache), marked=marked)
+        if lost:
+            self.lost.update(all_lost(self.lost, lost))
+        return formed
+
+    def _formed(self, form: Callable[[Opened], _Result], records: Opened, *, marked: bool) -> Formed[_Result]:
+        reading = self.reading
+        # A number must not pass for a declared text, and a gap must not count where its record is excluded.
+        one_by_one = reading.levels is not None or (reading.cells is not None and not reading.gaps_have_cells)
+        if self.refuse and not one_by_one:
+            return Formed(form(records), LeftOut())
+        records = records.ordered()
+        if not one_by_one and records.likely_readable:
+            try:
+                result = form(records)
+                if not _lacks_records(result, records.X):
+                    return Formed(result, LeftOut())
+            except RecordError:
+                pass
+        excluded = Excluded(marked=marked)
+        result = form(replace(records, excluded=excluded))
+        left_out = excluded.left_out
+        if left_out.records and self.refuse:
+            raise RecordError(left_out.remark(none_left=False, refused=True))
+        return Formed(result, left_out, excluded.marks)
+
+    def remark(self) -> str:
+        """Return the warning for the data holder about values in no cell of their own, or ""."""
+        return lost_remark(self.reading.declared, self.lost) if self.lost else ""
+
+
+def _lacks_records(result: Counted, X: Any) -> bool:
+    count = count_of(X)
+    return count is not None and result.records is not None and result.records < count

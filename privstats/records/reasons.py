@@ -1,0 +1,41 @@
+"""State why a record cannot be read, in words for the data holder."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.intake.columns import Readings
+from privstats.intake.meaning import MISSING
+from privstats.transforms.categories import Categories
+
+GAP = "hold nothing"
+TEXT = "hold a text where a number belongs"
+WORD = "hold none of the values that the plan declares"
+ARM = "hold an arm that is neither 0 nor 1"
+LABEL = "hold none of the plan's labels"
+NO_CELL = "hold a value that the plan does not list"
+
+Why: TypeAlias = dict[tuple[str, str], NDArray[np.bool_]]
+"""Masks of unreadable entries ``(n,)``, by column and reason."""
+
+
+def spelled(name: str, column: Any, readings: Readings) -> Why:
+    """Return which values are words for a gap, or a declared text in another case, of a column of declared texts.
+
+    Only public texts are named: the words of ``intake.meaning.MISSING``, and the plan's own.
+    """
+    if not isinstance(column, Categories):
+        return {}
+    decided, why = column.decide(readings), Why()
+    listed = {str(value).casefold(): value for value in column.values}
+    for place, text in enumerate(readings.distinct):
+        here = (readings.places == place) & (decided.places < 0)
+        if here.any() and text in MISSING:
+            why[name, f"hold {text!r}, which means a gap where the plan does not declare it"] = here & decided.gaps
+        elif here.any() and (value := listed.get(text.casefold())) is not None:
+            key = (name, f"hold {value!r} in another case")
+            why[key] = why.get(key, False) | (here & ~decided.gaps)
+    return why
