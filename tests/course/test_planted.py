@@ -38,7 +38,7 @@ class Planted(ps.Newton):
     @cached_property
     def mean(self) -> Plan:
         """The planted session's plan, dearer than a round, which may come in its place."""
-        schema = ps.schema.MeanSchema(3, 2.0, transform=SCHEMA.transform)
+        schema = ps.kinds.MeanSchema(3, 2.0, transform=SCHEMA.transform)
         return replace(self.first, schema=schema, privacy=part_of(self.first, 1.5, None), published=None)
 
     @cached_property
