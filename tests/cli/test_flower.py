@@ -175,7 +175,7 @@ def test_check_of_moments_without_a_clip_report(privstats, tmp_path: Path) -> No
     (study.home(0) / "records.py").write_text(
         "from pathlib import Path\n"
         "import numpy as np, privstats as ps\n"
-        "from privstats.moments import ClassMoments\n"
+        "from privstats.kinds import ClassMoments\n"
         "def load():\n"
         "    return ClassMoments(ps.Plan.read(Path(__file__).with_name('plan.toml')).schema, np.ones(2, int), "
         "np.ones((2, 3), int))\n"

@@ -485,6 +485,8 @@ def _followed(
         if pulse.unanswered and not heard and time.monotonic() - pulse.began >= _UNANSWERED_SECONDS:
             heard = True
             unanswered()
+    while signs := pipe.wait(0):  # what it wrote since our last look
+        pulse.note(signs)
     return False
 
 

@@ -149,6 +149,20 @@ class TestJoin:
             "flower-supernode ended with exit code 3: its own words are above",
         ]
 
+    def test_the_signs_of_a_node_that_ended_before_the_first_look_count(self, home, given, monkeypatch):
+        programs(monkeypatch, WORKED)
+        start = launch._started
+
+        def ended(*given):
+            child = start(*given)
+            child.wait()
+            return child
+
+        monkeypatch.setattr(launch, "_started", ended)
+        said = []
+        assert launch.join(home, **given, say=said.append) == 0
+        assert said == ["the node has ended; starting it again in 1 s"]
+
     @pytest.mark.parametrize(("signs", "heard"), [(b"", False), (b"f", True), (b"fa", False)])
     def test_an_address_that_does_not_answer_is_named_while_the_node_tries_again(
         self, home, given, monkeypatch, signs, heard

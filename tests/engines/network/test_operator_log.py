@@ -27,7 +27,7 @@ LOADS = (
     "def load():\n    return {}",
     f"def load():\n    raise ValueError('patient 17 has the value {SENTINEL}')",
     f"raise RuntimeError('patient 17 has the value {SENTINEL}')",
-    f"from privstats.moments import ClassMoments\ndef load():\n    return [[{SENTINEL}, 'x', 3]], ['{SENTINEL}']",
+    f"from privstats.kinds import ClassMoments\ndef load():\n    return [[{SENTINEL}, 'x', 3]], ['{SENTINEL}']",
     f"import numpy as np\ndef load():\n    return np.full((4, 3), {SENTINEL}), np.array([0, 1, 77, 1])",
 )
 

@@ -373,7 +373,7 @@ class TestRecords:
             )
             assert records_of(folder).moments == whole
         (study.home(0) / "records.py").write_text(
-            f"{HERE}import numpy as np\nfrom privstats import Plan\nfrom privstats.moments import ClassMoments\n"
+            f"{HERE}import numpy as np\nfrom privstats import Plan\nfrom privstats.kinds import ClassMoments\n"
             "def load():\n    schema = Plan.read(HERE / 'plan.toml').schema\n"
             "    return ClassMoments(schema, np.ones(2, int), np.ones((2, 3), int))\n"
         )

@@ -3,26 +3,22 @@
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course.promise import longest, plans_by_place
+from privstats.course.promise import plans_by_place
 from privstats.dp.sensitivities import joint_mu
-from privstats.engines.network import folder_documents
 from privstats.engines.network.folder import Folder
-from privstats.engines.network.folder_documents import check_course
 from privstats.engines.network.host import Host
 from privstats.engines.network.measuring import _mu, records_of
 from privstats.engines.network.party import Party
-from privstats.errors import DataError, LocalProtocolError, PlanError, PrivstatsError, UnreadableRecordsWarning
+from privstats.errors import LocalProtocolError, PlanError, PrivstatsError, UnreadableRecordsWarning
 from privstats.secagg import Roster
 from tests.course.cases import C, plan_of, rounds
 from tests.course.test_kinds import SAMPLES
 from tests.engines.network.courses.study import CourseStudy, course_study
-from tests.made import refused
 
 
 @pytest.fixture(scope="module")
@@ -62,20 +58,6 @@ def test_the_session_of_a_round_has_a_name_that_nobody_chooses(study: CourseStud
     first = folder.course.first
     assert folder.store(1, first).name == "host/nodes/1"
     assert folder.store(1, replace(first, min_count=1)).plan == first  # what is there already stays
-
-
-def test_a_course_whose_later_message_is_too_long_is_refused_before_its_first_session(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """What a session sends may follow from counts: the longest that it can send is known before."""
-    course: Any = SAMPLES["synthetic"]
-    priced = max(plan.masking.upload_bytes for plan in course.priced)
-    assert max(plan.masking.upload_bytes for plan in longest(course)) > priced
-    people = tuple(bytes([place + 1]) * 32 for place in range(course.first.cohort.clients))
-    roster = Roster(people, server=b"\x51" * 32, run=b"a run of sixteen")
-    check_course(course, roster)
-    monkeypatch.setattr(folder_documents, "UPLOAD_LIMIT", priced)
-    refused(DataError, "an upload has .* this engine carries", check_course, course, roster)
 
 
 def test_a_split_is_priced_by_the_dearest_session_of_every_place() -> None:
