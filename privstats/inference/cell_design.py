@@ -109,10 +109,11 @@ class CellDesign:
         return np.asarray((projected + np.swapaxes(projected, -1, -2)) / 2)
 
     def vector(self, h: Array) -> Array:
-        """Return ``V'h``, 0 in lost directions; also of each part's h, ``(F, d, targets)``."""
-        projected = self.basis.T @ h
-        projected[..., self.lost, :] = 0.0
-        return np.asarray(projected)
+        """Return ``V'h``, 0 in lost directions; of one target, several, or each part's, ``(F, d, targets)``."""
+        projected = np.asarray(self.basis.T @ h)
+        by_target = projected if projected.ndim > 1 else projected[:, None]
+        by_target[..., self.lost, :] = 0.0
+        return projected
 
     def notes(self, equations: NormalEquations) -> list[str]:
         """Return warnings about empty or collinear cells, or hidden G."""

@@ -48,7 +48,7 @@ class RocCurve:
     auc_bounds: tuple[float, float]
 
     def band(self) -> tuple[Array, Array, Array]:
-        """Return rising false positive rates, and the range of true positive rates from each to the next, ``(k,)`` each.
+        """Return rising false positive rates and ranges of true positive rates from each to the next, ``(k,)`` each.
 
         Guarantee:
             Wherever the intervals of all thresholds hold, so does the band, between thresholds too. A curve rises:
