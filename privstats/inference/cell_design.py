@@ -102,17 +102,18 @@ class CellDesign:
         return [cell for cell, is_empty in zip(stated, column.empty, strict=False) if is_empty]
 
     def gram(self, G: Array) -> Array:
-        """Return ``V'GV``, 0 in lost directions."""
+        """Return ``V'GV``, 0 in lost directions; also of each part's G, ``(F, d, d)``."""
         projected = self.basis.T @ G @ self.basis
         projected[..., self.lost, :] = 0.0
         projected[..., :, self.lost] = 0.0
         return np.asarray((projected + np.swapaxes(projected, -1, -2)) / 2)
 
     def vector(self, h: Array) -> Array:
-        """Return ``V'h``, 0 in lost directions."""
-        projected = self.basis.T @ h
-        projected[self.lost] = 0.0
-        return np.asarray(projected)
+        """Return ``V'h``, 0 in lost directions; of one target, several, or each part's, ``(F, d, targets)``."""
+        projected = np.asarray(self.basis.T @ h)
+        by_target = projected if projected.ndim > 1 else projected[:, None]
+        by_target[..., self.lost, :] = 0.0
+        return projected
 
     def notes(self, equations: NormalEquations) -> list[str]:
         """Return warnings about empty or collinear cells, or hidden G."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,7 +84,9 @@ def linear_sums(
         records=count,
         mean=_mean(evidence, target, count),
         columns=raw,
-        parts=_parts(evidence, places, target, raw, count_sigma),
+        parts=_parts(
+            evidence, lambda G: G[..., places, :][..., places], lambda h: h[..., places, :], target, raw, count_sigma
+        ),
     )
 
 
@@ -101,7 +103,7 @@ def _cell_sums(
         records=count,
         mean=_mean(evidence, target, count),
         columns=design.cells,
-        parts=None,
+        parts=_parts(evidence, design.gram, design.vector, target, schema.features - 1, count_sigma),
         cells=design,
     )
 
@@ -191,13 +193,21 @@ def contrasts_of(scale: Array, shift: Array, constant: float | None) -> Array:
     return rows
 
 
-def _parts(evidence: GramEvidence, kept: list[int], target: int, constant: int, count_sigma: float) -> Parts | None:
+def _parts(
+    evidence: GramEvidence,
+    gram: Callable[[Array], Array],
+    vector: Callable[[Array], Array],
+    target: int,
+    constant: int,
+    count_sigma: float,
+) -> Parts | None:
+    """Return the sums of folds in the directions of ``gram`` and ``vector``; None without folds or a constant."""
     folds: FoldSums | None = evidence.folds
     if folds is None or evidence.constant is None:
         return None
     return Parts(
-        G=folds.G[:, kept][:, :, kept],
-        h=folds.h[:, kept, target],
+        G=gram(folds.G),
+        h=vector(folds.h)[..., target],
         records=folds.G[:, constant, constant] / evidence.constant**2,
         records_sigma=count_sigma / math.sqrt(len(folds.G)),
     )

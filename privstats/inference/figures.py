@@ -172,7 +172,7 @@ def _roc(axes: Any, score: HeadScore) -> None:
     for place, (name, curve) in enumerate(score.roc.items()):
         look = {"color": LINES[place % len(LINES)]}
         rates, low, high = curve.band()
-        axes.fill_between(rates, low, np.append(high[1:], high[-1]), step="post", alpha=0.15, linewidth=0, **look)
+        axes.fill_between(rates, low, high, step="post", alpha=0.15, linewidth=0, **look)
         points = np.array([(0.0, 0.0), *_points(curve), (1.0, 1.0)])
         axes.plot(
             *points.T, marker="o", markersize=2.5, linewidth=1.2, label=f"{name}: AUC {_range(curve.auc)}", **look

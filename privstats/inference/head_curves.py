@@ -48,19 +48,20 @@ class RocCurve:
     auc_bounds: tuple[float, float]
 
     def band(self) -> tuple[Array, Array, Array]:
-        """Return rising false positive rates, and the range of true positive rates there, ``(k,)`` each.
+        """Return rising false positive rates and ranges of true positive rates from each to the next, ``(k,)`` each.
 
         Guarantee:
-            Wherever the intervals of all thresholds hold, so does the band, between thresholds too. A curve rises: at a
-            rate x it is at most the high end of a threshold with a false positive rate surely at least x, and at least
-            the low end of one with a rate surely at most x. Intervals and band hold pointwise, not all at once.
+            Wherever the intervals of all thresholds hold, so does the band, between thresholds too. A curve rises:
+            between two rates it is at most the high end of a threshold with a false positive rate surely at least the
+            second, and at least the low end of one with a rate surely at most the first. At a rate itself a curve may
+            jump. Intervals and band hold pointwise, not all at once.
         """
         false, true = (np.array(each).reshape(-1, 4) for each in (self.false_positive, self.true_positive))
         rates = np.unique(np.concatenate([[0.0, 1.0], false[:, 1], false[:, 2]]))
         sure, most = false[:, 1] >= rates[:, None], false[:, 2] <= rates[:, None]
         low = np.where(most, true[:, 1], 0.0).max(axis=1, initial=0.0)
         high = np.where(sure, true[:, 2], 1.0).min(axis=1, initial=1.0)
-        return rates, low, high
+        return rates, low, np.append(high[1:], 1.0)
 
 
 def roc_curve(edges: tuple[float, ...], others: Array, members: Array, sigma: float, z: float) -> RocCurve:

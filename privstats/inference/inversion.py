@@ -104,15 +104,18 @@ class NormalEquations:
         return vectors[:, self._null(values)]
 
     @cached_property
+    def regular(self) -> Array:
+        """Orthonormal directions of all other columns, ``(p, p - k)``."""
+        values, vectors = self._eigen
+        return vectors[:, ~self._null(values)]
+
+    @cached_property
     def inverse(self) -> Array:
         """Inverse of G without the lost directions, ``(p, p)``."""
-        values, vectors = self._eigen
-        null = self._null(values)
-        if not null.any():
+        if not self.lost.size:
             inverse = np.linalg.inv(self.G)
             return np.asarray((inverse + inverse.T) / 2)
-        regular = vectors[:, ~null]
-        return np.asarray((regular / values[~null]) @ regular.T)
+        return np.asarray((self.regular / self.determined) @ self.regular.T)
 
     @cached_property
     def solution(self) -> Array:

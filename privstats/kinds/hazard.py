@@ -29,7 +29,7 @@ from privstats.progress import progress_bar
 from privstats.records.cells import cells_in, gaps_in, require_cells
 from privstats.records.emptied import ListedColumn, listed_columns
 from privstats.records.reading import Reading, Unread
-from privstats.records.reasons import GAP, NO_CELL, TEXT, WORD, Why, spelled
+from privstats.records.reasons import GAP, NO_CELL, WORD, Why, no_number, spelled
 from privstats.records.variables import Bins, Variable, plain_variable, variable_of
 from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
@@ -462,8 +462,9 @@ def _read(schema: HazardSchema, records: Opened) -> tuple[_Persons, Why, dict[st
     for name, column in zip(schema.feature_names, gone.T, strict=True):
         declared = None if levels is None else levels.of(name)
         empty = gaps_in(declared, columns[name])
-        unread = TEXT if declared is None else WORD
-        why |= {(repr(name), GAP): empty, (repr(name), unread): column & ~empty}
+        unread = column & ~empty
+        why[repr(name), GAP] = empty
+        why |= no_number(repr(name), columns[name], unread) if declared is None else {(repr(name), WORD): unread}
         why |= spelled(repr(name), declared, columns[name])
     bins = np.append(schema.in_bin, [schema.periods, -1])[cells[clock.name]]
     died = (cells[event.name] == 1) & (bins < schema.periods)  # a person seen beyond the last edge is censored there

@@ -31,7 +31,7 @@ from privstats.records.input_validation import (
     pairs,
 )
 from privstats.records.reading import Labels, Reading, Targets, Unread
-from privstats.records.reasons import ARM, GAP, LABEL, TEXT, WORD, Why, spelled
+from privstats.records.reasons import ARM, COMMA, GAP, LABEL, TEXT, WORD, Why, no_number, spelled
 from privstats.transforms import apply
 from privstats.transforms.unlisted import MIN_RECORDS
 
@@ -79,8 +79,9 @@ class LeftOut:
         more = f"; and {len(by_column) - _COLUMNS_SHOWN} columns more" if len(by_column) > _COLUMNS_SHOWN else ""
         none = "no record remains: " if none_left else ""
         why = f". {'; '.join(shown)}{more}" if shown else ""
-        texts = any(what == TEXT and count for (_, what), count in self.why.items())
-        code = ", code texts as numbers or have the plan declare them" if texts else ""
+        held = {what for (_, what), count in self.why.items() if count}
+        code = ", write decimals with a point or read the file with --decimal ," if COMMA in held else ""
+        code += ", code texts as numbers or have the plan declare them" if TEXT in held else ""
         fate = "" if refused else " and are excluded"
         emptied = "" if refused else self._emptied(none_left=none_left)
         return (
@@ -256,7 +257,8 @@ def _parsed(
         # Code len(words) marks an unlisted text.
         X[:, j] = np.where(codes == (len(words) or np.nan), np.nan, codes)
         why[name, GAP] = gone = result.missing if column is None else column.decide(result).gaps
-        why[name, WORD if words else TEXT] = np.isnan(X[:, j]) & ~gone
+        unread = np.isnan(X[:, j]) & ~gone
+        why |= {(name, WORD): unread} if words else no_number(name, result, unread)
         why |= spelled(name, column, result)
         if words:
             values[name] = ListedColumn.of(words, column.listed, result)

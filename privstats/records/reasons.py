@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.intake.columns import Readings
-from privstats.intake.meaning import MISSING
+from privstats.intake.meaning import MISSING, has_decimal_comma
 from privstats.transforms.categories import Categories
 
 GAP = "hold nothing"
 TEXT = "hold a text where a number belongs"
+COMMA = "hold a number with a decimal comma"
 WORD = "hold none of the values that the plan declares"
 ARM = "hold an arm that is neither 0 nor 1"
 LABEL = "hold none of the plan's labels"
@@ -20,6 +21,12 @@ NO_CELL = "hold a value that the plan does not list"
 
 Why: TypeAlias = dict[tuple[str, str], NDArray[np.bool_]]
 """Masks of unreadable entries ``(n,)``, by column and reason."""
+
+
+def no_number(name: str, readings: Readings, unread: NDArray[np.bool_]) -> Why:
+    """Return which unread values of a column of numbers have a decimal comma, and which are other texts."""
+    commas = readings.each([*map(has_decimal_comma, readings.distinct)], nothing=False) & unread
+    return {(name, COMMA): commas, (name, TEXT): unread & ~commas}
 
 
 def spelled(name: str, column: Any, readings: Readings) -> Why:

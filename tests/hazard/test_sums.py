@@ -215,6 +215,15 @@ def test_who_is_seen_beyond_the_last_edge_is_censored_there() -> None:
     assert ps.measure(closed, one(18.0, 1), published=published(W)).g.tolist() == at[17.9].g.tolist()
 
 
+def test_decimal_commas_are_named_with_what_to_do() -> None:
+    table = world(40)
+    table["age"] = np.where(np.arange(40) % 2, "0,5", "0.5").astype(object)
+    with pytest.warns(ps.errors.UnreadableRecordsWarning) as told:
+        ps.measure(FINE, table, published=published(W), unreadable="leave out")
+    assert "'age': 20 hold a number with a decimal comma" in str(told[0].message)
+    assert "write decimals with a point or read the file with --decimal ," in str(told[0].message)
+
+
 @pytest.mark.parametrize(
     ("bad", "words"),
     [

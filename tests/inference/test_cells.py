@@ -337,13 +337,66 @@ def test_tables_say_reference_and_what_is_not_told():
     assert frame["told"].sum() == 3 + 3 + 2
 
 
-def test_the_table_warns_of_one_variance_and_names_columns_that_have_folds():
-    """No fold is without a cell's records for sure, so declared columns have no remedy of their own."""
-    found = inf.ols(exact(*people(600)[:2]))
-    text = " ".join(str(found.cells().summary()).split())
+def test_the_table_warns_of_one_variance_where_no_folds_are():
+    table, y, _ = people(600)
+    text = " ".join(str(inf.ols(exact(table, y)).cells().summary()).split())
     assert "Warning: intervals assume that residuals have one variance whatever the columns are" in text
-    assert "plan that column as a number of 0 and 1 with folds=20" in text
-    assert "declared columns have no errors from folds" in found.cov_reason
+    assert "plan folds=20, from which errors need no such assumption" in text
+    folded = inf.ols(exact(table, y, folds=10))
+    assert folded.cov_type == "folds"
+    assert "one variance" not in " ".join(str(folded.cells().summary()).split())
+
+
+def test_errors_from_folds_are_those_of_leaving_folds_out_of_a_regression_on_dummy_columns():
+    table, y, places = people(300)
+    schema = schema_of(folds=8)
+    fit = inf.ols(ps.Release.exact(schema, ps.measure(schema, table, y)))
+    rows = [{name: column[k : k + 1] for name, column in table.items()} for k in range(300)]
+    alone = [ps.measure(schema, row, y[k : k + 1]).fold_G[:, -1, -1] for k, row in enumerate(rows)]
+    fold = np.array([int(np.flatnonzero(each)[0]) for each in alone])
+    X = dummies(places, [np.unique(places[:, j]) for j in range(3)])
+    whole, *without = (
+        np.linalg.lstsq(X[kept], y[kept])[0] for kept in (np.ones(300, bool), *(fold != k for k in range(8)))
+    )
+    jackknife = np.sqrt(7 / 8 * np.square(np.array(without) - whole).sum(axis=0))
+    np.testing.assert_allclose(fit.params[fit.reported], whole, atol=2e-5)
+    np.testing.assert_allclose(fit.bse[fit.reported], jackknife, rtol=1e-3)
+
+
+def uneven_people(n, seed):
+    """A twentieth of the records are of stage c, with three times the residual deviation."""
+    rng = np.random.default_rng(seed)
+    table = {
+        "age": rng.uniform(20, 90, n),
+        "stage": rng.choice(["a", "b", "c"], n, p=[0.55, 0.4, 0.05]).astype(object),
+        "smoker": rng.integers(0, 2, n).astype(float),
+    }
+    places = CELLS.indices(CELLS.codes(table))
+    fitted = sum(effects[places[:, j]] for j, effects in enumerate((AGE, STAGE, SMOKER)))
+    return table, 0.5 + fitted + rng.normal(size=n) * np.where(places[:, 1] == 2, 0.9, 0.3)
+
+
+@pytest.mark.parametrize(("epsilon", "n"), [(None, 1_000), (8.0, 20_000)])
+def test_folds_hold_where_a_rare_cell_has_a_larger_variance(epsilon, n):
+    missed = {"folds": 0, "nonrobust": 0}
+    for run in range(60):
+        table, y = uneven_people(n, run)
+        for kind, folds in (("folds", 20), ("nonrobust", 1)):
+            schema = schema_of(folds=folds)
+            if epsilon is None:
+                release = ps.Release.exact(schema, ps.measure(schema, table, y))
+            else:
+                plan = made.plan(schema, ps.Cohort(2, 2, 2 * n), made.promise(epsilon=epsilon))
+                halves = [ps.measure(schema, {key: each[k::2] for key, each in table.items()}, y[k::2]) for k in (0, 1)]
+                release = session.aggregate_unmasked(plan, halves, seeded(run))
+            fit = inf.ols(release)
+            assert fit.cov_type == kind
+            place = fit.names.index("stage: c")
+            assert fit.reported[place]
+            low, high = fit.conf_int()[place]
+            missed[kind] += not low <= STAGE[2] <= high
+    assert missed["folds"] <= 8  # 3 of 60, and three deviations
+    assert missed["nonrobust"] > 8
 
 
 @pytest.mark.parametrize(

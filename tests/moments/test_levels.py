@@ -131,6 +131,18 @@ def test_what_is_left_out_is_told_by_column_and_never_by_one_persons_value() -> 
     refused(RecordError, r"read\. .*'arm': 5 hold", ps.measure, schema_of(TEXTS, probability=0.5).rows, *parts(frame))
 
 
+def test_decimal_commas_are_named_with_what_to_do() -> None:
+    frame = table(40, texts=False)
+    frame["age"] = frame["age"].astype(object)
+    frame.loc[0:11, "age"] = "61,5"
+    frame.loc[12, "age"] = "sixty"
+    with pytest.warns(UnreadableRecordsWarning) as told:
+        ps.measure(schema_of(NUMBERS, probability=0.5).rows, *parts(frame), unreadable="leave out")
+    remark = str(told[0].message)
+    assert "'age': 12 hold a number with a decimal comma, 1 hold a text where a number belongs" in remark
+    assert "write decimals with a point or read the file with --decimal ," in remark
+
+
 def test_an_unknown_text_of_three_is_named_by_its_own_column() -> None:
     schema = ps.EffectSchema.of(
         {"age": (20, 90), "smoking": ("never", "former", "current")},

@@ -39,11 +39,6 @@ FEWEST_PARTS = 8
 """Minimum number of parts; with fewer, the quantiles at so low degrees of freedom are too wide to be useful."""
 _UNEVEN_BELOW = 1e-3
 _FEW_FOLDS = f"the schema has fewer than {FEWEST_PARTS} folds, or no constant column"
-_OF_CELLS = "declared columns have no errors from folds, because a fold may lack records in a cell"
-_REMEDIES = {
-    _FEW_FOLDS: "plan folds=20, from which errors need no such assumption",
-    _OF_CELLS: "plan that column as a number of 0 and 1 with folds=20, from which errors need no such assumption",
-}
 
 
 def ols(
@@ -111,8 +106,6 @@ def ols(
 def _no_folds(sums: LinearSums, release: Release) -> str:
     if isinstance(release.plan.privacy, Privacy) and release.plan.privacy.averaged:
         return "rows of one person are in several folds, which are then not independent"
-    if sums.cells is not None:
-        return _OF_CELLS
     if sums.parts is None or len(sums.parts.G) < FEWEST_PARTS:
         return _FEW_FOLDS
     if uneven(sums.parts):
@@ -165,12 +158,12 @@ def explained(sums: LinearSums) -> float | None:
 
 
 def _one_variance(reason: str) -> list[str]:
-    remedy = _REMEDIES.get(reason)
-    if remedy is None:
+    if reason != _FEW_FOLDS:
         return []
     return [
         f"intervals assume that {ALIKE}; where the residual variance is three times as large under a column that few "
-        f"records have, they miss that column too often (15 % measured, not 5): {remedy}"
+        f"records have, they miss that column too often (15 % measured, not 5): plan folds=20, "
+        "from which errors need no such assumption"
     ]
 
 
@@ -228,7 +221,8 @@ class PartErrors:
         F = len(self.parts.G)
         if not self._positive:
             return np.full(len(self.estimate), np.inf)
-        solutions = np.linalg.solve(self._remaining, (self.inversion.equations.h - self.parts.h)[..., None])[..., 0]
+        moments = (self.inversion.equations.h - self.parts.h) @ self._regular
+        solutions = np.linalg.solve(self._remaining, moments[..., None])[..., 0] @ self._regular.T
         moved = solutions @ self.inversion.contrasts.T - self.estimate
         return np.asarray(np.sqrt((F - 1) / F * np.square(moved).sum(axis=0)))
 
@@ -266,8 +260,14 @@ class PartErrors:
         return self.inversion.joint_pvalue()
 
     @cached_property
+    def _regular(self) -> Array:
+        """Orthonormal directions in which G is not 0, ``(p, k)``: the others are of empty cells, or collinear."""
+        equations = self.inversion.equations
+        return equations.regular if equations.lost.size else np.eye(len(equations.G))
+
+    @cached_property
     def _remaining(self) -> Array:
-        return np.asarray(self.inversion.equations.G - self.parts.G)
+        return np.asarray(self._regular.T @ (self.inversion.equations.G - self.parts.G) @ self._regular)
 
     @cached_property
     def _positive(self) -> bool:

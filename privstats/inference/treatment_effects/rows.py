@@ -175,7 +175,7 @@ def effects(releases: Sequence[Release | None], course: Effect | None = None) ->
     read = course_sums(releases := all_sessions(releases))
     if course is not None:
         _require_own(course, releases)
-    plans = tuple(each and each.plan for each in releases)
+    plans = tuple(None if each is None else each.plan for each in releases)
     analysis = None if course is None else course.analysis
     names = read.schema.outcome_names or ("",)
     return EffectRows(

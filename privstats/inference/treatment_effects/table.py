@@ -267,7 +267,7 @@ def effect(releases: Sequence[Release | None]) -> EffectTable:
     read = course_sums(releases := all_sessions(releases))
     if read.schema.outcomes > 1 or read.schema.subgroups is not None:
         raise ReleaseError("this course has several outcomes or subgroups: read all of them with inference.effects")
-    return question(read, tuple(each and each.plan for each in releases))
+    return question(read, tuple(None if each is None else each.plan for each in releases))
 
 
 def question(
