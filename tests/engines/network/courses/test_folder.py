@@ -1,24 +1,30 @@
 """The folder of a course is its owner's, and holds a course that these parties can carry."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import privstats as ps
 from privstats.course.promise import plans_by_place
+from privstats.course.steps import Steps
 from privstats.dp.sensitivities import joint_mu
+from privstats.engines.network import folder_documents
 from privstats.engines.network.folder import Folder
+from privstats.engines.network.folder_documents import check_course
 from privstats.engines.network.host import Host
 from privstats.engines.network.measuring import _mu, records_of
 from privstats.engines.network.party import Party
-from privstats.errors import LocalProtocolError, PlanError, PrivstatsError, UnreadableRecordsWarning
+from privstats.errors import DataError, LocalProtocolError, PlanError, PrivstatsError, UnreadableRecordsWarning
 from privstats.secagg import Roster
 from tests.course.cases import C, plan_of, rounds
 from tests.course.test_kinds import SAMPLES
 from tests.engines.network.courses.study import CourseStudy, course_study
+from tests.made import refused
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +64,35 @@ def test_the_session_of_a_round_has_a_name_that_nobody_chooses(study: CourseStud
     first = folder.course.first
     assert folder.store(1, first).name == "host/nodes/1"
     assert folder.store(1, replace(first, min_count=1)).plan == first  # what is there already stays
+
+
+@dataclass(frozen=True)
+class Longer(ps.Newton):
+    """Rounds that may send more than their plans do."""
+
+    label = "longer"
+    longest: Any = None
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The rounds, with their longest message."""
+        (step,) = super().steps.steps
+        return Steps((replace(step, longest=self.longest),), self.retries)
+
+
+def test_a_course_whose_later_message_is_too_long_is_refused_before_its_first_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a session sends may follow from releases: the longest that it can send is known before."""
+    short: Any = SAMPLES["newton"]
+    wider = replace(short.schema, features=3 * short.schema.features)
+    terms = {"cohort": short.first.cohort, "privacy": short.first.privacy}
+    course = Longer(short.first, short.rounds, longest=ps.Newton.full_plan(schema=wider, **terms))
+    people = tuple(bytes([place + 1]) * 32 for place in range(short.first.cohort.clients))
+    roster = Roster(people, server=b"s" * 32, run=b"a run of sixteen")
+    monkeypatch.setattr(folder_documents, "UPLOAD_LIMIT", short.first.masking.upload_bytes)
+    check_course(short, roster)
+    refused(DataError, "an upload has .* this engine carries", check_course, course, roster)
 
 
 def test_a_split_is_priced_by_the_dearest_session_of_every_place() -> None:
