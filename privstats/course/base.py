@@ -115,7 +115,7 @@ class Round:
 
     @property
     def position(self) -> Position | None:
-        """What its release names; None for a plan alone and a stream, whose rounds are no steps."""
+        """The position that its release names; None for a single plan, and for a stream, which has no steps."""
         return self.plan.position
 
 

@@ -174,7 +174,7 @@ class Source:
 
     @property
     def _called(self) -> str:
-        """What the sessions are: rounds, or sessions with counts among them, or of unknown sums."""
+        """The printed word for the sessions: rounds, sessions with their counts, or sessions without known sums."""
         plan, known = self.release.plan, [each for each in self._sessions if each is not None]
         if any(each.schema.task == "counts" != plan.schema.task for each in known):
             cells = " of its cut points" if any(step.reads_cells for step in plan.schema.transform) else ""

@@ -36,7 +36,7 @@ _CODES = 1 << 16  # rows of codes at once
 
 
 class Counted(Protocol):
-    """What is formed of records, and knows their number."""
+    """Sums of records, with the number of these records."""
 
     @property
     def records(self) -> int | None:
