@@ -166,7 +166,10 @@ ROWS: list[Row] = [
     (lambda: ps.Alignment(PLAN), "first must be a Plan of a GaussianSchema"),
     (lambda: ps.Alignment.within(PLAN), "first must be a Plan of a Gaussian"),
     (lambda: ps.Newton.within(PRIVATE), "first must be a Plan of a ScoreSchema"),
-    (lambda: ps.ScoreSchema(4, 2.0, errors="sandwich"), "errors must be 'robust' or omitted, got 'sandwich'"),
+    (
+        lambda: ps.ScoreSchema(4, 2.0, errors="sandwich"),
+        "errors must be 'robust' or 'model', or omitted, got 'sandwich'",
+    ),
     (lambda: ps.course.Analysis(primary=()), "analysis.primary must name an outcome"),
     (lambda: ps.inference.effects(RELEASE), "pass the list of all releases of the course"),
     (lambda: ps.Hazard.within(PRIVATE), "plan must be a Plan of a HazardSchema"),

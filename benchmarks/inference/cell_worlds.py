@@ -41,7 +41,7 @@ def gaps(family: Literal["linear", "logistic"], share: float, by: str, way: Gaps
     cells = replace(CONFOUNDED, missing="left out") if way == "left out" else CONFOUNDED
     transform = (cells, ConstantFeature(1.0))
     linear = ps.RidgeSchema(clip_norm=math.sqrt(2), target_bound=_BOUND, transform=transform)
-    score = ps.ScoreSchema(clip_norm=math.sqrt(2), transform=transform)
+    score = ps.ScoreSchema(clip_norm=math.sqrt(2), transform=transform, errors="model")
     how: dict[str, Any] = {"gaps_as_cells": way == "cells"}
 
     def made(records: int, epsilon: float) -> Way:

@@ -44,6 +44,7 @@ SCHEMA = ps.HazardSchema(
     feature_names=NAMES,
     transform=(Centre((0.5, 0.0, 0.0)), Scale((0.5, 1.0, 1.0)), ConstantFeature(1.5)),
     times="continuous",
+    errors="model",
 )
 USUAL, RARE = 0.06, 0.006
 CELLS = [(2_000, 3.0), (5_000, 1.0), (5_000, 3.0), (20_000, 1.0), (20_000, 8.0)]
@@ -165,6 +166,7 @@ def two_columns(width: int, strata: ps.Categories | None = None) -> ps.HazardSch
         transform=(Centre((0.5, 0.0)), Scale((0.5, 1.0)), ConstantFeature(1.0)),
         times="continuous",
         strata=strata,
+        errors="model",
     )
 
 
@@ -228,6 +230,7 @@ def by_cause(records: int, epsilon: float, runs: int) -> Row:
         feature_names=("arm", "smoking"),
         transform=(levels, Centre((0.5, 0.0, 0.0)), Scale((0.5, 1.0, 1.0)), ConstantFeature(1.0)),
         times="continuous",
+        errors="model",
     )
     course = ps.Hazard.start(schema, ps.Cohort(CLIENTS, CLIENTS, 2 * records), promise(epsilon), by="arm")
     truth = np.array([0.3, 0.4, 0.8])
@@ -421,6 +424,7 @@ def grouped(frame: Any, columns: list[str], time: str, event: str, bins: int) ->
         transform=(Centre(tuple(mean)), Scale(tuple(per)), ConstantFeature(0.5)),
         times="continuous",
         grid_bits=FINEST,
+        errors="model",
     )
     table = {name: frame[name].to_numpy() for name in frame}
     counts = ps.Release.exact(schema.counted(), ps.measure(schema.counted(), table))

@@ -95,7 +95,7 @@ def site_peers(sites: int, records: int, epsilons: Sequence[float]) -> list[Peer
 
 def logistic_peers(sites: int, records: int, epsilons: Sequence[float]) -> list[Peer[Sites]]:
     """Two slopes and an intercept of a logistic regression."""
-    schema = ps.ScoreSchema(3, math.sqrt(3), transform=(ConstantFeature(1.0),), feature_names=_NAMES)
+    schema = ps.ScoreSchema(3, math.sqrt(3), transform=(ConstantFeature(1.0),), feature_names=_NAMES, errors="model")
     cohort = ps.Cohort(sites, sites, 2 * sites * records)
     started = [ps.Newton.start(schema, cohort, promise(epsilon, "distributed")) for epsilon in epsilons]
     return [

@@ -46,7 +46,9 @@ EFFECTS: dict[str, tuple[Family, int]] = {
 HELD = 0.15  # share of the records whose column is 1
 MANY = 1_000_000  # a cohort for which no bound on counts is refused; noise does not depend on it
 FOR_STRONG = 5  # times as many releases: the claim is tight there
-EVENTS = ps.ScoreSchema(3, math.sqrt(3), family="poisson", target_bound=6.0, transform=(ConstantFeature(1.0),))
+EVENTS = ps.ScoreSchema(
+    3, math.sqrt(3), family="poisson", target_bound=6.0, transform=(ConstantFeature(1.0),), errors="model"
+)
 
 
 def tables(options: argparse.Namespace) -> Tables:
@@ -104,7 +106,9 @@ def strong(family: Family, rounds: int, records: int, epsilon: float, runs: int)
     """A column of 0 and 1 that decides nearly everything for the few records that have it."""
     level, slope = STRONG[family]
     bound = 30.0 if family == "poisson" else None
-    schema = ps.ScoreSchema(2, math.sqrt(2), family=family, target_bound=bound, transform=(ConstantFeature(1.0),))
+    schema = ps.ScoreSchema(
+        2, math.sqrt(2), family=family, target_bound=bound, transform=(ConstantFeature(1.0),), errors="model"
+    )
     course = ps.Newton.start(schema, ps.Cohort(CLIENTS, CLIENTS, MANY), promise(epsilon), rounds)
 
     def answer(chance: np.random.Generator, rng: Generator) -> Answer:

@@ -100,7 +100,7 @@ def rounds(
 ) -> Any:
     """Score rounds: a column from -1 to 1 with a slope of .7 and one that a share ``held`` has, of 1."""
     schema = ps.ScoreSchema(
-        3, math.sqrt(3), family=family, target_bound=bound, rate=rate, transform=(ConstantFeature(1.0),)
+        3, math.sqrt(3), family=family, target_bound=bound, rate=rate, transform=(ConstantFeature(1.0),), errors="model"
     )
     truth = np.array([level, 0.7, 1.0])
 
@@ -123,7 +123,7 @@ def rounds(
 def counts(frailty: float, level: float, bound: float, robust: bool) -> Callable[[int, float], Way]:
     """Counts of a gamma frailty: their variance is their mean plus ``frailty`` times its square; slopes of an age, a
     column that 20 % have and a skewed value."""
-    errors: Literal["robust"] | None = "robust" if robust else None
+    errors: Literal["robust", "model"] = "robust" if robust else "model"
     schema = ps.ScoreSchema(
         4, 2.0, family="poisson", target_bound=bound, rate=0.8, transform=(ConstantFeature(1.0),), errors=errors
     )
@@ -152,7 +152,7 @@ def bent(bend: float, level: float, robust: bool) -> Callable[[int, float], Way]
 
     The truth is the line of log odds that is nearest to them, which the course estimates.
     """
-    errors: Literal["robust"] | None = "robust" if robust else None
+    errors: Literal["robust", "model"] = "robust" if robust else "model"
     schema = ps.ScoreSchema(3, math.sqrt(3), rate=0.05, transform=(ConstantFeature(1.0),), errors=errors)
     nodes, weights = np.polynomial.legendre.leggauss(200)
     grid = np.array([(1.0, x, held) for held in (0, 1) for x in nodes])
@@ -189,7 +189,7 @@ def bent_hazards(bend: float, robust: bool) -> Callable[[int, float], Way]:
 
     Age is as often above its middle as below, so the log ratio that the rounds estimate is 0, as is that of the arm.
     """
-    errors: Literal["robust"] | None = "robust" if robust else None
+    errors: Literal["robust", "model"] = "robust" if robust else "model"
     schema = ps.HazardSchema(
         3,
         math.sqrt(3),

@@ -76,7 +76,7 @@ def cases(n: int, d: int) -> Iterator[Case]:
         (ps.ClassSchema(CLASSES, d, "NAD", 1.0), X, labels),
         (ps.RidgeSchema(d, clip_norm=1.0, target_bound=1.0), X, real),
         (ps.MeanSchema(d, 1.0), X, real),
-        (ps.ScoreSchema(d, 1.0), X, yes),
+        (ps.ScoreSchema(d, 1.0, errors="model"), X, yes),
         (ps.GradientSchema(d, CLASSES, residual_norm=0.3, **course), X, labels),
         (ps.CalibrationSchema(d, CLASSES, **course), X, labels),
         (ps.EffectSchema(d + 2, 1.0, outcome=(0.0, 1.0), probability=0.5), np.c_[X, np.ones(n), yes], yes),

@@ -22,7 +22,7 @@ from privstats.intake.columns import Readings
 from privstats.intake.meaning import listed
 from privstats.kinds.base import Kind
 from privstats.kinds.counts import CountSchema
-from privstats.kinds.score import SQUARE, Robust, check_errors, within_length
+from privstats.kinds.score import SQUARE, Errors, checked_errors, within_length
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import Moments, containers
 from privstats.progress import progress_bar
@@ -98,8 +98,9 @@ class HazardSchema(Round, Kind):
         time_unit: the unit to which your times are rounded down; f adds half of it.
         strata: a column of two to four declared values, each with its own bin weights and clock (stratified Cox model);
             it has no ratio.
-        errors: ``"robust"``: also sum J, the second moment of persons' scores, at 5 % of the budget. Intervals then
-            hold for the ratio that the rounds estimate, also where hazards are not proportional.
+        errors: ``"robust"`` (default): also sum J, the second moment of persons' scores, at 5 % of the budget.
+            Intervals then hold for the ratio that the rounds estimate, also where hazards are not proportional.
+            ``"model"``: errors assume proportional hazards. A plan file without ``errors`` means ``"model"``.
         grid_bits, nonnegative: as in :class:`ClassSchema`.
 
     Guarantee:
@@ -126,6 +127,7 @@ class HazardSchema(Round, Kind):
     )
     no_persons: ClassVar[str] = "a record of a HazardSchema is a person already, over all periods: one row each"
     proved: ClassVar[str] = "gHJ"
+    unstated: ClassVar[Mapping[str, Any]] = {"errors": "model"}
 
     features: int = REQUIRED
     clip_norm: float = REQUIRED
@@ -141,10 +143,10 @@ class HazardSchema(Round, Kind):
     strata: Categories | None = None
     grid_bits: int = 12
     nonnegative: bool = False
-    errors: Robust | None = None
+    errors: Errors | None = None
 
     def __post_init__(self) -> None:
-        check_errors(self.errors)
+        settle(self, errors=checked_errors(self.errors))
         settle(self, bins=_checked_bins(self.bins), transform=steps_of(self.transform))
         settle(self, strata=_checked_strata(self.strata))
         _check_times(self)
@@ -157,7 +159,7 @@ class HazardSchema(Round, Kind):
     @property
     def table(self) -> tuple[Statistic, ...]:
         """The statistics that these errors need."""
-        return _ROBUST if self.errors else _TABLE
+        return _ROBUST if self.errors == "robust" else _TABLE
 
     @property
     def goal(self) -> Unread:
@@ -615,6 +617,6 @@ def _person(schema: HazardSchema, place: int, m: int, *, event: bool) -> Record:
     root = math.isqrt(R * R * int(m * m / math.expm1(m / ONE) / ONE) // ONE) if m else 0
     residual = R if event else -(m * R // ONE)
     ends: dict[str, Any] = {"r": [[0, residual]], "a": [[place, root]] if root else []}
-    if schema.errors:
+    if schema.errors == "robust":
         ends["c"] = [[place, residual]] if residual else []
     return record_of([[place, R]], m=m, y=ONE if event else 0, **ends)

@@ -62,14 +62,14 @@ Family: TypeAlias = Literal["logistic", "poisson"]
 
 Seen: TypeAlias = Literal["outcome"]
 
-Robust: TypeAlias = Literal["robust"]
+Errors: TypeAlias = Literal["robust", "model"]
 
-_TABLES: Mapping[tuple[str, Robust | None], tuple[Statistic, ...]] = {
-    ("logistic", None): _LOGISTIC,
-    ("poisson", None): _POISSON,
+_TABLES: Mapping[tuple[str, bool], tuple[Statistic, ...]] = {
+    ("logistic", False): _LOGISTIC,
+    ("poisson", False): _POISSON,
     # The first two keep their ratio, so that a logistic regression's information stays free.
-    ("logistic", "robust"): (replace(_LOGISTIC[0], share=0.56145), replace(_LOGISTIC[1], share=0.38855), SQUARE),
-    ("poisson", "robust"): (replace(_POISSON[0], share=0.665), replace(_POISSON[1], share=0.285), SQUARE),
+    ("logistic", True): (replace(_LOGISTIC[0], share=0.56145), replace(_LOGISTIC[1], share=0.38855), SQUARE),
+    ("poisson", True): (replace(_POISSON[0], share=0.665), replace(_POISSON[1], share=0.285), SQUARE),
 }
 
 # Sums of products of row entries and 20-bit weights are exact in float64.
@@ -85,8 +85,8 @@ class ScoreSchema(Round, Kind):
     - logistic: ``m = 1 / (1 + exp(-w'u))``, ``v = m (1 - m)``, y in {0, 1}.
     - Poisson: ``m = exp(w'u)``, at most Y, ``v = m``, y truncated to 0..Y.
 
-    ``errors="robust"`` adds ``J = sum (y - m)^2 u u'``, from which standard errors need no assumption about the
-    outcome's variance. The bounds hold for *every* w. A course builds the rounds (:class:`~privstats.course.Newton`).
+    Robust errors add ``J = sum (y - m)^2 u u'``, from which standard errors need no assumption about the outcome's
+    variance. The bounds hold for *every* w. A course builds the rounds (:class:`~privstats.course.Newton`).
 
     Args:
         family: ``"logistic"`` or ``"poisson"``.
@@ -98,8 +98,9 @@ class ScoreSchema(Round, Kind):
             (:class:`~privstats.Effect`).
         missing: ``"outcome"``: the outcome is whether y is present, u the full row, and y's value adds nothing: a
             propensity of being observed.
-        errors: ``"robust"``: also sum J. Its share of 5 % makes the noise in g up to 5 % larger. None: errors follow
-            from H, which assumes the family's variance.
+        errors: ``"robust"`` (default): also sum J. Its share of 5 % makes the noise in g up to 5 % larger.
+            ``"model"``: errors follow from H, which assumes the family's variance. A propensity has no J. A plan file
+            without ``errors`` means ``"model"``.
 
     Example:
         >>> schema = ps.ScoreSchema(2, clip_norm=2.0, transform=(ps.transforms.ConstantFeature(1.0),))
@@ -112,6 +113,7 @@ class ScoreSchema(Round, Kind):
     no_persons: ClassVar[str] = ""
     proved: ClassVar[str] = "gHJ"
     nearer: ClassVar[bool] = True
+    unstated: ClassVar[Mapping[str, Any]] = {"errors": "model"}
 
     features: int = REQUIRED
     clip_norm: float = REQUIRED
@@ -125,13 +127,13 @@ class ScoreSchema(Round, Kind):
     feature_names: tuple[str, ...] | None = None
     outcomes: int | None = None
     missing: Seen | None = None
-    errors: Robust | None = None
+    errors: Errors | None = None
 
     def __post_init__(self) -> None:
         settle(self, **checked_vectors(self))
         _check_outcomes(self)
         _check_missing(self)
-        _check_errors(self)
+        settle(self, errors=_checked_errors(self))
         if self.by_arm and self.family != "logistic":
             raise SchemaError("the outcome is an arm where the transform ends in ByArm: set family='logistic'")
         if self.family not in get_args(Family):
@@ -147,7 +149,7 @@ class ScoreSchema(Round, Kind):
     @property
     def table(self) -> tuple[Statistic, ...]:
         """The family's statistics."""
-        return _TABLES[self.family, self.errors]
+        return _TABLES[self.family, self.errors == "robust"]
 
     @property
     def statistics(self) -> str:
@@ -313,16 +315,21 @@ def _check_missing(schema: ScoreSchema) -> None:
         )
 
 
-def check_errors(errors: object) -> None:
-    """Refuse other errors than the model's or robust ones."""
-    if errors not in (None, *get_args(Robust)):
-        raise SchemaError(f"errors must be 'robust' or omitted, got {errors!r}")
+def checked_errors(errors: object, usual: Errors = "robust") -> Errors:
+    """Return the stated errors, or the usual ones where none are stated."""
+    if errors is None:
+        return usual
+    if errors not in get_args(Errors):
+        raise SchemaError(f"errors must be 'robust' or 'model', or omitted, got {errors!r}")
+    return "robust" if errors == "robust" else "model"
 
 
-def _check_errors(schema: ScoreSchema) -> None:
-    check_errors(schema.errors)
-    if schema.errors and (schema.missing or schema._in_arms):
+def _checked_errors(schema: ScoreSchema) -> Errors:
+    propensity = schema.missing or schema._in_arms
+    errors = checked_errors(schema.errors, "model" if propensity else "robust")
+    if propensity and errors == "robust":
         raise SchemaError("errors is for a regression's table; a propensity has none: omit it with ByArm or missing")
+    return errors
 
 
 def _check_outcomes(schema: ScoreSchema) -> None:
@@ -381,7 +388,7 @@ def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Va
     (unit, residuals, roots), finite = _mapped(schema, rows, targets, w)
     a = roots[finite]
     products: dict[str, Any] = {"g": ((unit * residuals[:, None])[finite], None), "H": (a, a)}
-    if schema.errors:
+    if schema.errors == "robust":
         c = own_scores(unit, residuals, schema.steps)[finite]
         products["J"] = (c, c)
     return moments.record_sums.RecordTerms(finite, (moments.record_sums.Term(products),), {})
@@ -476,6 +483,6 @@ def _record(schema: ScoreSchema, place: int, m: int, y: int) -> Record:
     variance = m * (ONE - m) // ONE if schema.family == "logistic" else m
     root = math.isqrt(R * R * variance // ONE)
     ends: dict[str, Any] = {"r": [[0, residual]] if residual else [], "a": [[place, root]] if root else []}
-    if schema.errors:
+    if schema.errors == "robust":
         ends["c"] = [[place, residual]] if residual else []
     return record_of([[place, R]], m=m, y=y, **ends)

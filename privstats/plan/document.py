@@ -63,7 +63,8 @@ def tables_of(
     devices: Devices | None,
 ) -> dict[str, Any]:
     """Return a plan as nested tables of plain values, without None."""
-    measured = {**_plain(schema), **schema.plain_fields(), "transform": transforms.to_builtins(schema.transform)}
+    stated = {name: value for name, value in _plain(schema).items() if value != schema.unstated.get(name)}
+    measured = {**stated, **schema.plain_fields(), "transform": transforms.to_builtins(schema.transform)}
     return {
         "version": FORMAT_VERSION,
         "schema": {"task": schema.task, **measured},
@@ -182,7 +183,7 @@ def _schema(table: dict[str, Any]) -> Schema:
     steps = table.pop("transform", [])
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
         raise PlanError("schema.transform must be a list of tables: write [[schema.transform]]")
-    built: Schema = _build(cls, "schema", {**table, "transform": transforms.from_builtins(steps)})
+    built: Schema = _build(cls, "schema", {**cls.unstated, **table, "transform": transforms.from_builtins(steps)})
     return built
 
 

@@ -517,7 +517,7 @@ class Scored(Kind):
 class Score(Scored):
     """Rounds of a logistic or a Poisson regression."""
 
-    keys = f'clip_norm family="logistic" target_bound? rate? outcomes?{SIGNED} missing? errors?'
+    keys = f'clip_norm family="logistic" target_bound? rate? outcomes?{SIGNED} missing? errors?="model"'
     missing = "outcome"
     of_persons = closer_averages = True
 
@@ -564,7 +564,7 @@ def _logistic(score: Fraction, information: Fraction) -> Fraction:
 class Hazard(Scored):
     """Rounds of a proportional hazards regression: a person over all periods, in units of the cap."""
 
-    keys = f"clip_norm bins event cap=1 expected_events? times? time_unit? strata?{SIGNED} errors?"
+    keys = f'clip_norm bins event cap=1 expected_events? times? time_unit? strata?{SIGNED} errors?="model"'
     attained = False  # in the limit alone
 
     def bound(self, w: Weights, swap: bool, held: int) -> Any:

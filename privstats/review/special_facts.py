@@ -148,7 +148,7 @@ _UNSURE: Mapping[str, str] = {
 
 def _errors_of(schema: HazardSchema | ScoreSchema, model: str) -> list[str]:
     """State the assumption of a plan without robust errors."""
-    if schema.errors:
+    if schema.errors == "robust":
         return []
     return [
         f"intervals will assume {_UNSURE[model]}; where that is false they miss too often: set errors = "

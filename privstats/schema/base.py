@@ -143,6 +143,7 @@ class Schema(ABC):
         finds_cuts: whether columns may lack cut points, which this kind's counts choose.
         no_persons: why no plan may promise privacy per person; else empty.
         needs_privacy: why no plan may release exact sums; else empty.
+        unstated: values that a plan file omits, where a new schema has another default.
 
     Example:
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0)
@@ -161,6 +162,7 @@ class Schema(ABC):
     finds_cuts: ClassVar[bool] = False
     no_persons: ClassVar[str] = "one person's contribution cannot be clipped where sums are not over rows"
     needs_privacy: ClassVar[str] = ""
+    unstated: ClassVar[Mapping[str, Any]] = {}
 
     if TYPE_CHECKING:  # the kinds have fields or properties of these names
 

@@ -147,7 +147,9 @@ def test_times_in_whole_units_are_read_as_their_middles() -> None:
 def test_the_bounds_are_met_and_never_passed() -> None:
     """Many short periods that fill the cap: r and v of a bin are its hazard, in the limit."""
     edges = tuple(range(257))
-    plan = schema(bins=ps.Bins("months", edges), transform=(ps.transforms.ConstantFeature(2.0**-5),), grid_bits=20)
+    plan = schema(
+        bins=ps.Bins("months", edges), transform=(ps.transforms.ConstantFeature(2.0**-5),), grid_bits=20, errors="model"
+    )
     length = math.sqrt(4 - 2.0**-10) * (1 - 2.0**-14)
     w = np.concatenate([np.zeros(3), np.full(256, math.log((1 - 2.0**-14) / 256) * 2**5)])
     sigma = {"g": 2 / math.sqrt(0.7), "H": 4 / math.sqrt(0.3)}
@@ -169,7 +171,7 @@ def test_the_bounds_are_met_and_never_passed() -> None:
 @pytest.mark.parametrize("times", ["continuous", "discrete"])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_the_audit_s_search_does_not_beat_the_bound(adjacency: ps.dp.Adjacency, times: str) -> None:
-    plan = replace(schema(times=times), feature_names=("x0", "x1", "x2"))
+    plan = replace(schema(times=times, errors="model"), feature_names=("x0", "x1", "x2"))
     sigma = {"g": 2 / math.sqrt(0.7), "H": 4 / math.sqrt(0.3)}
     found = max(worst_trajectories(plan, sigma, adjacency, seeded(start), 30)[0] for start in range(6))
     assert 0.8 < found / joint_mu(plan, sigma, adjacency) <= 1

@@ -464,6 +464,7 @@ def test_rounds_of_scores_read_cells(family):
         family=family,
         target_bound=None if logistic else 12.0,
         transform=(CELLS, ConstantFeature(1.0)),
+        errors="model",
     )
     course = ps.Newton.start(schema, ps.Cohort(2, 2, 2 * n), made.promise(epsilon=8.0, delta=1e-6))
 
@@ -492,7 +493,7 @@ def test_rounds_of_counts_have_robust_errors_of_cells():
     mean = np.exp(-0.2 + 0.5 * SMOKER[places[:, 2]])
     y = rng.poisson(mean * rng.gamma(1.0, 1.0, n)).clip(0, 12)
     found = {}
-    for errors in (None, "robust"):
+    for errors in ("model", "robust"):
         schema = ps.ScoreSchema(
             CELLS.width + 1,
             2**0.5,
@@ -504,10 +505,10 @@ def test_rounds_of_counts_have_robust_errors_of_cells():
         course = ps.Newton.start(schema, ps.Cohort(2, 2, 2 * n), made.promise(epsilon=50.0, delta=1e-6))
         halves = [({name: column[k::2] for name, column in table.items()}, y[k::2]) for k in (0, 1)]
         found[errors] = inf.poisson(ps.simulate(course, halves, rng=seeded(3)))
-    read = found[None].reported & found["robust"].reported
+    read = found["model"].reported & found["robust"].reported
     ratio, noise = found["robust"].dispersion
     assert ratio == pytest.approx(np.square(y - mean).sum() / mean.sum(), abs=4 * noise + 0.05)
-    grown = found["robust"].bse[read] / found[None].bse[read]
+    grown = found["robust"].bse[read] / found["model"].bse[read]
     assert read.sum() > 5
     assert np.median(grown) == pytest.approx(math.sqrt(ratio), rel=0.15)
 

@@ -275,9 +275,9 @@ WORLDS: dict[str, str] = {
 """Each printed sentence, or assumption, as a pattern, and the world or the test that tries it at its edge."""
 
 
-def _rates() -> Any:
+def _rates(errors: Any) -> Any:
     schema = ps.ScoreSchema(
-        2, 2.0, family="poisson", target_bound=9.0, transform=(ConstantFeature(1.0),), errors="robust"
+        2, 2.0, family="poisson", target_bound=9.0, transform=(ConstantFeature(1.0),), errors=errors
     )
     promise = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
     rng = np.random.default_rng(0)
@@ -307,7 +307,8 @@ def _folds() -> Any:
 
 TABLES: dict[str, Callable[[], Any]] = {
     **EXAMPLES,
-    "Regression of rates, robust": _rates,
+    "Regression of rates, robust": lambda: _rates("robust"),
+    "Regression of rates, by the model": lambda: _rates("model"),
     "Regression over sites": lambda: _sites(1),
     "Regression over groups of sites": lambda: _sites(6),
     "Regression with folds": _folds,

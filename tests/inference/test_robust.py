@@ -26,8 +26,8 @@ from tests import made
 from tests.lengths import sized
 
 CONSTANT = (ConstantFeature(1.0),)
-LOGISTIC = ps.ScoreSchema(3, 2.0, transform=CONSTANT, errors="robust")
-POISSON = ps.ScoreSchema(3, 2.0, family="poisson", target_bound=20.0, transform=CONSTANT, errors="robust")
+LOGISTIC = ps.ScoreSchema(3, 2.0, transform=CONSTANT)
+POISSON = ps.ScoreSchema(3, 2.0, family="poisson", target_bound=20.0, transform=CONSTANT)
 SLOPES = np.array([-0.2, 0.5, 0.4])  # the intercept first
 
 
@@ -184,13 +184,7 @@ def test_little_noise_gives_the_sandwich(family):
 
 
 def _without(schema):
-    return ps.ScoreSchema(
-        schema.features,
-        schema.clip_norm,
-        family=schema.family,
-        target_bound=schema.target_bound,
-        transform=schema.transform,
-    )
+    return replace(schema, errors="model")
 
 
 def test_a_table_states_the_variance_that_its_errors_assume():
@@ -306,7 +300,6 @@ HAZARD = ps.HazardSchema(
     transform=CONSTANT,
     times="continuous",
     strata=ps.Categories("site", ("a", "b")),
-    errors="robust",
 )
 
 
@@ -346,7 +339,6 @@ def test_hazard_ratios_have_robust_errors():
         feature_names=("age",),
         transform=CONSTANT,
         times="continuous",
-        errors="robust",
     )
     course = ps.Hazard.start(one, ps.Cohort(2, 2, 16_000), made.promise(epsilon=8.0))
     rng = np.random.default_rng(0)
@@ -363,7 +355,7 @@ def test_hazard_ratios_have_robust_errors():
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"errors": "HC1"}, "errors must be 'robust' or omitted, got 'HC1'"),
+        ({"errors": "HC1"}, "errors must be 'robust' or 'model', or omitted, got 'HC1'"),
         ({"errors": "robust", "missing": "outcome"}, "a propensity has none"),
         ({"errors": "robust", "transform": (ByArm(1),), "features": 4}, "a propensity has none"),
     ],
@@ -373,12 +365,24 @@ def test_what_has_no_robust_errors_is_refused(changes, text):
         ps.ScoreSchema(**{"features": 4, "clip_norm": 1.0, **changes})
 
 
-def test_a_plan_without_the_word_is_the_plan_of_before():
-    plan = ps.Newton.start(_without(POISSON), ps.Cohort(2, 2, 90_000), made.promise(epsilon=8.0)).first
-    assert "errors" not in plan.to_toml()
-    robust = ps.Newton.start(POISSON, ps.Cohort(2, 2, 90_000), made.promise(epsilon=8.0)).first
-    assert ps.Plan.from_toml(robust.to_toml()) == robust
-    assert robust.schema.statistics == "gHJ"
+@pytest.mark.parametrize("schema", [LOGISTIC, POISSON], ids=lambda schema: schema.family)
+def test_a_plan_file_without_errors_means_the_model_s(schema):
+    """New schemas have robust errors; a stored plan keeps its meaning and its digest."""
+    robust, model = (
+        ps.Newton.start(each, ps.Cohort(2, 2, 90_000), made.promise(epsilon=8.0)).first
+        for each in (schema, _without(schema))
+    )
+    assert (robust.schema.statistics, model.schema.statistics) == ("gHJ", "gH")
+    assert 'errors = "robust"' in robust.to_toml()
+    assert "errors" not in model.to_toml()
+    assert [ps.Plan.from_toml(each.to_toml()) for each in (robust, model)] == [robust, model]
+    stated = model.to_toml().replace("[schema]", '[schema]\nerrors = "model"')
+    assert ps.Plan.from_toml(stated).digest == model.digest
+
+
+def test_a_propensity_has_the_model_s_errors():
+    assert ps.ScoreSchema(4, 1.0, missing="outcome").errors == "model"
+    assert ps.ScoreSchema(4, 1.0, transform=(ByArm(1),)).statistics == "gH"
 
 
 @pytest.mark.nightly

@@ -119,9 +119,9 @@ def test_the_information_is_free_up_to_the_golden_bound():
 
 
 def test_default_shares_are_on_the_free_side():
-    plan = course_of(LOGISTIC, 1_000, 1.0).first
+    plan = course_of(replace(LOGISTIC, errors="model"), 1_000, 1.0).first
     noise = {row.statistic: row.sigma for row in plan.noise.rows}
-    assert joint_mu(LOGISTIC, {"g": noise["g"]}, "add-remove") == pytest.approx(plan.noise.mu, rel=1e-9)
+    assert joint_mu(plan.schema, {"g": noise["g"]}, "add-remove") == pytest.approx(plan.noise.mu, rel=1e-9)
 
 
 def test_bounds_hold_on_a_grid_of_all_means():

@@ -54,7 +54,7 @@ def _within(chance: random.Random, common: dict[str, Any]) -> Schema:
 
 
 def _score(chance: random.Random, common: dict[str, Any]) -> Schema:
-    common["errors"] = chance.choice([None, "robust"])
+    common["errors"] = chance.choice(["model", "robust"])
     if chance.random() < 0.6:
         return ps.ScoreSchema(**common)
     return ps.ScoreSchema(family="poisson", target_bound=chance.uniform(1, 30), **common)
@@ -72,7 +72,7 @@ def _hazard(chance: random.Random, common: dict[str, Any]) -> Schema:
         transform=(ps.transforms.ConstantFeature(common["clip_norm"] * chance.uniform(0.1, 0.7)),),
         expected_events=chance.choice([None, 1000]),
         times=chance.choice([None, "continuous", "discrete"]),
-        errors=chance.choice([None, "robust"]),
+        errors=chance.choice(["model", "robust"]),
     )
 
 

@@ -65,10 +65,10 @@ def _assumed(kind, schema):
     ids=["poisson", "logistic", "hazard"],
 )
 def test_what_standard_errors_assume_is_named_before_the_budget_is_spent(kind, schema, words):
-    line = _assumed(kind, schema)
+    line = _assumed(kind, replace(schema, errors="model"))
     assert words in line
     assert 'set errors = "robust"' in line
-    assert _assumed(kind, replace(schema, errors="robust")) is None
+    assert _assumed(kind, schema) is None
 
 
 def test_rounds_of_a_propensity_name_no_standard_errors():

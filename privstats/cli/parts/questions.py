@@ -360,7 +360,6 @@ QUESTIONS: tuple[Question, ...] = (
             "ratio; none: one baseline.",
         help="For hazards: strata, as site=north/south. Default: one baseline for all."),
     _hazard("errors", "robust", choices=("robust", "model"), usual="robust",
-        read=lambda said: None if said == "model" else said,
         asks="Do standard errors rely on the model?",
         why="robust: on the measured variance of persons' scores, for 5 % of the budget, so intervals hold for the "
             "estimated ratio even where hazards are not proportional; model: on proportional hazards, so a small study "
