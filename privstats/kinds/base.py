@@ -50,6 +50,8 @@ class Kind(Schema):
             raise SchemaError(f"{cls.__name__} has fields {', '.join(taken)}, which every kind has; rename them")
         if "table" in vars(cls) and "proved" not in vars(cls):
             raise SchemaError(f"{cls.__name__} has a table of its own and no proved letters; state proved")
+        if "task" in vars(cls) and not vars(cls).get("purpose"):
+            raise SchemaError(f"{cls.__name__} has a task of its own and no purpose; state what its sums are used for")
         if not cls.no_persons and cls.terms_of is Kind.terms_of:
             raise SchemaError(f"{cls.__name__} admits persons and states no terms_of; state it, or set no_persons")
 

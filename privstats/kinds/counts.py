@@ -27,7 +27,7 @@ from privstats.records.emptied import listed_columns
 from privstats.records.reading import Reading, Unread
 from privstats.records.reasons import GAP, NO_CELL, Why, spelled
 from privstats.records.variables import Bins, Variable, plain_variable, variable_of
-from privstats.schema.base import Adjacency, Statistic, letters_of
+from privstats.schema.base import COUNT_SCALE, Adjacency, Statistic, letters_of
 from privstats.schema.checks import settle
 from privstats.schema.kinds import bare
 from privstats.transforms import Transform, steps_of
@@ -96,6 +96,12 @@ class CountSchema(Kind):
     feature_names: ClassVar[None] = None
     proved: ClassVar[str] = "Txq"
     nearer: ClassVar[bool] = True
+    adds_up: ClassVar[bool] = True
+    statements: ClassVar[Mapping[str, str]] = {"moments": "tables", "norm": "no norms of tables"}
+    exact_warning: ClassVar[str] = (
+        "exact count tables reveal every cell of one record, and suppressing small cells does not help where totals "
+        "reveal them; release them with a Privacy"
+    )
 
     variables: tuple[Variable, ...]
     tables: tuple[tuple[str, ...], ...]
@@ -196,6 +202,10 @@ class CountSchema(Kind):
     def unsigned(self) -> str:
         """Letters with entries that are never negative."""
         return "Tq"
+
+    def longest(self, statistic: str) -> int | None:
+        """Return the largest L1 length of the tables: one count in each; numbers have none."""
+        return COUNT_SCALE * len(self.tables) if statistic == "T" else None
 
     def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
         """Return mu^2 of one record (docs/sensitivity.md)."""

@@ -21,8 +21,9 @@ from privstats.errors import PlanError, RecordError, SchemaError
 from privstats.intake.columns import Readings
 from privstats.intake.meaning import listed
 from privstats.kinds.base import Kind
+from privstats.kinds.column_facts import number_facts
 from privstats.kinds.counts import CountSchema
-from privstats.kinds.score import SQUARE, Robust, check_errors, within_length
+from privstats.kinds.score import SQUARE, Robust, check_errors, errors_facts, within_length
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import Moments, containers
 from privstats.progress import progress_bar
@@ -126,6 +127,8 @@ class HazardSchema(Round, Kind):
     )
     no_persons: ClassVar[str] = "a record of a HazardSchema is a person already, over all periods: one row each"
     proved: ClassVar[str] = "gHJ"
+    several_sessions: ClassVar[bool] = True
+    levels_apart: ClassVar[bool] = True
 
     features: int = REQUIRED
     clip_norm: float = REQUIRED
@@ -271,6 +274,16 @@ class HazardSchema(Round, Kind):
             rising = np.diff(steps + (of.ravel() << PART_BITS), prepend=0) >= 0
             if values["c"].exponent != PART_BITS or not rising.all() or (steps[ends] != 1 << PART_BITS).any():
                 raise PlanError(f"published c must rise from 0 to 1 inside every bin, in steps of 2**-{PART_BITS}")
+
+    @property
+    def column_facts(self) -> tuple[str, ...]:
+        """Whether the event must hold numbers."""
+        return number_facts(self, (self.event,))
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """Whether the event must hold numbers, and what the model's own errors assume."""
+        return (*self.column_facts, *errors_facts(self.errors, "that hazards are proportional given the columns"))
 
     def plain_fields(self) -> dict[str, Any]:
         """Return the fields for a plan file."""

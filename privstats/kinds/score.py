@@ -18,6 +18,7 @@ from privstats import moments
 from privstats.errors import RecordError, SchemaError
 from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
+from privstats.kinds.column_facts import gap_facts
 from privstats.kinds.record_rows import class_rows, target_rows
 from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
@@ -72,6 +73,13 @@ _TABLES: Mapping[tuple[str, Robust | None], tuple[Statistic, ...]] = {
     ("poisson", "robust"): (replace(_POISSON[0], share=0.665), replace(_POISSON[1], share=0.285), SQUARE),
 }
 
+_ASSUMED: Mapping[Family, str] = {
+    "logistic": "that log odds are linear in the columns",
+    "poisson": "that the variance of counts with equal columns equals their mean, and counts of visits or relapses "
+    "usually vary more",
+}
+"""The assumption of the model's own standard errors."""
+
 # Sums of products of row entries and 20-bit weights are exact in float64.
 _MAX_FEATURES = 1 << 12
 
@@ -112,6 +120,7 @@ class ScoreSchema(Round, Kind):
     no_persons: ClassVar[str] = ""
     proved: ClassVar[str] = "gHJ"
     nearer: ClassVar[bool] = True
+    adds_up: ClassVar[bool] = True
 
     features: int = REQUIRED
     clip_norm: float = REQUIRED
@@ -237,6 +246,18 @@ class ScoreSchema(Round, Kind):
         return row.scale(self.scale, self.steps / self.outcome)
 
     @property
+    def column_facts(self) -> tuple[str, ...]:
+        """What gaps in declared columns mean for the table in which the rounds end."""
+        return gap_facts(self, "WARNING: ")
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What gaps in declared columns mean, and what the model's own errors assume."""
+        propensity = self.by_arm or self.missing  # rounds for the weights of an effect, which no table reads
+        errors = () if propensity else errors_facts(self.errors, _ASSUMED[self.family])
+        return (*self.column_facts, *errors)
+
+    @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
         """The weights w, ``(d,)``."""
         return {"w": (self.features,)}
@@ -317,6 +338,16 @@ def check_errors(errors: object) -> None:
     """Refuse other errors than the model's or robust ones."""
     if errors not in (None, *get_args(Robust)):
         raise SchemaError(f"errors must be 'robust' or omitted, got {errors!r}")
+
+
+def errors_facts(errors: Robust | None, assumed: str) -> tuple[str, ...]:
+    """State what the model's own errors assume; nothing where errors are robust."""
+    if errors:
+        return ()
+    return (
+        f"intervals will assume {assumed}; where that is false they miss too often: set errors = "
+        '"robust", which does not assume it, for 5 % of the budget',
+    )
 
 
 def _check_errors(schema: ScoreSchema) -> None:

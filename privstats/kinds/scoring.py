@@ -104,6 +104,8 @@ class ScoringSchema(Kind):
     grid_bits: ClassVar[int] = 0
     nonnegative: ClassVar[bool] = False
     proved: ClassVar[str] = "T"
+    adds_up: ClassVar[bool] = True
+    statements: ClassVar[Mapping[str, str]] = CountSchema.statements
 
     head: str
     head_bytes: int
@@ -258,6 +260,10 @@ class ScoringSchema(Kind):
     def unsigned(self) -> str:
         """Letters with entries that are never negative."""
         return "T"
+
+    def longest(self, statistic: str) -> int | None:
+        """Return the largest L1 length of the tables: one count in each."""
+        return self.counted.longest(statistic)
 
     def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
         """Return mu^2 of one record, that of count tables."""

@@ -30,6 +30,10 @@ def test_a_table_of_its_own_needs_a_proof_of_its_own() -> None:
     refused(SchemaError, "state proved", type, "Larger", (ps.MeanSchema,), {"table": ps.MeanSchema.table})
 
 
+def test_a_task_of_its_own_needs_a_purpose_for_an_ethics_board() -> None:
+    refused(SchemaError, "state what its sums are used for", type, "Unsaid", (ps.MeanSchema,), {"task": "unsaid"})
+
+
 def test_a_kind_that_admits_persons_states_what_one_record_adds() -> None:
     refused(SchemaError, "set no_persons", type, "Silent", (ps.MeanSchema,), {"terms_of": Kind.terms_of})
 
