@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from inspect import get_annotations
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from privstats import moments
 from privstats.errors import PlanError, SchemaError
@@ -52,6 +52,8 @@ class Kind(Schema):
             raise SchemaError(f"{cls.__name__} has a table of its own and no proved letters; state proved")
         if "task" in vars(cls) and not vars(cls).get("purpose"):
             raise SchemaError(f"{cls.__name__} has a task of its own and no purpose; state what its sums are used for")
+        if "task" in vars(cls) and cls.example.__func__ is Kind.example.__func__:
+            raise SchemaError(f"{cls.__name__} has a task of its own and no example; return a small schema of it")
         if not cls.no_persons and cls.terms_of is Kind.terms_of:
             raise SchemaError(f"{cls.__name__} admits persons and states no terms_of; state it, or set no_persons")
 
@@ -59,6 +61,11 @@ class Kind(Schema):
     @abstractmethod
     def containers(cls) -> tuple[Any, Any]:
         """Return the classes of exact sums and of sums in real units."""
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind, for tests and pages."""
+        raise SchemaError(f"{cls.__name__} states no example; return a small schema of this kind")
 
     @abstractmethod
     def moments_of(self, records: Opened, values: Mapping[str, Values]) -> Moments:

@@ -168,6 +168,11 @@ class ClassSchema(Added["ClassMoments"]):
         return other_class if self.nonnegative else max(other_class, _opposed(first, second))
 
     @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls(3, 4, "NABD", 1.0, class_names=("ash", "beech", "elm"))
+
+    @classmethod
     def worst(cls) -> WorstPair:
         """Return the rule for two data sets that attain the bound."""
         return WorstPair(vectors, added(_of_record))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from itertools import accumulate
 from operator import add
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -214,6 +214,11 @@ class CountSchema(Kind):
         from privstats.kinds.numbers import square_with_numbers
 
         return square_with_numbers(self, weights, adjacency)
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls((Categories("sex", ("f", "m")), Bins("age", (0, 40, 60))), (("sex", "age"),))
 
     @classmethod
     def worst(cls) -> WorstPair:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -215,6 +215,11 @@ class GaussianSchema(Kind):
             + weights.get("x", 0.0) * radius_squared
             + (weights.get("V", 0.0) + weights.get("M", 0.0)) * radius_squared**2
         )
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls(10, 1.0, shrinkage=0.1, rounds=2, feature_names=tuple(f"c{place}" for place in range(10)))
 
     @classmethod
     def worst(cls) -> WorstPair:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -302,6 +302,18 @@ class HazardSchema(Round, Kind):
         return add if adjacency == "add-remove" else 4 * score + 2 * information + 2 * square
 
     @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls(
+            4,
+            2.0,
+            bins=Bins("months", (0, 6, 12, 24)),
+            event="died",
+            feature_names=("arm", "age", "dose"),
+            transform=(ConstantFeature(1.0),),
+        )
+
+    @classmethod
     def worst(cls) -> WorstPair:
         """Return the rule for two data sets that attain the bound."""
         return WorstPair(_pairs, added(of_score))
@@ -347,10 +359,10 @@ def _checked_bins(value: Any) -> Bins:
 def _checked_strata(value: Any) -> Categories | None:
     if value is None:
         return None
-    result = variable_of(value)
+    result = variable_of(value) if isinstance(value, Mapping | Categories) else value
     if not isinstance(result, Categories) or result.other or result.missing or len(result.values) > _MAX_STRATA:
         text = f"two to {_MAX_STRATA} declared values: each has a baseline of its own, which costs as much as its bins"
-        raise SchemaError(f"strata must be Categories of {text}")
+        raise SchemaError(f"strata must be Categories of {text}; got {type(result).__name__}")
     return result
 
 
@@ -375,6 +387,8 @@ def _check_maps(schema: HazardSchema) -> None:
 
 
 def _check_columns(schema: HazardSchema) -> None:
+    if not isinstance(schema.event, str):
+        raise SchemaError(f"event must be the name of a column, got {type(schema.event).__name__}: name it")
     if not schema.feature_names:
         raise SchemaError("feature_names must name the columns: hazards are read from a table, by name")
     for field, each in zip(("bins", "event", "strata"), schema.counted().variables, strict=False):

@@ -149,6 +149,11 @@ class RidgeSchema(Added["RidgeMoments"]):
         return max(other_fold, _replaced(gram, cross, energy))
 
     @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls(4, 2, clip_norm=1.0, target_bound=3.0, feature_names=("a", "b", "c", "d"))
+
+    @classmethod
     def worst(cls) -> WorstPair:
         """Return the rule for two data sets that attain the bound."""
         return WorstPair(_pairs, added(_of_record))

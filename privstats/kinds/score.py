@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -282,6 +282,11 @@ class ScoreSchema(Round, Kind):
         if score <= 2 * information and information:
             replaced = max(replaced, 2 * score + 2 * information + score**2 / (2 * information))
         return replaced + 2 * square
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls(4, 1.0)
 
     @classmethod
     def worst(cls) -> WorstPair:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,6 +191,11 @@ class SitesSchema(Kind):
         square, truncation = records * self.clip_norm**2, self.features / self.scale**2
         moved = square if adjacency == "add-remove" else math.sqrt(2) * square + 2 * truncation
         return weights.get("N", 0.0) * records**2 + len(self.pulls) * weights.get("Q", 0.0) * moved**2
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls(5, 1.0)
 
     @classmethod
     def worst(cls) -> WorstPair:

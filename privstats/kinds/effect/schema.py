@@ -437,6 +437,11 @@ class EffectSchema(Kind):
         return max(within, alone + left_out, 2 * left_out)
 
     @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls(6, 1.0, outcome=(0.0, 1.0), probability=0.5)
+
+    @classmethod
     def worst(cls) -> WorstPair:
         """Return the rule for two data sets that attain the bound."""
         return WorstPair(_pairs, added(_of_record), left_out=lambda schema: not schema.left_out)
