@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _Sums = TypeVar("_Sums", bound=Moments)
 
+_ALSO_FIELDS = {"class_names", "among"}
+"""What every schema has and a kind may have as a field; any other field would silently replace what the base states."""
+
 
 class Kind(Schema):
     """A schema whose class has everything about its kind: what a record adds, and how far it moves the sums.
@@ -46,7 +49,8 @@ class Kind(Schema):
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         fields = {name for name, hint in get_annotations(cls).items() if "ClassVar" not in str(hint)}
-        if taken := sorted(fields & (vars(Kind).keys() | get_annotations(Kind).keys())):
+        base = {name for each in (Schema, Kind) for name in (*vars(each), *get_annotations(each))}
+        if taken := sorted(fields & base - _ALSO_FIELDS):
             raise SchemaError(f"{cls.__name__} has fields {', '.join(taken)}, which every kind has; rename them")
         if "table" in vars(cls) and "proved" not in vars(cls):
             raise SchemaError(f"{cls.__name__} has a table of its own and no proved letters; state proved")

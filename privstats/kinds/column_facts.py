@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from privstats.intake.declared.categories import Categories
 from privstats.schema.base import Schema
-from privstats.transforms.categories import Categories
 
 
 def number_facts(schema: Schema, names: Sequence[str]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import DataError, SchemaError
+from privstats.intake.declared.categories import Categories
 from privstats.intake.meaning import checked_names
 from privstats.kinds.base import Kind
 from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
@@ -31,7 +32,6 @@ from privstats.schema.base import COUNT_SCALE, Adjacency, Statistic, letters_of
 from privstats.schema.checks import settle
 from privstats.schema.kinds import bare
 from privstats.transforms import Transform, steps_of
-from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
     from privstats.kinds.numbers import Number

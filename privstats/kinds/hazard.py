@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from privstats import moments
 from privstats.errors import PlanError, RecordError, SchemaError
 from privstats.intake.columns import Readings
+from privstats.intake.declared.categories import Categories
 from privstats.intake.meaning import listed
 from privstats.kinds.base import Kind
 from privstats.kinds.column_facts import number_facts
@@ -37,7 +38,6 @@ from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, s
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import Round
 from privstats.transforms import ConstantFeature, Transform, steps_of
-from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
     from privstats.moments.grid import Ints

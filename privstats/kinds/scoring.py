@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import PlanError, RecordError, SchemaError
+from privstats.intake.declared.categories import Categories
 from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.counts import (
@@ -36,7 +37,6 @@ from privstats.schema.checks import as_int, settle, size
 from privstats.schema.public_values import Values
 from privstats.transforms import Transform
 from privstats.transforms.base import to_builtins
-from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
     from privstats.moments.record_sums import RecordTerms

@@ -21,7 +21,7 @@ class Bare(ps.MeanSchema):
 BARE = Bare(2, 1.0)
 
 
-@pytest.mark.parametrize("name", ["move", "proved", "moments_of"])
+@pytest.mark.parametrize("name", ["move", "proved", "moments_of", "facts", "longest"])
 def test_a_field_that_would_replace_what_every_kind_has_is_refused(name: str) -> None:
     refused(SchemaError, f"Taken has fields {name},", type, "Taken", (Kind,), {"__annotations__": {name: "float"}})
 
