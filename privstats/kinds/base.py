@@ -56,7 +56,7 @@ class Kind(Schema):
             raise SchemaError(f"{cls.__name__} has a table of its own and no proved letters; state proved")
         if "task" in vars(cls) and not vars(cls).get("purpose"):
             raise SchemaError(f"{cls.__name__} has a task of its own and no purpose; state what its sums are used for")
-        if "task" in vars(cls) and cls.example.__func__ is Kind.example.__func__:
+        if "task" in vars(cls) and next(each for each in cls.__mro__ if "example" in vars(each)) is Kind:
             raise SchemaError(f"{cls.__name__} has a task of its own and no example; return a small schema of it")
         if not cls.no_persons and cls.terms_of is Kind.terms_of:
             raise SchemaError(f"{cls.__name__} admits persons and states no terms_of; state it, or set no_persons")

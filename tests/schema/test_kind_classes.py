@@ -35,8 +35,8 @@ def test_a_task_of_its_own_needs_a_purpose_for_an_ethics_board() -> None:
 
 
 def test_a_task_of_its_own_needs_an_example() -> None:
-    space = {"task": "unshown", "purpose": "nothing", "example": Kind.example}
-    refused(SchemaError, "Unshown has a task of its own and no example;", type, "Unshown", (ps.MeanSchema,), space)
+    space = {"task": "unshown", "purpose": "nothing"}
+    refused(SchemaError, "Unshown has a task of its own and no example;", type, "Unshown", (Kind,), space)
 
 
 def test_a_kind_that_admits_persons_states_what_one_record_adds() -> None:
