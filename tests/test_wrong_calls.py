@@ -6,6 +6,8 @@ A row is the mistake, the words that the sentence must hold, and nothing else; a
 import math
 import os
 from collections.abc import Callable
+from dataclasses import fields, replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from privstats.contrib.sweep import Frame as Numbers
 from privstats.contrib.sweep.rivals import rivals
 from privstats.encoding import Ring
 from privstats.errors import PrivstatsError
+from privstats.kinds import KINDS
 from privstats.moments import quantize
 from privstats.plan import difference
 from privstats.randomness import seeded
@@ -511,7 +514,21 @@ def test_every_sampler_is_among_them() -> None:
     assert {each.__name__ for each in SAMPLERS} - called == set()
 
 
-@pytest.mark.parametrize(("call", "words"), ROWS, ids=[words for _, words in ROWS])
+def of_kinds() -> list[Row]:
+    """Every field of every kind's example with a value of no type that it may have."""
+    examples: list[Any] = [kind.example() for kind in KINDS.values()]
+    return [
+        (partial(replace, example, **{field.name: object()}), rf"\b{field.name}\b")
+        for example in examples
+        for field in fields(example)
+        if field.init
+    ]
+
+
+KIND_ROWS = of_kinds()
+
+
+@pytest.mark.parametrize(("call", "words"), [*ROWS, *KIND_ROWS], ids=[words for _, words in [*ROWS, *KIND_ROWS]])
 def test_a_wrong_call_is_one_clear_sentence(call, words, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises((PrivstatsError, ValueError), match=words) as caught:

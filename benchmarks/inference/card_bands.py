@@ -17,7 +17,7 @@ import privstats as ps
 from benchmarks.measuring import Row, Tables, command
 from privstats import inference as inf
 from privstats import randomness
-from privstats.transforms.columns import Column
+from privstats.intake.declared.columns import Column
 
 __all__ = ["held"]
 

@@ -20,9 +20,9 @@ import privstats as ps
 from benchmarks.inference.coverings import Answer, Array, plan_of, ran, tallied
 from benchmarks.measuring import Row, Tables, command
 from privstats import inference as inf
+from privstats.intake.declared.columns import Column
 from privstats.randomness import Generator
 from privstats.transforms import Cells, ConstantFeature
-from privstats.transforms.columns import Column
 
 __all__ = ["CellWorld", "coverage"]
 

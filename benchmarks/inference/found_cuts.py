@@ -20,9 +20,9 @@ import privstats as ps
 from benchmarks.inference.coverings import Answer, Array, plan_of, tallied
 from benchmarks.measuring import Row, Tables, command
 from privstats import inference as inf
+from privstats.intake.declared.columns import Column
 from privstats.randomness import Generator
 from privstats.transforms import ConstantFeature
-from privstats.transforms.columns import Column
 
 __all__ = ["FoundWorld", "coverage"]
 

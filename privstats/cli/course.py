@@ -260,7 +260,7 @@ def _refused(course: Written) -> str:
 
 
 def _forecast(course: Written) -> list[str]:
-    if course.priced[-1].schema.task not in ("effect", "hazard"):
+    if not course.priced[-1].schema.several_sessions:
         return []
     from privstats.inference.forecasts import forecast_sentences
 

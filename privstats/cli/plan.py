@@ -126,7 +126,6 @@ def _write_plan(
     from privstats.cli.parts.declaring import RowsDeclaration
     from privstats.cli.parts.wizard import plan_from, write_scored
     from privstats.inference.prediction import cap_warnings
-    from privstats.review.special_facts import gap_facts, number_facts
 
     plan, text = plan_from(path, given, columns, ask=ask)
     if plan.schema.scores_head:
@@ -145,12 +144,9 @@ def _write_plan(
         )
     for line in cap_warnings(plan):
         say(line)
-    if plan.schema.task == "ridge":
-        for line in gap_facts(plan.schema):
-            say(line)
-    if plan.schema.task in ("effect", "hazard"):
-        for line in number_facts(plan.schema):
-            say(line)
+    for line in plan.schema.column_facts:
+        say(line)
+    if plan.schema.several_sessions:
         say(f"its promise is for several sessions: divide it with privstats course init study.toml --plan {path}")
     say(f"wrote {path}; edit it, then run: privstats plan check {path}")
 
@@ -250,24 +246,11 @@ def _checked(plan: ps.Plan, budget: ps.Budget, unread: UnreadStatistics, course:
 
 
 def _facts(plan: ps.Plan, unread: UnreadStatistics) -> list[str]:
+    from privstats.inference.expected_widths import width_sentences
     from privstats.plan import facts
     from privstats.review.grid_cost import grid_sentences
 
-    width: list[str] = []
-    if plan.schema.scores_head:
-        from privstats.inference.head_curves import expected_sentences
-
-        width = expected_sentences(plan)
-    elif plan.schema.task == "counts":
-        from privstats.inference.counts.averages import wide_means
-        from privstats.inference.counts.table import wide_sentences
-
-        width = [*wide_sentences(plan), *wide_means(plan)]
-    elif plan.schema.task in ("effect", "hazard"):
-        from privstats.inference.forecasts import forecast_sentences
-        from privstats.inference.prediction import cap_warnings
-
-        width = [*cap_warnings(plan), *forecast_sentences(plan)]
+    width = width_sentences(plan)
     if plan.devices is not None:
         width += of_contrib("browsers", "a plan with [devices]", PlanError)(plan)
     return [*facts(plan), *width, *grid_sentences(plan), *unread.sentences()]

@@ -18,12 +18,12 @@ from privstats.errors import PlanError
 from privstats.estimates import denoise, recipes, softmax
 from privstats.estimates import pairs as estimates
 from privstats.estimates.denoise import Array, NoisyClassSums
-from privstats.kinds import GradientSchema
+from privstats.intake.declared.categories import Categories
+from privstats.kinds import ClassSchema, GradientSchema
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema.public_values import Values
 from privstats.transforms import Cells
-from privstats.transforms.categories import Categories
 
 JOINT_ROUNDS, PAIR_ROUNDS = 3, 7
 """Rounds after the session for all pairs, and all rounds by default."""
@@ -40,7 +40,7 @@ def can_have_pairs(schema: Any) -> bool:
     """Return whether rows are those of ``Cells`` alone, with 3 to 64 columns, and of two classes."""
     match schema.transform:
         case (Cells() as cells,):
-            return schema.task == "classes" and schema.classes == _CLASSES and len(cells.columns) in _COLUMNS
+            return isinstance(schema, ClassSchema) and schema.classes == _CLASSES and len(cells.columns) in _COLUMNS
     return False
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from privstats.intake.declared.columns import Column, Dates, Numeric, at_edges
 from privstats.intake.tables import Codes
 from privstats.records.row_cache import MAX_BYTES
 from privstats.records.table import in_codes
 from privstats.schema import Schema
-from privstats.transforms.columns import Column, Dates, Numeric, at_edges
 
 _LIBRARIES = frozenset(("pandas", "polars", "pyarrow"))
 _WINDOW = 1 << 14

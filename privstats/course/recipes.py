@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, singledispatch
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -362,11 +362,19 @@ class _Refined(NamedTuple):
     advised: Callable[[float], int]
 
 
-_REFINED: Mapping[str, _Refined] = {
-    "classes": _Refined(_of_classes, recipes.advised_rounds),
-    "ridge": _Refined(_of_regression, lambda _: 4),
-}
-"""Recipes by the task of the first release's schema."""
+@singledispatch
+def _refined(schema: Schema) -> _Refined:
+    raise PlanError(f"no recipe refines a {type(schema).__name__}; start with a ClassSchema or RidgeSchema")
+
+
+@_refined.register
+def _(_: ClassSchema) -> _Refined:
+    return _Refined(_of_classes, recipes.advised_rounds)
+
+
+@_refined.register
+def _(_: RidgeSchema) -> _Refined:
+    return _Refined(_of_regression, lambda _: 4)
 
 
 def recipe_for(
@@ -400,13 +408,6 @@ def advised_clip(first: Plan, records: int, mu: float) -> float:
 def advised_rounds(schema: Schema, mu: float) -> int:
     """Return the default T: 4, or 6 for a softmax with a large budget."""
     return _refined(schema).advised(mu)
-
-
-def _refined(schema: Schema) -> _Refined:
-    result = _REFINED.get(schema.task)
-    if result is None:
-        raise PlanError(f"no recipe refines a {type(schema).__name__}; start with a ClassSchema or RidgeSchema")
-    return result
 
 
 def total_mu(first: Plan, records: int, rounds: int) -> float:

@@ -28,7 +28,7 @@ from privstats.course.steps import Past, Step, Steps
 from privstats.dp import Privacy
 from privstats.errors import PlanError
 from privstats.estimates.recipes import CELL_CLIPS, GRADIENT_CLIP
-from privstats.kinds import PartySchema, PartyUpdateSchema
+from privstats.kinds import ClassSchema, PartySchema, PartyUpdateSchema
 from privstats.plan import Plan
 from privstats.python_values import python_value
 from privstats.schema import Schema
@@ -106,8 +106,9 @@ class Rounds(Stepped):
             raise PlanError("rounds need the sums of every class; leave min_count and merge out of the first plan")
         if type(self.calibrated) is not bool:
             raise PlanError(f"calibrated must be True or False, got {self.calibrated!r}")
-        clips, classes = sorted(set(CELL_CLIPS.values())), self.first.schema.task == "classes" and self.module is None
-        if self.clip not in clips or not (classes or self.clip == GRADIENT_CLIP):
+        clips = sorted(set(CELL_CLIPS.values()))
+        softmax = isinstance(self.first.schema, ClassSchema) and self.module is None
+        if self.clip not in clips or not (softmax or self.clip == GRADIENT_CLIP):
             raise PlanError(
                 f"clip must be one of {', '.join(map(str, clips))} for a linear softmax and be left out for "
                 f"anything else, got {self.clip!r}; Rounds.within chooses one"

@@ -6,9 +6,8 @@ Proofs: docs/sensitivity.md and docs/privacy.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
 from scipy.special import erfinv, ndtri
 
@@ -17,7 +16,7 @@ from privstats.dp.samplers import MAX_SCALE
 from privstats.dp.sensitivities import checked_shares, default_shares, grid_sensitivity
 from privstats.errors import PlanError
 from privstats.python_values import check_number
-from privstats.schema import COUNT_SCALE, Schema, require_schema
+from privstats.schema import Schema, require_schema
 
 
 def l1_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> int:
@@ -49,33 +48,13 @@ def l1_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> int:
 
 
 def _moved(schema: Schema, statistic: str) -> int:
-    moved = _MOVED.get((schema.task, statistic))
+    moved = schema.longest(statistic)
     if moved is None:
         raise PlanError(
             "delta = 0 is supported for the class statistics N, A and D, for count tables and for scores; "
             f"a {type(schema).__name__} sends {statistic}: omit it, or give a delta above 0"
         )
-    return moved(schema)
-
-
-def _longest(square: int, entries: int) -> int:
-    """Return the largest sum |x_1| + ... + |x_d| of integers with ``x_1^2 + ... + x_d^2 <= square``.
-
-    Raising an entry from a to a + 1 costs 2 a + 1 of the square, so cheap raises come first. All entries reach
-    ``a = isqrt(square // d)``, and the remainder raises some by 1.
-    """
-    each = math.isqrt(square // entries)
-    return entries * each + (square - entries * each * each) // (2 * each + 1)
-
-
-_MOVED: Mapping[tuple[str, str], Callable[[Any], int]] = {
-    ("classes", "N"): lambda _: COUNT_SCALE,
-    ("classes", "A"): lambda schema: _longest(schema.steps**2, schema.features),
-    ("classes", "D"): lambda schema: schema.steps**2,
-    ("counts", "T"): lambda schema: COUNT_SCALE * len(schema.tables),
-    ("scoring", "T"): lambda schema: COUNT_SCALE * len(schema.tables),
-}
-"""Add-remove L1 sensitivity by the schema's task and the statistic; a pair without a row has no pure epsilon."""
+    return moved
 
 
 def joint_epsilon(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency) -> float:

@@ -280,7 +280,7 @@ def behind_counts(releases: Releases) -> tuple[list[Release], Releases]:
     if len(releases) > 1 and is_row_count(releases[0]):
         return [releases[0]], in_places(releases[1:])  # type: ignore[list-item]
     releases = in_places(releases)
-    place = next((at for at, each in enumerate(releases) if each is not None and _task(each) != "counts"), 0)
+    place = next((at for at, each in enumerate(releases) if each is not None and not _counts(each)), 0)
     counts, rest = [each for each in releases[:place] if each is not None], list(releases[place:])
     if not place or not (counts or _reads_table(rest[0])):
         return [], releases
@@ -289,14 +289,16 @@ def behind_counts(releases: Releases) -> tuple[list[Release], Releases]:
             "the cut points of these sums do not follow from these counts: give all releases of one Binned course, in "
             "order, and None for one without a sum"
         )
-    if len(rest) == 2 and _task(rest[0]) == "classes" and _task(rest[1]) in ("", "calibration"):
+    from privstats.kinds import CalibrationSchema, ClassSchema
+
+    if len(rest) == 2 and _is_of(rest[0], ClassSchema) and (rest[1] is None or _is_of(rest[1], CalibrationSchema)):
         return counts, [None, *rest]  # a mean without a sum went before
     return counts, rest
 
 
 def is_row_count(release: object) -> bool:
     """Return whether a release counts the rows of one party, and nothing else (:mod:`~privstats.heads.row_count`)."""
-    return _task(release) == "counts" and getattr(release, "plan").schema.tables == ROW_TABLES  # noqa: B009
+    return _counts(release) and getattr(release, "plan").schema.tables == ROW_TABLES  # noqa: B009
 
 
 def behind_cut_points(release: Released | Releases) -> tuple[tuple[Released, ...], Released]:
@@ -313,8 +315,12 @@ def behind_cut_points(release: Released | Releases) -> tuple[tuple[Released, ...
     return (*counts, require_release(rest[0])), rest[0]
 
 
-def _task(release: Any) -> str:
-    return getattr(getattr(getattr(release, "plan", None), "schema", None), "task", "")
+def _counts(release: Any) -> bool:
+    return bool(getattr(getattr(getattr(release, "plan", None), "schema", None), "finds_cuts", False))
+
+
+def _is_of(release: Any, kind: type[Schema]) -> bool:
+    return isinstance(getattr(getattr(release, "plan", None), "schema", None), kind)
 
 
 def _reads_table(release: Any) -> bool:

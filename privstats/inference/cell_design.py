@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.inversion import NormalEquations
+from privstats.intake.declared.categories import Categories
+from privstats.intake.declared.columns import Column, Dates, Numeric, Truth
 from privstats.schema import Schema
 from privstats.transforms import Cells, ConstantFeature
-from privstats.transforms.categories import Categories
-from privstats.transforms.columns import Column, Dates, Numeric, Truth
 
 _SURE = 3.0
 """Standard deviations of its noise that a cell's count must exceed to hold records."""

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import singledispatch
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
@@ -208,11 +209,10 @@ def forecast_sentences(plan: Plan | Course) -> list[str]:
 
     It is a warning where no draw reports a row, and empty for other plans.
     """
-    schema = getattr(plan, "schema", None)
-    if not isinstance(plan, Plan | Effect | Hazard) or not isinstance(schema, EffectSchema | HazardSchema):
+    if not isinstance(plan, Plan | Effect | Hazard) or not plan.schema.several_sessions:
         return []
     cohort = plan.cohort if isinstance(plan, Plan) else plan.plan.cohort
-    if isinstance(schema, HazardSchema) and schema.expected_events is None:
+    if isinstance(plan.schema, HazardSchema) and plan.schema.expected_events is None:
         return ["no forecast of the rows that will be reported: set expected_events in [schema], a public guess"]
     try:
         found = forecast(plan, records=cohort.max_records)
@@ -232,10 +232,12 @@ def study_of(plan: Plan | Effect | Hazard) -> Study:
     Raises:
         PlanError: no study of this kind of plan is drawn.
     """
-    study = _STUDIES.get(plan.schema.task)
-    if study is None:
-        raise PlanError("forecasts are drawn of regressions, effects and hazards: pass a plan of one of these")
-    return study(plan)
+    return _study(plan.schema, plan)
+
+
+@singledispatch
+def _study(_: Schema, __: Plan | Effect | Hazard) -> Study:
+    raise PlanError("forecasts are drawn of regressions, effects and hazards: pass a plan of one of these")
 
 
 def _read(study: Study, releases: Sequence[Release], alpha: float) -> list[_Row]:
@@ -370,9 +372,9 @@ def _even_share(records: int, chance: Random) -> Array:
 # --- effects
 
 
-def _of_effect(plan: Plan | Effect) -> Study:
+@_study.register
+def _of_effect(schema: EffectSchema, plan: Plan | Effect) -> Study:
     course = plan if isinstance(plan, Effect) else Effect.within(plan)
-    schema = course.schema
     numeric = _numeric_effect(schema)
     outcomes = schema.outcome_names or ("",)
     parts = ["", *(name for _, name, _ in subgroups_of(schema))]
@@ -434,9 +436,9 @@ def _read_effects(releases: Sequence[Release], alpha: float) -> list[_Row]:
 # --- hazards
 
 
-def _of_hazards(plan: Plan | Hazard) -> Study:
-    course = plan if isinstance(plan, Hazard) else Hazard.within(plan)
-    schema, columns = course.schema, course.schema.features - 1
+@_study.register
+def _of_hazards(schema: HazardSchema, plan: Plan | Hazard) -> Study:
+    course, columns = plan if isinstance(plan, Hazard) else Hazard.within(plan), schema.features - 1
     if schema.expected_events is None:
         raise PlanError("half widths of hazards follow from events: set expected_events in the schema, a public guess")
     names = column_names(schema, columns)
@@ -486,8 +488,8 @@ def _read_hazards(releases: Sequence[Release], alpha: float) -> list[_Row]:
 # --- slopes
 
 
-def _of_slopes(plan: Plan) -> Study:
-    schema: Any = plan.schema
+@_study.register
+def _of_slopes(schema: RidgeSchema, plan: Plan) -> Study:
     last = schema.transform[-1] if schema.transform else None
     constant = (last,) if isinstance(last, ConstantFeature) else ()
     columns = schema.features - len(constant)
@@ -525,11 +527,3 @@ def _regression_rows(table: Any, alpha: float, first: int) -> list[_Row]:
     return [
         _Row(float(low), float(high), "" if shown else why) for (low, high), shown in zip(ends, reported, strict=True)
     ]
-
-
-_STUDIES: Mapping[str, Callable[[Any], Study]] = {
-    "ridge": _of_slopes,
-    "effect": _of_effect,
-    "hazard": _of_hazards,
-}
-"""Studies by the task of the schema."""

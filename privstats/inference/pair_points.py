@@ -13,9 +13,9 @@ from scipy.special import ndtri
 from privstats.estimates import pairs as estimates
 from privstats.estimates.denoise import Array
 from privstats.inference.cell_design import Intervals
+from privstats.intake.declared.columns import Dates, Numeric
 from privstats.randomness import Generator, uniform
 from privstats.release import Release
-from privstats.transforms.columns import Dates, Numeric
 
 if TYPE_CHECKING:
     from privstats.course.pair_rounds import Groups, PairTables

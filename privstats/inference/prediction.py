@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +17,9 @@ from privstats.errors import PlanError
 from privstats.estimates.denoise import Array
 from privstats.inference.forecasts import DRAWS, Guesses, forecast
 from privstats.inference.inversion import quantile
-from privstats.kinds import EffectSchema, HazardSchema
+from privstats.kinds import EffectSchema, HazardSchema, RidgeSchema
 from privstats.plan import Plan
+from privstats.schema import Schema
 
 _NODES = 64
 _MOST_EVENTS, _MOST_EVENTS_OF_LARGE = 0.5, 0.35  # of all records, for the cap on the cumulative hazard
@@ -108,10 +110,27 @@ def predicted_of(plan: Plan | Effect | Hazard) -> Predicted:
     Raises:
         PlanError: the plan's schema has no prediction.
     """
-    row = _PREDICTED.get(plan.schema.task)
-    if row is None:
-        raise PlanError("half widths are predicted for regressions, effects and hazards: pass a plan of one of these")
-    return row
+    return _predicted(plan.schema)
+
+
+@singledispatch
+def _predicted(_: Schema) -> Predicted:
+    raise PlanError("half widths are predicted for regressions, effects and hazards: pass a plan of one of these")
+
+
+@_predicted.register
+def _(_: RidgeSchema) -> Predicted:
+    return Predicted(_of_slope, "of a slope, per unit of a transformed column; residuals of half the target bound")
+
+
+@_predicted.register
+def _(_: EffectSchema) -> Predicted:
+    return Predicted(_of_effect, "of the effect, in units of the outcome")
+
+
+@_predicted.register
+def _(_: HazardSchema) -> Predicted:
+    return Predicted(_of_hazards, "of a log hazard ratio, per unit of a transformed column")
 
 
 def _of_slope(plan: Plan, guesses: Guesses, alpha: float) -> float:
@@ -141,14 +160,6 @@ def _of_hazards(plan: Plan | Hazard, guesses: Guesses, alpha: float) -> float:
         raise PlanError("half widths of hazards follow from events: set expected_events in the schema, a public guess")
     events = expected * guesses.records / course.plan.cohort.max_records
     return quantile(alpha, math.inf) / math.sqrt(events * guesses.variance)
-
-
-_PREDICTED: Mapping[str, Predicted] = {
-    "ridge": Predicted(_of_slope, "of a slope, per unit of a transformed column; residuals of half the target bound"),
-    "effect": Predicted(_of_effect, "of the effect, in units of the outcome"),
-    "hazard": Predicted(_of_hazards, "of a log hazard ratio, per unit of a transformed column"),
-}
-"""Predictions by the task of the schema."""
 
 
 def _means(schema: EffectSchema, guesses: Guesses) -> tuple[float, float]:

@@ -9,6 +9,7 @@ from privstats.course.positions import charged_mu, is_followed
 from privstats.course.promise import epsilon_of
 from privstats.dp import Privacy
 from privstats.inference.summary import Summary
+from privstats.kinds import CountSchema
 from privstats.plan import Plan
 from privstats.plan.conditions import joint_condition
 from privstats.plan.position import Position
@@ -176,7 +177,7 @@ class Source:
     def _called(self) -> str:
         """The printed word for the sessions: rounds, sessions with their counts, or sessions without known sums."""
         plan, known = self.release.plan, [each for each in self._sessions if each is not None]
-        if any(each.schema.task == "counts" != plan.schema.task for each in known):
+        if not isinstance(plan.schema, CountSchema) and any(isinstance(each.schema, CountSchema) for each in known):
             cells = " of its cut points" if any(step.reads_cells for step in plan.schema.transform) else ""
             return f"sessions, the counts{cells} among them"
         return "rounds" if len(known) == self._count else "sessions"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privstats.errors import HeadError
+from privstats.intake.declared.columns import Column, Dates, Numeric, Truth
 from privstats.transforms import Categories
-from privstats.transforms.columns import Column, Dates, Numeric, Truth
 
 if TYPE_CHECKING:
     from privstats.inference.row_lengths import Lengths

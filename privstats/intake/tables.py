@@ -28,7 +28,7 @@ class Codes:
 
     Attributes:
         codes: float64 ``(n, J)``; NaN where nothing is given.
-        lost: by column, its ``transforms.unlisted.Lost``: values that are in no cell of their own; private.
+        lost: by column, its ``intake.declared.unlisted.Lost``: values that are in no cell of their own; private.
     """
 
     def __init__(self, codes: NDArray[np.float64], lost: Mapping[str, Any]) -> None:

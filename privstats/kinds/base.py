@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from inspect import get_annotations
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from privstats import moments
 from privstats.errors import PlanError, SchemaError
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from privstats.schema.public_values import Values
 
 _Sums = TypeVar("_Sums", bound=Moments)
+
+_ALSO_FIELDS = {"class_names", "among"}
+"""What every schema has and a kind may have as a field; any other field would silently replace what the base states."""
 
 
 class Kind(Schema):
@@ -46,10 +49,15 @@ class Kind(Schema):
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         fields = {name for name, hint in get_annotations(cls).items() if "ClassVar" not in str(hint)}
-        if taken := sorted(fields & (vars(Kind).keys() | get_annotations(Kind).keys())):
+        base = {name for each in (Schema, Kind) for name in (*vars(each), *get_annotations(each))}
+        if taken := sorted(fields & base - _ALSO_FIELDS):
             raise SchemaError(f"{cls.__name__} has fields {', '.join(taken)}, which every kind has; rename them")
         if "table" in vars(cls) and "proved" not in vars(cls):
             raise SchemaError(f"{cls.__name__} has a table of its own and no proved letters; state proved")
+        if "task" in vars(cls) and not vars(cls).get("purpose"):
+            raise SchemaError(f"{cls.__name__} has a task of its own and no purpose; state what its sums are used for")
+        if "task" in vars(cls) and next(each for each in cls.__mro__ if "example" in vars(each)) is Kind:
+            raise SchemaError(f"{cls.__name__} has a task of its own and no example; return a small schema of it")
         if not cls.no_persons and cls.terms_of is Kind.terms_of:
             raise SchemaError(f"{cls.__name__} admits persons and states no terms_of; state it, or set no_persons")
 
@@ -57,6 +65,11 @@ class Kind(Schema):
     @abstractmethod
     def containers(cls) -> tuple[Any, Any]:
         """Return the classes of exact sums and of sums in real units."""
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind, for tests and pages."""
+        raise SchemaError(f"{cls.__name__} states no example; return a small schema of this kind")
 
     @abstractmethod
     def moments_of(self, records: Opened, values: Mapping[str, Values]) -> Moments:

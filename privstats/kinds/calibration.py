@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +87,7 @@ class CalibrationSchema(Round, Kind):
     statistics: ClassVar[str] = letters_of(_TABLE)
     proved: ClassVar[str] = "t"
     nearer: ClassVar[bool] = True
+    adds_up: ClassVar[bool] = True
 
     features: int = REQUIRED
     classes: int = REQUIRED
@@ -137,6 +138,11 @@ class CalibrationSchema(Round, Kind):
         rest = 1 - (self.steps // self.classes) / self.steps
         square = max(1.0, 2 * rest**2) if adjacency == "add-remove" else (1 + rest) ** 2 + rest**2
         return square * weights.get("t", 0.0)
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls(4, 3, expected_records=100, course_mu=1.0)
 
     @classmethod
     def worst(cls) -> WorstPair:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -15,7 +16,7 @@ from privstats.kinds.base import Added
 from privstats.kinds.worst import Record, Sums, WorstPair, added, rows_of, vectors, wire
 from privstats.moments.base import Moments, RealMoments, readonly_array, require_room
 from privstats.records.reading import Labels
-from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, classes_of, letters_of
+from privstats.schema.base import COUNT_SCALE, Adjacency, Predicted, Schema, Statistic, classes_of, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_class_names, checked_vectors, settle
 from privstats.schema.kinds import bare
 from privstats.transforms import Transform
@@ -83,6 +84,8 @@ class ClassSchema(Added["ClassMoments"]):
     suppressible: ClassVar[bool] = True
     proved: ClassVar[str] = "NABSD"
     nearer: ClassVar[bool] = True
+    adds_up: ClassVar[bool] = True
+    statements: ClassVar[Mapping[str, str]] = {"moments": "classes", "norm": "norms"}
 
     classes: int
     features: int = REQUIRED
@@ -147,6 +150,11 @@ class ClassSchema(Added["ClassMoments"]):
         """Letters with entries that are never negative."""
         return "NABSD" if self.nonnegative else "ND"
 
+    def longest(self, statistic: str) -> int | None:
+        """Return the largest L1 length: a count's, that of a row of length r = 2**f, and a row's squared length r^2."""
+        lengths = {"N": COUNT_SCALE, "A": longest_row(self.steps**2, self.features), "D": self.steps**2}
+        return lengths.get(statistic)
+
     def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
         """Return mu^2 of one record (docs/sensitivity.md)."""
         radius_squared = self.clip_norm**2
@@ -158,6 +166,11 @@ class ClassSchema(Added["ClassMoments"]):
             return add
         other_class = 2 * add
         return other_class if self.nonnegative else max(other_class, _opposed(first, second))
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls(3, 4, "NABD", 1.0, class_names=("ash", "beech", "elm"))
 
     @classmethod
     def worst(cls) -> WorstPair:
@@ -172,6 +185,16 @@ class ClassSchema(Added["ClassMoments"]):
     def adder(self) -> ClassAdder:
         """Return the adder of sums by class."""
         return moments.adders.ClassAdder(self)
+
+
+def longest_row(square: int, entries: int) -> int:
+    """Return the largest sum |x_1| + ... + |x_d| of integers with ``x_1^2 + ... + x_d^2 <= square``.
+
+    Raising an entry from a to a + 1 costs 2 a + 1 of the square, so cheap raises come first. All entries reach
+    ``a = isqrt(square // d)``, and the remainder raises some by 1.
+    """
+    each = math.isqrt(square // entries)
+    return entries * each + (square - entries * each * each) // (2 * each + 1)
 
 
 def _check_grid(schema: ClassSchema) -> None:

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from itertools import accumulate
 from operator import add
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import DataError, SchemaError
+from privstats.intake.declared.categories import Categories
 from privstats.intake.meaning import checked_names
 from privstats.kinds.base import Kind
 from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
@@ -27,11 +28,10 @@ from privstats.records.emptied import listed_columns
 from privstats.records.reading import Reading, Unread
 from privstats.records.reasons import GAP, NO_CELL, Why, spelled
 from privstats.records.variables import Bins, Variable, plain_variable, variable_of
-from privstats.schema.base import Adjacency, Statistic, letters_of
+from privstats.schema.base import COUNT_SCALE, Adjacency, Statistic, letters_of
 from privstats.schema.checks import settle
 from privstats.schema.kinds import bare
 from privstats.transforms import Transform, steps_of
-from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
     from privstats.kinds.numbers import Number
@@ -96,6 +96,12 @@ class CountSchema(Kind):
     feature_names: ClassVar[None] = None
     proved: ClassVar[str] = "Txq"
     nearer: ClassVar[bool] = True
+    adds_up: ClassVar[bool] = True
+    statements: ClassVar[Mapping[str, str]] = {"moments": "tables", "norm": "no norms of tables"}
+    exact_warning: ClassVar[str] = (
+        "exact count tables reveal every cell of one record, and suppressing small cells does not help where totals "
+        "reveal them; release them with a Privacy"
+    )
 
     variables: tuple[Variable, ...]
     tables: tuple[tuple[str, ...], ...]
@@ -197,6 +203,10 @@ class CountSchema(Kind):
         """Letters with entries that are never negative."""
         return "Tq"
 
+    def longest(self, statistic: str) -> int | None:
+        """Return the largest L1 length of the tables: one count in each; numbers have none."""
+        return COUNT_SCALE * len(self.tables) if statistic == "T" else None
+
     def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
         """Return mu^2 of one record (docs/sensitivity.md)."""
         if not self.numbers:
@@ -204,6 +214,11 @@ class CountSchema(Kind):
         from privstats.kinds.numbers import square_with_numbers
 
         return square_with_numbers(self, weights, adjacency)
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls((Categories("sex", ("f", "m")), Bins("age", (0, 40, 60))), (("sex", "age"),))
 
     @classmethod
     def worst(cls) -> WorstPair:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,6 +165,32 @@ class GaussianSchema(Kind):
                 "from 0 to clip_norm^2; refuse it, and ask who computed it"
             )
 
+    def refuses_cohort(self, clients: int, honest: int, *, promised: bool, clipped: bool, agrees: bool) -> str:
+        """Return why sums of client covariances would reveal single clients.
+
+        The client minimum without noise is a counting rule, not a proof. T rounds over d features release
+        (T + 1) d (d + 1) / 2 numbers. The rule limits these to a quarter of the numbers in the honest clients'
+        covariances.
+        """
+        if promised:
+            needed = "because only a clipped vector has one norm bound for every reference: set privacy.client_clip"
+            return "" if clipped else f"an alignment under a promise needs client_clip, {needed}"
+        minimum = 4 * (self.rounds + 1)
+        if honest < minimum:
+            return (
+                f"min_survivors - colluders is {honest} and must be at least 4 (rounds + 1) = {minimum} for an "
+                "alignment without noise: the sums of many rounds over few clients reveal single clients; use fewer "
+                "rounds, or more clients"
+            )
+        if not agrees:
+            return (
+                "an alignment without noise needs a protocol in which clients see the survivors: two sums whose lists "
+                "differ by one client give that client's covariance; omit protocol and panel, or promise a client_clip"
+            )
+        if self.reference and (self.among is None or self.among[-1] >= clients):
+            return "a round without noise must name its clients in schema.among: those of the first sum, in order"
+        return ""
+
     def refusal(self, unit: str | None) -> str:
         """Return why no promise covers one record."""
         if unit == "record":
@@ -189,6 +215,11 @@ class GaussianSchema(Kind):
             + weights.get("x", 0.0) * radius_squared
             + (weights.get("V", 0.0) + weights.get("M", 0.0)) * radius_squared**2
         )
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls(10, 1.0, shrinkage=0.1, rounds=2, feature_names=tuple(f"c{place}" for place in range(10)))
 
     @classmethod
     def worst(cls) -> WorstPair:

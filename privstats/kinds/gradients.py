@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +97,8 @@ class GradientSchema(Round, Kind):
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = GRADIENT_STATISTICS
     proved: ClassVar[str] = "gk"
+    adds_up: ClassVar[bool] = True
+    statements: ClassVar[Mapping[str, str]] = {"norm": "norms"}
 
     features: int = REQUIRED
     classes: int | None = None
@@ -194,6 +196,11 @@ class GradientSchema(Round, Kind):
         """Return mu^2: two records' r u' differ by at most 2 c, and their kappa by 1 (docs/sensitivity.md)."""
         gradient, curvature = weights.get("g", 0.0) * self.residual_norm**2, weights.get("k", 0.0)
         return gradient + curvature if adjacency == "add-remove" else 4 * gradient + curvature
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls(4, 3, residual_norm=0.3, expected_records=100, course_mu=1.0)
 
     @classmethod
     def worst(cls) -> WorstPair:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 from privstats import moments
 from privstats.errors import PlanError, RecordError, SchemaError
 from privstats.intake.columns import Readings
+from privstats.intake.declared.categories import Categories
 from privstats.intake.meaning import listed
 from privstats.kinds.base import Kind
+from privstats.kinds.column_facts import number_facts
 from privstats.kinds.counts import CountSchema
-from privstats.kinds.score import SQUARE, Errors, checked_errors, within_length
+from privstats.kinds.score import SQUARE, Errors, checked_errors, errors_facts, within_length
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import Moments, containers
 from privstats.progress import progress_bar
@@ -36,7 +38,6 @@ from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, s
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import Round
 from privstats.transforms import ConstantFeature, Transform, steps_of
-from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
     from privstats.moments.grid import Ints
@@ -128,6 +129,8 @@ class HazardSchema(Round, Kind):
     no_persons: ClassVar[str] = "a record of a HazardSchema is a person already, over all periods: one row each"
     proved: ClassVar[str] = "gHJ"
     unstated: ClassVar[Mapping[str, Any]] = {"errors": "model"}
+    several_sessions: ClassVar[bool] = True
+    levels_apart: ClassVar[bool] = True
 
     features: int = REQUIRED
     clip_norm: float = REQUIRED
@@ -274,6 +277,16 @@ class HazardSchema(Round, Kind):
             if values["c"].exponent != PART_BITS or not rising.all() or (steps[ends] != 1 << PART_BITS).any():
                 raise PlanError(f"published c must rise from 0 to 1 inside every bin, in steps of 2**-{PART_BITS}")
 
+    @property
+    def column_facts(self) -> tuple[str, ...]:
+        """Whether the event must hold numbers."""
+        return number_facts(self, (self.event,))
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """Whether the event must hold numbers, and what the model's own errors assume."""
+        return (*self.column_facts, *errors_facts(self.errors, "that hazards are proportional given the columns"))
+
     def plain_fields(self) -> dict[str, Any]:
         """Return the fields for a plan file."""
         strata = {} if self.strata is None else {"strata": plain_variable(self.strata)}
@@ -289,6 +302,18 @@ class HazardSchema(Round, Kind):
         square = weights.get("J", 0.0) * (self.cap * self.clip_norm) ** 4
         add = score + information + square
         return add if adjacency == "add-remove" else 4 * score + 2 * information + 2 * square
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls(
+            4,
+            2.0,
+            bins=Bins("months", (0, 6, 12, 24)),
+            event="died",
+            feature_names=("arm", "age", "dose"),
+            transform=(ConstantFeature(1.0),),
+        )
 
     @classmethod
     def worst(cls) -> WorstPair:
@@ -336,10 +361,10 @@ def _checked_bins(value: Any) -> Bins:
 def _checked_strata(value: Any) -> Categories | None:
     if value is None:
         return None
-    result = variable_of(value)
+    result = variable_of(value) if isinstance(value, Mapping | Categories) else value
     if not isinstance(result, Categories) or result.other or result.missing or len(result.values) > _MAX_STRATA:
         text = f"two to {_MAX_STRATA} declared values: each has a baseline of its own, which costs as much as its bins"
-        raise SchemaError(f"strata must be Categories of {text}")
+        raise SchemaError(f"strata must be Categories of {text}; got {type(result).__name__}")
     return result
 
 
@@ -364,6 +389,8 @@ def _check_maps(schema: HazardSchema) -> None:
 
 
 def _check_columns(schema: HazardSchema) -> None:
+    if not isinstance(schema.event, str):
+        raise SchemaError(f"event must be the name of a column, got {type(schema.event).__name__}: name it")
     if not schema.feature_names:
         raise SchemaError("feature_names must name the columns: hazards are read from a table, by name")
     for field, each in zip(("bins", "event", "strata"), schema.counted().variables, strict=False):

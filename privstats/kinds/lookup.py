@@ -36,22 +36,22 @@ def of_records(schema: Schema) -> RecordSchema:
     raise SchemaError(f"this needs a ClassSchema or RidgeSchema, got {type(schema).__name__}; give a plan of records")
 
 
-def row_of(rows: Mapping[str, _Row], schema: Schema, what: str) -> _Row:
-    """Return the entry of this schema's kind in a table by task; a subclass has none.
+def row_of(rows: Mapping[type[Any], _Row], schema: Schema, what: str) -> _Row:
+    """Return the entry of this schema's kind in a table by class; a subclass has none.
 
     Raises:
         SchemaError: the kind has no row.
 
     Example:
         >>> from privstats.kinds import row_of
-        >>> row_of({"mean": "a mean"}, ps.PartySchema(2, 2), "sum of rows")
+        >>> row_of({ps.MeanSchema: "a mean"}, ps.PartySchema(2, 2), "sum of rows")
         Traceback (most recent call last):
             ...
         privstats.errors.SchemaError: no sum of rows is available for a PartySchema; give a MeanSchema
     """
-    if schema.task in rows and schema.is_registered:
-        return rows[schema.task]
-    *several, last = [KINDS[task].__name__ for task in rows]
+    if type(schema) in rows and schema.is_registered:
+        return rows[type(schema)]
+    *several, last = [kind.__name__ for kind in rows]
     known = f"{', '.join(several)} or {last}" if several else last
     name = type(schema).__name__
     raise SchemaError(f"no {what} is available for {'an' if name[0] in 'AEIOU' else 'a'} {name}; give a {known}")

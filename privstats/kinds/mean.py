@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from privstats import moments
 from privstats.kinds.base import Kind
@@ -51,6 +51,7 @@ class MeanSchema(Kind):
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)
     proved: ClassVar[str] = "x"
+    adds_up: ClassVar[bool] = True
 
     features: int = REQUIRED
     clip_norm: float = REQUIRED
@@ -82,6 +83,11 @@ class MeanSchema(Kind):
         """Return mu^2 of one record (docs/sensitivity.md, "A mean")."""
         square = weights.get("x", 0.0) * self.clip_norm**2
         return square * (1 if adjacency == "add-remove" else 2 if self.nonnegative else 4)
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls(4, 1.0, feature_names=("a", "b", "c", "d"))
 
     @classmethod
     def worst(cls) -> WorstPair:

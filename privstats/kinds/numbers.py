@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
+from privstats.intake.declared.categories import MISSING_CELL, require_switch
 from privstats.intake.meaning import checked_names
 from privstats.kinds.worst import Record
 from privstats.moments.record_sums import Term
 from privstats.records.variables import is_finite
 from privstats.schema.base import Adjacency
-from privstats.transforms.categories import MISSING_CELL, require_switch
 
 if TYPE_CHECKING:
     from privstats.kinds.counts import CountSchema

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,6 +149,11 @@ class PartySchema(Kind):
     def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
         """Return mu^2: parties' vectors have norm at most 1, and opposed ones differ by 2."""
         return (1 if adjacency == "add-remove" else 4) * weights.get("P", 0.0)
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls(3, 4)
 
     @classmethod
     def worst(cls) -> WorstPair:

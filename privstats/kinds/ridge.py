@@ -14,6 +14,7 @@ from privstats import moments
 from privstats.errors import DataError, SchemaError
 from privstats.kinds.base import Added
 from privstats.kinds.classes import ClassSchema
+from privstats.kinds.column_facts import gap_facts
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of, rows_of, wire
 from privstats.moments.base import Moments, RealMoments
 from privstats.records.reading import Targets
@@ -75,6 +76,8 @@ class RidgeSchema(Added["RidgeMoments"]):
     predicts: ClassVar[Predicted | None] = "ridge"
     proved: ClassVar[str] = "Ghq"
     nearer: ClassVar[bool] = True
+    adds_up: ClassVar[bool] = True
+    statements: ClassVar[Mapping[str, str]] = {"moments": "folds", "norm": "norms"}
 
     features: int = REQUIRED
     targets: int = 1
@@ -119,6 +122,11 @@ class RidgeSchema(Added["RidgeMoments"]):
         gap = ", where it is not missing" if self.missing else ""
         return f"{self.columns}, and {targets} of at most {self.target_bound:g}{gap}"
 
+    @property
+    def column_facts(self) -> tuple[str, ...]:
+        """What gaps in declared columns mean for a regression."""
+        return gap_facts(self)
+
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit."""
         return by_letter(self.table, statistic)[0].scale(self.scale, self.target_scale)
@@ -139,6 +147,11 @@ class RidgeSchema(Added["RidgeMoments"]):
             return add
         other_fold = 2 * add if self.folds > 1 else 0.0
         return max(other_fold, _replaced(gram, cross, energy))
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls(4, 2, clip_norm=1.0, target_bound=3.0, feature_names=("a", "b", "c", "d"))
 
     @classmethod
     def worst(cls) -> WorstPair:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from privstats import moments
 from privstats.errors import RecordError, SchemaError
 from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
+from privstats.kinds.column_facts import gap_facts
 from privstats.kinds.record_rows import class_rows, target_rows
 from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
@@ -72,6 +73,13 @@ _TABLES: Mapping[tuple[str, bool], tuple[Statistic, ...]] = {
     ("poisson", True): (replace(_POISSON[0], share=0.665), replace(_POISSON[1], share=0.285), SQUARE),
 }
 
+_ASSUMED: Mapping[Family, str] = {
+    "logistic": "that log odds are linear in the columns",
+    "poisson": "that the variance of counts with equal columns equals their mean, and counts of visits or relapses "
+    "usually vary more",
+}
+"""The assumption of the model's own standard errors."""
+
 # Sums of products of row entries and 20-bit weights are exact in float64.
 _MAX_FEATURES = 1 << 12
 
@@ -114,6 +122,7 @@ class ScoreSchema(Round, Kind):
     proved: ClassVar[str] = "gHJ"
     nearer: ClassVar[bool] = True
     unstated: ClassVar[Mapping[str, Any]] = {"errors": "model"}
+    adds_up: ClassVar[bool] = True
 
     features: int = REQUIRED
     clip_norm: float = REQUIRED
@@ -239,6 +248,18 @@ class ScoreSchema(Round, Kind):
         return row.scale(self.scale, self.steps / self.outcome)
 
     @property
+    def column_facts(self) -> tuple[str, ...]:
+        """What gaps in declared columns mean for the table in which the rounds end."""
+        return gap_facts(self, "WARNING: ")
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What gaps in declared columns mean, and what the model's own errors assume."""
+        propensity = self.by_arm or self.missing  # rounds for the weights of an effect, which no table reads
+        errors = () if propensity else errors_facts(self.errors, _ASSUMED[self.family])
+        return (*self.column_facts, *errors)
+
+    @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
         """The weights w, ``(d,)``."""
         return {"w": (self.features,)}
@@ -263,6 +284,11 @@ class ScoreSchema(Round, Kind):
         if score <= 2 * information and information:
             replaced = max(replaced, 2 * score + 2 * information + score**2 / (2 * information))
         return replaced + 2 * square
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls(4, 1.0)
 
     @classmethod
     def worst(cls) -> WorstPair:
@@ -322,6 +348,16 @@ def checked_errors(errors: object, usual: Errors = "robust") -> Errors:
     if errors not in get_args(Errors):
         raise SchemaError(f"errors must be 'robust' or 'model', or omitted, got {errors!r}")
     return "robust" if errors == "robust" else "model"
+
+
+def errors_facts(errors: Errors | None, assumed: str) -> tuple[str, ...]:
+    """State what the model's own errors assume; nothing where errors are robust."""
+    if errors == "robust":
+        return ()
+    return (
+        f"intervals will assume {assumed}; where that is false they miss too often: set errors = "
+        '"robust", which does not assume it, for 5 % of the budget',
+    )
 
 
 def _checked_errors(schema: ScoreSchema) -> Errors:

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import PlanError, RecordError, SchemaError
+from privstats.intake.declared.categories import Categories
 from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.counts import (
@@ -36,7 +37,6 @@ from privstats.schema.checks import as_int, settle, size
 from privstats.schema.public_values import Values
 from privstats.transforms import Transform
 from privstats.transforms.base import to_builtins
-from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
     from privstats.moments.record_sums import RecordTerms
@@ -104,6 +104,8 @@ class ScoringSchema(Kind):
     grid_bits: ClassVar[int] = 0
     nonnegative: ClassVar[bool] = False
     proved: ClassVar[str] = "T"
+    adds_up: ClassVar[bool] = True
+    statements: ClassVar[Mapping[str, str]] = CountSchema.statements
 
     head: str
     head_bytes: int
@@ -259,9 +261,18 @@ class ScoringSchema(Kind):
         """Letters with entries that are never negative."""
         return "T"
 
+    def longest(self, statistic: str) -> int | None:
+        """Return the largest L1 length of the tables: one count in each."""
+        return self.counted.longest(statistic)
+
     def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
         """Return mu^2 of one record, that of count tables."""
         return move_of_tables(self.tables, weights, adjacency)
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls("1" * 64, 1_000, 2, 4, score_bins=4)
 
     @classmethod
     def worst(cls) -> WorstPair:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,15 @@ from privstats.kinds.worst import Record, Sums, WorstPair, first, many, plain, r
 from privstats.moments.base import Moments, RealMoments, checked_index
 from privstats.records.reading import Targets
 from privstats.schema.base import Adjacency, Statistic, letters_of
-from privstats.schema.checks import REQUIRED, checked_groups, checked_pull, checked_vectors, settle, size
+from privstats.schema.checks import (
+    REQUIRED,
+    checked_groups,
+    checked_pull,
+    checked_vectors,
+    refused_groups,
+    settle,
+    size,
+)
 from privstats.schema.kinds import bare
 from privstats.schema.public_values import Values
 from privstats.transforms import ConstantFeature, Transform
@@ -88,6 +96,11 @@ class SitesSchema(Kind):
     appended: ClassVar[int] = 1
     nonnegative: ClassVar[bool] = False
     proved: ClassVar[str] = "NQ"
+    exact_warning: ClassVar[str] = (
+        "exact sums within sites next to exact plain sums of the same records (a RidgeSchema) are one more pull, and "
+        "few sites can then be solved for; do not release both exactly (`privstats attack run --attack site-means` "
+        "shows how)"
+    )
 
     features: int = REQUIRED
     clip_norm: float = REQUIRED
@@ -130,6 +143,27 @@ class SitesSchema(Kind):
         """Description of one record."""
         return f"{self.columns} and a target"
 
+    # clipped and agrees are unused here: other kinds read them.
+    def refuses_cohort(self, clients: int, honest: int, *, promised: bool, clipped: bool, agrees: bool) -> str:  # noqa: ARG002
+        """Return why sums within sites are refused over too few sites.
+
+        Without noise the smallest group needs M (p + 1) + 3 honest sites, for M pulls besides the first and p features.
+        This is a counting rule, not a proof. A release of M p (p + 1) / 2 + p + 1 numbers fits K = M (p + 1) / 2 + 1
+        + 1 / p sites of p unknowns each. The rule requires at least 2 K. Under a promise, several groups need three
+        honest sites each on average.
+        """
+        if promised:
+            return refused_groups(self.groups, honest, "errors by groups need several sites in each")
+        minimum = (len(self.pulls) - 1) * (self.features + 1) + 3
+        crowd = clients // self.groups - (clients - honest)
+        if crowd >= minimum:
+            return ""
+        where = "min_survivors - colluders" if self.groups == 1 else "honest sites in the smallest group at worst"
+        return (
+            f"{where} is {crowd} and must be at least {minimum} for exact sums within sites: over fewer, sums "
+            "reveal single sites; use more sites, fewer pulls, columns or groups, or give a Privacy"
+        )
+
     def refusal(self, unit: str | None) -> str:
         """Return why a promise admits one pull only."""
         if unit is None or len(self.pulls) == 1:
@@ -157,6 +191,11 @@ class SitesSchema(Kind):
         square, truncation = records * self.clip_norm**2, self.features / self.scale**2
         moved = square if adjacency == "add-remove" else math.sqrt(2) * square + 2 * truncation
         return weights.get("N", 0.0) * records**2 + len(self.pulls) * weights.get("Q", 0.0) * moved**2
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls(5, 1.0)
 
     @classmethod
     def worst(cls) -> WorstPair:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,6 +157,11 @@ class WithinSchema(Kind):
         twice = 1 if adjacency == "add-remove" else 2
         blocks = [weights.get(name, 0.0) * (twice * (far + rest)) ** 2 for name, (far, rest) in moved.items()]
         return twice * weights.get("N", 0.0) + math.fsum(blocks)
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls(3, 4, 1.0, pull=1.0, n_max=20)
 
     @classmethod
     def worst(cls) -> WorstPair:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from privstats.python_values import python_fields
 from privstats.schema import COUNT_SCALE, Schema
 
 if TYPE_CHECKING:
-    from privstats.kinds import EffectSchema, GaussianSchema, SitesSchema
     from privstats.plan.plan import Plan
 
 WRAP_PROBABILITY = 2.0**-40
@@ -217,42 +216,15 @@ def _check_records(plan: Plan, vector: NDArray[np.int64]) -> None:
 
 
 def check_cohort(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, agrees: bool) -> None:
-    """Refuse a cohort that does not fit the kind (:data:`_COHORTS`).
+    """Refuse a cohort that does not fit the kind (:meth:`~privstats.schema.Schema.refuses_cohort`).
 
     ``agrees`` states whether clients see the list of survivors before the sum is unmasked.
     """
-    check = _COHORTS.get(schema.task)
-    if check is not None:
-        check(schema, cohort, privacy, agrees)
-
-
-def _check_alignment(schema: GaussianSchema, cohort: Cohort, privacy: Privacy | NoPrivacy, agrees: bool) -> None:
-    """Refuse sums of client covariances that would reveal single clients.
-
-    The client minimum without noise is a counting rule, not a proof. T rounds over d features release
-    (T + 1) d (d + 1) / 2 numbers. The rule limits these to a quarter of the numbers in the honest clients' covariances.
-    """
-    if isinstance(privacy, Privacy):
-        if privacy.client_clip is None:
-            raise PlanError(
-                "an alignment under a promise needs client_clip, because only a clipped vector has one norm bound for "
-                "every reference: set privacy.client_clip"
-            )
-        return
-    honest, minimum = cohort.min_survivors - cohort.colluders, 4 * (schema.rounds + 1)
-    if honest < minimum:
-        raise PlanError(
-            f"min_survivors - colluders is {honest} and must be at least 4 (rounds + 1) = {minimum} for an alignment "
-            "without noise: the sums of many rounds over few clients reveal single clients; use fewer rounds, or more "
-            "clients"
-        )
-    if not agrees:
-        raise PlanError(
-            "an alignment without noise needs a protocol in which clients see the survivors: two sums whose lists "
-            "differ by one client give that client's covariance; omit protocol and panel, or promise a client_clip"
-        )
-    if schema.reference and (schema.among is None or schema.among[-1] >= cohort.clients):
-        raise PlanError("a round without noise must name its clients in schema.among: those of the first sum, in order")
+    promised = isinstance(privacy, Privacy)
+    clipped = isinstance(privacy, Privacy) and privacy.client_clip is not None
+    honest = cohort.min_survivors - cohort.colluders
+    if refusal := schema.refuses_cohort(cohort.clients, honest, promised=promised, clipped=clipped, agrees=agrees):
+        raise PlanError(refusal)
 
 
 def check_parties(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) -> None:
@@ -280,52 +252,3 @@ def check_parties(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) 
             "a party is one record of a PartySchema, however many it holds: set max_records_per_client=1, and omit "
             "client_clip, because the schema bounds every party"
         )
-
-
-def _check_sites(schema: SitesSchema, cohort: Cohort, privacy: Privacy | NoPrivacy, _: bool) -> None:
-    """Refuse sums within sites over too few sites.
-
-    Without noise the smallest group needs M (p + 1) + 3 honest sites, for M pulls besides the first and p features.
-    This is a counting rule, not a proof. A release of M p (p + 1) / 2 + p + 1 numbers fits K = M (p + 1) / 2 + 1 + 1
-    / p sites of p unknowns each. The rule requires at least 2 K. Under a promise, several groups need three honest
-    sites each on average.
-    """
-    honest = cohort.min_survivors - cohort.colluders
-    if isinstance(privacy, Privacy):
-        if schema.groups > 1 and honest < 3 * schema.groups:
-            raise PlanError(
-                f"min_survivors - colluders is {honest} and must be at least 3 groups = {3 * schema.groups}: errors by "
-                "groups need several sites in each; lower schema.groups, or use more sites"
-            )
-        return
-    minimum = (len(schema.pulls) - 1) * (schema.features + 1) + 3
-    crowd = cohort.clients // schema.groups - (cohort.clients - honest)
-    if crowd < minimum:
-        where = "min_survivors - colluders" if schema.groups == 1 else "honest sites in the smallest group at worst"
-        raise PlanError(
-            f"{where} is {crowd} and must be at least {minimum} for exact sums within sites: over fewer, sums reveal "
-            "single sites; use more sites, fewer pulls, columns or groups, or give a Privacy"
-        )
-
-
-def _check_places(schema: EffectSchema, cohort: Cohort, _: Privacy | NoPrivacy, __: bool) -> None:
-    pi = schema.probability
-    if isinstance(pi, tuple) and len(pi) != cohort.clients:
-        raise PlanError(
-            f"schema.probability has {len(pi)} numbers, and cohort.clients is {cohort.clients}: give one for each "
-            "client of the roster, or one for all"
-        )
-    honest = cohort.min_survivors - cohort.colluders
-    if schema.groups is not None and honest < 3 * schema.groups:
-        raise PlanError(
-            f"min_survivors - colluders is {honest} and must be at least 3 groups = {3 * schema.groups}: a spread "
-            "between groups needs several sites in each; lower schema.groups, or use more sites"
-        )
-
-
-_COHORTS: Mapping[str, Callable[[Any, Cohort, Privacy | NoPrivacy, bool], None]] = {
-    "gaussians": _check_alignment,
-    "sites": _check_sites,
-    "effect": _check_places,
-}
-"""Further checks of the cohort, by the schema's task."""

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, RecordError
 from privstats.intake.column_names import require_records
 from privstats.intake.columns import Readings, alike, read
+from privstats.intake.declared.categories import Categories
 from privstats.intake.meaning import listed
 from privstats.intake.tables import is_list, names_of_columns, rectangle, table_of
 from privstats.records.variables import Bins
-from privstats.transforms.categories import Categories
 
 
 def beyond(variable: Any, numbers: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError, RecordError
 from privstats.intake.columns import values_of
+from privstats.intake.declared.unlisted import Lost, all_lost
 from privstats.intake.tables import Codes, column_of, has_order, table_of
-from privstats.transforms.unlisted import Lost, all_lost
 
 if TYPE_CHECKING:
     from privstats.transforms import Cells

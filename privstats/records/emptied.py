@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.intake.columns import Listed, Readings
+from privstats.intake.declared.unlisted import MAX_VALUES, MIN_RECORDS, commonest, often, texts_among
 from privstats.intake.meaning import shown
-from privstats.transforms.unlisted import MAX_VALUES, MIN_RECORDS, commonest, often, texts_among
 
 NEARLY = 10
 """A value is nearly emptied if at most one in so many of its records counts."""

@@ -16,6 +16,7 @@ from scipy.sparse import issparse
 
 from privstats.errors import DataError, RecordError
 from privstats.intake.columns import Readings
+from privstats.intake.declared.unlisted import Lost, all_lost
 from privstats.intake.tables import ReadRows, is_list, ordered_columns
 from privstats.progress import progress_bar
 from privstats.records.cells import readings_of
@@ -25,7 +26,6 @@ from privstats.records.readable import LeftOut, Noted, Readable, readable_rows
 from privstats.records.reading import Reading, Targets
 from privstats.records.reasons import Why
 from privstats.records.table import in_codes, lost_remark
-from privstats.transforms.unlisted import Lost, all_lost
 
 if TYPE_CHECKING:
     from privstats.records.emptied import ListedColumn

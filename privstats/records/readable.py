@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 from privstats.errors import DataError
 from privstats.intake.arrays import is_tensor, repeated_rows
 from privstats.intake.columns import Listed, Readings, read
+from privstats.intake.declared.unlisted import MIN_RECORDS
 from privstats.intake.tables import ReadRows, is_list, ordered_columns, rectangle
 from privstats.records.emptied import NEARLY, Emptied, ListedColumn
 from privstats.records.input_validation import (
@@ -33,7 +34,6 @@ from privstats.records.input_validation import (
 from privstats.records.reading import Labels, Reading, Targets, Unread
 from privstats.records.reasons import ARM, COMMA, GAP, LABEL, TEXT, WORD, Why, no_number, spelled
 from privstats.transforms import apply
-from privstats.transforms.unlisted import MIN_RECORDS
 
 if TYPE_CHECKING:
     from privstats.transforms import Cells

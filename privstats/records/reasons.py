@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.intake.columns import Readings
+from privstats.intake.declared.categories import Categories
 from privstats.intake.meaning import MISSING, has_decimal_comma
-from privstats.transforms.categories import Categories
 
 GAP = "hold nothing"
 TEXT = "hold a text where a number belongs"

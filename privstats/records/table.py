@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, UnreadableRecordsWarning
+from privstats.intake.declared.unlisted import NOTHING, Lost, comma_hint, often
 from privstats.intake.meaning import has_decimal_comma, shown
 from privstats.intake.tables import Codes, as_table, is_list, names_of_columns, rectangle, table_of
 from privstats.records.code_rows import CodeRows, pieces
 from privstats.records.emptied import Emptied, Level
 from privstats.records.input_validation import as_rows
-from privstats.transforms.unlisted import NOTHING, Lost, comma_hint, often
 
 if TYPE_CHECKING:
     from privstats.records.reading import Reading

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from privstats.errors import SchemaError
+from privstats.intake.declared.categories import MISSING_CELL, Categories, require_switch
 from privstats.intake.meaning import checked_names, same
-from privstats.transforms.categories import MISSING_CELL, Categories, require_switch
 
 _OPEN = ("both", "above", "below", "none")
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from privstats.intake.declared.categories import Categories as Categories
     from privstats.records.variables import Bins as Bins
     from privstats.records.variables import Variable as Variable
     from privstats.schema.base import COUNT_SCALE as COUNT_SCALE
@@ -15,6 +16,5 @@ if TYPE_CHECKING:
     from privstats.schema.kinds import narrowed as narrowed
     from privstats.schema.kinds import predicted as predicted
     from privstats.schema.kinds import require_schema as require_schema
-    from privstats.transforms.categories import Categories as Categories
 else:
     __getattr__, __dir__ = lazy_names(__name__)

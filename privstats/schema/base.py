@@ -133,7 +133,7 @@ class Schema(ABC):
 
     Attributes:
         task: this kind's value of ``task`` in plan files.
-        purpose: the sums' use, as a phrase on ethics pages; may be empty.
+        purpose: the sums' use, as a phrase on ethics pages.
         appended: how many of ``features`` follow the transform's outputs, such as a target.
         predicts: target of models from one release; None: no head.
         optional: letters that a plan may exclude.
@@ -144,6 +144,11 @@ class Schema(ABC):
         no_persons: why no plan may promise privacy per person; else empty.
         needs_privacy: why no plan may release exact sums; else empty.
         unstated: values that a plan file omits, where a new schema has another default.
+        exact_warning: what exact sums reveal, as a warning to a privacy officer; may be empty.
+        adds_up: whether the sums over all records are those of their parts, added.
+        several_sessions: whether a plan's promise is divided among a course's sessions before any runs.
+        levels_apart: whether ``Levels`` may be the first map without ``ByArm`` as the last.
+        statements: by level of ``Validity``, the name of the statement that clients prove of these sums.
 
     Example:
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0)
@@ -152,7 +157,7 @@ class Schema(ABC):
     """
 
     task: ClassVar[str]
-    purpose: ClassVar[str] = ""
+    purpose: ClassVar[str]
     appended: ClassVar[int] = 0
     predicts: ClassVar[Predicted | None] = None
     optional: ClassVar[str] = ""
@@ -163,6 +168,11 @@ class Schema(ABC):
     no_persons: ClassVar[str] = "one person's contribution cannot be clipped where sums are not over rows"
     needs_privacy: ClassVar[str] = ""
     unstated: ClassVar[Mapping[str, Any]] = {}
+    exact_warning: ClassVar[str] = ""
+    adds_up: ClassVar[bool] = False
+    several_sessions: ClassVar[bool] = False
+    levels_apart: ClassVar[bool] = False
+    statements: ClassVar[Mapping[str, str]] = {}
 
     if TYPE_CHECKING:  # the kinds have fields or properties of these names
 
@@ -322,6 +332,41 @@ class Schema(ABC):
         if result != dict(self.needs):
             wanted = ", ".join(f"{name} of shape {shape}" for name, shape in self.needs.items()) or "none"
             raise PlanError(f"the published values do not fit the schema, which reads {wanted}; publish these")
+
+    # The arguments are unused here: kinds that override this method read them.
+    def refuses_cohort(
+        self,
+        clients: int,  # noqa: ARG002
+        honest: int,  # noqa: ARG002
+        *,
+        promised: bool,  # noqa: ARG002
+        clipped: bool,  # noqa: ARG002
+        agrees: bool,  # noqa: ARG002
+    ) -> str:
+        """Return why sums of this kind are refused over such a cohort; else empty.
+
+        Args:
+            clients: number of clients.
+            honest: minimum number of honest clients in an unmasked sum.
+            promised: whether the plan has a promise.
+            clipped: whether the promise has a ``client_clip``.
+            agrees: whether clients see the list of survivors before the sum is unmasked.
+        """
+        return ""
+
+    def longest(self, statistic: str) -> int | None:  # noqa: ARG002
+        """Return one record's largest L1 length in a statistic, in wire steps; None: no pure epsilon covers it."""
+        return None
+
+    @property
+    def column_facts(self) -> tuple[str, ...]:
+        """What a privacy officer should know of how columns are read."""
+        return ()
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What a privacy officer should know of a plan of this kind."""
+        return self.column_facts
 
     def plain_fields(self) -> dict[str, Any]:
         """Return fields in a plan file's form."""

@@ -93,7 +93,7 @@ def _check_levels(schema: Schema, transform: tuple[Transform, ...], names: tuple
     declared: list[Any] = [step for step in transform if step.kind == "levels"]
     if not declared:
         return
-    if declared != [transform[0]] or not (transform[-1].kind == "by-arm" or schema.task == "hazard"):
+    if declared != [transform[0]] or not (transform[-1].kind == "by-arm" or schema.levels_apart):
         raise SchemaError("Levels must be the first map of an effect or of hazards; declare other tables with Cells")
     for column in declared[0].columns:
         if column.name not in names:
@@ -174,6 +174,16 @@ MIN_GROUPS = 6
 """Minimum number of site groups, if any: fewer leave too few degrees of freedom for useful quantiles."""
 
 _MAX_GROUPS = 64
+
+
+def refused_groups(groups: int, honest: int, why: str) -> str:
+    """Return why fewer than three honest sites per group on average are refused; one group may have any number."""
+    if groups == 1 or honest >= 3 * groups:
+        return ""
+    return (
+        f"min_survivors - colluders is {honest} and must be at least 3 groups = {3 * groups}: {why}; lower "
+        "schema.groups, or use more sites"
+    )
 
 
 def checked_groups(value: object) -> int:

@@ -5,6 +5,11 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from privstats.intake.declared.categories import Categories as Categories
+    from privstats.intake.declared.columns import Column as Column
+    from privstats.intake.declared.columns import Dates as Dates
+    from privstats.intake.declared.columns import Numeric as Numeric
+    from privstats.intake.declared.columns import Truth as Truth
     from privstats.transforms.base import Transform as Transform
     from privstats.transforms.base import apply as apply
     from privstats.transforms.base import from_builtins as from_builtins
@@ -12,12 +17,7 @@ if TYPE_CHECKING:
     from privstats.transforms.base import output_features as output_features
     from privstats.transforms.base import steps_of as steps_of
     from privstats.transforms.base import to_builtins as to_builtins
-    from privstats.transforms.categories import Categories as Categories
     from privstats.transforms.cells import Cells as Cells
-    from privstats.transforms.columns import Column as Column
-    from privstats.transforms.columns import Dates as Dates
-    from privstats.transforms.columns import Numeric as Numeric
-    from privstats.transforms.columns import Truth as Truth
     from privstats.transforms.levels import Levels as Levels
     from privstats.transforms.random_maps import GaussianProjection as GaussianProjection
     from privstats.transforms.random_maps import OrthogonalProjection as OrthogonalProjection

@@ -13,12 +13,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError, RecordError, SchemaError
-from privstats.intake.column_names import places_in, same_names
+from privstats.errors import RecordError, SchemaError
+from privstats.intake.column_names import same_names
+from privstats.intake.declared.categories import MISSING_CELL, OTHER_CELL, Categories
+from privstats.intake.declared.columns import Column, Dates, Numeric, column_of, table_of
+from privstats.intake.declared.table import coded, sources_of
 from privstats.intake.tables import Codes
 from privstats.transforms.base import Transform
-from privstats.transforms.categories import MISSING_CELL, OTHER_CELL, Categories
-from privstats.transforms.columns import Column, Dates, Numeric, column_of, table_of
 from privstats.transforms.exact import Rows, arrays_of
 
 _RAMP = 16
@@ -243,23 +244,11 @@ class Cells(Transform):
 
         Column names are compared normalised (NFC), stripped and in any case.
         """
-        coded = [
-            column.codes_and_lost(column.readings(table[name]))
-            for column, name in zip(self.columns, self.sources(table), strict=True)
-        ]
-        if len({len(codes) for codes, _ in coded}) > 1:
-            raise DataError("the columns of the table have different lengths; give one value per record in each")
-        lost = {column.name: each for column, (_, each) in zip(self.columns, coded, strict=True)}
-        return Codes(np.column_stack([codes for codes, _ in coded]), lost)
+        return coded(self.columns, table)
 
     def sources(self, table: Any) -> tuple[Any, ...]:
         """Return the table's names of the columns."""
-        named = table if isinstance(table, Mapping) else getattr(table, "column_names", None) or table.columns
-        names, wanted = list(named), [column.name for column in self.columns]
-        places = places_in(wanted, names)
-        if None in places:
-            raise DataError(f"the table lacks the column {wanted[places.index(None)]!r}; give every column of the plan")
-        return tuple(names[place] for place in places if place is not None)
+        return sources_of(self.columns, table)
 
     def indices(self, codes: Rows) -> NDArray[np.intp]:
         """Return the cell index of every code, ``(n, J)``; a gap has the last.

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 from privstats.errors import SchemaError
 from privstats.intake.column_names import same_names
+from privstats.intake.declared.categories import Categories
+from privstats.intake.declared.columns import Numeric, column_of, table_of
 from privstats.transforms.base import Transform
-from privstats.transforms.categories import Categories
-from privstats.transforms.columns import Numeric, column_of, table_of
 from privstats.transforms.exact import Rows, arrays_of
 
 _MAX_LEVELS = 16

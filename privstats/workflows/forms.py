@@ -17,10 +17,10 @@ import tomli_w
 
 from privstats.errors import SchemaError
 from privstats.intake.columns import Readings
+from privstats.intake.declared.columns import table_of
+from privstats.intake.declared.dates import DateForm
 from privstats.intake.meaning import word_of
 from privstats.transforms import Column, Dates, Numeric, Truth
-from privstats.transforms.columns import table_of
-from privstats.transforms.dates import DateForm
 
 _GAPS = frozenset(  # what studies write for a gap beyond the words of intake.meaning.MISSING; a guess
     ("asku", "nask",

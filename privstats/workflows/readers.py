@@ -10,7 +10,16 @@ from privstats.dp import Privacy, suggested_shares
 from privstats.dp.pure import pure_shares
 from privstats.errors import PlanError, ReleaseError
 from privstats.heads.registry import HEADS, able, named
-from privstats.kinds import KINDS, ClassSchema, CountSchema, SitesSchema
+from privstats.kinds import (
+    ClassSchema,
+    CountSchema,
+    EffectSchema,
+    HazardSchema,
+    RidgeSchema,
+    ScoreSchema,
+    ScoringSchema,
+    SitesSchema,
+)
 from privstats.plan import Plan
 from privstats.schema import Bins, Categories, Schema, predicted
 from privstats.transforms import ConstantFeature
@@ -21,6 +30,7 @@ class TableReader:
     """A reader of ``privstats table``, and its statistics.
 
     Attributes:
+        kind: of the schemas that it reads.
         letters: its statistics; empty: all sent.
         shares: of the budget; empty: the schema's.
         family: of its models; None: any.
@@ -34,7 +44,7 @@ class TableReader:
         (True, False)
     """
 
-    task: str
+    kind: type[Schema]
     letters: str = ""
     shares: Mapping[str, float] = field(default_factory=dict)
     family: str | None = None
@@ -43,7 +53,7 @@ class TableReader:
     def fits(self, schema: Schema) -> bool:
         """Return whether a release holds these statistics."""
         alike = self.family in (None, getattr(schema, "family", None))
-        return schema.task == self.task and alike and set(self.letters) <= set(sent(schema))
+        return isinstance(schema, self.kind) and alike and set(self.letters) <= set(sent(schema))
 
     def refusal(self, plan: Plan) -> str:
         """Return why the reader refuses a release, or empty."""
@@ -104,18 +114,18 @@ def _of_times(schema: CountSchema) -> None:
 
 
 TABLES: Mapping[str, TableReader] = {
-    "ols": TableReader("ridge", check=_of_columns),
-    "fixed-effects": TableReader("sites", check=_of_dummies),
-    "mixed": TableReader("sites", check=_of_levels),
-    "km": TableReader("counts", check=_of_times),
-    "proportions": TableReader("counts"),
-    "averages": TableReader("counts", "Txq"),
-    "score": TableReader("scoring"),
-    "table-one": TableReader("classes", "NAD", {"N": 0.05, "A": 0.60, "D": 0.35}, check=_of_means),
-    "effect": TableReader("effect"),
-    "logit": TableReader("score", family="logistic", check=_of_columns),
-    "poisson": TableReader("score", family="poisson", check=_of_columns),
-    "hazards": TableReader("hazard", check=_of_columns),
+    "ols": TableReader(RidgeSchema, check=_of_columns),
+    "fixed-effects": TableReader(SitesSchema, check=_of_dummies),
+    "mixed": TableReader(SitesSchema, check=_of_levels),
+    "km": TableReader(CountSchema, check=_of_times),
+    "proportions": TableReader(CountSchema),
+    "averages": TableReader(CountSchema, "Txq"),
+    "score": TableReader(ScoringSchema),
+    "table-one": TableReader(ClassSchema, "NAD", {"N": 0.05, "A": 0.60, "D": 0.35}, check=_of_means),
+    "effect": TableReader(EffectSchema),
+    "logit": TableReader(ScoreSchema, family="logistic", check=_of_columns),
+    "poisson": TableReader(ScoreSchema, family="poisson", check=_of_columns),
+    "hazards": TableReader(HazardSchema, check=_of_columns),
 }
 """The readers of ``privstats table`` by the names that it takes."""
 
@@ -170,7 +180,7 @@ def reads(name: str, plan: Plan) -> str:
     if table.fits(schema) and (why := table.refusal(plan)):
         raise PlanError(f"{name} refuses a release under this plan: {why}")
     if not table.fits(schema):
-        kind = KINDS[table.task].__name__
+        kind = table.kind.__name__
         letters = f" with statistics {', '.join(table.letters)}" if table.letters else ""
         raise PlanError(
             f"{name} reads a {kind}{letters}, and the plan measures {', '.join(sent(schema))} of a "
@@ -331,7 +341,7 @@ def unread_statistics(plan: Plan, chosen: Sequence[str] = ()) -> UnreadStatistic
 
 
 def _refused(plan: Plan) -> str:
-    reasons = [table.refusal(plan) for table in TABLES.values() if table.task == plan.schema.task]
+    reasons = [table.refusal(plan) for table in TABLES.values() if isinstance(plan.schema, table.kind)]
     return "; ".join(dict.fromkeys(each for each in reasons if each))
 
 

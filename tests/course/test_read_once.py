@@ -13,11 +13,11 @@ import pytest
 import privstats as ps
 from privstats.course.alone import single_party_plan
 from privstats.course.read_once import ReadOnce
+from privstats.intake.declared.unlisted import Lost
 from privstats.moments import exact_moments
 from privstats.randomness import seeded
 from privstats.records.table import in_codes
 from privstats.transforms import Cells
-from privstats.transforms.unlisted import Lost
 
 N = 400
 PRIVACY = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6)

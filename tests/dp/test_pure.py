@@ -13,11 +13,12 @@ from scipy.special import ndtr, ndtri
 
 import privstats as ps
 from privstats.contrib.evidence.table import evidence_page
-from privstats.dp.pure import _longest, laplace_mu, laplace_sigma, laplace_tail
+from privstats.dp.pure import laplace_mu, laplace_sigma, laplace_tail
 from privstats.dp.samplers import MAX_SCALE
 from privstats.encoding import flatten, layout_of
 from privstats.errors import PlanError, ReleaseError
 from privstats.inference.counts.table import count_table
+from privstats.kinds.classes import longest_row
 from privstats.plan.cohort import reach_of
 from privstats.randomness import seeded
 from privstats.review.certificate import certificate_text
@@ -45,7 +46,7 @@ def test_the_longest_whole_record_in_l1_is_what_trying_all_of_them_finds(entries
     for radius in range(7):
         every = product(range(radius + 1), repeat=entries)
         longest = max(sum(x) for x in every if sum(v * v for v in x) <= radius**2)
-        assert _longest(radius**2, entries) == longest
+        assert longest_row(radius**2, entries) == longest
 
 
 @settings(max_examples=40, deadline=None)

@@ -16,10 +16,10 @@ import pytest
 import privstats as ps
 from privstats.cli.parts.declared_columns import read_columns
 from privstats.engines.network.round_host import Ended
+from privstats.intake.declared.columns import table_of
 from privstats.moments import RecordFile, exact_moments
 from privstats.records.from_file import records_in
 from privstats.transforms import Categories, Column, Dates, Numeric
-from privstats.transforms.columns import table_of
 from privstats.workflows import rehearsal
 from privstats.workflows.look import looked
 from privstats.workflows.rehearsal.sources import options_of

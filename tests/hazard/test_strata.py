@@ -202,7 +202,7 @@ def test_a_stratified_course_is_the_same_from_its_file(tmp_path: Any) -> None:
         ({"strata": ps.Bins("age", (0, 40, 60))}, "strata must be Categories"),
         ({"strata": ps.Categories("site", ("a", "b"), other=True)}, "strata must be Categories"),
         ({"strata": SITE, "expected_events": 150}, "6 bins in each of 3 strata for 150 expected .* expect 180 or more"),
-        ({"strata": "site"}, "variables must hold Categories"),
+        ({"strata": "site"}, "strata must be Categories .*got str"),
     ],
 )
 def test_what_are_no_strata_is_refused(changed: dict[str, Any], words: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.transforms.columns import column_of
+from privstats.intake.declared.columns import column_of
 from tests.made import refused
 
 COLUMNS = (

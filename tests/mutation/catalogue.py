@@ -173,7 +173,7 @@ MUTANTS: dict[str, Mutant] = {
         "tests/threat_models/test_inference.py::test_cells_that_follow_from_the_type_of_a_column_are_flagged"),
     "declared columns by their type": bug(
         "the code of a value follows from the type of its column, so that one text or gap moves every other record",
-        name_in("privstats.transforms.categories", "read", bugs.read_by_type),
+        name_in("privstats.intake.declared.categories", "read", bugs.read_by_type),
         "tests/moments/test_table.py::test_every_container_gives_the_same_integers",
         "tests/threat_models/audits/test_sensitivity_audit.py::test_no_record_of_a_table_moves_more_than_the_claim"),
     "features of a table by their type": bug(

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 import privstats as ps
-from privstats.review.special_facts import gap_facts, number_facts
 from tests import made
 
 
@@ -228,9 +227,9 @@ def test_columns_of_0_and_1_without_declared_texts_are_named_when_the_plan_is_ma
         2, 2.0, bins=ps.Bins("months", (0, 6, 12)), event="died", feature_names=("arm",),
         transform=(ps.transforms.ConstantFeature(1.0),),
     )  # fmt: skip
-    assert number_facts(hazard)[0].startswith("died must hold numbers")
+    assert hazard.column_facts[0].startswith("died must hold numbers")
     texts = ps.transforms.Levels((), (ps.Categories("died", ("no", "yes")),))
-    assert not number_facts(replace(hazard, transform=(texts, *hazard.transform)))
+    assert not replace(hazard, transform=(texts, *hazard.transform)).column_facts
 
 
 def test_a_plan_states_before_it_is_paid_for_what_gaps_do_to_its_table():
@@ -238,16 +237,16 @@ def test_a_plan_states_before_it_is_paid_for_what_gaps_do_to_its_table():
 
     def facts(columns, missing, kind=ps.RidgeSchema, **more):
         transform = (ps.Cells(columns, missing=missing), ps.transforms.ConstantFeature(1.0))
-        return gap_facts(kind(clip_norm=2**0.5, transform=transform, **more))
+        return kind(clip_norm=2**0.5, transform=transform, **more).column_facts
 
     (complete,) = facts(columns, "left out", target_bound=5.0)
     assert complete.endswith("estimates are of complete records")
-    assert facts(columns[:1], "left out", target_bound=5.0) == [complete]
+    assert facts(columns[:1], "left out", target_bound=5.0) == (complete,)
     (cells,) = facts(columns, None, target_bound=5.0)
     assert cells.startswith("gaps in declared columns count as cells of their own")
-    assert facts(columns, None, ps.ScoreSchema) == [f"WARNING: {cells}"], "rounds end in a table and in no prediction"
+    assert facts(columns, None, ps.ScoreSchema) == (f"WARNING: {cells}",), "rounds end in a table and in no prediction"
     assert not facts(columns[:1], None, target_bound=5.0), "gaps of the only column bias no other"
-    assert not gap_facts(ps.RidgeSchema(2, clip_norm=1.0, target_bound=5.0))
+    assert not ps.RidgeSchema(2, clip_norm=1.0, target_bound=5.0).column_facts
     assert complete in ps.plan.facts(
         plan(
             schema=ps.RidgeSchema(

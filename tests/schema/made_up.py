@@ -28,6 +28,10 @@ class MadeUpSchema(Kind):
     transform: tuple[Any, ...] = ()
     feature_names: tuple[str, ...] | None = None
 
+    @classmethod
+    def example(cls) -> "MadeUpSchema":
+        return cls()
+
     @property
     def sizes(self) -> dict[str, int]:
         return {"feature": self.features}

@@ -21,13 +21,22 @@ class Bare(ps.MeanSchema):
 BARE = Bare(2, 1.0)
 
 
-@pytest.mark.parametrize("name", ["move", "proved", "moments_of"])
+@pytest.mark.parametrize("name", ["move", "proved", "moments_of", "facts", "longest"])
 def test_a_field_that_would_replace_what_every_kind_has_is_refused(name: str) -> None:
     refused(SchemaError, f"Taken has fields {name},", type, "Taken", (Kind,), {"__annotations__": {name: "float"}})
 
 
 def test_a_table_of_its_own_needs_a_proof_of_its_own() -> None:
     refused(SchemaError, "state proved", type, "Larger", (ps.MeanSchema,), {"table": ps.MeanSchema.table})
+
+
+def test_a_task_of_its_own_needs_a_purpose_for_an_ethics_board() -> None:
+    refused(SchemaError, "state what its sums are used for", type, "Unsaid", (ps.MeanSchema,), {"task": "unsaid"})
+
+
+def test_a_task_of_its_own_needs_an_example() -> None:
+    space = {"task": "unshown", "purpose": "nothing"}
+    refused(SchemaError, "Unshown has a task of its own and no example;", type, "Unshown", (Kind,), space)
 
 
 def test_a_kind_that_admits_persons_states_what_one_record_adds() -> None:

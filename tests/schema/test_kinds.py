@@ -28,6 +28,7 @@ class ShiftedSchema(MadeUpSchema):
     """A function of one party's records and of a published shift."""
 
     task: ClassVar[str] = "shifted"
+    purpose: ClassVar[str] = "a sum of rows"
     statistics: ClassVar[str] = "L"
     table: ClassVar[tuple[Statistic, ...]] = (ROW,)
     proved: ClassVar[str] = ""

@@ -17,6 +17,7 @@ from privstats.course.recipes import advised_rounds, recipe_for
 from privstats.dp import default_shares, joint_mu
 from privstats.errors import PrivstatsError
 from privstats.heads.registry import HEADS
+from privstats.kinds import KINDS
 from privstats.randomness import seeded
 from privstats.schema import Schema, predicted
 from privstats.workflows.score import metric, shown
@@ -113,6 +114,60 @@ def test_no_expression_takes_every_other_kind_for_one() -> None:
     assert list(choices("x = 1 if isinstance(schema, ClassSchema) else 2"))
     assert list(choices("x = (\n    1\n    if isinstance(schema, ClassSchema)\n    else 2\n)"))
     assert not list(choices("x = schema.classes if isinstance(schema, ClassSchema) else None"))
+
+
+# A reader's name for what is asked of a user, and models' predictions, are words of their own.
+TABLES_BY_TASK = {
+    "privstats/kinds/registry.py": "the registry",
+    "privstats/kinds/base.py": "whether the registry has exactly this class",
+    "privstats/kinds/scoring.py": "the entry point that reads a published head",
+    "privstats/review/certificate_checker.py": "shares nothing with the library",
+    "threat_models/audits/kinds.py": "the audits' own definitions",
+    "threat_models/findings.py": "reads the audits' own definitions",
+    "privstats/course/kinds.py": "a kind of course names the kind that means it, as packages outside do",
+}
+OWN_WORDS = {
+    "privstats/cli/parts/declaring.py": "the model that a user wants",
+    "privstats/cli/parts/table_results.py": "readers",
+    "privstats/cli/parts/wizard.py": "answers to the first question",
+    "privstats/contrib/sweep/draws.py": "what models predict",
+    "privstats/heads/registry/entries.py": "what a head predicts",
+    "privstats/workflows/readers.py": "readers",
+    "privstats/workflows/score.py": "what models predict",
+}
+
+
+def asked_by_task(source: str) -> Iterator[int]:
+    """Lines that compare ``.task``, look it up, or list two tasks or more as keys."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Compare(left=left, comparators=others):
+                found = any(isinstance(each, ast.Attribute) and each.attr == "task" for each in (left, *others))
+            case ast.Subscript(slice=ast.Attribute(attr="task")):
+                found = True
+            case ast.Call(args=args):
+                given = [each for arg in args for each in (arg, *getattr(arg, "elts", ()))]
+                found = any(isinstance(each, ast.Attribute) and each.attr == "task" for each in given)
+            case ast.Dict(keys=keys):
+                flat = [each for key in keys for each in (key, *getattr(key, "elts", ()))]
+                found = len({each.value for each in flat if isinstance(each, ast.Constant)} & set(KINDS)) > 1
+            case _:
+                found = False
+        if found:
+            yield node.lineno
+
+
+@pytest.mark.ci
+def test_no_table_and_no_comparison_by_task_stands_outside_the_registry() -> None:
+    """A page, a command or an audit asks the class: a table by task is one more place of every kind."""
+    files = [path for package in ("privstats", "threat_models") for path in sorted((ROOT / package).rglob("*.py"))]
+    found = {path.relative_to(ROOT).as_posix(): [*asked_by_task(path.read_text("utf-8"))] for path in files}
+    assert {name for name, lines in found.items() if lines} == {*TABLES_BY_TASK, *OWN_WORDS}, found
+    assert list(asked_by_task('x = {"mean": 1, "ridge": 2}')) == [1]
+    assert list(asked_by_task('x = {("mean", "a"): 1, ("ridge", "a"): 2}')) == [1]
+    assert list(asked_by_task('x = schema.task in ("effect", "hazard")')) == [1]
+    assert list(asked_by_task("x = ROWS.get((schema.task, letter))")) == [1]
+    assert not list(asked_by_task('x = {"task": schema.task}'))
 
 
 def test_the_audits_search_refuses_a_letter_that_it_does_not_define() -> None:

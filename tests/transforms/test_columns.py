@@ -11,7 +11,7 @@ import pytest
 
 import privstats as ps
 from privstats.intake.columns import read
-from privstats.transforms.columns import column_of, days_of, table_of
+from privstats.intake.declared.columns import column_of, days_of, table_of
 
 
 def codes(column, values):

@@ -10,8 +10,8 @@ import pytest
 
 import privstats as ps
 from privstats.errors import SchemaError
+from privstats.intake.declared.columns import column_of, table_of
 from privstats.moments import RecordFile
-from privstats.transforms.columns import column_of, table_of
 
 BERLIN = ZoneInfo("Europe/Berlin")
 LOCAL = [datetime(2019, 3, 28), datetime(2019, 7, 1), datetime(2019, 10, 27), datetime(2019, 12, 31, 18, 30), None]

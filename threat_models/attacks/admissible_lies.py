@@ -73,7 +73,7 @@ class Lie:
 
 def readable(schema: Schema) -> bool:
     """Whether the lies here are about such sums: N, A and B of classes, or a regression of one target."""
-    return schema.task in _KINDS and _KINDS[schema.task].readable(schema)
+    return type(schema) in _KINDS and _KINDS[type(schema)].readable(schema)
 
 
 def _class_sums(schema: ClassSchema, lie: Lie) -> dict[str, Array]:
@@ -123,15 +123,15 @@ class _Kind(NamedTuple):
     answer: Callable[[Any, Generator], Any]
 
 
-_KINDS: Mapping[str, _Kind] = {
-    "classes": _Kind(
+_KINDS: Mapping[type[Schema], _Kind] = {
+    ClassSchema: _Kind(
         "NAB",
         lambda schema: bool(schema.statistics == "NAB"),
         _class_sums,
         _within_classes,
         lambda schema, rng: integer_below(schema.classes, rng),
     ),
-    "ridge": _Kind(
+    RidgeSchema: _Kind(
         "qhG",
         lambda schema: bool(schema.targets == 1),
         _ridge_sums,
@@ -139,7 +139,7 @@ _KINDS: Mapping[str, _Kind] = {
         lambda schema, rng: schema.target_bound * (2.0 * integer_below(2, rng) - 1.0),
     ),
 }
-"""By the schema's task."""
+"""By the schema's class."""
 
 
 def _bounds(schema: Schema) -> dict[str, int]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privstats.kinds import ClassSchema, RidgeSchema, row_of
 from privstats.plan import Plan
 from privstats.randomness import Generator
+from privstats.schema import Schema
 from threat_models.adversary import Adversary, Sums, View
 from threat_models.attack import Attack
 
@@ -82,5 +83,8 @@ def _of_targets(schema: RidgeSchema, x: NDArray[np.float64], label: Any) -> Sums
     return {"G": np.outer(x, x), "h": np.outer(x, target), "q": np.asarray(target @ target)}
 
 
-_SUMS: Mapping[str, Callable[[Any, NDArray[np.float64], Any], Sums]] = {"classes": _of_classes, "ridge": _of_targets}
-"""One record's own sums, by the schema's task."""
+_SUMS: Mapping[type[Schema], Callable[[Any, NDArray[np.float64], Any], Sums]] = {
+    ClassSchema: _of_classes,
+    RidgeSchema: _of_targets,
+}
+"""One record's own sums, by the schema's class."""

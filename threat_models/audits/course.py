@@ -170,7 +170,7 @@ class _Party:
         self._people = [secagg.Identity.generate(rng.bytes) for _ in range(course.first.cohort.clients)]
         self._server = _member(0)
         self._copies = copies_of(privacy)
-        of_rows = (plan.schema for plan in course.priced if plan.schema.task != "counts")
+        of_rows = (plan.schema for plan in course.priced if not isinstance(plan.schema, CountSchema))
         summed = next(of_rows, course.first.schema)
         X, y = canary_of(summed, rng)
         self.canary = _as_counted(X, course), y

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.kinds import KINDS as REGISTERED
 from privstats.kinds import GradientSchema, HazardSchema, ScoreSchema, row_of
 from privstats.schema import Categories, Schema
 from privstats.schema.base import INFLUENCES
@@ -191,6 +192,8 @@ class AuditKind:
         declared: mu that the declared noise leaves to the worst unit, of target, generator and number of starts.
         canary: one client's moments with a unit and without it, of target, sigmas and generator.
         party: the moments of a client of so many known records, of target, number and generator.
+        beside: labels or targets next to known rows, of schema, number and generator.
+        single: under delta = 0, single records for the search in L1.
     """
 
     outcome: Callable[[Any], Outcome] | None = None
@@ -200,6 +203,8 @@ class AuditKind:
     declared: str = ""
     canary: str = ""
     party: str = ""
+    beside: str = ""
+    single: str = ""
 
 
 KINDS: Mapping[str, AuditKind] = {
@@ -211,6 +216,8 @@ KINDS: Mapping[str, AuditKind] = {
         declared="sensitivity:worst_mu",
         canary="canary_unit:of_records",
         party="records:of_rows",
+        beside="records:labels",
+        single="pure:CLASSES",
     ),
     "ridge": AuditKind(
         outcome=lambda schema: Outcome(targets=schema.targets),
@@ -220,12 +227,14 @@ KINDS: Mapping[str, AuditKind] = {
         declared="sensitivity:worst_mu",
         canary="canary_unit:of_records",
         party="records:of_rows",
+        beside="records:targets",
     ),
     "counts": AuditKind(
         steps=lambda _, __, feature: {"T": COUNT_STEPS, "x": feature, "q": feature * feature},
         search="counts:audit_counts",
         declared="searches:of_tables",
         party="records:of_tables",
+        single="pure:TABLES",
     ),
     "scoring": AuditKind(
         outcome=_labelled,
@@ -233,6 +242,7 @@ KINDS: Mapping[str, AuditKind] = {
         search="counts:audit_counts",
         declared="searches:of_tables",
         party="records:of_tables",
+        single="pure:TABLES",
     ),
     "sites": AuditKind(outcome=lambda _: Outcome(), search="sites:audit_sites", declared="searches:of_sites"),
     "score": AuditKind(
@@ -281,6 +291,7 @@ KINDS: Mapping[str, AuditKind] = {
         declared="searches:of_parties",
         canary="canary_unit:of_parties",
         party="records:of_rows",
+        beside="records:labels",
     ),
     "party-update": AuditKind(
         outcome=_labelled,
@@ -303,5 +314,6 @@ def row_part(field: str, schema: Schema, what: str) -> Any:
     Raises:
         SchemaError: the kind has no row, or nothing in this field of it.
     """
-    result = row_of({task: part for task, row in KINDS.items() if (part := getattr(row, field))}, schema, what)
+    parts = {REGISTERED[task]: part for task, row in KINDS.items() if (part := getattr(row, field))}
+    result = row_of(parts, schema, what)
     return resolve_name(f"{__package__}.{result}") if isinstance(result, str) else result

@@ -20,10 +20,11 @@ from privstats.dp import Guarantee, compose, joint_epsilon, l1_sensitivity
 from privstats.dp.privacy import Adjacency
 from privstats.dp.pure import laplace_mu
 from privstats.encoding import flatten
-from privstats.kinds import ClassSchema, CountSchema, ScoringSchema, row_of
+from privstats.kinds import ClassSchema, CountSchema, ScoringSchema
 from privstats.randomness import Generator
 from threat_models.audits.counts import counted_vectors, odd_vectors, tables_in
 from threat_models.audits.edges import edge_cases
+from threat_models.audits.kinds import row_part
 from threat_models.audits.residuals import Z
 from threat_models.audits.target import Target, moments_of
 from threat_models.audits.verdict import Report, Value
@@ -105,7 +106,7 @@ def _largest(target: Target, vectors: Shifts) -> dict[Adjacency, dict[str, float
 
 def _records(target: Target, chance: np.random.Generator, starts: int) -> Shifts:
     """Flat vectors of single records, ``(m, size)``, in wire steps."""
-    return row_of(_SINGLE, target.schema, "search in L1").drawn(target.schema, chance, starts)
+    return _single(target, "search in L1").drawn(target.schema, chance, starts)
 
 
 def _counted(tables: CountSchema | ScoringSchema, chance: np.random.Generator, starts: int) -> Shifts:
@@ -145,12 +146,13 @@ class _Single(NamedTuple):
     opposed: Callable[[Any], Shifts]
 
 
-_SINGLE: Mapping[str, _Single] = {
-    "classes": _Single(_labelled, _two_classes),
-    "counts": _Single(_counted, _two_cells),
-    "scoring": _Single(_counted, _two_cells),
-}
-"""By the schema's task."""
+CLASSES = _Single(_labelled, _two_classes)
+TABLES = _Single(_counted, _two_cells)
+
+
+def _single(target: Target, what: str) -> _Single:
+    result: _Single = row_part("single", target.schema, what)
+    return result
 
 
 def _scales(target: Target) -> dict[str, float]:
@@ -216,7 +218,7 @@ def _unit(target: Target) -> Shifts:
 
     Records of vectors lie along one feature.
     """
-    one, other = row_of(_SINGLE, target.schema, "unit in L1").opposed(target.schema)
+    one, other = _single(target, "unit in L1").opposed(target.schema)
     return np.asarray((one - other if target.privacy.adjacency == "replace-one" else one) * int(target.promise.records))
 
 

@@ -6,14 +6,13 @@ Vectors are drawn behind the public transform, so no transform has to be inverte
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.kinds import ClassSchema, CountSchema, PartySchema, RidgeSchema, row_of
+from privstats.kinds import ClassSchema, CountSchema, PartySchema, RidgeSchema
 from privstats.moments import Moments, exact_moments
 from privstats.randomness import Generator
 from privstats.schema import Schema, bare
@@ -27,24 +26,18 @@ _RECORDS_PER_CLIENT = 8
 def known_records(target: Target, count: int, rng: Generator) -> tuple[NDArray[np.float64], NDArray[np.generic]]:
     """Features ``(count, d)`` and labels or targets within the schema's bounds."""
     schema = target.schema
-    beside = row_of(_BESIDE, schema, "record beside a canary")
+    beside = row_part("beside", schema, "record beside a canary")
     return _uniform(rng, count, schema.features) * schema.clip_norm, beside(schema, count, rng)
 
 
-def _labels(schema: ClassSchema | PartySchema, count: int, rng: Generator) -> NDArray[np.generic]:
+def labels(schema: ClassSchema | PartySchema, count: int, rng: Generator) -> NDArray[np.generic]:
+    """Return so many labels."""
     return (rng.uint64(count) % np.uint64(schema.classes)).astype(np.int64)
 
 
-def _targets(schema: RidgeSchema, count: int, rng: Generator) -> NDArray[np.generic]:
+def targets(schema: RidgeSchema, count: int, rng: Generator) -> NDArray[np.generic]:
+    """Return so many targets, within the bound's cube."""
     return _uniform(rng, count, schema.targets) * schema.target_bound
-
-
-_BESIDE: Mapping[str, Callable[[Any, int, Generator], NDArray[np.generic]]] = {
-    "classes": _labels,
-    "ridge": _targets,
-    "party-softmax": _labels,
-}
-"""Labels or targets of so many records, by the schema's task."""
 
 
 def known_parties(target: Target, rng: Generator) -> list[Moments]:
@@ -64,11 +57,11 @@ def drawn_records(schema: Schema, count: int, chance: np.random.Generator) -> tu
     Raises:
         SchemaError: no records are made up for schemas of this kind.
     """
-    declared = schema.task == "counts" and bool(schema.transform)
-    if isinstance(schema, CountSchema) and not declared:
+    counted = isinstance(schema, CountSchema)
+    if isinstance(schema, CountSchema) and not schema.transform:
         return records_at(schema, chance.random((count, len(schema.read)))), None
     columns = columns_of(schema)
-    outcome = Outcome(1) if declared else outcome_of(schema)  # counts of declared columns read no outcome
+    outcome = Outcome(1) if counted else outcome_of(schema)  # counts of declared columns read no outcome
     X = chance.normal(size=(count, columns)) * (schema.clip_norm / math.sqrt(columns))
     return as_declared(schema, in_arms(schema, X), outcome.drawn(count, chance))
 

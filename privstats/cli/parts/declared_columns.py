@@ -15,9 +15,9 @@ import tomli_w
 
 from privstats.errors import SchemaError
 from privstats.files.text import toml_tables
+from privstats.intake.declared.columns import column_of, table_of
 from privstats.plan.document import read_text
 from privstats.transforms import Column
-from privstats.transforms.columns import column_of, table_of
 
 OPEN = "?"
 """The kind of a column that is not declared yet."""

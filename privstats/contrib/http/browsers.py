@@ -9,10 +9,8 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from privstats.contrib.http.page import BUNDLES, client_file
+from privstats.kinds import CountSchema
 from privstats.plan import Plan
-
-_FORM_TASK = "counts"
-"""The task that the page's form can ask."""
 
 
 def warnings(plan: Plan) -> list[str]:
@@ -22,12 +20,11 @@ def warnings(plan: Plan) -> list[str]:
     refusal = unanswered(plan)
     if refusal:
         return [f"WARNING: {refusal}"]
-    task = plan.schema.task
-    if task == _FORM_TASK:
+    if isinstance(plan.schema, CountSchema):
         return []
     return [
-        f"WARNING: the page of `privstats http page` asks count tables alone, and schema.task is {task!r}: serve a "
-        "separate page that calls run.measure, or choose task = 'counts'"
+        f"WARNING: the page of `privstats http page` asks count tables alone, and schema.task is {plan.schema.task!r}: "
+        "serve a separate page that calls run.measure, or choose task = 'counts'"
     ]
 
 

@@ -32,8 +32,6 @@ _FAN_IN = 8
 _BY = "contrib.parts.dask.measure"
 _CUT = "partition both alike, for example with rechunk or repartition"
 
-_ADD_UP = frozenset({"classes", "ridge", "counts", "mean", "gradients", "calibration", "score", "scoring"})
-"""Kinds whose sums over all records are those of their parts, added."""
 Part: TypeAlias = tuple[Any, ...]
 """The delayed values of one partition: rows and labels, or one iterable of batches."""
 
@@ -92,7 +90,7 @@ def measure(
         MissingExtraError: Dask is not installed.
     """
     require_schema(schema, "contrib.parts.dask.measure(schema, X, y)")
-    if schema.task not in _ADD_UP:
+    if not schema.adds_up:
         raise SchemaError(
             f"sums of a {type(schema).__name__} are no sums over records, so no partition can be measured alone; "
             "pass all records to privstats.measure"

@@ -32,7 +32,8 @@ def claim_of(
     _check_length(layout_of(schema))
     _check_records(validity, cohort, privacy)
     clipped = isinstance(privacy, Privacy) and privacy.client_clip is not None
-    statement = _STATEMENTS.get((schema.task, validity.level)) or _NONE[validity.level]
+    named = schema.statements.get(validity.level)
+    statement = _NONE[validity.level] if named is None else _STATEMENTS[named]
     return _with_room(statement(schema, validity, clipped), schema)
 
 
@@ -153,18 +154,14 @@ def _no_table_norms(_: CountSchema | ScoringSchema, __: Validity, ___: bool) -> 
     raise PlanError("counts are proved cell by cell: choose validity.level='moments'")
 
 
-_STATEMENTS: Mapping[tuple[str, Level], Callable[[Any, Validity, bool], Claim]] = {
-    ("classes", "moments"): _classes,
-    ("ridge", "moments"): _folds,
-    ("counts", "moments"): _tables,
-    ("scoring", "moments"): _tables,
-    ("classes", "norm"): _norms,
-    ("ridge", "norm"): _norms,
-    ("gradients", "norm"): _norms,
-    ("counts", "norm"): _no_table_norms,
-    ("scoring", "norm"): _no_table_norms,
+_STATEMENTS: Mapping[str, Callable[[Any, Validity, bool], Claim]] = {
+    "classes": _classes,
+    "folds": _folds,
+    "tables": _tables,
+    "norms": _norms,
+    "no norms of tables": _no_table_norms,
 }
-"""Statements by the schema's task and the level; other combinations are refused."""
+"""Statements by the name in ``Schema.statements``; a level without a name is refused."""
 _NONE: Mapping[Level, Callable[[Schema, Validity, bool], NoReturn]] = {"moments": _no_moments, "norm": _no_norms}
 
 

@@ -39,8 +39,8 @@ from privstats.records.reading import Unreadable
 from privstats.schema import Schema
 
 if TYPE_CHECKING:
+    from privstats.intake.declared.columns import Column
     from privstats.transforms import Cells
-    from privstats.transforms.columns import Column
 
 _TABLE_AXES = 2  # with more axes each entry of a row is itself a list, which is no number
 _Declared: TypeAlias = "Mapping[int, Column]"

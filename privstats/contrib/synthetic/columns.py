@@ -17,6 +17,9 @@ from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
 from privstats.intake.column_names import places_in
 from privstats.intake.columns import Readings, read
 from privstats.intake.csv_dialect import Marks
+from privstats.intake.declared.categories import Declared, settle_name
+from privstats.intake.declared.columns import column_of as plain_column
+from privstats.intake.declared.unlisted import Lost
 from privstats.intake.meaning import LOST, UNREADABLE, same
 from privstats.intake.record_files import RecordFile
 from privstats.intake.table_files import Table
@@ -25,9 +28,6 @@ from privstats.python_values import python_fields
 from privstats.records.table import lost_remark
 from privstats.schema import Bins, Variable
 from privstats.transforms import Categories, Dates, Numeric, Truth
-from privstats.transforms.categories import Declared, settle_name
-from privstats.transforms.columns import column_of as plain_column
-from privstats.transforms.unlisted import Lost
 
 _MAX_BUCKETS = 1024
 _MIN_EDGES = 3

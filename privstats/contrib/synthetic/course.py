@@ -24,13 +24,13 @@ from privstats.course.planned import Stepped, require_plan
 from privstats.course.promise import Promise, count_plan, part_of, promised
 from privstats.course.steps import Past, Step, Steps
 from privstats.errors import PlanError
+from privstats.intake.declared.columns import table_of
 from privstats.intake.record_files import RecordFile
 from privstats.kinds import CountSchema
 from privstats.kinds.counts import MAX_COUNT_CELLS
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import Bins, Variable
-from privstats.transforms.columns import table_of
 
 Pairs = tuple[tuple[str, str], ...]
 

@@ -16,10 +16,10 @@ from privstats.inference.counts.statistics import chi2_contingency, quantile_of
 from privstats.inference.counts.table import CountTable, Interval, count_table, ratio, z_of
 from privstats.inference.reporting import HIDDEN, Source
 from privstats.inference.summary import RowTable, Summary, chance_of, count_of, formerly
+from privstats.intake.declared.categories import MISSING_CELL
 from privstats.records.variables import Variable
 from privstats.release import Release
 from privstats.schema import Bins
-from privstats.transforms.categories import MISSING_CELL
 
 _METHODS = (
     "Cells of variables are given as number and share of each group, shares with Wilson's intervals widened by the "

@@ -9,12 +9,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from privstats.errors import SchemaError
+from privstats.intake.declared.categories import Categories
 from privstats.intake.meaning import checked_names
 from privstats.records.variables import Bins, Variable, variable_of
 from privstats.schema.base import INFLUENCES, Statistic
 from privstats.schema.checks import checked_groups, settle
 from privstats.transforms import ByArm, ConstantFeature
-from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
     from privstats.kinds.effect.schema import EffectSchema

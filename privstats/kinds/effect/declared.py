@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from privstats.errors import SchemaError
+from privstats.intake.declared.categories import Categories
 from privstats.kinds.effect.checks import checked_range
 from privstats.transforms import ByArm, Centre, ConstantFeature, Levels, Numeric, Scale
-from privstats.transforms.categories import Categories
 
 
 def fields_of(

@@ -11,6 +11,7 @@ import numpy as np
 
 from privstats.errors import SchemaError
 from privstats.kinds.base import Kind
+from privstats.kinds.column_facts import number_facts
 from privstats.kinds.effect.checks import (
     EFFECT_TABLE,
     EXCLUSIONS,
@@ -38,10 +39,10 @@ from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_
 from privstats.records.reading import Targets
 from privstats.records.variables import Variable, plain_variable
 from privstats.schema.base import COUNT_SCALE, INFLUENCES, Adjacency, Statistic, by_letter, letters_of
-from privstats.schema.checks import REQUIRED, checked_vectors, settle
+from privstats.schema.checks import REQUIRED, checked_vectors, refused_groups, settle
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import check_widths
-from privstats.transforms import Transform
+from privstats.transforms import ByArm, Transform
 
 if TYPE_CHECKING:
     from privstats.moments.base import Moments
@@ -116,6 +117,7 @@ class EffectSchema(Kind):
     nonnegative: ClassVar[bool] = False
     proved: ClassVar[str] = f"NWbO{INFLUENCES}"
     nearer: ClassVar[bool] = True
+    several_sessions: ClassVar[bool] = True
 
     features: int = REQUIRED
     clip_norm: float = REQUIRED
@@ -354,6 +356,54 @@ class EffectSchema(Kind):
             return ratio_cap(*self.min_chances, self.guess(line))
         return self.half * (self.cap + abs(self.guess(line)) * self.largest_weight)
 
+    # promised, clipped and agrees are unused here: other kinds read them.
+    def refuses_cohort(self, clients: int, honest: int, *, promised: bool, clipped: bool, agrees: bool) -> str:  # noqa: ARG002
+        """Return why probabilities must be one for each client, and a group must have three honest sites."""
+        pi = self.probability
+        if isinstance(pi, tuple) and len(pi) != clients:
+            return (
+                f"schema.probability has {len(pi)} numbers, and cohort.clients is {clients}: give one for each client "
+                "of the roster, or one for all"
+            )
+        return refused_groups(self.site_groups, honest, "a spread between groups needs several sites in each")
+
+    @property
+    def column_facts(self) -> tuple[str, ...]:
+        """The columns that must hold numbers: the arm, and outcomes from 0 to 1."""
+        last = self.transform[-1] if self.transform else None
+        arm = (self.feature_names[last.column],) if self.feature_names and isinstance(last, ByArm) else ()
+        outcomes = (self.outcome_names or ("the outcome",)) * (self.outcome == (0.0, 1.0))
+        return number_facts(self, (*arm, *outcomes))
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What missing outcomes, counts of excluded records, several outcomes and subgroups mean."""
+        outcomes, parts = self.outcomes, math.prod(self.crossed)
+        names, apart = self.outcome_names or (), [each.name for each in self.subgroups or ()]
+        shared = (
+            f"the outcomes {', '.join(names)} share the budget: each has about sqrt({outcomes}) times the noise of one"
+        )
+        divided = (
+            f"the records are divided into {parts} subgroups by {', '.join(apart)}: each has the noise of one sum on "
+            f"its own records, and all together sqrt({parts}) times as much; what is not declared in a course is "
+            "exploratory"
+        )
+        gaps = (
+            "outcomes may be missing: rounds before the last session sum whether a record has one; the table is valid "
+            "if only the arm and the columns decide that, which no sum can test"
+        )
+        counted = (
+            "excluded records are counted, by arm and by whether their outcome or a column cannot be read, at no "
+            "further cost: each record is in that count or in the other sums"
+        )
+        return (
+            *((gaps,) if self.missing else ()),
+            *((counted,) if self.left_out else ()),
+            *((shared,) if outcomes > 1 else ()),
+            *((divided,) if parts > 1 else ()),
+            *self.column_facts,
+        )
+
     def plain_fields(self) -> dict[str, Any]:
         """Return the fields for a plan file."""
         return {} if self.subgroups is None else {"subgroups": [plain_variable(each) for each in self.subgroups]}
@@ -385,6 +435,11 @@ class EffectSchema(Kind):
             return max(alone, left_out)
         within = max(weight * _below(self) + 4 * influence, 2 * alone * (self.blocks > 1))
         return max(within, alone + left_out, 2 * left_out)
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls(6, 1.0, outcome=(0.0, 1.0), probability=0.5)
 
     @classmethod
     def worst(cls) -> WorstPair:

@@ -17,9 +17,9 @@ import numpy as np
 from privstats.dp import Privacy
 from privstats.errors import DataError, SchemaError
 from privstats.intake.columns import Readings, read_texts
+from privstats.intake.declared.columns import days_of
 from privstats.intake.meaning import LOST
 from privstats.transforms import Categories, Column, Dates, Numeric, Truth
-from privstats.transforms.columns import days_of
 from privstats.workflows.forms import (
     are_codes,
     bare_numbers,

@@ -18,13 +18,13 @@ from privstats.intake.column_names import places_in
 from privstats.intake.columns import Listed, Readings, read
 from privstats.intake.csv_dialect import Dialect, Marks
 from privstats.intake.csv_lines import quoted_names
+from privstats.intake.declared.unlisted import often
 from privstats.intake.meaning import reading
 from privstats.intake.person_ids import names_of, persons_held_out
 from privstats.intake.record_files import RecordFile, held_out
 from privstats.intake.table_parts import column_hint
 from privstats.records.input_validation import places_of
 from privstats.transforms import Categories, Cells, Column
-from privstats.transforms.unlisted import often
 from privstats.workflows.forms import GAP_CODES, form_remarks, gap_code_question, odd_codes
 from privstats.workflows.look import looked, spellings, unlisted
 from privstats.workflows.rehearsal.areas import Held

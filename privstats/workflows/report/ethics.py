@@ -15,10 +15,8 @@ from privstats.course.kinds import course_kind, labels_of
 from privstats.course.promise import Total, total_of
 from privstats.dp import Guarantee, Noise, Privacy
 from privstats.errors import PlanError
-from privstats.kinds import KINDS, row_of
 from privstats.plan import Devices, Plan
 from privstats.plan.devices import exchanged_mu
-from privstats.schema import Schema
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Table, render
 from privstats.workflows.report.privacy_report import Statement
@@ -76,12 +74,6 @@ WORDS: tuple[tuple[str, str], ...] = (
     ("digest", "64 digits that change when anything in a plan changes"),
 )
 """Terms, in the order in which the pages need them."""
-
-
-def use_of_sums(schema: Schema) -> str:
-    """Return a phrase for the sums' use."""
-    rows = {task: kind.purpose for task, kind in KINDS.items() if kind.purpose}
-    return row_of(rows, schema, "sentence for an ethics board")
 
 
 def sessions_of(course: Course) -> str:
@@ -229,7 +221,7 @@ def _noise(plan: Plan, letter: str) -> str:
 def _computed(sessions: list[Session]) -> list[str]:
     phrases: dict[str, list[str]] = {}
     for each in sessions:
-        phrases.setdefault(use_of_sums(each.plan.schema), []).append(each.name)
+        phrases.setdefault(each.plan.schema.purpose, []).append(each.name)
     if len(phrases) == 1:
         return [f"{phrase[:1].upper()}{phrase[1:]}." for phrase in phrases]
     return [f"Of session {', '.join(names)}: {phrase}." for phrase, names in phrases.items()]

@@ -11,8 +11,8 @@ import privstats as ps
 from privstats.contrib.synthetic.columns import DeclaredFile, Hashed, coded, column_of, restored, schema_of
 from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
 from privstats.intake.columns import read
+from privstats.intake.declared.columns import table_of
 from privstats.moments import RecordFile
-from privstats.transforms.columns import table_of
 from tests.contrib.synthetic.cases import COLUMNS, table
 
 

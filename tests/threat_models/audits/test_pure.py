@@ -68,7 +68,7 @@ def test_a_mu_of_records_that_are_too_short_is_contradicted(monkeypatch):
 
 def test_a_sensitivity_that_forgets_the_square_root_is_contradicted(monkeypatch):
     """A claimed L2 norm in the place of the L1 norm: the noise of A is half of what it must be."""
-    monkeypatch.setattr("privstats.dp.pure._longest", lambda square, entries: int(square**0.5))
+    monkeypatch.setattr("privstats.kinds.classes.longest_row", lambda square, entries: int(square**0.5))
     report = audit_pure_sensitivity(pure_target(), seeded(1), starts=4)
     assert report.violated
     assert {row[0] for row in report.rows if row[-1]} == {"A", "promise"}

@@ -8,8 +8,8 @@ import pytest
 import privstats as ps
 from privstats import ClassSchema, MeanSchema, RidgeSchema
 from privstats.dp import joint_mu
+from privstats.intake.declared import categories
 from privstats.randomness import seeded
-from privstats.transforms import categories
 from tests.mutation import bugs
 from tests.schema.changed import change_kind
 from tests.threat_models.audits.plans import target

@@ -50,7 +50,6 @@ def without_names(said: str) -> str:
 
 
 def test_every_kind_has_its_words_and_no_kind_has_words_that_is_not_there() -> None:
-    assert all(kind.purpose for kind in ps.kinds.KINDS.values())
     assert all(kind.why for kind in COURSE_KINDS.values())
     assert (set(ethics_words.KEYS), set(ethics_words.UNITS)) == (set(PROTOCOLS), set(get_args(Unit)))
     assert set(ethics_words.HIDDEN) == set(get_args(Adjacency))
@@ -282,9 +281,6 @@ def test_a_kind_without_words_is_refused_by_its_name(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(COURSE_KINDS, "single", replace(COURSE_KINDS["single"], why=""))
     with pytest.raises(ps.PlanError, match="no text for courses of the kind 'single'"):
         ethics_page(Statement(PLAN, course=SAMPLES["single"]))
-    monkeypatch.setattr(ps.ClassSchema, "purpose", "")
-    with pytest.raises(ps.errors.SchemaError, match="no sentence for an ethics board is available for a ClassSchema"):
-        ethics_page(Statement(PLAN))
 
 
 def printed(page: str, folder: Path) -> int:

@@ -16,7 +16,7 @@ from privstats.intake.csv_dialect import Marks
 from privstats.intake.meaning import check_distinct, checked_names, reading, shown
 
 if TYPE_CHECKING:
-    from privstats.transforms.unlisted import Lost
+    from privstats.intake.declared.unlisted import Lost
 
 MISSING_CELL, OTHER_CELL = "missing", "other"
 
@@ -84,7 +84,9 @@ class Declared:
 
     def codes_and_lost(self, readings: Readings) -> tuple[NDArray[np.float64], Lost]:
         """Return codes, float64 ``(n,)``, and the values that are in no cell of their own."""
-        from privstats.transforms.unlisted import Lost  # a check of a plan reads no records, and loads no such module
+        from privstats.intake.declared.unlisted import (
+            Lost,  # a check of a plan reads no records, and loads no such module
+        )
 
         decided, values = self.decide(readings), getattr(self, "values", ())
         codes, gaps = self._codes_of(readings), decided.gaps

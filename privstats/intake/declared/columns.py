@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from privstats.errors import SchemaError
 from privstats.intake.columns import TRUTHS, Listed, Readings, alike, read, read_local
 from privstats.intake.csv_dialect import Marks
+from privstats.intake.declared.categories import Categories, Declared, require_switch, settle_name
+from privstats.intake.declared.dates import EPOCH, DateForm, days_between
 from privstats.intake.meaning import TRUTH_TEXTS, is_decimal, local_time, reading, same, shown
 from privstats.python_values import python_fields, python_value
-from privstats.transforms.categories import Categories, Declared, require_switch, settle_name
-from privstats.transforms.dates import EPOCH, DateForm, days_between
 
 _LONGEST_UNIT = 40
 _NEAR = 2.0**-40  # relative: more than the 15 digits in which values are compared

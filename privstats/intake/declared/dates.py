@@ -52,7 +52,7 @@ class DateForm:
         """Read a declared form; "" is none.
 
         Example:
-            >>> from privstats.transforms.dates import DateForm
+            >>> from privstats.intake.declared.dates import DateForm
             >>> form = DateForm.of("born", "DD.MM.YYYY")
             >>> form.days_in("02.01.1970"), form.days_in("31.04.1970")
             (1.0, nan)
@@ -117,7 +117,7 @@ def days_between(at: datetime) -> float:
 
     Example:
         >>> from datetime import datetime
-        >>> from privstats.transforms.dates import days_between
+        >>> from privstats.intake.declared.dates import days_between
         >>> days_between(datetime(1970, 1, 2, 12))
         1.5
     """

@@ -65,7 +65,7 @@ def comma_hint(commas: int, unread: int) -> str:
     """Return what to do where most of the unread values have a decimal comma; else "".
 
     Example:
-        >>> from privstats.transforms.unlisted import comma_hint
+        >>> from privstats.intake.declared.unlisted import comma_hint
         >>> comma_hint(3, 4), comma_hint(1, 4)
         (' (write decimals with a point, or read their file with --decimal ,)', '')
     """
