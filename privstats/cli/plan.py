@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 import privstats as ps
 from privstats.cli.parts.options import Dialect, Force, Target, argument, expanded, option
-from privstats.cli.parts.questions import answers_in, options_of
+from privstats.cli.parts.questions import Part, answers_in, options_of
 from privstats.cli.parts.suggest import suggest
 from privstats.cli.parts.terminal import escape, say, table_of, terminal, writable
 from privstats.errors import PlanError
@@ -35,7 +35,7 @@ app.command()(suggest)
 
 PlanFile = Annotated[Path, argument("The plan document.", "PLAN.TOML")]
 _OF_ROWS = ("--from", "--public")
-ANSWERS = options_of(("", "schema", "head", "cohort", "devices", "privacy"))
+ANSWERS = options_of(get_args(Part))
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from privstats.errors import PlanError
 from privstats.files.atomic import read_bounded
 from privstats.files.text import toml_tables
 from privstats.kinds import KINDS
+from privstats.plan import settings
 from privstats.plan.cohort import Cohort
 from privstats.plan.position import Position
 from privstats.schema import Schema
@@ -39,7 +40,6 @@ _DECIMAL_COMMA = re.compile(r"^[ \t]*(\w+)[ \t]*=[ \t]*([-+]?\d+),(\d+)[ \t]*(?:
 _MAX_CHARACTERS = 1 << 20
 _MAX_INTEGER = 1 << 53
 
-_AGGREGATION = ("min_count", "merge", "graph", "protocol", "panel", "excess_noise", "spare_bits", "key_agreement")
 _SECTIONS = ("schema", "cohort", "privacy", "aggregation", "published", "validity", "devices")
 _SESSION = "session"
 """The table of a file alone: which session of a course the plan is for. No digest covers it."""
@@ -214,19 +214,8 @@ def _position(table: dict[str, Any] | None) -> Position | None:
 
 
 def _aggregation(table: dict[str, Any]) -> dict[str, Any]:
-    _refuse_unknown("aggregation", table, _AGGREGATION)
-    return {**table, "merge": _merge_of(table.get("merge", {}))}
-
-
-def _merge_of(table: Any) -> dict[int, int]:
-    try:
-        merge = {int(child): parent for child, parent in table.items()}
-    except (AttributeError, ValueError):
-        merge = {}
-    numbered = all(isinstance(parent, int) and not isinstance(parent, bool) for parent in merge.values())
-    if not numbered or not isinstance(table, dict) or len(merge) != len(table):
-        raise PlanError("aggregation.merge must be a table of class = parent, for example merge = {3 = 0}")
-    return merge
+    _refuse_unknown("aggregation", table, tuple(settings.AGGREGATION))
+    return settings.arguments_of(table)
 
 
 def _build(cls: type[Any], section: str, table: dict[str, Any]) -> Any:

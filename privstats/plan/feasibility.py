@@ -3,54 +3,46 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from privstats.dp import Noise, NoPrivacy, Privacy
 from privstats.encoding import Layout
 from privstats.errors import PlanError
-from privstats.files.signing import require_order
 from privstats.plan.cohort import Cohort
 from privstats.schema import USUAL, Schema, is_known
 from privstats.schema.base import by_letter
-from privstats.secagg.keys import KEY_AGREEMENTS
 from privstats.secagg.machines import Masking
 from privstats.secagg.protocols import PROTOCOLS
+
+if TYPE_CHECKING:
+    from privstats.plan.plan import Plan
 
 MAX_VECTOR_BYTES = 1 << 32
 """Largest flat vector of 64-bit integers, in bytes, under any protocol; ``split`` limits its packed form, too."""
 
-_MAX_SPARE_BITS = 32
+EXCESS_KEPT = "kept"
+EXCESS = EXCESS_KEPT, "removed"
+"""Values of ``excess_noise``: what happens to the noise of survivors beyond the minimum."""
+
+_SMALLEST_PANEL = 2
 _PART_OF_DELTA = 0.01
 # Above the sum of three bounds of 2**-40 each.
 _WITHOUT_DP = 2.0**-38
 
 
-def check_kinds(
-    schema: object,
-    cohort: object,
-    privacy: object,
-    graph: object,
-    spare_bits: object,
-    validity: object,
-    devices: object,
-) -> None:
-    """Refuse fields of the wrong type."""
-    if not is_known(schema):
-        raise PlanError(f"schema must be a {USUAL}, got {type(schema).__name__}")
+def check_kinds(plan: Plan) -> None:
+    """Refuse parts of the wrong type."""
+    if not is_known(plan.schema):
+        raise PlanError(f"schema must be a {USUAL}, got {type(plan.schema).__name__}")
     rows: tuple[tuple[str, object, tuple[type, ...], str], ...] = (
-        ("cohort", cohort, (Cohort,), "Cohort"),
-        ("privacy", privacy, (Privacy, NoPrivacy), "Privacy or NoPrivacy"),
-        *_sections(Validity=validity, Devices=devices),
+        ("cohort", plan.cohort, (Cohort,), "Cohort"),
+        ("privacy", plan.privacy, (Privacy, NoPrivacy), "Privacy or NoPrivacy"),
+        *_sections(Validity=plan.validity, Devices=plan.devices),
     )
     for name, value, kinds, wanted in rows:
         if type(value) not in kinds:  # a subclass would share its digest
             raise PlanError(f"{name} must be a {wanted}, got {type(value).__name__}")
-    # The protocol refuses a graph that it does not have.
-    if not isinstance(graph, str) or not graph.isascii():
-        raise PlanError(f"graph must be an ASCII name, for example 'auto', got {ascii(graph)[:40]}")
-    if type(spare_bits) is not int or not 0 <= spare_bits <= _MAX_SPARE_BITS:
-        raise PlanError(f"spare_bits must be an integer from 0 to {_MAX_SPARE_BITS}, got {spare_bits!r}")
 
 
 def check_published(schema: Schema, privacy: Privacy | NoPrivacy, published: object) -> None:
@@ -74,77 +66,68 @@ def check_published(schema: Schema, privacy: Privacy | NoPrivacy, published: obj
         raise PlanError(message if schema.refusal("record") else message + several)
 
 
-def checked_panel(protocol: object, panel: object) -> tuple[str, ...]:
-    """Return a plan's validated panel: empty, or the different identities that the protocol needs."""
-    if not isinstance(protocol, str) or protocol not in PROTOCOLS:
-        raise PlanError(f"protocol must be one of {', '.join(PROTOCOLS)}, got {protocol!r}")
-    if not isinstance(panel, list | tuple) or not all(map(_is_identity, panel)):
-        raise PlanError(
-            "panel must be a list of Ed25519 public keys, 64 lower-case hex digits each, the leader's first: list "
-            "identity.public.hex() of each, or what `privstats identity show NAME.pub` prints"
-        )
-    for place, key in enumerate(panel):
-        require_order(bytes.fromhex(key), f"panel[{place}]", PlanError)
-    if len(set(panel)) != len(panel):
-        raise PlanError("panel names one identity twice; leader and helpers must be different parties")
+def check_panel(plan: Plan) -> None:
+    """Refuse a panel without a protocol that has one, and such a protocol without a panel."""
+    require_panel(plan.protocol, plan.panel)
+
+
+def require_panel(protocol: str, panel: Sequence[str]) -> None:
+    """Refuse a panel that a protocol does not have, or that is too small for it."""
     has_panel = PROTOCOLS[protocol].has_panel
     if panel and not has_panel:
-        with_panel = " or ".join(repr(name) for name, row in PROTOCOLS.items() if row.has_panel)
-        raise PlanError(f"protocol={protocol!r} has no helpers: omit panel, or choose protocol={with_panel}")
-    if has_panel and len(panel) < 2:
+        raise PlanError(f"protocol={protocol!r} has no helpers: omit panel, or choose protocol={_with_panel()}")
+    if has_panel and len(panel) < _SMALLEST_PANEL:
         raise PlanError(f"protocol={protocol!r} needs a panel: the leader's identity and at least one helper's")
-    return tuple(panel)
 
 
-def check_key_agreement(key_agreement: object, protocol: str) -> None:
-    """Refuse a key agreement that is unknown or missing in the plan's protocol."""
-    if not isinstance(key_agreement, str) or key_agreement not in KEY_AGREEMENTS:
-        raise PlanError(f"key_agreement must be one of {', '.join(KEY_AGREEMENTS)}, got {key_agreement!r}")
-    offered = PROTOCOLS[protocol].key_agreements
-    if key_agreement not in offered:
+def check_key_agreement(plan: Plan) -> None:
+    """Refuse a key agreement that the plan's protocol lacks."""
+    offered = PROTOCOLS[plan.protocol].key_agreements
+    if plan.key_agreement not in offered:
         raise PlanError(
-            f"protocol={protocol!r} has no version with key_agreement={key_agreement!r} yet: choose "
+            f"protocol={plan.protocol!r} has no version with key_agreement={plan.key_agreement!r} yet: choose "
             f"{' or '.join(offered)}, or another protocol"
         )
 
 
-def check_noise(privacy: Privacy | NoPrivacy, protocol: str) -> None:
+def check_noise(plan: Plan) -> None:
     """Refuse a panel's noise under a protocol without a panel."""
-    if isinstance(privacy, NoPrivacy) or privacy.trust.drawn_by != "member" or PROTOCOLS[protocol].has_panel:
+    privacy = plan.privacy
+    if isinstance(privacy, NoPrivacy) or privacy.trust.drawn_by != "member" or PROTOCOLS[plan.protocol].has_panel:
         return
-    with_panel = " or ".join(repr(name) for name, row in PROTOCOLS.items() if row.has_panel)
     raise PlanError(
-        f"model={privacy.model!r} is noise of a leader and helpers, and protocol={protocol!r} has none: choose "
-        f"protocol={with_panel} with a panel, or another model"
+        f"model={privacy.model!r} is noise of a leader and helpers, and protocol={plan.protocol!r} has none: choose "
+        f"protocol={_with_panel()} with a panel, or another model"
     )
 
 
-def _is_identity(key: object) -> bool:
-    return isinstance(key, str) and len(key) == 64 and set(key) <= set("0123456789abcdef")
+def _with_panel() -> str:
+    return " or ".join(repr(name) for name, row in PROTOCOLS.items() if row.has_panel)
 
 
-def check_min_count(schema: Schema, cohort: Cohort, min_count: object, merge: Any) -> None:
-    """Refuse a minimum count, or classes to merge, that no release could satisfy."""
-    if isinstance(min_count, bool) or not isinstance(min_count, int) or min_count < 0:
-        raise PlanError(f"min_count must be an integer of at least 0, got {min_count!r}")
+def check_min_count(plan: Plan) -> None:
+    """Refuse a minimum count that no class could have."""
+    schema, most = plan.schema, plan.cohort.max_records
     if not schema.suppressible:
-        if min_count or merge:
+        if plan.min_count or plan.merge:
             raise PlanError(f"min_count and merge are about classes; a {schema.task} plan has none, so omit them")
         return
-    if min_count > cohort.max_records:
+    if plan.min_count > most:
         raise PlanError(
-            f"min_count={min_count} exceeds cohort.max_records={cohort.max_records}, so no class can have "
-            f"{min_count} records; lower min_count"
+            f"min_count={plan.min_count} exceeds cohort.max_records={most}, so no class can have {plan.min_count} "
+            "records; lower min_count"
         )
-    _check_merge(merge, range(schema.sizes["class"]))
-    if merge and not min_count:
+
+
+def check_merge(plan: Plan) -> None:
+    """Refuse classes to merge that do not exist, and a merge that no count could start."""
+    if plan.schema.suppressible:
+        _check_pairs(plan.merge, range(plan.schema.sizes["class"]))
+    if plan.merge and not plan.min_count:
         raise PlanError("merge needs min_count above 0: without it no class is rare")
 
 
-def _check_merge(merge: Any, classes: range) -> None:
-    numbers = isinstance(merge, Mapping) and all(type(value) is int for pair in merge.items() for value in pair)
-    if not numbers:
-        raise PlanError("merge must map a class to another class by their numbers, for example merge={3: 0}")
+def _check_pairs(merge: Mapping[int, int], classes: range) -> None:
     for child, parent in merge.items():
         if child not in classes or parent not in classes or child == parent:
             raise PlanError(
@@ -236,25 +219,18 @@ def _check_values(schema: Schema, published: object) -> None:
         schema.check_values(published.values)
 
 
-EXCESS_KEPT = "kept"
-EXCESS = EXCESS_KEPT, "removed"
-"""Values of ``excess_noise``: what happens to the noise of survivors beyond the minimum."""
-
-
-def check_excess(excess_noise: object, privacy: Privacy | NoPrivacy, cohort: Cohort, agrees: bool) -> None:
+def check_excess(plan: Plan) -> None:
     """Refuse to remove excess noise without noise, or where clients do not know the number of survivors."""
-    if excess_noise not in EXCESS:
-        raise PlanError(f"excess_noise must be one of {', '.join(EXCESS)}, got {excess_noise!r}")
-    if excess_noise == EXCESS_KEPT:
+    if plan.excess_noise == EXCESS_KEPT:
         return
-    if isinstance(privacy, NoPrivacy) or not privacy.trust.divided:
+    if isinstance(plan.privacy, NoPrivacy) or not plan.privacy.trust.divided:
         raise PlanError("excess_noise='removed' needs shares of noise: choose model='distributed', or omit it")
-    if not agrees:
+    if not PROTOCOLS[plan.protocol].agrees:
         raise PlanError(
             "excess_noise='removed' needs clients that agree on who is in the sum: choose protocol='interactive', or "
             "model='panel', whose noise does not depend on how many clients stay"
         )
-    if cohort.min_survivors == cohort.clients:
+    if plan.cohort.min_survivors == plan.cohort.clients:
         raise PlanError(
             "excess_noise='removed' has nothing to remove: all clients must survive, so no share is sized for fewer; "
             "omit it, or lower cohort.min_survivors"

@@ -18,7 +18,7 @@ from privstats.dp.calibration import levels_of
 from privstats.encoding import Layout, Segment, layout_of
 from privstats.encoding.ring import Group
 from privstats.errors import PlanError
-from privstats.plan import document
+from privstats.plan import document, settings
 from privstats.plan.cohort import (
     Cohort,
     Headroom,
@@ -31,18 +31,14 @@ from privstats.plan.cohort import (
     ring_of,
     tail_of,
 )
+from privstats.plan.conditions import condition_of
 from privstats.plan.feasibility import (
     EXCESS_KEPT,
-    check_excess,
-    check_key_agreement,
     check_kinds,
     check_local_maps,
     check_masking,
-    check_min_count,
-    check_noise,
     check_published,
     check_size,
-    checked_panel,
 )
 from privstats.python_values import python_fields
 from privstats.schema import Schema
@@ -127,13 +123,10 @@ class Plan:
 
     def __post_init__(self) -> None:
         python_fields(self)
-        check_kinds(self.schema, self.cohort, self.privacy, self.graph, self.spare_bits, self.validity, self.devices)
+        check_kinds(self)
+        settings.check_values(self)
         check_published(self.schema, self.privacy, self.published)
-        object.__setattr__(self, "panel", checked_panel(self.protocol, self.panel))
-        check_key_agreement(self.key_agreement, self.protocol)
-        check_noise(self.privacy, self.protocol)
-        check_excess(self.excess_noise, self.privacy, self.cohort, PROTOCOLS[self.protocol].agrees)
-        check_min_count(self.schema, self.cohort, self.min_count, self.merge)
+        settings.check_joins(self)
         check_local_maps(self.schema, self.privacy)
         check_cohort(self.schema, self.cohort, self.privacy, PROTOCOLS[self.protocol].agrees)
         check_parties(self.schema, self.cohort, self.privacy)
@@ -141,7 +134,6 @@ class Plan:
         # self.claim raises where no claim on the schema can be proved.
         if self.claim is not None:
             warnings.warn("validity is experimental: docs/proofs.md lists what is unproved", UserWarning, stacklevel=3)
-        object.__setattr__(self, "merge", _Frozen(sorted(self.merge.items())))
         # self.masking derives noise, headroom and thresholds, and raises where they do not fit.
         _ = self.masking
         check_masking(self.masking, self.noise)
@@ -266,14 +258,8 @@ class Plan:
 
     @property
     def condition(self) -> str:
-        """The assumption of the plan's promise, which each statement of the promise carries: a clause after "while".
-
-        Noise of the central and local models does not rest on the masking, so there the assumption of the noise comes
-        first.
-        """
-        own = self.noise.trust.condition if self.noise else ""
-        masks = self.masking.condition
-        return f"{own}; masks hide each party's sums while {masks}" if own else masks
+        """The assumption of the plan's promise, which each statement of the promise carries: a clause after "while"."""
+        return condition_of(self)
 
     @cached_property
     def position(self) -> Position | None:
@@ -341,22 +327,11 @@ class Plan:
     @cached_property
     def tables(self) -> dict[str, Any]:
         """The plan as nested tables of plain values."""
-        aggregation: dict[str, Any] = {"min_count": self.min_count, "graph": self.graph}
-        if self.protocol != _INTERACTIVE:
-            aggregation |= {"protocol": self.protocol, "panel": list(self.panel)}
-        if self.excess_noise != EXCESS_KEPT:
-            aggregation["excess_noise"] = self.excess_noise
-        if self.key_agreement != CLASSICAL:
-            aggregation["key_agreement"] = self.key_agreement
-        if self.spare_bits:
-            aggregation["spare_bits"] = self.spare_bits
-        if self.merge:
-            aggregation["merge"] = {str(child): parent for child, parent in self.merge.items()}
         return document.tables_of(
             self.schema,
             self.cohort,
             self.privacy,
-            aggregation,
+            settings.table_of(self),
             published=self.published,
             validity=self.validity,
             devices=self.devices,
@@ -371,10 +346,3 @@ class Plan:
 
     def _noise_std(self, segment: Segment) -> float:
         return self.noise.tail_sigma(segment, self.cohort.clients, reach_of(self.layout)) if self.noise else 0.0
-
-
-class _Frozen(dict[int, int]):
-    """A hashable mapping, because plans are values."""
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(tuple(self.items()))

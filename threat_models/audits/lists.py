@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from privstats.errors import PlanError
 from privstats.plan import Plan
+from privstats.plan.conditions import assumption
 from privstats.randomness import Generator
 from threat_models.attacks.several_lists import LIES, MAX_CLIENTS, ManyClients, cohort_of, played, refusal_of
 from threat_models.attacks.unmasking import tried
@@ -37,7 +38,7 @@ def audit_lists(plan: Plan, rng: Generator, *, sessions: int = 2) -> Report:
         cohort_of(parameters),
         "promised: honest clients in every sum that the server reads; aimed at: the fewest over which the lists would "
         "show the sum if a client counted its neighbours' signatures alone; read: sessions that showed such a sum",
-        f"the plan promises this while {plan.masking.condition}",
+        f"the plan promises this while {assumption(plan, 'masks')}",
     ]
     if parameters.clients < plan.masking.clients:
         notes.insert(

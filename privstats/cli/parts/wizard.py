@@ -23,7 +23,8 @@ from privstats.cli.parts.terminal import say, writable
 from privstats.errors import PlanError, PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.plan.devices import min_stated_epsilon
-from privstats.plan.feasibility import checked_panel
+from privstats.plan.feasibility import require_panel
+from privstats.plan.settings import checked
 from privstats.printable import printable
 from privstats.schema import Variable
 
@@ -117,7 +118,7 @@ def _is_tables(value: Any) -> bool:
 def _plan(answers: Answers, fields: Mapping[str, Any]) -> ps.Plan:
     """Values that follow from the schema alone are published with the plan."""
     terms: dict[str, Any] = {"cohort": cohort_of(answers), "privacy": privacy_of(answers)}
-    terms["key_agreement"] = answers["key_agreement"]
+    terms |= values("aggregation", answers)
     if answers["task"] == "score":
         return _scoring(answers).plan(**terms)
     if answers["task"] == "survey":
@@ -196,7 +197,13 @@ def _survey(answers: Answers, **terms: Any) -> ps.Plan:
 
 def _devices(answers: Answers) -> object:
     devices = values("devices", answers)
-    return checked_panel("split", devices.pop("panel")), ps.plan.Devices(**devices)
+    panel = checked("panel", devices.pop("panel"))
+    require_panel("split", panel)
+    return panel, ps.plan.Devices(**devices)
+
+
+def _aggregation(answers: Answers) -> object:
+    return {name: checked(name, value) for name, value in values("aggregation", answers).items()}
 
 
 _SCHEMAS: Mapping[str, Callable[..., ps.schema.Schema]] = {
@@ -237,6 +244,7 @@ _PARTS: Mapping[str, Callable[[Answers], object]] = {
     "cohort": cohort_of,
     "privacy": privacy_of,
     "devices": _devices,
+    "aggregation": _aggregation,
 }
 """The function that checks the bounds of the answers of a part of the plan."""
 

@@ -38,10 +38,10 @@ from privstats.intake.tables import Codes
 from privstats.kinds import ClassSchema
 from privstats.moments import RecordFile, exact_moments
 from privstats.plan import Cohort, Plan
+from privstats.plan.settings import new_plans
 from privstats.progress import progress_bar
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.secagg.keys import HYBRID
 from privstats.transforms import Cells, Dates, Numeric
 from privstats.workflows.rehearsal.areas import Auc, Decided, Shares, auc, gain
 from privstats.workflows.rehearsal.assumed import Assumed, RehearsalOptions, assumed_of
@@ -84,7 +84,7 @@ class Opened:
             schema=schema,
             cohort=Cohort(clients, clients, 2 * self.public.records, colluders),
             privacy=self.privacy,
-            key_agreement=HYBRID,
+            **new_plans(),
         )
 
     @property

@@ -11,6 +11,7 @@ from privstats.course.promise import Total, every_plan, total_of
 from privstats.dp import Guarantee, Noise, NoPrivacy, Privacy, group_mu
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.plan import Devices, Plan
+from privstats.plan.conditions import assumption
 from privstats.plan.devices import exchanged_mu
 from privstats.printable import levels_text
 from privstats.printable.budget import columns
@@ -303,7 +304,7 @@ def rests_on(plan: Plan, noise: Noise) -> str:
 
 def masked(plan: Plan) -> str:
     """Explain on which condition masks hide each party's sums."""
-    return f"masks hide each party's sums while {plan.masking.condition}"
+    return f"masks hide each party's sums while {assumption(plan, 'masks')}"
 
 
 def _parties(plan: Plan) -> tuple[str, str, str]:
@@ -311,7 +312,7 @@ def _parties(plan: Plan) -> tuple[str, str, str]:
     return (
         "Each party",
         f"No one sees its sums alone: only the total is opened, of at least {cohort.min_survivors} {who}.",
-        _sentence(plan.masking.condition),
+        _sentence(assumption(plan, "masks")),
     )
 
 
