@@ -62,10 +62,9 @@ def measure(
 
     Example:
         >>> from privstats.contrib import parts
-        >>> schema = ps.ClassSchema(2, 1, "NA", clip_norm=64.0, feature_names=("age",))
-        >>> days = [{"age": [40, 50], "ill": [0, 1]}, {"age": [60], "ill": [1]}]
-        >>> parts.measure(schema, days, "ill").N.tolist()
-        [1, 2]
+        >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
+        >>> parts.measure(schema, [{"sex": ["f", "m"]}, {"sex": ["f"]}]).T.tolist()  # two days
+        [2, 1]
     """
     door = Partitioned(schema, published, unreadable, person_clip)
     X, first = _opened(X)

@@ -164,8 +164,8 @@ class Partitioned:
         Example:
             >>> from privstats.contrib.parts.partitioned import Partitioned
             >>> plan = ps.Plan(schema=ps.MeanSchema(2, 1.0), cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
-            >>> Partitioned.of(plan).measure([[0.5, 0.5]]).moments.records
-            1
+            >>> Partitioned.of(plan).measure(np.eye(2), [0, 0]).moments.records
+            2
         """
         return cls(plan.schema, plan.published, plan.unreadable, plan.person_clip)
 
