@@ -26,7 +26,7 @@ import privstats as ps
 from benchmarks.data import normal_batch
 from benchmarks.measuring import Row, Rows, Tables, command, least_seconds
 from privstats import optional_dependencies
-from privstats.contrib.parts.dask import measure
+from privstats.contrib.parts import measure
 
 FEATURES, CLASSES = 64, 10
 SIZES, PART = (1_000_000, 3_000_000, 10_000_000), 250_000

@@ -32,18 +32,20 @@ if TYPE_CHECKING:
     from privstats.ledger.charges import Charge, Paid
 
 
-def measured_by_person(privacy: Privacy, ids: Any) -> Callable[..., Moments]:
-    """Return :func:`privstats.moments.exact_moments` that clips each person's sum as promised.
+def measured_by_person(
+    privacy: Privacy, ids: Any, measured: Callable[..., Moments] = exact_moments
+) -> Callable[..., Moments]:
+    """Return :func:`privstats.moments.exact_moments`, or ``measured``, that clips each person's sum as promised.
 
     Args:
         privacy: a promise per person; its shares are ignored.
     """
     bounded = replace(privacy, shares=None)
 
-    def measured(schema: Schema, X: Any, y: Any, **given: Any) -> Moments:
-        return exact_moments(schema, X, y, persons=ids, person_clip=dp.person_clip(schema, bounded), **given)
+    def by_person(schema: Schema, X: Any, y: Any, **given: Any) -> Moments:
+        return measured(schema, X, y, persons=ids, person_clip=dp.person_clip(schema, bounded), **given)
 
-    return measured
+    return by_person
 
 
 _CLIENTS = 2

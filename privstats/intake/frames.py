@@ -160,6 +160,31 @@ _SOURCES: Mapping[tuple[str, str], type[_Source]] = {
 """By the module that has the class of the table, and its name there."""
 
 
+ENGINES: Mapping[str, str] = {"dask": "Dask", "pyspark": "Spark", "ray": "Ray"}
+"""Engines whose collections have parts on other machines, by their package."""
+
+
+def engine_of(X: Any) -> str:
+    """Return the engine whose collection this is; "" for a table here.
+
+    Example:
+        >>> from privstats.intake.frames import engine_of
+        >>> engine_of([1, 2])
+        ''
+    """
+    return ENGINES.get(type(X).__module__.partition(".")[0], "")
+
+
+def require_here(*containers: Any) -> None:
+    """Refuse an engine's collection, except an array that converts itself."""
+    for each in containers:
+        if (engine := engine_of(each)) and not hasattr(type(each), "rechunk"):
+            raise DataError(
+                f"X and y must be in this process, and {engine} has the parts of this {type(each).__name__}: pass it "
+                "to privstats.contrib.parts.measure, which sums each part where it is"
+            )
+
+
 class Batches:
     """X and y of a table that is not in memory; every pass reads it anew.
 
@@ -225,7 +250,7 @@ def in_memory(X: Any, names: Sequence[str] | None = None) -> Any:
     result = (
         source.names if names is None else [source.names[at] for at in places_in(names, source.names) if at is not None]
     )
-    return _read_all(source, result)
+    return _read_all(source, result) if result else {}  # a query of no column is none
 
 
 def batches_of(X: Any, y: Any, only: Declaration | tuple[str, ...] | None, *, several: bool = False) -> Batches | None:

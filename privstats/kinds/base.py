@@ -98,6 +98,16 @@ class Kind(Schema):
         return ""
 
     @property
+    def refuses_parts(self) -> str:
+        """Return why sums over parts of a party's records are no sums over all of them; empty if they are.
+
+        They are where each record's own terms are summed.
+        """
+        if type(self).terms_of is not Kind.terms_of:
+            return ""
+        return "these sums depend on all records of a party at once"
+
+    @property
     def is_registered(self) -> bool:
         """Whether the registry has exactly this class: a proof covers a class alone, and no subclass."""
         return type(self) is KINDS.get(self.task)

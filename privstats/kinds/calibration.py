@@ -87,7 +87,6 @@ class CalibrationSchema(Round, Kind):
     statistics: ClassVar[str] = letters_of(_TABLE)
     proved: ClassVar[str] = "t"
     nearer: ClassVar[bool] = True
-    adds_up: ClassVar[bool] = True
 
     features: int = REQUIRED
     classes: int = REQUIRED

@@ -84,7 +84,6 @@ class ClassSchema(Added["ClassMoments"]):
     suppressible: ClassVar[bool] = True
     proved: ClassVar[str] = "NABSD"
     nearer: ClassVar[bool] = True
-    adds_up: ClassVar[bool] = True
     statements: ClassVar[Mapping[str, str]] = {"moments": "classes", "norm": "norms"}
 
     classes: int

@@ -96,7 +96,6 @@ class CountSchema(Kind):
     feature_names: ClassVar[None] = None
     proved: ClassVar[str] = "Txq"
     nearer: ClassVar[bool] = True
-    adds_up: ClassVar[bool] = True
     statements: ClassVar[Mapping[str, str]] = {"moments": "tables", "norm": "no norms of tables"}
     exact_warning: ClassVar[str] = (
         "exact count tables reveal every cell of one record, and suppressing small cells does not help where totals "

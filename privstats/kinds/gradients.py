@@ -97,7 +97,6 @@ class GradientSchema(Round, Kind):
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = GRADIENT_STATISTICS
     proved: ClassVar[str] = "gk"
-    adds_up: ClassVar[bool] = True
     statements: ClassVar[Mapping[str, str]] = {"norm": "norms"}
 
     features: int = REQUIRED

@@ -267,6 +267,11 @@ class HazardSchema(Round, Kind):
         clock = {"c": ((len(self.marks) - 1) * self.baselines,)} if self.times == "continuous" else {}
         return {"w": (self.sizes["feature"],), **clock}
 
+    @property
+    def refuses_parts(self) -> str:
+        """Return "": each person's row adds its own terms, as :meth:`moments_of` guarantees."""
+        return ""
+
     def check_values(self, values: Mapping[str, Values]) -> None:
         """Refuse misshaped weights, over 20 bits, tiny or enormous, or a clock not rising from 0 to 1 in every bin."""
         super().check_values(values)

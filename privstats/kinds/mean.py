@@ -51,7 +51,6 @@ class MeanSchema(Kind):
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)
     proved: ClassVar[str] = "x"
-    adds_up: ClassVar[bool] = True
 
     features: int = REQUIRED
     clip_norm: float = REQUIRED

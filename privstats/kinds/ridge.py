@@ -76,7 +76,6 @@ class RidgeSchema(Added["RidgeMoments"]):
     predicts: ClassVar[Predicted | None] = "ridge"
     proved: ClassVar[str] = "Ghq"
     nearer: ClassVar[bool] = True
-    adds_up: ClassVar[bool] = True
     statements: ClassVar[Mapping[str, str]] = {"moments": "folds", "norm": "norms"}
 
     features: int = REQUIRED

@@ -122,7 +122,6 @@ class ScoreSchema(Round, Kind):
     proved: ClassVar[str] = "gHJ"
     nearer: ClassVar[bool] = True
     unstated: ClassVar[Mapping[str, Any]] = {"errors": "model"}
-    adds_up: ClassVar[bool] = True
 
     features: int = REQUIRED
     clip_norm: float = REQUIRED

@@ -104,7 +104,6 @@ class ScoringSchema(Kind):
     grid_bits: ClassVar[int] = 0
     nonnegative: ClassVar[bool] = False
     proved: ClassVar[str] = "T"
-    adds_up: ClassVar[bool] = True
     statements: ClassVar[Mapping[str, str]] = CountSchema.statements
 
     head: str

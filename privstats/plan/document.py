@@ -63,11 +63,9 @@ def tables_of(
     devices: Devices | None,
 ) -> dict[str, Any]:
     """Return a plan as nested tables of plain values, without None."""
-    stated = {name: value for name, value in _plain(schema).items() if value != schema.unstated.get(name)}
-    measured = {**stated, **schema.plain_fields(), "transform": transforms.to_builtins(schema.transform)}
     return {
         "version": FORMAT_VERSION,
-        "schema": {"task": schema.task, **measured},
+        "schema": schema_table(schema),
         "cohort": _plain(cohort),
         "privacy": {"model": "none"} if isinstance(privacy, NoPrivacy) else _plain(privacy),
         "aggregation": dict(aggregation),
@@ -75,6 +73,13 @@ def tables_of(
         **({"validity": _plain(validity)} if validity else {}),
         **({"devices": _plain(devices)} if devices else {}),
     }
+
+
+def schema_table(schema: Schema) -> dict[str, Any]:
+    """Return a schema as the table of a plan file."""
+    stated = {name: value for name, value in _plain(schema).items() if value != schema.unstated.get(name)}
+    maps = transforms.to_builtins(schema.transform)
+    return {"task": schema.task, **stated, **schema.plain_fields(), "transform": maps}
 
 
 def from_toml(text: str) -> tuple[dict[str, Any], Position | None]:

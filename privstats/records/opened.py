@@ -267,8 +267,9 @@ class Reader:
         reading = self.reading
         if isinstance(X, np.ndarray) and (y is None or isinstance(y, np.ndarray)) and not reading.columns:
             return X, y
-        from privstats.intake.frames import batches_of, in_memory, named_target
+        from privstats.intake.frames import batches_of, in_memory, named_target, require_here
 
+        require_here(X, y)
         if reading.columns:
             return in_memory(X, reading.columns), y
         several = reading.width > 1

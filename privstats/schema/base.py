@@ -145,7 +145,6 @@ class Schema(ABC):
         needs_privacy: why no plan may release exact sums; else empty.
         unstated: values that a plan file omits, where a new schema has another default.
         exact_warning: what exact sums reveal, as a warning to a privacy officer; may be empty.
-        adds_up: whether the sums over all records are those of their parts, added.
         several_sessions: whether a plan's promise is divided among a course's sessions before any runs.
         levels_apart: whether ``Levels`` may be the first map without ``ByArm`` as the last.
         statements: by level of ``Validity``, the name of the statement that clients prove of these sums.
@@ -169,7 +168,6 @@ class Schema(ABC):
     needs_privacy: ClassVar[str] = ""
     unstated: ClassVar[Mapping[str, Any]] = {}
     exact_warning: ClassVar[str] = ""
-    adds_up: ClassVar[bool] = False
     several_sessions: ClassVar[bool] = False
     levels_apart: ClassVar[bool] = False
     statements: ClassVar[Mapping[str, str]] = {}

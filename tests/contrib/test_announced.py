@@ -14,5 +14,5 @@ def test_what_is_announced_is_there(name: str) -> None:
 
 def test_what_this_installation_does_not_announce_is_named_with_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plug_ins, "announced", lambda group: [])
-    with pytest.raises(PrivstatsError, match=r"a Dask collection needs 'dask' of privstats\.contrib, .* install"):
-        of_contrib("dask", "a Dask collection")
+    with pytest.raises(PrivstatsError, match=r"a collection of Dask needs 'parts' of privstats\.contrib, .* install"):
+        of_contrib("parts", "a collection of Dask")

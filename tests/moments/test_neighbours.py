@@ -172,14 +172,14 @@ def test_one_odd_record_moves_sums_by_its_own_row_in_every_file(base, tmp_path, 
 @pytest.mark.parametrize("base", ["integers", "numbers with gaps", "texts", "truths", "dates"])
 def test_one_odd_record_moves_sums_by_its_own_row_on_a_cluster(base: str) -> None:
     pandas, frames = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
-    from privstats.contrib.parts import dask
+    from privstats.contrib import parts as door
 
     def on_cluster(values: Sequence[Any]) -> Any:
         columns = {**whole_column(values), "ill": labels(len(values))}
         try:
             with warnings.catch_warnings(action="ignore"):
                 parts = frames.from_pandas(pandas.DataFrame(columns), npartitions=2)
-                return dask.measure(SCHEMA, parts[list(whole_column(()))], parts["ill"], unreadable="leave out")
+                return door.measure(SCHEMA, parts[list(whole_column(()))], parts["ill"], unreadable="leave out")
         except (TypeError, ValueError, OverflowError, pandas.errors.ParserError):  # it cannot hold these
             return None
         except Exception as error:

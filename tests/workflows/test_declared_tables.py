@@ -81,7 +81,7 @@ def test_a_sweep_of_open_columns_takes_the_quantiles_of_its_records() -> None:
 def test_partitions_of_dask_take_the_declaration() -> None:
     frames = pytest.importorskip("dask.dataframe")
     pandas = pytest.importorskip("pandas")
-    from privstats.contrib.parts.dask import measure
+    from privstats.contrib.parts import measure
 
     X, y = table(0)
     whole = pandas.DataFrame(X)

@@ -57,7 +57,7 @@ def time_facts(records: Records) -> dict[str, Any]:
 
 def record_facts(records: Records) -> dict[str, Any]:
     """Return the number of records summed, and remarks about clip and edges."""
-    from privstats.engines.network.measuring import clip_report_of
+    from privstats.engines.stored_moments import clip_report_of
     from privstats.moments import remarks_on
 
     report = clip_report_of(records.moments)

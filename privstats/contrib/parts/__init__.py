@@ -1,3 +1,16 @@
-"""Work in parts on one's own Dask cluster: a party's records (``dask``), or a leader's settled parts
-(``part_sums``).
+"""Measure records that outgrow one machine in parts, on one's own engine; or sum a leader's settled parts on a cluster.
+
+``measure`` is the door for a party's records: Dask, DuckDB, Arrow and Parquet go through it. ``Partitioned`` is what
+any other engine calls. ``part_sums`` is a leader's.
 """
+
+from typing import TYPE_CHECKING
+
+from privstats.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from privstats.contrib.parts.door import measure as measure
+    from privstats.contrib.parts.partitioned import Partitioned as Partitioned
+    from privstats.contrib.parts.partitioned import PartSum as PartSum
+else:
+    __getattr__, __dir__ = lazy_names(__name__)

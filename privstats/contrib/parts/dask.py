@@ -5,22 +5,21 @@ A repeated task replaces its value in a tree of sums, so nothing counts twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from ipaddress import ip_address
 from itertools import chain
-from typing import Any, TypeAlias, overload
+from typing import Any
 from urllib.parse import urlsplit
 
-from privstats import moments as room
+import numpy as np
+
 from privstats import optional_dependencies
 from privstats.contrib.parts.part_store import StoredPart, content_of
+from privstats.contrib.parts.partitioned import Partitioned, PartSum
 from privstats.encoding import Ring
-from privstats.errors import DataError, LocalProtocolError, PrivstatsError, SchemaError
-from privstats.kinds import ClassMoments, ClassSchema, RidgeMoments, RidgeSchema
-from privstats.moments import Moments
-from privstats.records.reading import Unreadable
-from privstats.schema import Schema, require_schema
-from privstats.schema.public_values import Published
+from privstats.errors import DataError, LocalProtocolError, PrivstatsError
+from privstats.intake.column_names import place_of
+from privstats.records.reading import Unread
 from privstats.secagg.protocols import PROTOCOLS
 
 _PARTS = "contrib.parts.dask.PartTasks"
@@ -29,112 +28,60 @@ _SAFE = ["dask", "msgpack", "error"]
 """Serialisations accepted in results of the cluster: none runs code when it is read."""
 
 _FAN_IN = 8
-_BY = "contrib.parts.dask.measure"
+_BY = "contrib.parts.measure"
 _CUT = "partition both alike, for example with rechunk or repartition"
 
-Part: TypeAlias = tuple[Any, ...]
-"""The delayed values of one partition: rows and labels, or one iterable of batches."""
 
-
-@overload
-def measure(
-    schema: ClassSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
-) -> ClassMoments: ...
-@overload
-def measure(
-    schema: RidgeSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
-) -> RidgeMoments: ...
-@overload
-def measure(
-    schema: Schema,
-    X: Any,
-    y: Any = None,
-    *,
-    published: Published | None = None,
-    unreadable: Unreadable = "refuse",
-    progress: bool = False,
-) -> Moments: ...
-def measure(
-    schema: Schema,
-    X: Any,
-    y: Any = None,
-    *,
-    published: Published | None = None,
-    unreadable: Unreadable = "refuse",
-    progress: bool = False,
-) -> Moments:
-    """Return exact moments of records on a Dask cluster; equal to ``privstats.measure`` of all of them together.
-
-    It runs on the current ``distributed.Client``, or on Dask's local scheduler. Partitions must return the same records
-    at every read.
-
-    Args:
-        schema: the statistics to measure, which must be sums over records.
-        X: a Dask array ``(n, features)``, or a Dask dataframe with one column per feature. Without ``y``: a bag, or a
-            list of delayed values, of ``(X, y)`` batches.
-        y: a Dask array or series of labels or targets, partitioned like ``X``; one column per target where there are
-            several.
-        published: pass ``plan.published``.
-        unreadable: pass ``plan.unreadable``; workers' logs count the unreadable records.
-
-    Guarantee:
-        Integer sums are associative and every record's part of them depends on the record alone (``docs/moments.md``),
-        so the result is the same integers for every partitioning, every order and every number of retries. Nothing is
-        private inside the cluster: its workers see records, its scheduler runs any code that it receives.
+def summed(door: Partitioned, X: Any, y: Any, persons: Any, *, progress: bool) -> PartSum:
+    """Return the sum of all partitions, added as a tree on the cluster.
 
     Raises:
-        DataError: no Dask collection, other partitions of ``y``, or records that do not fit; the message names the
-            partition.
-        SchemaError: ``schema`` is not a schema of sums over records.
+        DataError: no Dask collection, other partitions of ``y`` or ``persons``, or records that do not fit; the message
+            names the partition.
         PrivstatsError: one partition's workers died one after another.
         MissingExtraError: Dask is not installed.
     """
-    require_schema(schema, "contrib.parts.dask.measure(schema, X, y)")
-    if not schema.adds_up:
-        raise SchemaError(
-            f"sums of a {type(schema).__name__} are no sums over records, so no partition can be measured alone; "
-            "pass all records to privstats.measure"
-        )
     dask = optional_dependencies.load("dask", by=_BY)
-    parts = _batches(X) if y is None else _pairs(X, y)
-    measured, added = dask.delayed(_measured, pure=False), dask.delayed(_added, pure=False)
-    known = dask.delayed((schema, published))  # sent once, not with every task
-    level = [measured(known, unreadable, place, *part) for place, part in enumerate(parts)]
+    in_batches = y is None and not isinstance(door.schema.goal, Unread)
+    parts = _batches(X, persons) if in_batches else _columns(X, y, persons)
+    measured = dask.delayed(_measured_batches if in_batches else _measured, pure=False)
+    added, known = dask.delayed(_added, pure=False), dask.delayed(door)  # the door is sent once, not with every task
+    level = [measured(known, str(place), *part) for place, part in enumerate(parts)]
     if not level:
         raise DataError("X has no partition; pass at least one, possibly of no rows")
     while len(level) > 1:
-        level = [added(level[start : start + _FAN_IN]) for start in range(0, len(level), _FAN_IN)]
-    total: Moments | None = _computed(level[0], progress)
-    if total is None:
+        level = [added(known, level[start : start + _FAN_IN]) for start in range(0, len(level), _FAN_IN)]
+    total: PartSum = _computed(level[0], progress)
+    if total == door.zero:
         raise DataError("the bag holds no batch; pass at least one (X, y) batch, possibly of no rows")
-    room.warn_if_clipped(total)
     return total
 
 
-def _measured(known: tuple[Schema, Published | None], unreadable: Unreadable, place: int, *part: Any) -> Moments | None:
-    schema, published = known
-    try:
-        if len(part) == 2:
-            return room.exact_moments(schema, *part, published=published, unreadable=unreadable)
-        batches = iter(part[0])
-        first = next(batches, None)
-        if first is None:
-            return None
-        return room.exact_moments(schema, chain([first], batches), published=published, unreadable=unreadable)
-    except DataError as error:
-        raise DataError(f"partition {place}: {error}") from None
+def _measured(door: Partitioned, name: str, X: Any, y: Any, persons: Any) -> PartSum:
+    return door.measure(X, y, persons=persons, part=name)
 
 
-def _added(parts: Sequence[Moments | None]) -> Moments | None:
-    present: Any = [part for part in parts if part is not None]
-    return sum(present[1:], present[0]) if present else None
+def _measured_batches(door: Partitioned, name: str, batches: Iterable[Any]) -> PartSum:
+    several = iter(batches)
+    first = next(several, None)
+    return door.zero if first is None else door.measure(chain([first], several), part=name)
 
 
-def _batches(X: Any) -> list[Part]:
+def _added(door: Partitioned, sums: list[PartSum]) -> PartSum:
+    return door.added(sums)
+
+
+def _batches(X: Any, persons: Any) -> list[tuple[Any]]:
+    """Return the delayed batches of each partition."""
+    if persons is not None:
+        raise DataError("batches do not show which person a row belongs to: pass a frame, or arrays of X, y and ids")
     if _is_bag(X):
         return [(part,) for part in X.to_delayed()]
     if not isinstance(X, Iterable) or isinstance(X, str | bytes) or _is_collection(X):
-        raise DataError("y is missing; pass labels or targets with X, or a bag or a list of delayed (X, y) batches")
+        raise DataError(
+            "y is missing; pass the name of a frame's column, labels or targets with X, or a bag or a list of delayed "
+            "(X, y) batches"
+        )
     batches = list(X)
     for batch in batches:
         if not _is_collection(batch) or _is_cut(batch):
@@ -145,31 +92,67 @@ def _batches(X: Any) -> list[Part]:
     return [([batch],) for batch in batches]
 
 
-def _pairs(X: Any, y: Any) -> list[Part]:
-    for name, part in (("X", X), ("y", y)):
-        if not (_is_array(part) or _is_frame(part)):
-            raise DataError(
-                f"{name} must be a Dask array, dataframe or series, got {type(part).__name__}; what is in memory as a "
-                "whole is privstats.measure's"
-            )
-    if _is_array(X) and _is_array(y):
-        X, y = _aligned(X, y)
-    rows, targets = _delayed(X), _delayed(y)
-    if len(rows) != len(targets):
-        raise DataError(f"X has {len(rows)} partitions and y has {len(targets)}; {_CUT}")
-    return list(zip(rows, targets, strict=True))
+def _columns(X: Any, y: Any, persons: Any) -> list[tuple[Any, Any, Any]]:
+    """Return the delayed rows, labels and ids of each partition; names of columns stay names."""
+    _require_collection("X", X)
+    if isinstance(persons, str):
+        X = _by_person(X, persons)
+    sides = {"y": y, "persons": persons}
+    sides = {name: side if _is_named(side) else _aligned(name, side, X) for name, side in sides.items()}
+    rows = _delayed(X.rechunk({1: -1}) if _is_array(X) else X)
+    return list(zip(rows, *(_parts_of(name, side, len(rows)) for name, side in sides.items()), strict=True))
 
 
-def _aligned(X: Any, y: Any) -> tuple[Any, Any]:
+def _is_named(side: Any) -> bool:
+    """Return whether this is None, a column's name or a list of names, which holds for every partition."""
+    return side is None or isinstance(side, str) or (isinstance(side, list) and all(isinstance(n, str) for n in side))
+
+
+def _by_person(X: Any, persons: str) -> Any:
+    """Return a frame whose partitions are by a hash of the id."""
+    if not _is_frame(X) or (place := place_of(persons, list(X.columns))) is None:
+        raise DataError(f"persons={persons!r:.40} names no column of X; name a frame's column of ids, or pass the ids")
+    return X.shuffle(on=X.columns[place]) if X.npartitions > 1 else X
+
+
+def _require_collection(name: str, value: Any) -> None:
+    if not (_is_array(value) or _is_frame(value)):
+        raise DataError(
+            f"{name} must be a Dask array, dataframe or series, got {type(value).__name__}; what is in memory as a "
+            "whole is privstats.measure's"
+        )
+
+
+def _aligned(name: str, side: Any, X: Any) -> Any:
+    """Return labels, targets or ids cut as X is, where both are arrays of known sizes."""
+    if name == "persons" and isinstance(side, np.ndarray) and _is_array(X):
+        side = optional_dependencies.load("dask.array", by=_BY).from_array(side)
+    _require_collection(name, side)
+    if not (_is_array(X) and _is_array(side)):
+        return side
     if X.ndim != 2:
         raise DataError(f"X must have shape (records, features), got {X.ndim} dimensions; reshape it")
-    if y.ndim not in (1, 2):
-        raise DataError(f"y must have shape (records,) or (records, targets), got {y.ndim} dimensions; reshape it")
-    known = all(size == size for size in (*X.chunks[0], *y.chunks[0]))  # NaN if unknown
-    if known and X.shape[0] != y.shape[0]:
-        raise DataError(f"X has {X.shape[0]} rows but y has {y.shape[0]}; pass one label or target per row")
-    y = y.rechunk({0: X.chunks[0]}) if known else y
-    return X.rechunk({1: -1}), y.rechunk({1: -1}) if y.ndim == 2 else y
+    if side.ndim not in (1, 2):
+        raise DataError(
+            f"{name} must have shape (records,) or (records, targets), got {side.ndim} dimensions; reshape it"
+        )
+    known = all(size == size for size in (*X.chunks[0], *side.chunks[0]))  # NaN if unknown
+    if known and X.shape[0] != side.shape[0]:
+        raise DataError(f"X has {X.shape[0]} rows but {name} has {side.shape[0]}; {_ONE_EACH[name]}")
+    side = side.rechunk({0: X.chunks[0]}) if known else side
+    return side.rechunk({1: -1}) if side.ndim == 2 else side
+
+
+_ONE_EACH = {"y": "pass one label or target per row", "persons": "pass one id per row"}
+
+
+def _parts_of(name: str, side: Any, partitions: int) -> list[Any]:
+    if _is_named(side):
+        return [side] * partitions
+    parts = _delayed(side)
+    if len(parts) != partitions:
+        raise DataError(f"X has {partitions} partitions and {name} has {len(parts)}; {_CUT}")
+    return parts
 
 
 def _delayed(collection: Any) -> list[Any]:

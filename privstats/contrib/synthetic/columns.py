@@ -20,9 +20,11 @@ from privstats.intake.csv_dialect import Marks
 from privstats.intake.declared.categories import Declared, settle_name
 from privstats.intake.declared.columns import column_of as plain_column
 from privstats.intake.declared.unlisted import Lost
+from privstats.intake.frames import in_memory
 from privstats.intake.meaning import LOST, UNREADABLE, same
 from privstats.intake.record_files import RecordFile
 from privstats.intake.table_files import Table
+from privstats.intake.tables import as_table, names_of_columns
 from privstats.kinds import CountSchema
 from privstats.python_values import python_fields
 from privstats.records.table import lost_remark
@@ -168,10 +170,14 @@ def column_of(table: Any) -> Column:
 
 
 def coded(columns: Sequence[Column], table: Any) -> dict[str, Any]:
-    """Map a party's frame, or mapping of columns, to what :func:`schema_of` counts.
+    """Map a party's table to what :func:`schema_of` counts.
+
+    Args:
+        table: columns by name, in any container that ``measure`` accepts. Of a table that is not in memory, such as a
+            DuckDB relation, only the declared columns are loaded.
 
     Raises:
-        DataError: a column is missing or ambiguous.
+        DataError: no table with names; or a column is missing or ambiguous.
 
     Warns:
         UnreadableRecordsWarning: values count as missing because they are unreadable. The number is for the data
@@ -182,8 +188,13 @@ def coded(columns: Sequence[Column], table: Any) -> dict[str, Any]:
         >>> coded((ps.Categories("sex", ("f", "m"), gaps=(9,)),), {"Sex": ["m", 9, None]})["sex"].tolist()
         ['m', None, None]
     """
-    names = list(table) if isinstance(table, Mapping) else list(table.columns)
-    places = places_in([column.name for column in columns], names)
+    wanted = [column.name for column in columns]
+    table = as_table(in_memory(table, wanted))
+    if (names := names_of_columns(table)) is None:
+        raise DataError(
+            f"the table must have columns with names, got {type(table).__name__}; give a frame or a mapping"
+        )
+    places = places_in(wanted, names)
     if None in places:
         missing = columns[places.index(None)].name
         raise DataError(f"the table lacks the column {missing!r}; give every declared column")

@@ -11,13 +11,12 @@ from __future__ import annotations
 import math
 import runpy
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from privstats.course import Course
 from privstats.course.alone import measured_by_person
@@ -25,24 +24,23 @@ from privstats.course.kinds import admits_of, file_of, schema_read
 from privstats.course.promise import plans_by_place
 from privstats.dp import Account, NoPrivacy, Privacy, joint_mu
 from privstats.dp.privacy import Adjacency
-from privstats.encoding import flatten, unflatten
-from privstats.encoding.layout import blocks_of
 from privstats.engines.network.folder import Folder, RoundFolder, account_of
 from privstats.engines.network.operator_log import PARTY, ScriptError
 from privstats.engines.records import read_sealed, write_sealed
+from privstats.engines.stored_moments import StoredMoments
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import read_bounded
 from privstats.files.decoding import from_msgpack
 from privstats.heads.scoring import published_provenance
+from privstats.intake.frames import engine_of
 from privstats.intake.split_notes import note_split, notes_path, require_same_split
 from privstats.kinds import HazardSchema
 from privstats.ledger.accounts import TOLERANCE
-from privstats.moments import Beyond, ClipReport, EdgeReport, Moments, PersonMoments, RecordFile, exact_moments
+from privstats.moments import Moments, RecordFile, exact_moments
 from privstats.plan import Plan
 from privstats.plug_ins import of_contrib
 from privstats.records.from_file import persons_in, records_in
-from privstats.schema import Bins, Schema
-from privstats.secagg.wire import HiddenRepr
+from privstats.schema import Schema
 from privstats.session import Charge, RoundCharge
 from privstats.session.validation import require_moments
 
@@ -52,57 +50,10 @@ SCRIPT = "records.py"
 _MOMENTS = "moments"
 
 
-class _Stored(HiddenRepr, msgspec.Struct, frozen=True):
+class _Stored(StoredMoments, frozen=True, kw_only=True):
     mark: bytes  # plan, account and source
     dataset: str | None
     again: bool
-    vector: bytes
-    records: int | None
-    clips: dict[str, Any] | None
-    edges: list[tuple[str, int, int, int]] | None = None
-    variants: int = 0  # further vectors, of which the place in the roster takes one
-    counted: int | None = None  # records towards the plan's limits
-
-    @classmethod
-    def of(cls, moments: Moments, mark: bytes, dataset: str | None, again: bool) -> _Stored:
-        report, beyond = clip_report_of(moments), getattr(moments, "edge_report", None)
-        edges = beyond and [(each.name, each.numbers, each.below, each.above) for each in beyond.beyond]
-        variants: tuple[Moments, ...] = getattr(moments, "variants", ())
-        return cls(
-            mark,
-            dataset,
-            again,
-            b"".join(flatten(each).astype("<i8").tobytes() for each in (moments, *variants)),
-            moments.records,
-            None if report is None else asdict(report),
-            edges,
-            len(variants),
-            moments.counted,
-        )
-
-    def moments(self, plan: Plan) -> Moments:
-        parts = np.frombuffer(self.vector, "<i8").astype(np.int64).reshape(1 + self.variants, -1)
-        more: dict[str, Any] = {}
-        if self.variants:
-            more["variants"] = tuple(unflatten(plan.schema, part) for part in parts[1:])
-        if self.clips is not None:
-            counts = tuple(self.clips["norm_counts"])
-            more["clip_report"] = ClipReport(**{**self.clips, "norm_counts": counts})
-        moments: Any = self._sums(plan, parts[0])
-        if self.edges is not None:
-            expected = tuple(each.open for each in moments.schema.variables if isinstance(each, Bins))
-            more["edge_report"] = EdgeReport(tuple(Beyond(*each) for each in self.edges), expected)
-        moments = replace(moments, **more)
-        if moments.records is None:  # the sums and the report of this kind do not give their number of records
-            moments = replace(moments, records=self.records)
-        restored: Moments = moments
-        return restored
-
-    def _sums(self, plan: Plan, vector: Any) -> Moments:
-        if plan.person_clip is None:
-            return unflatten(plan.schema, vector)
-        blocks = blocks_of(plan.schema, vector)
-        return PersonMoments(plan.schema, blocks, plan.person_clip, self.records, self.counted)
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,21 +87,16 @@ def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
     """
     stored = None if anew else _stored(folder)
     if stored is not None:
-        moments = stored.moments(folder.plan)
+        moments = stored.moments(folder.plan.schema, folder.plan.person_clip)
         return Records(moments, folder, account_of(folder, stored.dataset), stored.again)
     script = _run(folder)
     dataset, again = _named(script)
     account = account_of(folder, dataset)
     moments = _measured(folder, script, account)
     require_moments(folder.plan, moments)  # stored sums fit the plan by their mark
-    stored = _Stored.of(moments, _mark(folder, account), dataset, again)
+    stored = _Stored.of(moments, mark=_mark(folder, account), dataset=dataset, again=again)
     write_sealed(folder.home / _MOMENTS, folder.key, msgspec.msgpack.encode(stored))
     return Records(moments, folder, account, again)
-
-
-def clip_report_of(moments: Moments) -> ClipReport | None:
-    """Return the clip report; None without one."""
-    return getattr(moments, "clip_report", None)
 
 
 def charge_of(folder: RoundFolder) -> Charge | RoundCharge:
@@ -247,9 +193,9 @@ def times_of(folder: RoundFolder) -> Any:
 
 
 def _measuring(X: Any) -> Any:
-    first = X[0] if isinstance(X, list) and X else X
-    on_cluster = hasattr(type(first), "__dask_graph__")
-    return of_contrib("dask", f"a Dask collection from {SCRIPT}") if on_cluster else exact_moments
+    """Return what measures these records: here, or where an engine has them."""
+    engine = engine_of(X[0] if isinstance(X, list) and X else X)
+    return of_contrib("parts", f"a collection of {engine} from {SCRIPT}") if engine else exact_moments
 
 
 def _loaded(folder: RoundFolder, load: Callable[[], Any]) -> Any:
@@ -281,7 +227,8 @@ def sums_of_persons(plan: Plan, loaded: Any) -> Moments:
     """Return the sums of a file, or of X, y and ids, under a plan for persons."""
     X, y, ids = _with_ids(plan, plan.schema, loaded)
     options: Any = {"published": plan.published, "unreadable": plan.unreadable}
-    return exact_moments(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **options)
+    moments: Moments = _measuring(X)(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **options)
+    return moments
 
 
 def admit_persons(course: Course, loaded: Any) -> None:
@@ -290,7 +237,7 @@ def admit_persons(course: Course, loaded: Any) -> None:
     if admits is None or isinstance(plan.privacy, NoPrivacy):
         return
     X, y, ids = _with_ids(plan, schema_read(course), loaded)
-    admits(X, y, plan.unreadable, measured_by_person(plan.privacy, ids))
+    admits(X, y, plan.unreadable, measured_by_person(plan.privacy, ids, _measuring(X)))
 
 
 def _with_ids(plan: Plan, schema: Schema, loaded: Any) -> tuple[Any, Any, Any]:

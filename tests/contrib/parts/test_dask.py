@@ -16,7 +16,7 @@ from distributed import Client, LocalCluster
 
 import privstats as ps
 from privstats import session
-from privstats.contrib.parts.dask import measure
+from privstats.contrib.parts import measure
 from privstats.errors import DataError, MissingExtraError, PrivstatsError, SchemaError
 from privstats.moments import exact_moments
 from privstats.randomness import seeded
@@ -110,6 +110,66 @@ def test_partitions_of_other_types_are_read_value_by_value(odd):
     assert right.records == (1 if odd in ("x", None) else 2)
 
 
+PLAN = ps.Plan(
+    schema=NAMED,
+    cohort=ps.Cohort(3, 3, 2_000),
+    privacy=ps.Privacy(
+        model="central", unit="person", adjacency="add-remove", epsilon=1.0, delta=1e-5,
+        max_records_per_person=3, person_clip=1.5,
+    ),
+)  # fmt: skip
+OF_PERSONS = ps.ClassSchema(CLASSES, FEATURES, "NAB", clip_norm=2.0)
+IDS = np.arange(RECORDS) // 4
+TERMS = {"person_clip": PLAN.person_clip}
+
+
+def test_a_frame_is_measured_by_the_names_of_its_columns():
+    whole = ps.measure(NAMED, frame(), "label")
+    assert measure(NAMED, dd.from_pandas(frame(), npartitions=7), "label") == whole
+    assert measure(RIDGE, dd.from_pandas(frame_of_targets(), npartitions=3), ["s", "t"]) == ps.measure(RIDGE, X, T)
+
+
+def frame_of_targets() -> pd.DataFrame:
+    return pd.DataFrame(X, columns=list(COLUMNS)).assign(s=T[:, 0], t=T[:, 1])
+
+
+def test_the_cluster_makes_parts_by_the_id_of_a_frames_column():
+    shuffled = frame().assign(person=[f"p{number}" for number in IDS]).sample(frac=1, random_state=3)
+    whole = ps.measure(NAMED, frame(), "label", persons=IDS, **TERMS)
+    found = measure(NAMED, dd.from_pandas(shuffled, npartitions=5, sort=False), "label", persons="Person", **TERMS)
+    assert found == whole
+    assert (found.persons, found.parties, found.shrunk) == (250, 1, whole.shrunk)
+
+
+def test_ids_beside_arrays_and_frames_are_those_of_the_partitions():
+    rows, labels = da.from_array(X, chunks=(100, 5)), da.from_array(Y, chunks=70)
+    whole = ps.measure(OF_PERSONS, X, Y, persons=IDS, **TERMS)
+    for ids in (IDS, da.from_array(IDS, chunks=9)):
+        assert measure(OF_PERSONS, rows, labels, persons=ids, **TERMS) == whole
+    cut = dd.from_pandas(frame().assign(person=IDS), npartitions=5)
+    assert measure(NAMED, cut[[*COLUMNS, "label"]], "label", persons=cut["person"], **TERMS) == ps.measure(
+        NAMED, frame(), "label", persons=IDS, **TERMS
+    )
+
+
+def test_a_person_in_two_partitions_is_refused():
+    rows, labels = da.from_array(X, chunks=(99, 5)), da.from_array(Y, chunks=99)
+    with pytest.raises(DataError, match="a person has rows in two parts, .* partition the records by the id"):
+        measure(OF_PERSONS, rows, labels, persons=IDS, **TERMS)
+    alike = frame().iloc[:8].assign(person=[f"{'0' * zeros}7" for zeros in range(8)])
+    with pytest.raises(DataError, match="007 and 7 are one person"):
+        measure(NAMED, dd.from_pandas(alike, npartitions=4), "label", persons="person", **TERMS)
+
+
+def test_measure_names_the_door_of_a_collection():
+    with pytest.raises(
+        DataError, match=r"Dask has the parts of this DataFrame: pass it to privstats\.contrib\.parts\."
+    ):
+        ps.measure(NAMED, dd.from_pandas(frame(), npartitions=2), "label")
+    with pytest.raises(DataError, match="Dask has the parts of this Series"):
+        ps.measure(SCHEMA, X, dd.from_pandas(frame(), npartitions=2)["label"])
+
+
 def test_bags_and_delayed_batches_are_measured():
     assert measure(SCHEMA, db.from_sequence(batches(9), npartitions=4)) == WHOLE
     assert measure(SCHEMA, [dask.delayed(batch) for batch in batches(9)]) == WHOLE
@@ -128,15 +188,15 @@ def test_partitions_of_a_bag_may_be_empty_but_not_all():
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (lambda: (X, Y), "X must be a Dask array, dataframe or series, got ndarray; what is in memory"),
+        (lambda: (X, Y), "X must have parts, got ndarray: .*; what is in memory as a whole is privstats.measure's"),
         (lambda: (da.from_array(X), Y), "y must be a Dask array, dataframe or series, got ndarray"),
         (lambda: ([dask.delayed(X)], da.from_array(Y)), "X must be a Dask array, dataframe or series, got list"),
-        (lambda: (X,), "a list must hold delayed .* batches, got ndarray"),
+        (lambda: ([dask.delayed(X), X],), "a list must hold delayed .* batches, got ndarray"),
         (lambda: (da.from_array(X),), "y is missing"),
         (lambda: (dd.from_pandas(frame(), 2),), "y is missing"),
-        (lambda: ("X.npy",), "y is missing"),
-        (lambda: (5,), "y is missing"),
-        (lambda: ([],), "X has no partition"),
+        (lambda: ("X.parquet", "ill"), "X.parquet does not exist"),
+        (lambda: (5,), "X must have parts, got int"),
+        (lambda: ([],), "no part was measured; pass at least one"),
         (lambda: ([db.from_sequence([1])],), "a list must hold delayed .* batches, got Bag"),
         (lambda: (da.from_array(X[0]), da.from_array(Y)), "X must have shape .records, features., got 1 dimensions"),
         (lambda: (da.from_array(X), da.from_array(T[None])), "y must have shape .* got 3 dimensions"),
@@ -150,22 +210,32 @@ def test_partitions_of_a_bag_may_be_empty_but_not_all():
             "partition 3: y has labels outside",
         ),
         (lambda: ([dask.delayed((X[:, :4], Y))],), "partition 0: X has 4 features but the schema has 5"),
+        (
+            lambda: (dd.from_pandas(frame(), 2), "label", {"persons": "nobody", **TERMS}),
+            "persons='nobody' names no column of X",
+        ),
+        (lambda: (db.from_sequence(batches(2)), None, {"persons": IDS, **TERMS}), "batches do not show which person"),
+        (
+            lambda: (da.from_array(X), da.from_array(Y), {"persons": IDS[1:], **TERMS}),
+            "X has 1000 rows but persons has 999; pass one id per row",
+        ),
         (lambda: ([dask.delayed(X)],), "partition 0: a batch iterable must yield .X, y. pairs"),
     ],
 )
 def test_what_does_not_fit_is_one_sentence(given, sentence):
+    *records, terms = given() if isinstance(given()[-1], dict) else (*given(), {})
     with pytest.raises(DataError, match=sentence):
-        measure(SCHEMA, *given())
+        measure(SCHEMA, *records, **terms)
 
 
 def test_a_schema_that_was_left_out_is_one_sentence():
-    with pytest.raises(SchemaError, match="contrib.parts.dask.measure"):
+    with pytest.raises(SchemaError, match="contrib.parts.measure"):
         measure(da.from_array(X), da.from_array(Y))
 
 
 def test_sums_that_do_not_add_up_over_parts_are_refused():
     sites = ps.SitesSchema(FEATURES, clip_norm=1.0)
-    with pytest.raises(SchemaError, match="sums of a SitesSchema are no sums over records, so no partition"):
+    with pytest.raises(SchemaError, match="a SitesSchema cannot be measured in parts: these sums depend"):
         measure(sites, da.from_array(X), da.from_array(Y))
 
 
@@ -196,13 +266,13 @@ def test_progress_is_shown_on_request(capsys):
 def test_without_dask_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "dask", None)
     with pytest.raises(
-        MissingExtraError, match=r"contrib.parts.dask.measure needs dask; install with: pip install 'privstats\[dask\]'"
+        MissingExtraError, match=r"contrib.parts.measure needs dask; install with: pip install 'privstats\[dask\]'"
     ):
-        measure(SCHEMA, X, Y)
+        measure(SCHEMA, da.from_array(X), da.from_array(Y))
 
 
 def test_the_engine_is_imported_without_dask():
-    code = "import sys; import privstats.contrib.parts.dask; sys.exit('dask' in sys.modules)"
+    code = "import sys; import privstats.contrib.parts.door; sys.exit('dask' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

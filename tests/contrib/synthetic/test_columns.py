@@ -2,7 +2,12 @@
 
 from datetime import date
 
+import duckdb
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as pads
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,6 +78,35 @@ def test_columns_are_found_in_any_case_and_a_missing_one_is_named():
     assert coded((ps.Truth("x"),), {" X": [True]})["x"].tolist() == [1.0]
     with pytest.raises(DataError, match="lacks the column 'x'"):
         coded((ps.Truth("x"),), {"y": [1]})
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        pd.DataFrame,
+        pl.DataFrame,
+        lambda columns: pl.DataFrame(columns).lazy(),
+        pa.table,
+        lambda columns: pads.dataset(pa.table(columns)),
+        lambda columns: duckdb.from_arrow(pa.table(columns)),
+        lambda columns: [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)],
+    ],
+    ids=["pandas", "polars", "lazy", "arrow", "dataset", "duckdb", "rows"],
+)
+def test_every_container_is_coded_alike(container):
+    columns = (ps.Truth("smoker"), ps.Categories("sex", ("f", "m"), gaps=(9,)), ps.Numeric("age", (0, 50, 100)))
+    given = {"Age": [41, 60, None], "note": ["a", "b", "c"], "Sex": ["m", "9", None], "smoker": [True, None, False]}
+    found, expected = coded(columns, container(given)), coded(columns, given)
+    assert {name: repr(values.tolist()) for name, values in found.items()} == {
+        name: repr(values.tolist()) for name, values in expected.items()
+    }
+    with pytest.raises(DataError, match="the table lacks the column 'icd'"):
+        coded((Hashed("icd", 8),), container(given))
+
+
+def test_a_table_without_names_is_refused():
+    with pytest.raises(DataError, match="the table must have columns with names, got ndarray"):
+        coded((ps.Truth("x"),), np.ones((2, 1)))
 
 
 def test_values_are_restored_in_the_words_of_their_declaration():

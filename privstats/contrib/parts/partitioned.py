@@ -1,0 +1,268 @@
+"""Measure a party's records in parts, and add the parts' exact sums: what every engine's adapter calls.
+
+Sums are integers and each record's terms follow from that record and public values alone. So any tree of additions,
+in any order, over any partition gives the same bits. An engine only has to carry values of :class:`PartSum`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import moments as room
+from privstats.engines.stored_moments import StoredMoments
+from privstats.errors import DataError, SchemaError
+from privstats.files.decoding import from_msgpack
+from privstats.intake.column_names import place_of
+from privstats.intake.frames import in_memory
+from privstats.intake.person_ids import fingerprints_of
+from privstats.intake.tables import names_of_columns, table_of
+from privstats.kinds.base import kind_of
+from privstats.moments import Moments, PersonMoments
+from privstats.plan.document import digest_of, schema_table
+from privstats.schema import Schema, require_schema
+
+if TYPE_CHECKING:
+    from privstats.moments.persons import Clip
+    from privstats.plan import Plan
+    from privstats.records.reading import Unreadable
+    from privstats.schema.public_values import Published
+
+_NO_PERSONS = np.empty(0, np.uint64)
+_NO_PART = "no part was measured; pass at least one, possibly of no rows"
+
+
+@dataclass(frozen=True, eq=False)
+class PartSum:
+    """Exact sums of one party's parts; ``+`` adds further parts.
+
+    Attributes:
+        parts: names of the parts, sorted; parts without a name have none here.
+        persons: 64 bits for each person in these parts (``intake.person_ids.fingerprints_of``), sorted.
+
+    Example:
+        >>> from privstats.contrib.parts.partitioned import Partitioned
+        >>> door = Partitioned(ps.ClassSchema(2, 2, "NA", clip_norm=1.0))
+        >>> north = door.measure([[0.5, 0.0]], [0], part="north")
+        >>> (north + door.zero).parts, (door.zero + north).moments.records
+        (('north',), 1)
+        >>> north + north
+        Traceback (most recent call last):
+        privstats.errors.DataError: part 'north' is in both sums, so its records would count twice; keep one of them
+    """
+
+    measured: Moments | None = field(repr=False)
+    parts: tuple[str, ...] = ()
+    persons: NDArray[np.uint64] = field(default_factory=_NO_PERSONS.copy, repr=False)
+
+    @property
+    def moments(self) -> Moments:
+        """The sums of these parts' records.
+
+        Raises:
+            DataError: there is no part.
+        """
+        if self.measured is None:
+            raise DataError(_NO_PART)
+        return self.measured
+
+    def __add__(self, other: PartSum) -> PartSum:
+        """Add further parts.
+
+        Raises:
+            DataError: a part or a person is in both, or the sums are under different schemas; nothing is added.
+        """
+        if not isinstance(other, PartSum):
+            return NotImplemented
+        if self.measured is None or other.measured is None:
+            return other if self.measured is None else self
+        if twice := sorted({*self.parts} & {*other.parts}):
+            raise DataError(f"part {twice[0]!r} is in both sums, so its records would count twice; keep one of them")
+        persons = _united(self.persons, other.persons)
+        total: Any = self.measured + other.measured
+        if isinstance(total, PersonMoments):
+            total = replace(total, parties=1)
+        return PartSum(total, tuple(sorted((*self.parts, *other.parts))), persons)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PartSum):
+            return NotImplemented
+        facts = self.measured == other.measured and self.parts == other.parts
+        return facts and np.array_equal(self.persons, other.persons)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _united(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    persons = np.concatenate([left, right])
+    persons.sort(kind="stable")  # merges two sorted runs
+    if (persons[1:] == persons[:-1]).any():
+        raise DataError(
+            "a person has rows in two parts, and would count in full in both: partition the records by the id, with "
+            "each id written alike (007 and 7 are one person)"
+        )
+    return persons
+
+
+class _Stored(StoredMoments, frozen=True, kw_only=True):
+    mark: bytes
+    parts: list[str]
+    fingerprints: bytes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Partitioned:
+    """Measures parts of one party's records under one schema; a part's sum is a value that any engine may carry.
+
+    It has no state and can be pickled, so that an engine sends it to its workers.
+
+    Args:
+        schema: its sums must be over records (``refuses_parts`` of its kind).
+        published: pass ``plan.published``.
+        unreadable: pass ``plan.unreadable``.
+        person_clip: pass ``plan.person_clip``; then each part needs ids, and all rows of a person are in one part.
+
+    Guarantee:
+        The sum over all parts is ``==`` to ``privstats.measure`` of all records, for every partition, order and tree of
+        additions. Under a promise per person, a person in two parts is refused before their sums are added.
+
+    Raises:
+        SchemaError: the kind's sums over parts do not add up to those of all records.
+
+    Example:
+        >>> from privstats.contrib.parts.partitioned import Partitioned
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> door, X, y = Partitioned(schema), np.eye(6, 2) / 2, np.arange(6) % 2
+        >>> sums = [door.measure(X[k::3], y[k::3], part=str(k)) for k in range(3)]
+        >>> door.total([*sums[::-1], sums[0]]) == ps.measure(schema, X, y)  # part 0 was measured twice
+        True
+    """
+
+    schema: Schema
+    published: Published | None = None
+    unreadable: Unreadable = "refuse"
+    person_clip: Clip | None = None
+
+    def __post_init__(self) -> None:
+        require_schema(self.schema, "contrib.parts.measure(schema, X, y)")
+        if why := kind_of(self.schema).refuses_parts:
+            raise SchemaError(
+                f"a {type(self.schema).__name__} cannot be measured in parts: {why}; pass all records to "
+                "privstats.measure"
+            )
+
+    @classmethod
+    def of(cls, plan: Plan) -> Partitioned:
+        """Return the door for a plan's records.
+
+        Example:
+            >>> from privstats.contrib.parts.partitioned import Partitioned
+            >>> plan = ps.Plan(schema=ps.MeanSchema(2, 1.0), cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
+            >>> Partitioned.of(plan).measure(np.eye(2), [0, 0]).moments.records
+            2
+        """
+        return cls(plan.schema, plan.published, plan.unreadable, plan.person_clip)
+
+    @property
+    def zero(self) -> PartSum:
+        """The sum of no part: ``zero + a`` and ``a + zero`` are ``a``."""
+        return PartSum(None)
+
+    def measure(self, X: Any, y: Any = None, *, persons: Any = None, part: str = "") -> PartSum:
+        """Return the exact sums of one part.
+
+        Args:
+            X, y: as in ``privstats.measure``.
+            persons: the ids of the rows, or the name of a table's column that has them.
+            part: name of the part, which errors show; a sum with this name is refused by another sum with this name.
+
+        Raises:
+            DataError: records do not fit; the message names the part.
+            RecordError: a record cannot be read; never with ``unreadable="leave out"``.
+        """
+        try:
+            X, persons = _with_ids(X, persons)
+            terms: Any = {"published": self.published, "unreadable": self.unreadable}
+            ids = {} if persons is None else {"persons": persons}
+            moments = room.exact_moments(self.schema, X, y, **terms, **ids, person_clip=self.person_clip)
+        except DataError as error:
+            if not part:
+                raise
+            raise type(error)(f"partition {part}: {error}") from None
+        named = (part,) if part else ()
+        return PartSum(moments, named, _NO_PERSONS if persons is None else fingerprints_of(persons))
+
+    def encode(self, sums: PartSum) -> bytes:
+        """Return a sum as bytes, which hold exact sums and ids: store and send them as you do the records."""
+        ids = sums.persons.astype("<u8").tobytes()
+        stored = _Stored.of(sums.moments, mark=self._mark, parts=list(sums.parts), fingerprints=ids)
+        return msgspec.msgpack.encode(stored)
+
+    def decode(self, content: bytes) -> PartSum:
+        """Return the sum that :meth:`encode` wrote; no code runs.
+
+        Raises:
+            DataError: damaged, or measured under another schema, published values, clip or treatment of the unreadable.
+        """
+        try:
+            stored = from_msgpack(content, _Stored)
+        except msgspec.DecodeError:
+            raise DataError("these bytes are no sum of a part; pass what encode() returned") from None
+        if stored.mark != self._mark:
+            raise DataError("this sum was measured under another plan or version; measure its part again")
+        try:
+            moments = stored.moments(self.schema, self.person_clip)
+            persons = np.frombuffer(stored.fingerprints, "<u8").astype(np.uint64)
+        except ValueError:
+            raise DataError("these bytes of a part's sum are damaged; measure the part again") from None
+        return PartSum(moments, tuple(stored.parts), persons)
+
+    def total(self, sums: Iterable[PartSum | bytes]) -> Moments:
+        """Return the moments of all parts' records.
+
+        Args:
+            sums: values of parts, or their bytes, in any order; a later sum of the same named parts replaces an
+                earlier one, so that a retry counts once.
+
+        Warns:
+            ClippedWarning: as ``privstats.measure``.
+
+        Raises:
+            DataError: there is no part, or sums overlap otherwise.
+        """
+        latest: dict[Any, PartSum] = {}
+        for place, each in enumerate(sums):
+            one = self.decode(each) if isinstance(each, bytes) else each
+            latest[one.parts or place] = one
+        moments = self.added(list(latest.values())).moments
+        room.warn_if_clipped(moments)
+        return moments
+
+    def added(self, sums: Sequence[PartSum]) -> PartSum:
+        """Return the sum of some parts."""
+        return sum(sums, self.zero)
+
+    @cached_property
+    def _mark(self) -> bytes:
+        digest = None if self.published is None else self.published.sha256
+        terms = {"published": digest, "unreadable": self.unreadable, "clip": self.person_clip}
+        return digest_of({"schema": schema_table(self.schema), **terms})
+
+
+def _with_ids(X: Any, persons: Any) -> tuple[Any, Any]:
+    """Return a table without its column of ids, and the ids; anything else unchanged."""
+    if not isinstance(persons, str):
+        return X, persons
+    X = in_memory(X)
+    names = names_of_columns(X)
+    place = None if names is None else place_of(persons, names)
+    if names is None or place is None:
+        raise DataError(f"persons={persons!r} names no column of X; name the column of ids, or pass an id for each row")
+    others = [at for at in range(len(names)) if at != place]
+    return table_of(X).select(others), X[names[place]]

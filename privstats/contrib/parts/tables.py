@@ -1,0 +1,92 @@
+"""Read parts of tables in this process: DuckDB relations, Arrow datasets, Parquet files, and tables one after another.
+
+One part is in memory at a time; without persons, of a DuckDB relation or a file only one batch.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from privstats import optional_dependencies
+from privstats.contrib.parts.partitioned import Partitioned, PartSum
+from privstats.errors import DataError
+from privstats.intake.column_names import place_of
+from privstats.intake.tables import is_frame
+from privstats.progress import progress_bar
+
+_BY = "contrib.parts.measure"
+_RECORDS_OF_PART = 1_000_000
+"""Records of a part that DuckDB makes by the id, on average."""
+
+
+def summed(door: Partitioned, X: Any, y: Any, persons: Any, *, progress: bool) -> PartSum:
+    """Return the sum of all parts of X."""
+    total = door.zero
+    with progress_bar("parts", None, at_once=progress) as advance:
+        for name, part in _parts(X, persons):
+            total += door.measure(part, y, persons=persons, part=name)
+            advance(1)
+    return total
+
+
+def _parts(X: Any, persons: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(X, str | os.PathLike):
+        arrow = optional_dependencies.load("pyarrow.dataset", by=_BY)
+        X = arrow.dataset(_path(X), format="parquet", partitioning="hive")
+    for module, name, cut in _CONTAINERS:
+        if module in sys.modules and isinstance(X, getattr(sys.modules[module], name)):
+            return cut(X, persons)
+    if is_frame(X) or hasattr(X, "shape") or not isinstance(X, Iterable):
+        raise DataError(
+            f"X must have parts, got {type(X).__name__}: pass an engine's collection, a Parquet folder's path or a "
+            "list of tables; what is in memory as a whole is privstats.measure's"
+        )
+    return ((str(place), part) for place, part in enumerate(X))
+
+
+def _path(path: Any) -> str:
+    if not Path(path).exists():
+        raise DataError(f"{path} does not exist; pass the path of a Parquet file, or of a folder of them")
+    return str(path)
+
+
+def _files(X: Any, _: Any) -> Iterator[tuple[str, Any]]:
+    """Yield each file of a dataset as a dataset of its own; a dataset without files, or with a filter, as one part."""
+    try:
+        fragments = list(X.get_fragments())
+    except ValueError:  # it has a filter
+        fragments = []
+    files = [each for each in fragments if getattr(each, "path", None)]
+    if not files:
+        yield "0", X
+        return
+    arrow = sys.modules["pyarrow.dataset"]
+    for each in files:
+        yield each.path, arrow.FileSystemDataset([each], X.schema, each.format, each.filesystem)
+
+
+def _by_id(X: Any, persons: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the rows of a relation by a hash of the id; without ids the relation itself."""
+    if persons is None:
+        yield "0", X
+        return
+    names = list(X.columns)
+    place = place_of(persons, names) if isinstance(persons, str) else None
+    if place is None:
+        raise DataError(f"persons={persons!r:.40} names no column of the relation; name the column of ids")
+    column = '"' + names[place].replace('"', '""') + '"'
+    ((records,),) = X.aggregate("count(*)").fetchall()
+    parts = -(-records // _RECORDS_OF_PART) or 1
+    for part in range(parts):
+        yield str(part), X.filter(f"hash({column}) % {parts} = {part}")
+
+
+_CONTAINERS: tuple[tuple[str, str, Callable[[Any, Any], Iterator[tuple[str, Any]]]], ...] = (
+    ("duckdb", "DuckDBPyRelation", _by_id),
+    ("pyarrow.dataset", "Dataset", _files),
+)
+"""By the module that has the class of the container, and its name there: what cuts it into named parts."""
