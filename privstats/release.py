@@ -24,6 +24,7 @@ from privstats.files.packing import little_endian
 from privstats.moments import Moments
 from privstats.plan import Cohort, Plan
 from privstats.plan.position import Position
+from privstats.printable import html_facts, html_table
 from privstats.schema import Schema
 
 if TYPE_CHECKING:
@@ -119,9 +120,20 @@ class Release:
         )
 
     def _repr_html_(self) -> str:
-        from privstats.printable.budget import release_html
-
-        return release_html(self)
+        budget = self.budget
+        facts = [
+            ("digest", self.digest),
+            ("plan", self.plan.digest),
+            ("parties in it", f"{len(self.survivors)} of {self.plan.cohort.clients}"),
+            ("classes left out", ", ".join(map(str, self.suppressed)) or "none"),
+            ("session", str(self.position or "of a plan alone")),
+            ("promise", budget.promise),
+            ("epsilon, delta of this release alone", f"{budget.epsilon:.6g}, {budget.delta:.3g}"),
+        ]
+        if self.reproducible:
+            facts.append(("noise", "REPRODUCIBLE: it came from a generator that others may know"))
+        noise = [(statistic, f"{sigma:.4g}") for statistic, sigma in self.sigma.items()]
+        return html_facts("release", facts) + html_table(("statistic", "noise, standard deviation"), noise)
 
     @cached_property
     def moments(self) -> Any:

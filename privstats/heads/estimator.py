@@ -24,11 +24,11 @@ from privstats.heads.diagnostics import quiet_about, warn_of_one_class, warn_of_
 from privstats.heads.estimates.subspace import Subspace, evidence_subspace
 from privstats.heads.evidence import Array, ClassEvidence, Released, class_evidence, class_sums, records_evidence
 from privstats.heads.export import Exported
-from privstats.heads.persistence import Stored
+from privstats.heads.persistence import Saved, Stored
 from privstats.heads.private import Labels, Promise, PublicRecords, Records, arrays, owners_terms, require_public
 from privstats.heads.provenance import EXACT, UNKNOWN, OfOneRelease, Provenance, sources
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
-from privstats.heads.released_scores import forget, remember
+from privstats.heads.released_scores import ReleasedScores, ScoreEvidence
 from privstats.heads.rules import LinearRule, Preprocessing, Rule, local, rows_of, take_columns
 from privstats.records.input_validation import places_of
 from privstats.release import Release
@@ -130,6 +130,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         preprocessing_: the release's transform and clip.
         prototypes_: class means behind the public map, ``(C, d)``.
         priors_, prevalence_: class shares in the scores, and those estimated of the records, ``(C,)``.
+        score_evidence_: sums, or a file's quantiles, that place the bins of a score session; None where unknown.
 
     Example:
         >>> from privstats.heads.registry import Entry
@@ -151,6 +152,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
     unit_rows: ClassVar[bool] = False
     sure_under_noise: ClassVar[bool] = False
     subspace: Subspace = None
+    score_evidence_: ScoreEvidence | ReleasedScores | None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit on local records, without clipping, rounding or noise.
@@ -207,7 +209,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         self._build(evidence if known is None else replace(evidence, public=known.means))
         if calibrate is not None:
             calibrate()
-        remember(self, evidence)
+        self.score_evidence_ = ScoreEvidence.of(evidence, self._row_shares)
         provenance = Provenance.of(used.releases)  # last: where no rule follows, an earlier one is still there
         self.provenance_ = provenance if known is None else msgspec.structs.replace(provenance, public=known.digest)
         return self
@@ -330,8 +332,14 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         return self
 
     def _adopt(self, rule: Rule) -> None:
-        self.rule_ = rule
-        forget(self)
+        self.rule_, self.score_evidence_ = rule, None
+
+    def _restore(self, saved: Saved) -> None:
+        if saved.classes is None:
+            raise ValueError("a classifier's file must list its classes")
+        self.classes_ = np.asarray(saved.classes)
+        super()._restore(saved)
+        self.score_evidence_ = saved.scores
 
     @property
     def coef_(self) -> Array:
@@ -366,6 +374,9 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
     def _scores(self, X: Any) -> Array:
         rows = self._rows(X)
         return self.rule_.scores(rows)
+
+    def _row_shares(self, rows: Array) -> Array:
+        return self._probabilities(self.rule_.scores(rows))
 
     def _threshold(self, threshold: float | Literal["prevalence"]) -> float:
         if len(self.classes_) != 2:

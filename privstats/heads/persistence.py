@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 import msgspec
@@ -22,7 +24,7 @@ from privstats.tables import register
 from privstats.transforms import from_builtins, to_builtins
 
 _KNOWN = "known."
-_KNOWLEDGE = {"priors": "priors_", "prototypes": "prototypes_", "means": "_means"}
+_KNOWLEDGE = {"priors": "priors_", "prototypes": "prototypes_", "means": "class_means_"}
 """Stored arrays about the classes, each with its attribute; a head without the attribute omits the array."""
 _SCORES = ("quantiles",)
 """Stored arrays of :class:`ReleasedScores` of a head of two classes that was fitted on a release."""
@@ -31,10 +33,44 @@ _MATRICES = 4
 _NOTHING = np.zeros(0)
 
 
+@dataclass(frozen=True)
+class Saved:
+    """A fitted head as its file holds it.
+
+    Attributes:
+        classes: labels in order; None of a regressor.
+        flat: whether a regressor predicts one flat target.
+        known: fitted attributes about the classes, by name.
+        scores: quantiles of a two-class head's scores.
+    """
+
+    rule: Rule
+    preprocessing: Preprocessing
+    provenance: Provenance
+    classes: list[bool | int | float | str] | None
+    flat: bool
+    facts: Facts
+    known: Mapping[str, Any]
+    scores: ReleasedScores | None
+
+
 class Stored:
     """A head that can be written to a file and read back."""
 
     provenance_: Provenance
+
+    def _adopt(self, rule: Any) -> None:
+        """Set the rule, and drop what an earlier fit left."""
+        raise NotImplementedError
+
+    def _restore(self, saved: Saved) -> None:
+        """Set the fitted attributes that a file holds; a subclass adds its own."""
+        self.provenance_ = saved.provenance
+        take_columns(self, saved.preprocessing)
+        self._adopt(saved.rule)
+        saved.facts.restore(self)
+        for name, values in saved.known.items():
+            setattr(self, name, values)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -147,15 +183,21 @@ def head_of(content: Content, path: PathLike) -> Any:
         facts.check(len(manifest.classes or ()))
         _check_known(manifest, known)
         _check_scores(facts, scores)
-        _restore(head, manifest, rule, preprocessing)
+        saved = Saved(
+            rule=rule,
+            preprocessing=preprocessing,
+            provenance=manifest.provenance,
+            classes=manifest.classes,
+            flat=manifest.flat,
+            facts=facts,
+            known={_KNOWLEDGE[name]: values for name, values in known.items()},
+            scores=ReleasedScores(prevalence=np.array(facts.prevalence), **scores) if scores else None,
+        )
+        head._restore(saved)
     except HeadError:
         raise
     except (RecursionError, SchemaError, KeyError, TypeError, ValueError, IndexError):
         raise _damaged(path) from None
-    for name, values in known.items():
-        setattr(head, _KNOWLEDGE[name], values)
-    if scores:
-        head._released_scores = ReleasedScores(prevalence=head.prevalence_, **scores)
     return head
 
 
@@ -255,7 +297,7 @@ def _manifest(head: Any) -> _Manifest:
         parameters={name: _plain(value) for name, value in head.get_params().items()},
         rule=head.rule_.kind,
         classes=_plain(head.classes_) if hasattr(head, "classes_") else None,
-        flat=bool(getattr(head, "_flat", False)),
+        flat=bool(getattr(head, "flat_", False)),
         features=preprocessing.features,
         clip_norm=preprocessing.clip_norm,
         transform=to_builtins(preprocessing.transform),
@@ -268,15 +310,3 @@ def _manifest(head: Any) -> _Manifest:
 
 def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
-
-
-def _restore(head: Any, manifest: _Manifest, rule: Rule, preprocessing: Preprocessing) -> None:
-    head.provenance_ = manifest.provenance
-    take_columns(head, preprocessing)
-    if manifest.classes is not None:
-        head.classes_ = np.asarray(manifest.classes)
-    else:
-        head._flat = manifest.flat
-    head._adopt(rule)
-    if manifest.facts is not None:
-        manifest.facts.restore(head)

@@ -125,6 +125,6 @@ class RefinedRidge(LinearRegressor):
     def _settle(self, weights: Array, intercept: float) -> Self:
         if not (np.isfinite(weights).all() and math.isfinite(intercept)):
             raise ReleaseError("RefinedRidge found no finite weights; the sums overflow float64, rescale the features")
-        self._flat = True
+        self.flat_ = True
         self._adopt(LinearRule(np.ascontiguousarray(weights[None, :]), np.array([intercept])))
         return self

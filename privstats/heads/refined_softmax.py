@@ -35,14 +35,14 @@ from privstats.estimates.softmax import temperature
 from privstats.heads.diagnostics import FewRecordsWarning, warn_of_few_records
 from privstats.heads.estimator import ClassHead, class_labels
 from privstats.heads.evidence import Array, ClassEvidence, class_evidence
+from privstats.heads.persistence import Saved
 from privstats.heads.private import Labels, Promise, PublicRecords, arrays, require_public
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance, behind_counts, present
 from privstats.heads.registry import MODULE, NONE, PRIORS, SWITCH, Bounds, Entry, Whole, check_parameters, head_class
-from privstats.heads.released_scores import remember
+from privstats.heads.released_scores import ScoreEvidence
 from privstats.heads.rules import PairedRule, Preprocessing, Rule, WhitenedRule, local, take_columns
 from privstats.kinds.calibration import FACTORS
 from privstats.progress import progress_bar
-from privstats.release import Release
 from privstats.schema.modules import Module, module_of
 from privstats.transforms import UnitNorm
 
@@ -65,6 +65,7 @@ class RefinedSoftmax(ClassHead):
     Attributes:
         weights_: W before ``priors``, ``(C, d + 1)``, for rows ``u``; a module's weights ``(P,)``.
         rounds_: gradient rounds used.
+        class_means_: class means of the first release behind the public map, ``(C, d)``; None of local records.
         temperature_: as in ``LDA``.
         link_: T and b ``(C,)``. For declared columns scores are ``W u / T + b``, because clipped residuals make W
             overconfident (:mod:`~privstats.estimates.clip_link`); else 1 and 0.
@@ -116,7 +117,7 @@ class RefinedSoftmax(ClassHead):
         check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
         self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
-        self._means: Array | None = None
+        self.class_means_: Array | None = None
         self.mean_noise_: float | None = None
         return self._fit_rows(UnitNorm().apply(X), index)
 
@@ -158,15 +159,19 @@ class RefinedSoftmax(ClassHead):
         counts = denoise.counts(recipe.sums(have[0]).N, have[0].sigma["N"])
         _warn(float(counts.sum()), schema.features)
         whitening, states = recipe.states(have)
+        separation = None
         if isinstance(recipe, ModuleRounds):
             self._settle_module(recipe.network, whitening, states[-1], counts, len(states) - 1)
         else:
             self._calibrate(recipe, have, whitening, states, discriminant)
             self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1, paired_of(recipe, have))
-            self._separation = partial(self._separated, recipe, have, whitening, states, counts, public)
+            separation = partial(self._separated, recipe, have, whitening, states, counts, public)
         provenance = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
         self.provenance_ = replace(provenance, public=None if discriminant is None else discriminant.provenance_.public)
-        self._remember_scores(have[0])
+        evidence, _ = class_evidence(have[0])
+        means = denoise.class_means(evidence, denoise.counts(evidence.N, evidence.noise("N")))
+        self.class_means_ = np.asarray(means.values + evidence.origin)
+        self.score_evidence_ = ScoreEvidence.of(evidence, self._row_shares, separation)
         return self
 
     def _separated(
@@ -197,12 +202,6 @@ class RefinedSoftmax(ClassHead):
         shifts = np.broadcast_to(offset + self._shift(counts), 2)
         return found.scaled(divisor * heat, float(shifts[1] - shifts[0]) / heat)
 
-    def _remember_scores(self, release: Release) -> None:
-        evidence, _ = class_evidence(release)
-        means = denoise.class_means(evidence, denoise.counts(evidence.N, evidence.noise("N")))
-        self._means = np.asarray(means.values + evidence.origin)
-        remember(self, evidence)
-
     def _fit_under(
         self, promise: Promise, X: Any, y: Any, classes: Sequence[Any] | None, public: Any, *, centred: bool
     ) -> Self:
@@ -224,7 +223,11 @@ class RefinedSoftmax(ClassHead):
 
     @property
     def _class_means(self) -> Array | None:
-        return getattr(self, "_means", None)
+        return self.class_means_
+
+    def _restore(self, saved: Saved) -> None:
+        self.class_means_ = None  # the file of a fit on local records has none
+        super()._restore(saved)
 
     def _solve(self, evidence: ClassEvidence) -> Rule:
         raise NotImplementedError("rounds need more than the sums of one release; see fit_releases")

@@ -15,7 +15,7 @@ from privstats.dp.privacy import Adjacency
 from privstats.heads.card import Described
 from privstats.heads.evidence import Array
 from privstats.heads.export import Exported
-from privstats.heads.persistence import Stored
+from privstats.heads.persistence import Saved, Stored
 from privstats.heads.private import Promise, Records, owners_terms, with_intercept
 from privstats.heads.provenance import OfOneRelease
 from privstats.heads.registry import Bounds, check_parameters
@@ -33,12 +33,13 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
     Attributes:
         rule_: weights behind the transform, constant included.
         n_features_in_, feature_names_in_: columns that ``predict`` expects.
+        flat_: whether predictions are ``(n,)``, of one flat target.
     """
 
     fit_intercept: bool
     rule_: LinearRule
     preprocessing_: Preprocessing
-    _flat: bool
+    flat_: bool
 
     bounds: ClassVar[Bounds]
 
@@ -120,17 +121,21 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
     def _adopt(self, rule: LinearRule) -> None:
         self.rule_ = rule
 
+    def _restore(self, saved: Saved) -> None:
+        self.flat_ = saved.flat
+        super()._restore(saved)
+
     @property
     def coef_(self) -> Array:
         """Weights of X's columns, or of a non-affine map's outputs, ``(d,)`` for one flat target, else ``(T, d)``."""
         coef, _ = self._linear
-        return coef[0] if self._flat else coef
+        return coef[0] if self.flat_ else coef
 
     @property
     def intercept_(self) -> Any:
         """Prediction where all columns are 0: a float for one flat target, else ``(T,)``."""
         _, intercept = self._linear
-        return float(intercept[0]) if self._flat else intercept
+        return float(intercept[0]) if self.flat_ else intercept
 
     @property
     def _linear(self) -> tuple[Array, Array]:
@@ -141,7 +146,7 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
         """Return predicted targets, ``(n,)`` for one flat target, else ``(n, T)``."""
         rows = rows_of(self, X)
         scores = self.rule_.scores(rows)
-        return scores[:, 0] if self._flat else scores
+        return scores[:, 0] if self.flat_ else scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R² of the predictions; y may name a column of a table X."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import expit, ndtri
 
 from privstats.estimates import denoise
 from privstats.estimates.denoise import Array
+from privstats.estimates.separation import Separation
 from privstats.heads.evidence import ClassEvidence
 
 POINTS = 128
@@ -37,52 +40,66 @@ class ReleasedScores(NamedTuple):
         return np.stack([np.interp(cuts, row, ranks, left=0.0, right=1.0) for row in self.quantiles])
 
 
-def remember(head: Any, evidence: ClassEvidence) -> None:
-    """Attach released sums to a just fitted two-class head, if they have B."""
-    if evidence.classes == _PAIR and evidence.B is not None:
-        head._scored_on = replace(evidence, S=None, D=None, public=None)
+@dataclass(frozen=True)
+class ScoreEvidence:
+    """Released sums behind a two-class head, from which the distribution of its scores follows.
 
-
-def released_scores(head: Any) -> ReleasedScores | None:
-    """Return the implied scores, or None."""
-    if getattr(head, "_released_scores", None) is None and getattr(head, "_scored_on", None) is not None:
-        scores = described(head, head._scored_on)
-        head._released_scores = scores if np.isfinite(scores.quantiles).all() else None
-    known: ReleasedScores | None = getattr(head, "_released_scores", None)
-    return known
-
-
-def forget(head: Any) -> None:
-    """Drop an earlier fit's sums."""
-    head._scored_on = head._released_scores = head._separation = None
-
-
-def described(head: Any, evidence: ClassEvidence) -> ReleasedScores:
-    """Return scores by the head's separation, else of :func:`drawn` rows.
-
-    Guarantee:
-        The scores are a function of the head, its releases and its public records, so they cost no budget (Dwork and
-        Roth 2014, proposition 2.1).
+    Attributes:
+        sums: counts, sums and B of both classes.
+        shares: maps transformed rows to the head's class probabilities, ``(n, 2)``.
+        separation: computes how far apart the head's scores of both classes are; None where only the sums are known.
     """
-    separated = getattr(head, "_separation", None)
-    law = None if separated is None else separated()
-    if law is None:
-        return drawn(head, evidence)
-    n = denoise.counts(evidence.N, evidence.noise("N"))
+
+    sums: ClassEvidence
+    shares: Callable[[Array], Array]
+    separation: Callable[[], Separation | None] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        sums: ClassEvidence,
+        shares: Callable[[Array], Array],
+        separation: Callable[[], Separation | None] | None = None,
+    ) -> Self | None:
+        """Return the evidence of two classes with B; None of other sums."""
+        if sums.classes != _PAIR or sums.B is None:
+            return None
+        return cls(replace(sums, S=None, D=None, public=None), shares, separation)
+
+    @cached_property
+    def scores(self) -> ReleasedScores | None:
+        """Scores by the head's separation, else of sampled rows; None where they are not finite.
+
+        Guarantee:
+            The scores are a function of the head, its releases and its public records, so they cost no budget (Dwork
+            and Roth 2014, proposition 2.1).
+        """
+        law = None if self.separation is None else self.separation()
+        scores = self.drawn() if law is None else _separated(law, self.sums)
+        return scores if np.isfinite(scores.quantiles).all() else None
+
+    def drawn(self) -> ReleasedScores:
+        """Return scores of rows sampled, with a fixed seed, from Gaussians with the sums' means and scatter.
+
+        Class means are not shrunk: a rare class's scores would be among the others'.
+        """
+        sums, n = self.sums, denoise.counts(self.sums.N, self.sums.noise("N"))
+        values, vectors = np.linalg.eigh(denoise.within_scatter(sums, n) / n.sum())
+        spread = vectors * np.sqrt(np.maximum(values, 0.0))
+        chance, ranks = np.random.default_rng(0), (np.arange(POINTS) + 0.5) / POINTS
+        means = sums.A / n[:, None] + sums.origin
+        rows = (mean + chance.normal(size=(_DRAWN, len(spread))) @ spread.T for mean in means)
+        quantiles = [np.quantile(self.shares(each)[:, 1], ranks) for each in rows]
+        return ReleasedScores(np.stack(quantiles), n / n.sum())
+
+
+def _separated(law: Separation, sums: ClassEvidence) -> ReleasedScores:
+    n = denoise.counts(sums.N, sums.noise("N"))
     shares = expit(law.centres[:, None] + law.spread * ndtri((np.arange(POINTS) + 0.5) / POINTS))
     return ReleasedScores(shares, n / n.sum())
 
 
-def drawn(head: Any, evidence: ClassEvidence) -> ReleasedScores:
-    """Score rows sampled, with a fixed seed, from Gaussians with the sums' means and scatter.
-
-    Class means are not shrunk: a rare class's scores would be among the others'.
-    """
-    n = denoise.counts(evidence.N, evidence.noise("N"))
-    values, vectors = np.linalg.eigh(denoise.within_scatter(evidence, n) / n.sum())
-    spread = vectors * np.sqrt(np.maximum(values, 0.0))
-    chance, ranks = np.random.default_rng(0), (np.arange(POINTS) + 0.5) / POINTS
-    means = evidence.A / n[:, None] + evidence.origin
-    rows = (mean + chance.normal(size=(_DRAWN, len(spread))) @ spread.T for mean in means)
-    shares = [head._probabilities(head.rule_.scores(each))[:, 1] for each in rows]
-    return ReleasedScores(np.stack([np.quantile(each, ranks) for each in shares]), n / n.sum())
+def released_scores(head: Any) -> ReleasedScores | None:
+    """Return the scores that a head's releases imply, or that its file holds; None where neither is known."""
+    known: ScoreEvidence | ReleasedScores | None = getattr(head, "score_evidence_", None)
+    return known.scores if isinstance(known, ScoreEvidence) else known

@@ -161,7 +161,7 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         if not (np.isfinite(solution.weights).all() and np.isfinite(solution.intercept).all()):
             raise ReleaseError("Ridge found no finite solution: the moments overflow float64; rescale the features")
         self.penalty_, self.solver_, self.condition_ = solution.penalty, solution.solver, solution.condition
-        self._flat = flat
+        self.flat_ = flat
         self._adopt(LinearRule(np.ascontiguousarray(solution.weights.T), solution.intercept))
         return self
 

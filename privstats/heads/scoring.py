@@ -16,7 +16,7 @@ from privstats.errors import HeadError, PlanError
 from privstats.heads.evidence import Array, class_evidence
 from privstats.heads.persistence import FORMAT, content_of
 from privstats.heads.provenance import Provenance
-from privstats.heads.released_scores import ReleasedScores, described, released_scores
+from privstats.heads.released_scores import ReleasedScores, ScoreEvidence, released_scores
 from privstats.intake.columns import read
 from privstats.intake.tables import Codes
 from privstats.kinds import ClassSchema, ScoringSchema
@@ -281,10 +281,10 @@ def score_cuts(head: Any, releases: Sequence[Release | None], bins: int) -> tupl
     sums = next((each for each in released if isinstance(each.plan.schema, ClassSchema)), None)
     if sums is None or len(head.classes_) != 2:
         raise HeadError("bins follow the class sums of a head of two classes; leave releases out and choose score_bins")
-    evidence, _ = class_evidence(sums)
-    if evidence.B is None or evidence.classes != 2:
+    evidence = ScoreEvidence.of(class_evidence(sums)[0], lambda rows: head._probabilities(head.rule_.scores(rows)))
+    if evidence is None:
         raise HeadError("bins follow sums of both classes with B; leave releases out and choose score_bins")
-    return cuts_of(released_scores(head) or described(head, evidence), bins)
+    return cuts_of(released_scores(head) or evidence.drawn(), bins)
 
 
 def cuts_of(scores: ReleasedScores, bins: int) -> tuple[float, ...]:

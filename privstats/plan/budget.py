@@ -112,17 +112,17 @@ class Budget:
         return iter(self.rows)
 
     def __str__(self) -> str:
-        from privstats.printable.budget import text
+        from privstats.plan.views import text
 
         return text(self)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from privstats.printable.budget import lines
+        from privstats.plan.views import lines
 
         return lines(self)
 
     def _repr_html_(self) -> str:
-        from privstats.printable.budget import html
+        from privstats.plan.views import html
 
         return html(self)
 

@@ -143,7 +143,7 @@ class Plan:
             check_devices(self)
 
     def _repr_html_(self) -> str:
-        from privstats.printable.budget import plan_html
+        from privstats.plan.views import plan_html
 
         return plan_html(self)
 

@@ -88,7 +88,7 @@ OF_THE_FIT = {
     "QDA": "means_",
     "RDA": "means_ pooled_weight_",
     "RefinedRidge": "clip_ rounds_",
-    "RefinedSoftmax": "_means mean_noise_ rounds_ weights_",
+    "RefinedSoftmax": "mean_noise_ rounds_ weights_",
     "Ridge": "condition_ penalty_ solver_",
     "RidgeClassifier": "condition_ penalty_ solver_",
 }

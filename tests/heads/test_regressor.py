@@ -53,7 +53,7 @@ def test_one_flat_target_is_predicted_flat(head: type[LinearRegressor]) -> None:
     fitted = head()
     fitted.preprocessing_, fitted.n_features_in_ = Preprocessing(features=3), 3
     for flat, shape in ((True, (8,)), (False, (8, 1))):
-        fitted._flat = flat
+        fitted.flat_ = flat
         fitted._adopt(LinearRule(np.ones((1, 3)), np.array([0.5])))
         assert (fitted.predict(X).shape, np.shape(fitted.coef_)) == (shape, (3,) if flat else (1, 3))
         np.testing.assert_allclose(np.ravel(fitted.predict(X)), X.sum(axis=1) + 0.5)
@@ -75,7 +75,7 @@ def test_coefficients_are_those_of_the_columns_and_the_intercept_is_no_column(he
     features = output_features(maps, 3)
     fitted = head()
     take_columns(fitted, Preprocessing(features, maps, 1e9, ("a", "b", "c")))
-    fitted._flat = targets == 1
+    fitted.flat_ = targets == 1
     rng = np.random.default_rng(1)
     fitted._adopt(LinearRule(rng.normal(size=(targets, features)), rng.normal(size=targets)))
     assert np.shape(fitted.coef_) == ((3,) if targets == 1 else (targets, 3))
@@ -88,7 +88,7 @@ def test_behind_a_curved_map_coefficients_are_those_of_the_columns_that_it_gives
     for maps, columns in (((UnitNorm(), ConstantFeature(0.5)), 3), ((RandomReLU(7, 3, 5), ConstantFeature(0.5)), 5)):
         fitted = Ridge()
         take_columns(fitted, Preprocessing(columns + 1, maps))
-        fitted._flat = True
+        fitted.flat_ = True
         fitted._adopt(LinearRule(np.arange(1.0, columns + 2)[None], np.array([0.25])))
         assert fitted.coef_.tolist() == list(range(1, columns + 1))
         assert (fitted.intercept_, fitted.n_features_in_) == (0.25 + 0.5 * (columns + 1), 3)

@@ -13,7 +13,7 @@ from privstats.estimates.softmax import LDA_SHARE
 from privstats.files.envelope import Content
 from privstats.heads import refined_softmax
 from privstats.heads.persistence import FORMAT, content_of
-from privstats.heads.released_scores import POINTS, drawn, released_scores
+from privstats.heads.released_scores import POINTS, released_scores
 from privstats.inference.head_curves import expected_area, expected_sentences
 from privstats.randomness import seeded
 from tests import made
@@ -70,7 +70,7 @@ def test_few_records_of_many_features_promise_no_more_than_they_keep(run: int, t
     scores, (fresh, truth) = released_scores(refined), clear(8_000, 48, 0.15, 99)
     assert scores is not None
     actual = area(*(refined.predict_proba(fresh[truth == k])[:, 1] for k in (0, 1)))
-    assert area(*drawn(refined, refined._scored_on).quantiles) > actual + 0.2
+    assert area(*refined.score_evidence_.drawn().quantiles) > actual + 0.2
     assert area(*scores.quantiles) == pytest.approx(actual, abs=0.1)
     for priors in ("counts", "uniform"):
         other = ps.heads.RefinedSoftmax(priors=priors).fit_releases(releases)
@@ -111,9 +111,9 @@ def test_clear_classes_promise_what_they_keep(columns: int, apart: float) -> Non
 def test_margins_are_those_of_the_scores_that_the_head_gives() -> None:
     """Divided by the link's divisor and the temperature, and moved by the link's shifts."""
     refined: Any = ps.heads.RefinedSoftmax().fit_releases(rounds_of(clear(2_000, 8, 0.6, 0), 3.0))
-    law = refined._separation()
+    law = refined.score_evidence_.separation()
     refined.link_, refined.temperature_ = (3.0, np.array([-0.25, 0.5])), 2.0
-    other = refined._separation()
+    other = refined.score_evidence_.separation()
     assert other.spread == pytest.approx(law.spread / 6)
     assert other.centres == pytest.approx((law.centres / 3 + 0.75) / 2)
 

@@ -28,7 +28,6 @@ from privstats.course.planned import course_html
 from privstats.dp.privacy import MODELS
 from privstats.heads.provenance import Provenance
 from privstats.inference.reporting import Source
-from privstats.printable.budget import plan_html, release_html
 from privstats.review import certificate_checker
 from privstats.review.certificate import certificate_text
 from privstats.secagg.interactive.random_graph import COMMITTEE
@@ -79,7 +78,7 @@ def printed(command: Callable[..., None], *given: Any) -> str:
 
 DOCUMENTS: dict[str, Callable[[ps.Plan], str]] = {
     "budget": lambda plan: str(plan.budget()),
-    "plan in a notebook": plan_html,
+    "plan in a notebook": ps.Plan._repr_html_,
     "report": lambda plan: page_of(Statement(plan)),
     "ethics page": lambda plan: ethics_page(Statement(plan)),
     "evidence": lambda plan: evidence_page(Statement(plan)),
@@ -95,7 +94,7 @@ DOCUMENTS: dict[str, Callable[[ps.Plan], str]] = {
     "evidence of a course": lambda plan: evidence_page(Statement(plan, course=Single(plan))),
     "course in a notebook": lambda plan: course_html(twice(plan)),
     "release": lambda plan: repr(release_of(plan)),
-    "release in a notebook": lambda plan: release_html(release_of(plan)),
+    "release in a notebook": lambda plan: release_of(plan)._repr_html_(),
     "release or head of a course": lambda plan: together(twice(plan)),
     "stream": lambda plan: _cost(twice(plan)),
     "rehearsal": lambda plan: promised(rehearsed(plan)),

@@ -1,4 +1,4 @@
-"""Show a plan's budget table on a terminal, in a notebook or on the officer's page."""
+"""Show a plan and its budget table on a terminal, in a notebook or on the officer's page."""
 
 from __future__ import annotations
 
@@ -135,21 +135,3 @@ def plan_html(plan: Any) -> str:
         ("protocol", plan.protocol),
     ]
     return html_facts("plan", facts) + html(plan.budget())
-
-
-def release_html(release: Any) -> str:
-    """Return a ``Release`` for a notebook: its promise, then each statistic's noise."""
-    budget = release.budget
-    facts = [
-        ("digest", release.digest),
-        ("plan", release.plan.digest),
-        ("parties in it", f"{len(release.survivors)} of {release.plan.cohort.clients}"),
-        ("classes left out", ", ".join(map(str, release.suppressed)) or "none"),
-        ("session", str(release.position or "of a plan alone")),
-        ("promise", budget.promise),
-        ("epsilon, delta of this release alone", f"{budget.epsilon:.6g}, {budget.delta:.3g}"),
-    ]
-    if release.reproducible:
-        facts.append(("noise", "REPRODUCIBLE: it came from a generator that others may know"))
-    noise = [(statistic, f"{sigma:.4g}") for statistic, sigma in release.sigma.items()]
-    return html_facts("release", facts) + html_table(("statistic", "noise, standard deviation"), noise)
