@@ -13,8 +13,8 @@ from privstats.dp.privacy import Adjacency, Unit
 from privstats.plan import Devices, Plan
 from privstats.plan.conditions import assumption
 from privstats.plan.devices import exchanged_mu
-from privstats.printable import levels_text
 from privstats.plan.views import columns
+from privstats.printable import levels_text
 from privstats.review.drop_outs import plan_dropouts
 from privstats.schema import Schema
 from privstats.secagg.keys import HYBRID
