@@ -430,10 +430,10 @@ def test_errors_of_hazards_are_robust_unless_an_answer_trusts_the_model(init):
     init("robust.toml", "--yes", *words_of(HAZARDS), code=0)
     init("model.toml", "--yes", *words_of({**HAZARDS, "errors": "model"}), code=0)
     robust, model = (ps.Plan.read(name).schema for name in ("robust.toml", "model.toml"))
-    assert (robust.errors, model) == ("robust", replace(robust, errors=None))
+    assert (robust.errors, model) == ("robust", replace(robust, errors="model"))
     assert "errors = " not in Path("model.toml").read_text()
     refused = init("other.toml", "--yes", *words_of({**HAZARDS, "errors": "HC1"}))
-    assert "errors must be 'robust' or omitted, got 'HC1'" in str(refused.exception)
+    assert "errors must be 'robust' or 'model', or omitted, got 'HC1'" in str(refused.exception)
 
 
 @pytest.mark.parametrize(("events", "warned"), [(300, None), (350, "ratio is above 2"), (600, "hazard of 1: the")])

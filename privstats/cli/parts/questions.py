@@ -17,7 +17,6 @@ import privstats as ps
 from privstats.cli.parts.options import option
 from privstats.cli.parts.verifying import party_key
 from privstats.errors import PlanError
-from privstats.plan.settings import AGGREGATION
 
 Part = Literal["schema", "head", "cohort", "privacy", "devices", "aggregation", ""]
 Condition = tuple[str, tuple[str, ...]]
@@ -250,24 +249,6 @@ def person_clip(answer: Any) -> Any:
         return answer
 
 
-def _of_row(name: str, heading: str, asks: str, why: str) -> Question:
-    """Return the question for a setting of ``[aggregation]``; choices, default and help are those of its row."""
-    row = AGGREGATION[name]
-    usual = row.default(ps.Plan) if row.new is None else row.new
-    return Question(
-        name,
-        usual,
-        kind=type(usual),
-        heading=heading,
-        part="aggregation",
-        asks=asks,
-        why=why,
-        help=row.help,
-        choices=row.form.choices,
-        usual=usual,
-    )
-
-
 _sum = partial(Question, heading=_SUMMED, part="schema")
 _model = partial(_sum, where=("task", ("classes", "ridge")))
 _effect = partial(Question, kind=str, heading=_EFFECTS, part="schema", where=("task", ("effect",)))
@@ -418,10 +399,14 @@ QUESTIONS: tuple[Question, ...] = (
         asks="How many records at most, over all parties?",
         why="It sizes the numbers that are sent; take a public upper bound.",
         help="The largest number of records of all parties together."),
-    _of_row("key_agreement", heading=_PARTIES,
+    # The row of privstats.plan.settings has these choices and this help (a test compares them): it loads what computes.
+    Question("key_agreement", "mlkem768-x25519", kind=str, heading=_PARTIES, part="aggregation",
+        usual="mlkem768-x25519", choices=("x25519", "mlkem768-x25519"),
         asks="How do parties agree on keys?",
         why="mlkem768-x25519: anyone who records all messages and later breaks X25519 reads no party's sums; x25519: "
-        "shorter messages, and such an attacker reads them."),
+        "shorter messages, and such an attacker reads them.",
+        help="How parties agree on keys: with mlkem768-x25519 nobody who records all messages and later breaks X25519 "
+        "reads a party's sums (version 4); x25519 has shorter messages. Default: mlkem768-x25519."),
     _survey("panel", f"{'a' * 64},{'b' * 64}", read=lambda said: tuple(map(_key, _names(said))),
         asks="Which public keys has the panel, the leader's first?",
         why="Leader and helpers each add noise; an answer stays secret unless all of them work together. Files from "
