@@ -261,8 +261,9 @@ def require_survivors(plan: Plan, survivors: tuple[int, ...]) -> None:
     if not isinstance(survivors, tuple | list):
         raise ReleaseError(f"survivors must be a tuple of client numbers, got {type(survivors).__name__}; give (0, 1)")
     known = all(0 <= index < plan.cohort.clients for index in survivors)
-    if not known or len(set(survivors)) != len(survivors) or len(survivors) < plan.cohort.min_survivors:
+    minimum = plan.masking.min_listed
+    if not known or len(set(survivors)) != len(survivors) or len(survivors) < minimum:
         raise ReleaseError(
-            f"survivors must be at least {plan.cohort.min_survivors} different clients of "
+            f"survivors must be at least {minimum} different clients of "
             f"0..{plan.cohort.clients - 1}; with fewer the plan's promise does not hold"
         )

@@ -291,6 +291,16 @@ def test_tensors_of_another_kind_are_refused(release, tmp_path):
             ps.Release.load(path)
 
 
+def test_a_release_of_fewer_clients_than_a_list_needs_is_refused() -> None:
+    """On version 4's random graphs a list needs more clients than the sum, so no session releases a shorter one."""
+    cohort = ps.Cohort(300, 275, 5_000, colluders=3)
+    plan = made.plan(ps.ClassSchema(2, 2, "NA", clip_norm=1.0), cohort, key_agreement="mlkem768-x25519")
+    sums = np.zeros(plan.layout.size, np.int64)
+    assert len(ps.Release(plan, sums, tuple(range(296))).survivors) == 296
+    with pytest.raises(ps.ReleaseError, match="survivors must be at least 296 different clients"):
+        ps.Release(plan, sums, tuple(range(295)))
+
+
 @pytest.mark.parametrize("survivors", [(), (0, 1), (0, 0, 0), (0, 1, 9), (-1, 0, 1)])
 def test_nothing_is_a_release_with_fewer_survivors_than_the_promise_rests_on(release, survivors):
     with pytest.raises(ps.ReleaseError, match="survivors must be at least 3 different clients"):

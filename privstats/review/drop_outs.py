@@ -64,6 +64,23 @@ def dropout_table(
     return tuple(rows)
 
 
+def honest_parties(plan: Plan, survivors: int) -> int:
+    """Return how many parties of a release certainly added noise that an attacker does not know.
+
+    Colluders know theirs, and a lying server can exclude the clients that a list needs beyond ``min_survivors``
+    (docs/theorems.md, 8).
+
+    Example:
+        >>> cohort = ps.Cohort(clients=10, min_survivors=8, max_records=100, colluders=1)
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> from privstats.review.drop_outs import honest_parties
+        >>> honest_parties(ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy()), 9)
+        8
+    """
+    surplus = plan.masking.min_listed - plan.cohort.min_survivors
+    return survivors - surplus - plan.cohort.colluders
+
+
 def plan_dropouts(plan: Plan, noise: Noise) -> tuple[Dropout, ...]:
     """Return a plan's :func:`dropout_table`."""
     cohort = plan.cohort

@@ -119,9 +119,10 @@ class Parameters:
             )
         if self.min_listed > n:
             raise PlanError(
-                f"key_agreement={HYBRID!r} on a random graph needs min_survivors of at most "
-                f"{n - self.min_listed + self.min_survivors} of {n} clients, got {self.min_survivors}: lower it, "
-                f"use a complete graph of at most {COMPLETE_LIMIT} clients, or key_agreement={CLASSICAL!r}"
+                f"key_agreement={HYBRID!r} on this random graph needs {self.min_listed} clients on a list, which are "
+                f"min_survivors={self.min_survivors} and {self.min_listed - self.min_survivors} that a lying server "
+                f"may exclude, and there are {n}: lower min_survivors, use a complete graph of at most "
+                f"{COMPLETE_LIMIT} clients, or key_agreement={CLASSICAL!r}"
             )
         check_levels(self.levels, clients=n, min_survivors=self.min_survivors, complete=self.complete)
 

@@ -96,9 +96,11 @@ def _two_lists(clients: int, colluders: int, signatures: int | NDArray[np.int64]
 def solve_sparse(
     clients: int, *, min_survivors: int, colluders: int, robust: bool = False, disputes: int = 0
 ) -> SparseGraph:
-    """Return the smallest even k, and its smallest t, with small failure bounds.
+    """Return the smallest even k, and its smallest t, with small failure bounds and room for disputes.
 
-    Connectivity and privacy are at most 2^-40, liveness at most 2^-30.
+    Connectivity and privacy are at most 2^-40, liveness at most 2^-30. There is room if no more clients can be
+    excluded (:func:`excludable`) than may drop out. Without such a k, the smallest k with small bounds is returned, and
+    :class:`Parameters` refuses it.
 
     Args:
         robust: also hold ``lying_server`` to 2^-40.
@@ -122,6 +124,7 @@ def solve_sparse(
     from scipy.stats import hypergeom
 
     kind = "robust" if robust else "sparse"
+    without_room = None
     for k in range(2, min(clients - 2, _MAX_NEIGHBOURS) + 1, 2):
         if _connectivity(clients, colluders + dropouts, k) > _CONNECTIVITY:
             continue
@@ -135,7 +138,12 @@ def solve_sparse(
         numbers = {"neighbours": k, "threshold": t, "disputes": disputes}
         bounds = failure_bounds(clients, min_survivors=min_survivors, colluders=colluders, **numbers)
         if enough.any() and bounds.liveness <= _LIVENESS:
-            return SparseGraph(k, t, bounds)
+            graph = SparseGraph(k, t, bounds)
+            if excludable(clients, k, disputes) <= dropouts:
+                return graph
+            without_room = without_room or graph
+    if without_room is not None:
+        return without_room
     raise PlanError(
         f"no {kind} graph of at most {_MAX_NEIGHBOURS} neighbours tolerates {colluders} colluders and {dropouts} "
         f"dropouts among {clients} clients: expect fewer colluders or fewer dropouts (lower colluders, raise "
@@ -157,7 +165,8 @@ def failure_bounds(
     - liveness: ``n * P[Hyp(n-1, n-1-d+m, k) < t+q] + P[Hyp(n, n-d, s) < tau]``. A client has fewer than t undisputed
       neighbours among the n - d + m clients that must stay, or too few of the committee's s members stay to sign.
     - lying_server: ``n * P[Hyp(n-1, c, k/2) >= t-q-k/2]``. Near every client in a sum t neighbours sign or collude. So
-      next to k/2 positions without honest signers at least t-q-k/2 must be colluders (docs/theorems.md, 8).
+      next to k/2 positions without honest signers at least t-q-k/2 must be colluders (docs/theorems.md, 8). The factor
+      is n: there are n windows of k/2 adjacent positions, each beside one client on its left and one on its right.
     - two_lists: ``P[Hyp(n, c, s) >= 2 tau - s]``, with tau = :func:`signatures_needed`; 0 where s = n.
 
     Source: SecAgg+, theorems 3.7 to 3.10, with exact hypergeometric tails; the last two are ours.

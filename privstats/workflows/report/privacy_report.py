@@ -19,6 +19,7 @@ from privstats.heads.provenance import Provenance
 from privstats.plan import Plan, facts
 from privstats.printable import framed
 from privstats.release import Release
+from privstats.review.drop_outs import honest_parties
 from privstats.version import __version__
 from privstats.workflows.report import explanations, spending
 from privstats.workflows.report.layout import Finding, Table, render
@@ -203,8 +204,7 @@ def _released(release: Release, course: Course | None) -> list[tuple[str, str]]:
         ("left out", _suppressed(release)),
     ]
     if plan.noise is not None:
-        honest = len(release.survivors) - cohort.colluders
-        epsilon = plan.noise.released_epsilon(honest)
+        epsilon = plan.noise.released_epsilon(honest_parties(plan, len(release.survivors)))
         heading = "epsilon with these parties" if course is None else "epsilon of this session, with these parties"
         # A reader who knows the noise of all members but one has only that member's promise.
         if plan.noise.trust.drawn_by == "member":

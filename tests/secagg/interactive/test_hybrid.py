@@ -21,6 +21,7 @@ from privstats.secagg.interactive import hybrid as schedule
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.dealing import part
 from privstats.secagg.interactive.messages import advert_statement, open_statement
+from privstats.secagg.interactive.random_graph import excludable
 from privstats.secagg.interactive.state import STEPS, answers_of
 from privstats.secagg.keys import CLASSICAL, HYBRID, derive, public_of
 from privstats.secagg.prg import add_masks, reduce
@@ -357,9 +358,17 @@ class TestRandomGraph:
 
     def test_a_plan_that_leaves_no_room_for_them_is_refused(self) -> None:
         sizes = {"clients": 300, "min_survivors": 295, "colluders": 2, "ring": RING, "plan_digest": PLAN}
-        with pytest.raises(PlanError, match="on a random graph needs min_survivors of at most 2[0-9]+ of 300 clients"):
+        with pytest.raises(PlanError, match="needs 3[0-9]+ clients on a list, which are min_survivors=295 and"):
             Parameters.solve(**sizes, key_agreement=HYBRID)
         assert Parameters.solve(**{**sizes, "min_survivors": 270}, key_agreement=HYBRID).min_listed > 270
+
+    def test_a_larger_graph_is_chosen_where_the_smallest_leaves_no_room(self) -> None:
+        """Degrees below 36 have small bounds, too, and let a lying server exclude more than the 15 that may vanish."""
+        sizes = {"clients": 300, "min_survivors": 285, "colluders": 3, "ring": RING, "plan_digest": PLAN}
+        parameters = Parameters.solve(**sizes, key_agreement=HYBRID)
+        assert (parameters.neighbours, parameters.min_listed) == (36, 300)
+        assert excludable(300, 34, parameters.disputes) > 15
+        assert parameters.failure <= 4 * 2.0**-40
 
 
 class TestLyingClient:

@@ -61,6 +61,26 @@ def test_nothing_is_fetched(plan):
     assert "url(" not in page
 
 
+@pytest.mark.parametrize("survivors", [300, 296])
+def test_the_epsilon_of_a_release_counts_only_noise_that_no_server_can_exclude(survivors):
+    """On version 4's random graphs a lying server can exclude the clients beyond min_survivors that a list needs."""
+    plan = made.plan(
+        ps.ClassSchema(2, 4, "NA", clip_norm=1.0),
+        ps.Cohort(clients=300, min_survivors=275, max_records=5_000, colluders=3),
+        made.promise("distributed", epsilon=1.0),
+        key_agreement="mlkem768-x25519",
+    )
+    surplus = plan.masking.min_listed - 275
+    assert surplus == 21
+    release = ps.Release(plan, np.zeros(plan.layout.size, np.int64), tuple(range(survivors)))
+    epsilon = plan.noise.released_epsilon(survivors - surplus - 3)
+    assert f"epsilon with these parties {epsilon:.4g} (promised: 1)" in text_of(
+        page_of(Statement(plan, release=release))
+    )
+    gone = {row.survivors: row.epsilon for row in explanations.plan_dropouts(plan, plan.noise)}
+    assert gone[survivors] == epsilon, "plan check states the same"
+
+
 def released(plan, **how):
     X, y = np.random.default_rng(0).normal(size=(300, 4)), np.arange(300) % 2  # nobody has the third class
     names = np.array(plan.schema.class_names)[y]
