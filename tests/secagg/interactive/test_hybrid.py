@@ -357,8 +357,8 @@ class TestRandomGraph:
             cohort.clients[0].receive(lie(cohort, 0, messages.Survivors(state.session, short)))
 
     def test_a_plan_that_leaves_no_room_for_them_is_refused(self) -> None:
-        sizes = {"clients": 300, "min_survivors": 295, "colluders": 2, "ring": RING, "plan_digest": PLAN}
-        with pytest.raises(PlanError, match="needs 3[0-9]+ clients on a list, which are min_survivors=295 and"):
+        sizes = {"clients": 300, "min_survivors": 299, "colluders": 2, "ring": RING, "plan_digest": PLAN}
+        with pytest.raises(PlanError, match="needs 3[0-9]+ clients on a list, which are min_survivors=299 and"):
             Parameters.solve(**sizes, key_agreement=HYBRID)
         assert Parameters.solve(**{**sizes, "min_survivors": 270}, key_agreement=HYBRID).min_listed > 270
 
