@@ -700,5 +700,5 @@ def test_a_new_plan_agrees_on_keys_by_ml_kem_too(init):
 def test_a_random_graph_without_room_for_dropouts_is_refused_with_both_ways_out(init):
     many = options(clients=300, vanish=0, max_records=9000)
     refused = init("--yes", *many).exception
-    assert "lower it, use a complete graph of at most 256 clients, or key_agreement='x25519'" in str(refused)
+    assert "lower min_survivors, use a complete graph of at most 256 clients, or key_agreement='x25519'" in str(refused)
     init("--yes", *many, "--key-agreement", "x25519", code=0)
