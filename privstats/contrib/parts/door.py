@@ -35,7 +35,8 @@ def measure(
 
     Args:
         schema: the statistics to measure, which must be sums over records.
-        X: the records.
+        X: the records, one of these:
+
             - Dask: a frame or array, a bag of ``(X, y)`` batches, or a list of delayed batches. It runs on the current
               ``distributed.Client``, or on Dask's local scheduler.
             - A DuckDB relation. With ``persons`` its parts are by a hash of the id, one in memory at a time.
