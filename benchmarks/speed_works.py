@@ -107,6 +107,24 @@ def _table(head: str, *, values: bool) -> Callable[[int], Pair]:
     return made
 
 
+def _fit(head: str, classes: int, d: int) -> Callable[[int], Pair]:
+    """A head from an exact release, over one symmetric product of its class sums."""
+
+    def made(part: int) -> Pair:
+        from privstats import heads
+
+        few, width = max(classes // part, 2), max(d // part, 8)
+        rng = np.random.default_rng(0)
+        y = np.arange(4 * few) % few
+        X = rng.standard_normal((len(y), width)) + rng.standard_normal((few, width))[y]
+        schema = ps.ClassSchema(few, width, "NAB", clip_norm=4 * width**0.5)
+        release = ps.Release.exact(schema, ps.measure(schema, X, y))
+        sums = np.asarray(release.moments.A)
+        return lambda: dsyrk(1.0, sums.T), lambda: getattr(heads, head)().fit_release(release)
+
+    return made
+
+
 def _file(*, quotes: int, notes: bool = False) -> Callable[[int], Pair]:
     """Codes of declared columns from a CSV file, over pandas' reading of it as texts."""
 
@@ -207,6 +225,8 @@ WORKS: dict[str, Callable[[int], Pair]] = {
     "mixed table 50k x 30, RefinedSoftmax": _table("RefinedSoftmax", values=False),
     "mixed table 50k x 30 in Python values, LDA": _table("LDA", values=True),
     "mixed table 50k x 30 in Python values, RefinedSoftmax": _table("RefinedSoftmax", values=True),
+    "fit of 1,000 classes, d 2048, LDA from exact sums": _fit("LDA", 1_000, 2_048),
+    "fit of 1,000 classes, d 4096, LDA from exact sums": _fit("LDA", 1_000, 4_096),
     "rows of a CSV file, 50k x 31": _file(quotes=csv.QUOTE_MINIMAL),
     "rows of a CSV file, 50k x 31, in quotes": _file(quotes=csv.QUOTE_ALL),
     "rows of a CSV file, 50k x 31, with notes of two lines": _file(quotes=csv.QUOTE_MINIMAL, notes=True),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from privstats.errors import HeadError
 from privstats.estimates import denoise
@@ -21,16 +22,20 @@ _SPREAD_OF_TEMPERATURE = 0.7
 
 @dataclass(frozen=True)
 class Discriminant:
-    """Gaussian classes with one covariance ``V diag(values) V'``.
+    """Gaussian classes with one covariance.
 
     Attributes:
         means: ``(C, d)``, about the sums' origin.
-        vectors, values: V, ``(d, d)``, and eigenvalues above 0, ``(d,)``.
+        covariance: ``(d, d)``, positive definite.
+        weights: ``w_c = Sigma^-1 mu_c``, ``(C, d)``.
+        squares: ``mu_c' Sigma^-1 mu_c``, ``(C,)``.
+        shrinkage: the intensity used.
     """
 
     means: Array
-    vectors: Array
-    values: Array
+    covariance: Array
+    weights: Array
+    squares: Array
     shrinkage: float
 
     @classmethod
@@ -41,18 +46,47 @@ class Discriminant:
         covariance: Literal["pooled", "total"] = "pooled",
         shrinkage: Shrinkage = "auto",
     ) -> Discriminant:
-        """Build a discriminant from class sums with B (else ValueError); counts ``n`` are above 0."""
+        """Build a discriminant from class sums with B (else ValueError); counts ``n`` are above 0.
+
+        Without noise and with enough shrinkage no eigenvalue is corrected or floored. The covariance is then factored
+        by Cholesky, at d^3 / 3 products in place of some 9 d^3 for eigenvectors.
+        """
         means = denoise.class_means(sums, n)
         scatter = (denoise.within_scatter if covariance == "pooled" else denoise.total_scatter)(sums, n)
+        if sums.noise("B") == 0 and (found := _factored(means.values, scatter, float(n.sum()), shrinkage)) is not None:
+            return found
         spectrum = denoise_spectrum(scatter, sums.noise("B"))
-        values, intensity = shrink_values(spectrum.values / n.sum(), n.sum(), shrinkage)
-        return cls(means.values, spectrum.vectors, conditioned(values), intensity)
+        values, a = shrink_values(spectrum.values / n.sum(), n.sum(), shrinkage)
+        values, vectors = conditioned(values), spectrum.vectors
+        rotated = means.values @ vectors
+        weighted = rotated / values
+        squares = np.einsum("cd,cd->c", rotated, weighted)
+        return cls(means.values, (vectors * values) @ vectors.T, weighted @ vectors.T, squares, a)
 
     def scores(self, log_priors: Array) -> tuple[Array, Array]:
-        """Return ``w_c = Sigma^-1 mu_c``, ``(C, d)``, and ``b_c = log pi_c - mu_c' Sigma^-1 mu_c / 2``, ``(C,)``."""
-        rotated = self.means @ self.vectors
-        weighted = rotated / self.values
-        return weighted @ self.vectors.T, log_priors - np.einsum("cd,cd->c", rotated, weighted) / 2
+        """Return ``w_c``, ``(C, d)``, and ``b_c = log pi_c - mu_c' Sigma^-1 mu_c / 2``, ``(C,)``."""
+        return self.weights, log_priors - self.squares / 2
+
+
+def _factored(means: Array, scatter: Array, n: float, shrinkage: Shrinkage) -> Discriminant | None:
+    """Return the discriminant of an exact scatter, or None where its spectrum must be known.
+
+    A scatter is positive semi-definite up to rounding, so eigenvalues are at least the intensity times their mean.
+    """
+    d = len(scatter)
+    mean = float(np.trace(scatter)) / n / d
+    square = float(np.einsum("ij,ij->", scatter, scatter)) / n**2 / d if shrinkage == "oas" else 0.0
+    a = intensity(shrinkage, d, n, mean, square)
+    if a < _ENOUGH or mean <= np.finfo(np.float64).tiny:
+        return None
+    covariance = scatter * ((1 - a) / n)
+    covariance.flat[:: d + 1] += a * mean
+    try:
+        factor = cho_factor(covariance, lower=True, check_finite=False)
+    except LinAlgError:  # sums that no records have
+        return None
+    weights = cho_solve(factor, means.T, check_finite=False).T
+    return Discriminant(means, covariance, weights, np.einsum("cd,cd->c", means, weights), a)
 
 
 def published_weights(coef: Array, intercept: Array) -> Array:
@@ -78,16 +112,20 @@ Priors: TypeAlias = Literal["counts", "uniform"]
 
 _FLOOR = 1e-9
 """Floor of an eigenvalue over the mean one: far above float64 rounding of moments, far below any real variance."""
+_ENOUGH = 1e-6
+"""Intensity of shrinkage above which no eigenvalue of an exact covariance is near the floor."""
 
 
-def oas(values: Array, n: float) -> float:
+def oas(mean: float, square: float, d: int, n: float) -> float:
     """Return the oracle approximating shrinkage intensity from a covariance's eigenvalues and its n records.
 
     ``min(1, (tr(S^2)/d + mu^2) / ((n + 1) (tr(S^2)/d - mu^2 / d)))``, mu = tr(S)/d, as scikit-learn's ``oas``
     (Chen, Wiesel, Eldar and Hero 2010, eq. 23); 1 for a zero covariance.
+
+    Args:
+        mean, square: means of the d eigenvalues and of their squares.
     """
-    d = len(values)
-    square, mu2 = float(np.square(values).mean()), float(values.mean()) ** 2
+    mu2 = mean**2
     denominator = (n + 1) * (square - mu2 / d)
     return 1.0 if denominator <= 0 else min(1.0, (square + mu2) / denominator)
 
@@ -97,17 +135,19 @@ def round_prior(d: int, n: Array | float) -> Any:
     return d / (d + 2 * n)
 
 
+def intensity(shrinkage: Shrinkage, d: int, n: float, mean: float, square: float) -> float:
+    """Return the intensity that ``shrinkage`` means, from the means of d eigenvalues and of their squares."""
+    if shrinkage is None:
+        return 0.0
+    if shrinkage == "auto":
+        return float(round_prior(d, n))
+    return oas(mean, square, d, n) if shrinkage == "oas" else float(shrinkage)
+
+
 def shrink_values(values: Array, n: float, shrinkage: Shrinkage) -> tuple[Array, float]:
     """Return shrunk eigenvalues ``(1 - a) l + a mean(l)``, and the intensity a."""
-    if shrinkage is None:
-        intensity = 0.0
-    elif shrinkage == "auto":
-        intensity = round_prior(len(values), n)
-    elif shrinkage == "oas":
-        intensity = oas(values, n)
-    else:
-        intensity = float(shrinkage)
-    return (1 - intensity) * values + intensity * values.mean(), intensity
+    a = intensity(shrinkage, len(values), n, float(values.mean()), float(np.square(values).mean()))
+    return (1 - a) * values + a * values.mean(), a
 
 
 def conditioned(values: Array, step: float = 0.0) -> Array:

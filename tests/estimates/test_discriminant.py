@@ -1,6 +1,8 @@
 """Denoising is exact without noise and never NaN; the discriminant that a course publishes is that of the head."""
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.estimates import denoise
+from privstats.estimates import denoise, discriminant
 from privstats.estimates.denoise import NoisyClassSums
 from privstats.estimates.discriminant import Discriminant, log_priors, published_weights, temperature
 from privstats.heads.evidence import class_evidence
@@ -105,3 +107,38 @@ def test_within_scatter_is_unbiased():
     ]
     error = np.std(draws, axis=0) / np.sqrt(len(draws))
     assert (np.abs(np.mean(draws, axis=0) - truth) < 5 * error + 1e-9).all()
+
+
+def _exact(seed: int, classes: int, d: int, records: int) -> tuple[NoisyClassSums, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, classes, records)
+    X = (rng.normal(size=(records, d)) + 3 * rng.normal(size=(classes, d))[y]) * rng.uniform(0.1, 4, d)
+    onehot = np.eye(classes)[y]
+    sums = NoisyClassSums(onehot.sum(axis=0), onehot.T @ X, X.T @ X, dict.fromkeys("NAB", 0.0))
+    return sums, denoise.counts(sums.N, 0.0)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 5), st.integers(2, 12), st.integers(8, 60))
+@pytest.mark.parametrize("shrinkage", ["auto", "oas", 0.3])
+@pytest.mark.parametrize("covariance", ["pooled", "total"])
+def test_without_noise_a_factored_covariance_gives_what_its_spectrum_gives(
+    covariance: Any, shrinkage: Any, seed: int, classes: int, d: int, records: int
+) -> None:
+    sums, n = _exact(seed, classes, d, records)
+    found = Discriminant.of(sums, n, covariance, shrinkage)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(discriminant, "_factored", lambda *_: None)
+        spectral = Discriminant.of(sums, n, covariance, shrinkage)
+    assert found.shrinkage == pytest.approx(spectral.shrinkage, rel=1e-9)
+    np.testing.assert_allclose(found.covariance, spectral.covariance, rtol=1e-8, atol=1e-9 * found.covariance.max())
+    ours, theirs = found.scores(np.zeros(classes)), spectral.scores(np.zeros(classes))
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-7 * np.abs(other).max())
+
+
+def test_little_shrinkage_no_variance_and_sums_of_no_records_are_left_to_the_spectrum() -> None:
+    sums, n = _exact(0, 3, 4, 40)
+    assert discriminant._factored(sums.A / n[:, None], sums.B, 40.0, None) is None
+    assert discriminant._factored(sums.A / n[:, None], 0 * sums.B, 40.0, "auto") is None
+    assert discriminant._factored(sums.A / n[:, None], np.diag([9.0, 9.0, 9.0, -26.0]), 40.0, 0.5) is None
+    assert np.isfinite(Discriminant.of(replace(sums, B=0 * sums.B), n).weights).all()
