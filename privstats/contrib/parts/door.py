@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from privstats.contrib.parts import dask, tables
+from privstats.contrib.parts import dask, ray, spark, tables
 from privstats.contrib.parts.partitioned import Partitioned
 from privstats.intake.frames import engine_of
 from privstats.moments import Moments, warn_if_clipped
@@ -39,14 +39,16 @@ def measure(
 
             - Dask: a frame or array, a bag of ``(X, y)`` batches, or a list of delayed batches. It runs on the current
               ``distributed.Client``, or on Dask's local scheduler.
+            - A Spark frame, classic or over Spark Connect; a Ray data set.
             - A DuckDB relation. With ``persons`` its parts are by a hash of the id, one in memory at a time.
             - An Arrow dataset, or the path of a Parquet file or folder: each file is a part.
             - An iterable of tables of any library, such as Arrow batches: each is a part.
         y: the name of the column of labels or targets, or a list of names. For Dask also an array or series that is
             partitioned like ``X``.
         published, unreadable, person_clip: pass the plan's.
-        persons: the name of the column of ids. Dask and DuckDB then make parts by the id; of other containers each
-            part must have all rows of its persons. For Dask also an array or series that is partitioned like ``X``.
+        persons: the name of the column of ids. Dask, Spark, Ray and DuckDB then make parts by the id; of other
+            containers each part must have all rows of its persons. For Dask also an array or series that is partitioned
+            like ``X``.
         progress: show a progress bar.
 
     Guarantee:
@@ -69,10 +71,14 @@ def measure(
     """
     door = Partitioned(schema, published, unreadable, person_clip)
     X, first = _opened(X)
-    engine: Any = dask if "Dask" in (engine_of(X), engine_of(first)) else tables
+    engine: Any = _ENGINES[engine_of(X) or engine_of(first)]
     moments: Moments = engine.summed(door, X, y, persons, progress=progress).moments
     warn_if_clipped(moments)
     return moments
+
+
+_ENGINES: Mapping[str, Any] = {"Dask": dask, "Spark": spark, "Ray": ray, "": tables}
+"""Adapters by engine; "" for tables in this process."""
 
 
 def _opened(X: Any) -> tuple[Any, Any]:

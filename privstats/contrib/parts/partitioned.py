@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats import moments as room
+from privstats import optional_dependencies
 from privstats.engines.stored_moments import StoredMoments
 from privstats.errors import DataError, SchemaError
 from privstats.files.decoding import from_msgpack
 from privstats.intake.column_names import place_of
-from privstats.intake.frames import in_memory
+from privstats.intake.frames import in_memory, named_target
 from privstats.intake.person_ids import fingerprints_of
 from privstats.intake.tables import names_of_columns, table_of
 from privstats.kinds.base import kind_of
@@ -197,6 +199,28 @@ class Partitioned:
             raise type(error)(f"partition {part}: {error}") from None
         named = (part,) if part else ()
         return PartSum(moments, named, _NO_PERSONS if persons is None else fingerprints_of(persons))
+
+    def measure_tables(self, tables: Iterable[Any], y: Any, *, persons: str | None, part: str = "") -> PartSum:
+        """Return the exact sums of one part that comes as several Arrow tables or batches.
+
+        They are read one by one where the schema accepts batches and no ids are read; else they are joined.
+
+        Args:
+            y, persons: names of columns.
+        """
+        several = iter(tables)
+        if (first := next(several, None)) is None:
+            return self.zero
+        several = chain([first], several)
+        reading = self.schema.reading
+        if persons is None and reading.batches and y is not None:
+            pairs = (named_target(table, y, several=reading.width > 1) for table in several)
+            return self.measure(pairs, part=part)
+        arrow = optional_dependencies.load("pyarrow", by="contrib.parts.measure")
+        batches = [
+            batch for table in several for batch in (table.to_batches() if hasattr(table, "to_batches") else [table])
+        ]
+        return self.measure(arrow.Table.from_batches(batches, first.schema), y, persons=persons, part=part)
 
     def encode(self, sums: PartSum) -> bytes:
         """Return a sum as bytes, which hold exact sums and ids: store and send them as you do the records."""
