@@ -6,6 +6,7 @@ from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from privstats.course.analysis import Analysis as Analysis
+    from privstats.course.analysis import Margin as Margin
     from privstats.course.base import Course as Course
     from privstats.course.base import DisjointRounds as DisjointRounds
     from privstats.course.base import Releases as Releases

@@ -19,8 +19,10 @@ from privstats.course.kinds import admits_of
 from privstats.course.read_once import ReadOnce
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import AggregationError, DataError, PlanError
+from privstats.intake.frames import engine_of
 from privstats.moments import Moments, exact_moments, warn_if_clipped, warn_if_empty
 from privstats.plan import Cohort, Plan
+from privstats.plug_ins import of_contrib
 from privstats.randomness import Generator, checked
 from privstats.records.reading import Unreadable
 from privstats.records.row_cache import RowCache
@@ -28,8 +30,9 @@ from privstats.release import Release
 from privstats.schema import Schema, require_schema
 
 if TYPE_CHECKING:
+    from privstats.course.paid import Paid
     from privstats.dp import Spend
-    from privstats.ledger.charges import Charge, Paid
+    from privstats.session.charges import Charge
 
 
 def measured_by_person(
@@ -46,6 +49,12 @@ def measured_by_person(
         return measured(schema, X, y, persons=ids, person_clip=dp.person_clip(schema, bounded), **given)
 
     return by_person
+
+
+def measuring(X: Any) -> Callable[..., Moments]:
+    """Return what measures these records: here, or where an engine has them."""
+    engine = engine_of(X[0] if isinstance(X, list) and X else X)
+    return of_contrib("parts", f"a collection of {engine}") if engine else exact_moments
 
 
 _CLIENTS = 2
@@ -79,7 +88,8 @@ def private_release(
 
     Args:
         privacy: model ``"central"``, unit ``"record"`` or ``"person"``.
-        X, y: as in :func:`privstats.measure`, or batches ``(X, y)`` without ``y``.
+        X, y: as in :func:`privstats.measure`, or batches ``(X, y)`` without ``y``; or an engine's collection, as in
+            ``privstats.contrib.parts.measure``.
         persons: an id per row, ``(n,)``, for a promise per person.
         ledger: a :class:`~privstats.dp.Ledger`, or ``"uncharged"``; or a :class:`~privstats.session.Charge`, for one
             record in several rows.
@@ -170,7 +180,7 @@ def private_releases(
     rng = checked(rng, allow_reproducible=allow_reproducible)
     charge = charge_for(ledger, dataset)
     _require_ids(course.first.privacy, persons)
-    rows = ReadOnce(X, y).rows
+    rows = (lambda _: X) if engine_of(X) else ReadOnce(X, y).rows
     # Before anything is spent: its refusals cost nothing.
     first = _vector(course.first, rows(course.first.schema), y, rng, persons=persons)
     _require_admitted(course, X, y, persons)
@@ -240,15 +250,16 @@ def _require_ids(privacy: Any, persons: Any) -> None:
 def _require_admitted(course: Course, X: Any, y: Any, persons: Any) -> None:
     if admits := admits_of(course):
         privacy: Any = course.first.privacy
-        how = () if persons is None else (measured_by_person(privacy, persons),)
-        admits(X, y, _unreadable(course.first), *how)
+        measured = measuring(X)
+        how = measured if persons is None else measured_by_person(privacy, persons, measured)
+        admits(X, y, _unreadable(course.first), how)
 
 
 def charge_for(ledger: Paid, dataset: str | None) -> Charge | None:
     """Return the account that ``ledger=`` and ``dataset=`` name; None for "uncharged"."""
     if isinstance(ledger, str) and ledger == "uncharged" and dataset is None:
         return None
-    from privstats.ledger.charges import charge_named
+    from privstats.course.paid import charge_named
 
     return charge_named(ledger, dataset)
 
@@ -279,9 +290,11 @@ def _vector(
     cache: RowCache | None = None,
     persons: Any = None,
 ) -> Any:
-    terms: Any = {"published": plan.published, "unreadable": _unreadable(plan), "progress": progress, "cache": cache}
+    terms: Any = {"published": plan.published, "unreadable": _unreadable(plan), "progress": progress}
     terms |= {} if persons is None else {"persons": persons, "person_clip": plan.person_clip}
-    moments = exact_moments(plan.schema, X, y, **terms)
+    measured = measuring(X)
+    terms |= {"cache": cache} if measured is exact_moments else {}  # an engine's workers keep no rows
+    moments = measured(plan.schema, X, y, **terms)
     warn_if_empty(moments)
     if first:
         warn_if_clipped(moments, stacklevel=4)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from tomllib import TOMLDecodeError
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from privstats.errors import PlanError
 from privstats.files.text import toml_tables
@@ -16,6 +17,74 @@ _NAMES = ("primary", "secondary", "subgroups")
 _TEXTS = ("estimand", "date", "assignment", "measured_before", "missing")
 _LONGEST = 200
 _MOST_ALPHA = 0.5
+
+Measure: TypeAlias = Literal["difference", "ratio"]
+
+
+@dataclass(frozen=True)
+class Margin:
+    """A margin that an outcome's effect in all records is compared with.
+
+    One end states non-inferiority, or superiority by a margin. Both ends state equivalence.
+
+    Args:
+        outcome: declared as primary or secondary.
+        low: the effect is to be above it.
+        high: the effect is to be below it.
+        measure: ``"difference"`` in outcome units, or ``"ratio"``.
+
+    Example:
+        >>> ps.course.Margin("relapse", high=0.05).claim, ps.course.Margin("relapse", -0.05, 0.05).claim
+        ('non-inferiority', 'equivalence')
+    """
+
+    outcome: str
+    low: float | None = None
+    high: float | None = None
+    measure: Measure = "difference"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.outcome, str) or not self.outcome:
+            raise PlanError("a margin's outcome must be the name of a declared outcome, for example 'relapse'")
+        if self.measure not in get_args(Measure):
+            raise PlanError(f"a margin's measure must be 'difference' or 'ratio', got {self.measure!r}")
+        if not self.ends:
+            raise PlanError(f"the margin of {self.outcome!r} has no end: state low, high, or both for equivalence")
+        least = 0.0 if self.measure == "ratio" else -math.inf
+        for end in self.ends:
+            if type(end) not in (int, float) or not least < end < math.inf:
+                kind = "a ratio above 0" if self.measure == "ratio" else "a finite number"
+                raise PlanError(f"the margin of {self.outcome!r} must be {kind}, got {end!r}")
+        if self.low is not None and self.high is not None and not self.low < self.null < self.high:
+            raise PlanError(
+                f"equivalence of {self.outcome!r} needs low below {self.null:g} and high above it, got {self.low:g} "
+                f"and {self.high:g}"
+            )
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """The stated ends."""
+        return tuple(end for end in (self.low, self.high) if end is not None)
+
+    @property
+    def null(self) -> float:
+        """The measure's value where the arms are alike."""
+        return 1.0 if self.measure == "ratio" else 0.0
+
+    @property
+    def claim(self) -> str:
+        """The claim that holds if the effect is inside the margin."""
+        if len(self.ends) > 1:
+            return "equivalence"
+        inside = self.null > self.ends[0] if self.low is not None else self.null < self.ends[0]
+        return "non-inferiority" if inside else "superiority by a margin"
+
+    @property
+    def region(self) -> str:
+        """The claimed effects in words."""
+        if len(self.ends) > 1:
+            return f"{self.measure} between {self.low:g} and {self.high:g}"
+        return f"{self.measure} {'above' if self.low is not None else 'below'} {self.ends[0]:g}"
 
 
 @dataclass(frozen=True)
@@ -31,6 +100,7 @@ class Analysis:
         date: as text; the digest is evidence of the declaration, a date in a file is none.
         assignment, measured_before, missing: sentences on treatment assignment, when columns were measured, and missing
             outcomes.
+        margins: margins of declared outcomes, each tested at the one-sided level ``alpha / 2``.
 
     Example:
         >>> analysis = ps.course.Analysis(primary=("relapse",), secondary=("death",), subgroups=("age",))
@@ -47,6 +117,7 @@ class Analysis:
     assignment: str = ""
     measured_before: str = ""
     missing: str = ""
+    margins: tuple[Margin, ...] = ()
 
     def __post_init__(self) -> None:
         for field in _NAMES:
@@ -64,6 +135,19 @@ class Analysis:
                     f"analysis.{field} must be a text of one line, up to {_LONGEST} characters; of a date write the "
                     "text '2026-11-23'"
                 )
+        object.__setattr__(self, "margins", self._checked_margins())
+
+    def _checked_margins(self) -> tuple[Margin, ...]:
+        margins = tuple(self.margins) if isinstance(self.margins, tuple | list) else (None,)
+        if not all(isinstance(each, Margin) for each in margins) or len(set(margins)) < len(margins):
+            raise PlanError("analysis.margins must be different margins, for example [Margin('relapse', high=0.05)]")
+        declared = {*self.primary, *self.secondary}
+        for each in margins:
+            if each.outcome not in declared:
+                raise PlanError(
+                    f"analysis.margins names {each.outcome!r}, which is neither primary nor secondary: declare it"
+                )
+        return margins
 
     @classmethod
     def of(cls, table: object) -> Analysis:
@@ -71,7 +155,10 @@ class Analysis:
         known = [field.name for field in fields(cls)]
         if not isinstance(table, Mapping) or "primary" not in table or not set(table) <= set(known):
             raise PlanError(f"[analysis] holds primary, and beside it {', '.join(known[1:])} alone")
-        return cls(**table)
+        margins = table.get("margins", [])
+        if not isinstance(margins, list):
+            raise PlanError("analysis.margins must be a list of tables: write [[analysis.margins]]")
+        return cls(**{**table, "margins": tuple(_margin(each) for each in margins)})
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Analysis:
@@ -87,7 +174,10 @@ class Analysis:
     @property
     def table(self) -> dict[str, Any]:
         """The nonempty fields, for a file."""
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items() if v not in ("", ())}
+        stated = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items() if v not in ("", ())}
+        if self.margins:
+            stated["margins"] = [{name: v for name, v in each.items() if v is not None} for each in stated["margins"]]
+        return stated
 
     def family(self, outcome: str, subgroup: str) -> str:
         """Return a row's family: ``"primary"``, ``"secondary"`` or ``"exploratory"``.
@@ -99,8 +189,8 @@ class Analysis:
             return "secondary" if outcome in self.primary and subgroup in self.subgroups else "exploratory"
         return next((name for name in ("primary", "secondary") if outcome in getattr(self, name)), "exploratory")
 
-    def check(self, outcomes: tuple[str, ...], subgroups: tuple[str, ...], estimand: str) -> None:
-        """Refuse outcomes, variables or an estimand that the schema lacks."""
+    def check(self, outcomes: tuple[str, ...], subgroups: tuple[str, ...], estimand: str, measure: str) -> None:
+        """Refuse outcomes, variables, an estimand or a measure that the schema lacks."""
         known = {"primary": outcomes, "secondary": outcomes, "subgroups": subgroups}
         for field, names in known.items():
             strange = [name for name in getattr(self, field) if name not in names]
@@ -111,6 +201,19 @@ class Analysis:
                 )
         if self.estimand not in ("", estimand):
             raise PlanError(f"analysis.estimand is {self.estimand!r} and the plan's is {estimand!r}; make them one")
+        for each in self.margins:
+            if measure not in (each.measure, "both"):
+                raise PlanError(
+                    f"the margin of {each.outcome!r} is of a {each.measure}, and the plan estimates the {measure} "
+                    "alone: set the schema's measure, or the margin's"
+                )
+
+
+def _margin(table: object) -> Margin:
+    known = [field.name for field in fields(Margin)]
+    if not isinstance(table, Mapping) or "outcome" not in table or not set(table) <= set(known):
+        raise PlanError(f"[[analysis.margins]] holds outcome, and beside it {', '.join(known[1:])} alone")
+    return Margin(**table)
 
 
 def _checked_names(field: str, names: Any) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from privstats.inference.column_proportionality import ColumnProportionality as ColumnProportionality
     from privstats.inference.counts.averages import Average as Average
     from privstats.inference.counts.averages import averages as averages
+    from privstats.inference.counts.restricted_means import RestrictedMeans as RestrictedMeans
+    from privstats.inference.counts.restricted_means import restricted_means as restricted_means
     from privstats.inference.counts.risks import Incidence as Incidence
     from privstats.inference.counts.risks import RisksAt as RisksAt
     from privstats.inference.counts.risks import cumulative_incidence as cumulative_incidence
@@ -27,14 +29,18 @@ if TYPE_CHECKING:
     from privstats.inference.counts.statistics import histogram as histogram
     from privstats.inference.counts.statistics import proportions as proportions
     from privstats.inference.counts.statistics import quantile as quantile
+    from privstats.inference.counts.survival import FollowUp as FollowUp
     from privstats.inference.counts.survival import SurvivalCurve as SurvivalCurve
     from privstats.inference.counts.survival import SurvivalCurves as SurvivalCurves
+    from privstats.inference.counts.survival import follow_up as follow_up
     from privstats.inference.counts.survival import kaplan_meier as kaplan_meier
     from privstats.inference.counts.table import Interval as Interval
     from privstats.inference.counts.two_groups import LogRank as LogRank
     from privstats.inference.counts.two_groups import Proportionality as Proportionality
     from privstats.inference.counts.two_groups import logrank_test as logrank_test
     from privstats.inference.counts.two_groups import proportionality_test as proportionality_test
+    from privstats.inference.e_values import EValue as EValue
+    from privstats.inference.e_values import e_value as e_value
     from privstats.inference.figures import plot_explanation as plot_explanation
     from privstats.inference.figures import plot_score as plot_score
     from privstats.inference.figures import plot_scorecard as plot_scorecard
@@ -75,6 +81,7 @@ if TYPE_CHECKING:
     from privstats.inference.treatment_effects.arm_table import ArmTable as ArmTable
     from privstats.inference.treatment_effects.balance import Balance as Balance
     from privstats.inference.treatment_effects.rows import EffectRows as EffectRows
+    from privstats.inference.treatment_effects.rows import Verdict as Verdict
     from privstats.inference.treatment_effects.rows import effects as effects
     from privstats.inference.treatment_effects.table import EffectTable as EffectTable
     from privstats.inference.treatment_effects.table import effect as effect

@@ -109,6 +109,10 @@ def _curves(by: str | None) -> Any:
     )
 
 
+def _follow_up() -> Any:
+    return inf.follow_up(_counted((("months", "died", "arm"),)), time="months", event="died", times="discrete")
+
+
 def _incidence() -> Any:
     release = _counted((("months", "died"),))
     return inf.cumulative_incidence(release, time="months", event="died", times="discrete")
@@ -145,6 +149,8 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "GroupShares": lambda: inf.table_one(_counted((("months", "arm"),)), by="arm"),
     "SurvivalCurve": lambda: _curves(None),
     "SurvivalCurves": lambda: _curves("arm"),
+    "FollowUp": _follow_up,
+    "RestrictedMeans": lambda: inf.restricted_means(_curves("arm"), 2.0),
     "RisksAt": lambda: inf.risks_at(_curves("arm"), 0.0),
     "Incidence": _incidence,
     "HeadScore": _score,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -237,6 +237,90 @@ def kaplan_meier(
     return curves if by is not None else curves[""]
 
 
+def follow_up(
+    release: Release,
+    *,
+    time: str,
+    event: str,
+    by: str | None = None,
+    times: Times | None = None,
+    alpha: float = 0.05,
+) -> FollowUp:
+    """Return the follow-up by group: the time until censoring, by the reverse Kaplan-Meier method (Schemper 1996).
+
+    The event ends the observation of follow-up, as censoring does that of survival: the curve is
+    :func:`kaplan_meier`'s with both exchanged. At discrete times those with the event in a bin are at risk of being
+    censored in it.
+
+    Raises:
+        ReleaseError: as for :func:`kaplan_meier`.
+
+    Example:
+        >>> schema = ps.CountSchema(
+        ...     (ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))), (("months", "died"),)
+        ... )
+        >>> counts = ps.measure(schema, {"months": [0, 1, 1, 2], "died": [1, 0, 0, 0]})
+        >>> release = ps.Release.exact(schema, counts)
+        >>> ps.inference.follow_up(release, time="months", event="died", times="discrete").medians[""].value
+        1.0
+    """
+    z = z_of(alpha)
+    tables = event_tables(release, time, event, by, times)
+    assert times is not None  # noqa: S101  refused before
+    reversed_ = {level: replace(table, counts=table.counts[:, ::-1]) for level, table in tables.items()}
+    curves = {level: _curve(table, times, release, alpha, z) for level, table in reversed_.items()}
+    return FollowUp(SurvivalCurves(curves))
+
+
+@dataclass(frozen=True)
+class FollowUp(RowTable):
+    """Median follow-up by group, as :func:`follow_up` returns it.
+
+    Attributes:
+        curves: share still under observation by time, where ``events`` are those censored.
+
+    Example:
+        >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
+        >>> schema = ps.CountSchema((months, died), (("months", "died"),))
+        >>> release = ps.Release.exact(schema, ps.measure(schema, {"months": [0, 1, 1, 2], "died": [1, 0, 0, 0]}))
+        >>> ps.inference.follow_up(release, time="months", event="died", times="discrete").to_rows()[0]["estimate"]
+        1.0
+    """
+
+    curves: SurvivalCurves = field(repr=False)
+
+    @property
+    def medians(self) -> dict[str, Interval]:
+        """Median follow-up by group."""
+        return {group: curve.median() for group, curve in self.curves.items()}
+
+    def to_rows(self) -> list[dict[str, object]]:
+        """Return a row per group."""
+        return [
+            {
+                "group": group,
+                "metric": "median follow-up",
+                "estimate": median.value if median.reported else math.nan,
+                "conf_low": median.low,
+                "conf_high": median.high,
+                "told": median.reported,
+            }
+            for group, median in self.medians.items()
+        ]
+
+    def summary(self) -> Summary:
+        """Return the table."""
+        first = next(iter(self.curves.values()))
+        rows = [(group, *_ends_of_median(median)) for group, median in self.medians.items()]
+        return curve_source(self.curves).summary(
+            "Median follow-up",
+            ("", "median", *ends_of(first.alpha)),
+            rows,
+            methods="Follow-up was estimated by the reverse Kaplan-Meier method (Schemper and Smith 1996), in which "
+            "the event censors the time until censoring.",
+        )
+
+
 def event_tables(
     release: Release, time: str, event: str, by: str | None, times: Times | None, *, causes: bool = False
 ) -> dict[str, CountTable]:
@@ -409,5 +493,10 @@ def curve_summary(curves: Mapping[str, SurvivalCurve]) -> Summary:
 
 
 def _reached(median: Interval) -> str:
-    value, low, high = ("not reached" if math.isinf(each) else f"{each:g}" for each in median[:3])
+    value, low, high = _ends_of_median(median)
     return f"{value} ({low} to {high})"
+
+
+def _ends_of_median(median: Interval) -> tuple[str, str, str]:
+    value, low, high = ("not reached" if math.isinf(each) else f"{each:g}" for each in median[:3])
+    return value, low, high

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from privstats.course import Analysis, Effect
+from privstats.course import Analysis, Effect, Margin
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.inversion import holm
@@ -20,6 +20,38 @@ from privstats.inference.treatment_effects.influence_sums import CourseSums, cou
 from privstats.inference.treatment_effects.table import EffectTable, question
 from privstats.kinds import EffectSchema
 from privstats.release import Release
+
+
+class Verdict(NamedTuple):
+    """Whether an effect is inside its declared margin.
+
+    Attributes:
+        conf_low, conf_high: the effect's interval at the analysis' two-sided level; infinite where hidden.
+        p_value: one-sided, of an effect at the margin; for equivalence the larger of both sides (Schuirmann 1987).
+            Adjusted by Holm's method over all declared margins.
+        shown: whether ``p_value`` is below the one-sided level ``alpha / 2``.
+
+    Example:
+        >>> from privstats import randomness
+        >>> schema = ps.EffectSchema.of(
+        ...     {"age": (20, 90)}, treatment="arm", outcome={"relapse": (0, 1), "fall": (0, 1)}, probability=0.5
+        ... )
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+        >>> declared = ps.course.Analysis(primary=("fall",), margins=(ps.course.Margin("fall", -0.1, 0.1),))
+        >>> course = ps.Effect.start(schema, ps.Cohort(2, 2, 4_000), privacy, analysis=declared)
+        >>> place, arm = np.arange(4_000) // 2 % 10, np.arange(4_000) % 2
+        >>> X, y = np.column_stack([np.linspace(20, 90, 4_000), arm]), np.column_stack([place < 3 + 2 * arm, place < 2])
+        >>> shards = [(X[::3], y[::3]), (X[1::3], y[1::3])]
+        >>> rows = ps.inference.effects(ps.simulate(course, shards, rng=randomness.seeded(0)), course)
+        >>> [(verdict.margin.claim, verdict.shown) for verdict in rows.verdicts()]
+        [('equivalence', True)]
+    """
+
+    margin: Margin
+    conf_low: float
+    conf_high: float
+    p_value: float
+    shown: bool
 
 
 @formerly(told="reported")
@@ -108,6 +140,24 @@ class EffectRows(RowTable):
             adjusted[places] = holm(np.array([self.tables[place].pvalue for place in places]))
         return adjusted
 
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Return a verdict on each declared margin; none where the course declares none.
+
+        A false claim has at most probability ``alpha / 2`` over all margins together. An effect that noise hides is
+        never inside its margin.
+        """
+        if self.analysis is None:
+            return ()
+        margins, alpha = self.analysis.margins, self.analysis.alpha
+        effects = [dict(self[each.outcome].measures)[each.measure] for each in margins]
+        one_sided = [_outside(effect, each) for effect, each in zip(effects, margins, strict=True)]
+        adjusted = holm(np.array(one_sided)) if margins else np.zeros(0)
+        ends = [effect.conf_int(alpha).tolist() for effect in effects]
+        return tuple(
+            Verdict(each, low, high, float(p), bool(p < alpha / 2))
+            for each, (low, high), p in zip(margins, ends, adjusted, strict=True)
+        )
+
     def by_arm(self, alpha: float = 0.05) -> ArmTable:
         """Return both arms' numbers analysed, events and risks or means, and the effects (CONSORT 17a).
 
@@ -194,6 +244,18 @@ def effects(releases: Sequence[Release | None], course: Effect | None = None) ->
         course,
         read,
     )
+
+
+def _outside(effect: EffectTable, margin: Margin) -> float:
+    """Return the one-sided p-value of an effect at or beyond the margin: half the two-sided one on the right side."""
+    if effect.hidden:
+        return 1.0
+    found = []
+    for end, inside in ((margin.low, 1), (margin.high, -1)):
+        if end is not None:
+            half = effect.ratio.pvalue(end) / 2
+            found.append(half if inside * (effect.estimate - end) > 0 else 1 - half)
+    return max(found)
 
 
 def _places(tables: Sequence[EffectTable], family: str) -> list[int]:

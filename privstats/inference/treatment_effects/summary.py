@@ -86,7 +86,21 @@ def _declared(rows: EffectRows) -> list[str]:
         f"Holm's P is adjusted for all declared rows of its family, primary or secondary, each at {analysis.alpha:g}; "
         "parties join by the digest and their ledgers hold it, while releases do not: compare it with theirs.",
         *(f"On {about}, the analysis states: {text or 'nothing'}." for about, text in stated.items()),
+        *_verdicts(rows, analysis.alpha),
     ]
+
+
+def _verdicts(rows: EffectRows, alpha: float) -> list[str]:
+    """Return a sentence per declared margin."""
+    sentences = []
+    for margin, low, high, p_value, shown in rows.verdicts():
+        result = "shown" if shown else "not shown"
+        ends = f"interval {number_of(low)} to {number_of(high)}" if np.isfinite([low, high]).all() else "noise hides it"
+        sentences.append(
+            f"{margin.claim.capitalize()} of {margin.outcome} ({margin.region}): {result} at the one-sided level "
+            f"{alpha / 2:g}, Holm's P {chance_of(p_value)} over the declared margins; {ends}."
+        )
+    return sentences
 
 
 def _undeclared(rows: EffectRows) -> str:
