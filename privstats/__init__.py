@@ -88,6 +88,7 @@ if TYPE_CHECKING:  # by attribute alone: a star import would hide a caller's own
     from privstats import plan as plan
     from privstats import randomness as randomness
     from privstats import release as release
+    from privstats import review as review
     from privstats import schema as schema
     from privstats import testing as testing
     from privstats import transforms as transforms

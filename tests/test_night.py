@@ -1,10 +1,8 @@
 """The slices of the night: all of it, each file once, and none longer than a run of `.ci/run` has room for."""
 
-import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -23,24 +21,6 @@ def test_every_file_of_the_night_is_in_exactly_one_slice_of_at_most_twenty_minut
     assert all((night.ROOT / file).is_file() for file in seconds)
     assert max(sum(seconds[file] for file in files) for files in dealt) <= 2 * 60 * MINUTES
     assert max(seconds.values()) <= 60 * MINUTES
-
-
-@LISTED
-def test_as_many_commits_as_there_are_slices_run_all_of_them(capsys: pytest.CaptureFixture[str]) -> None:
-    for number in range(100, 100 + night.SLICES):
-        night.main(["--number", str(number)])
-    assert sorted(capsys.readouterr().out.split()) == sorted(night.kept())
-
-
-def test_a_commit_has_the_number_of_those_that_led_to_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("PRIVSTATS_SLICE", raising=False)
-    monkeypatch.setattr(night, "ROOT", tmp_path)
-    names = {f"GIT_{who}_{what}": "nobody" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    for words in (["init", "--quiet"], *(["commit", "--quiet", "--allow-empty", "--message", "one"] for _ in range(3))):
-        subprocess.run(["git", "-C", str(tmp_path), *words], env={**os.environ, **names}, check=True)
-    assert night.number_of_commit() == 3
-    monkeypatch.setenv("PRIVSTATS_SLICE", "12")
-    assert night.number_of_commit() == 12
 
 
 @pytest.mark.parametrize(
@@ -87,30 +67,3 @@ def test_a_slice_is_run_whole_and_its_failure_is_the_runs(tmp_path, words, code,
     for line, number in zip(asked.read_text().splitlines(), numbers, strict=True):
         assert line == f"-n auto -m nightly -rfEs {' '.join(dealt[number])}"
         assert f"slice {number} took" in done.stdout
-
-
-HELPED = """
-import pytest
-from tests.searched import UNTIL_FOUND
-
-@UNTIL_FOUND
-def test_something(until_found): ...
-"""
-
-
-@LISTED
-@pytest.mark.ci
-def test_a_file_that_has_the_mark_from_a_helper_is_found_and_its_seconds_are_kept(tmp_path: Path) -> None:
-    """In a copy of what pytest needs: one test, marked by night for one of its parameters."""
-    for name in ("tests/__init__.py", "tests/night.py", "tests/timed.py", "tests/searched.py", "pyproject.toml"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes((night.ROOT / name).read_bytes())
-    (tmp_path / "tests" / "test_helped.py").write_text(HELPED)
-    (tmp_path / ".ci").mkdir()
-    (tmp_path / ".ci" / night.SECONDS.name).write_text("{}")
-    words = [sys.executable, "-m", "pytest", "-p", "tests.timed", "-m", "nightly", "-n", "2", "tests/test_helped.py"]
-    unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("SLIPCOVER_")}
-    own = {**unmeasured, "PYTHONPATH": str(tmp_path), "PYTEST_ADDOPTS": ""}
-    done = subprocess.run(words, cwd=tmp_path, env=own, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads((tmp_path / ".ci" / night.SECONDS.name).read_text()) == {"tests/test_helped.py": 1}

@@ -131,7 +131,7 @@ def test_what_is_no_map_is_one_sentence_wherever_it_is_given(wrong):
 
 
 def test_truth_values_and_texts_are_still_no_numbers():
-    with pytest.raises(ps.PlanError, match="must be an integer, got bool"):
+    with pytest.raises(ps.PlanError, match="must be an integer of at least 2, got True"):
         ps.Cohort(**COHORT | {"clients": np.bool_(True)})
     with pytest.raises(ps.PlanError, match="got the text"):
         ps.Privacy(**PRIVACY | {"epsilon": np.str_("1")})

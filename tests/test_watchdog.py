@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from tests import watchdog
-from tests.lacking import needs
 
 ROOT = Path(__file__).parents[1]
 STARTED = """
@@ -56,36 +55,3 @@ def test_tests_are_watched() -> None:
         check=True,
     )
     assert silent.stdout != "[]\n"
-
-
-FEDERATION = """
-import signal, sys
-from pathlib import Path
-from tests.engines.flower.federation import Federation
-from tests.engines.network.fake import study_of
-from tests.watchdog import watch
-print(watch(), flush=True)
-place = Path(sys.argv[1])
-signal.signal(signal.SIGINT, signal.default_int_handler)
-with Federation(study_of(place), place / "federation"):
-    print("open", flush=True)
-    sys.stdin.read()
-"""
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_a_federation_that_is_ended_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
-    needs("flwr")  # an import would set environment variables in this process
-    words = [sys.executable, "-c", FEDERATION, str(tmp_path)]
-    given = {"cwd": ROOT, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(words, **given) as process:
-        try:
-            token = process.stdout.readline().strip()
-            until(lambda: process.poll() is not None or len(watchdog.started(token)) > 4, 120)
-            assert process.poll() is None, "the federation has ended by itself"
-            process.send_signal(number)
-            process.wait(120)
-            until(lambda: not watchdog.started(token))
-        finally:
-            process.kill()

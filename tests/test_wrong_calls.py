@@ -28,8 +28,8 @@ from privstats.encoding import Ring
 from privstats.errors import PrivstatsError
 from privstats.kinds import KINDS
 from privstats.moments import quantize
-from privstats.plan import difference
 from privstats.randomness import seeded
+from privstats.review import difference
 from privstats.workflows.report import Statement, finder
 from privstats.workflows.simulate import dirichlet_partition
 from privstats.workflows.suggest import suggest
@@ -193,18 +193,13 @@ ROWS: list[Row] = [
     ),
     (lambda: private_head(heads.Ridge()).fit(X, X[:, 0]), "Ridge needs target_bound"),
     (lambda: with_local_transform(HEAD, transforms.UnitNorm()), "has no such transform"),
-    # cohort
-    (lambda: ps.Cohort(1, 1, 10), "cohort.clients must be at least 2, got 1"),
-    (lambda: ps.Cohort("3", 2, 10), "cohort.clients must be an integer, got str"),
+    # cohort; tests/plan/test_settings.py has wrong values of each setting of a plan, from its row
     (lambda: ps.Cohort(3, 4, 10), "exceeds cohort.clients=3; lower min_survivors"),
     (lambda: ps.Cohort(3, 2, 10, 2), "lower colluders or raise min_survivors"),
     # privacy
     (lambda: privacy(epsilon="1"), "epsilon must be a number, got the text '1'; remove the quotes"),
     (lambda: privacy(epsilon=0), "epsilon must be between 0.001 and 100"),
     (lambda: privacy(delta=1e-16), "delta must be between .* give 0, .*below 1 / records"),
-    (lambda: privacy(model="global"), "model must be one of 'central', .*: choose one"),
-    (lambda: privacy(adjacency="add_remove"), "adjacency must be one of 'add-remove'"),
-    (lambda: privacy(model=["central"]), "model must be one of 'central'"),
     (lambda: privacy(unit="client"), "max_records_per_client must be an integer .* with unit='client'"),
     (
         lambda: privacy(unit="person"),
@@ -215,9 +210,17 @@ ROWS: list[Row] = [
         "person_clip must be between 1 and 4, got 0.5",
     ),
     (lambda: ps.measure(SCHEMA, X, Y, persons=Y), "persons= and person_clip= go together: give an"),
+    (
+        lambda: ps.measure(SCHEMA, X, Y, persons=Y, person_clip="average"),
+        "must be plan.person_clip, got str",
+    ),
+    (
+        lambda: ps.measure(SCHEMA, ps.moments.RecordFile("a.csv")),
+        "a RecordFile has read nothing yet",
+    ),
     (lambda: privacy(shares={"N": 0.5}), "shares must sum to 1, got 0.5: divide each"),
     (lambda: privacy(shares=[0.5, 0.5]), "shares must be a table of statistic = share"),
-    # plan; tests/plan/test_settings.py has wrong values of each setting, from its row
+    # plan
     (lambda: plan(schema=X), "schema must be a ClassSchema or .*, got ndarray"),
     (lambda: plan(cohort=3), "cohort must be a Cohort, got int"),
     (lambda: plan(privacy=None), "privacy must be a Privacy or NoPrivacy, got NoneType"),

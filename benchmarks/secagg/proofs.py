@@ -26,7 +26,7 @@ from privstats.contrib.proofs.gadgets import Bits
 from privstats.contrib.proofs.moments import of_classes
 from privstats.engines import loopback
 from privstats.plan import Validity
-from privstats.plan.validity import Level
+from privstats.plan.settings import Level
 from privstats.randomness import seeded
 from privstats.secagg import Identity
 

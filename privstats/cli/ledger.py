@@ -93,7 +93,7 @@ def show(
     as_json: Annotated[bool, option("Print JSON instead of tables.", flag="--json")] = False,
 ) -> None:
     """Print accounts, caps and their history, and every release with its plan, its run and its dates."""
-    from privstats.ledger.rules import room
+    from privstats.dp.ledger.rules import room
 
     ledger = ps.dp.Ledger.open(path, expected_head=expected_head)
     accounts = ledger.accounts() if dataset is None else (ledger.account(dataset),)

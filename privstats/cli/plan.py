@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from privstats.cli.parts.declaring import Declaration, RowsDeclaration
     from privstats.moments import RecordFile
-    from privstats.plan import Difference
+    from privstats.review import Difference
     from privstats.workflows.readers import UnreadStatistics
 
 app = typer.Typer(
@@ -247,7 +247,7 @@ def _checked(plan: ps.Plan, budget: ps.Budget, unread: UnreadStatistics, course:
 
 def _facts(plan: ps.Plan, unread: UnreadStatistics) -> list[str]:
     from privstats.inference.expected_widths import width_sentences
-    from privstats.plan import facts
+    from privstats.review import facts
     from privstats.review.grid_cost import grid_sentences
 
     width = width_sentences(plan)
@@ -263,7 +263,7 @@ def diff(
     as_json: Annotated[bool, option("Print JSON instead of tables.", flag="--json")] = False,
 ) -> None:
     """Show what changed between two plans, and what it means for epsilon, noise, bytes and survivors."""
-    from privstats.plan import difference
+    from privstats.review import difference
 
     change = difference(ps.Plan.read(before), ps.Plan.read(after))
     if as_json:

@@ -94,6 +94,12 @@ class TableOptions:
         Times | None, option("km: discrete if every bin is one time, continuous if it is a span of time.")
     ] = None
     at: Annotated[float | None, option("km, two groups: risks up to a time, their difference and ratio.")] = None
+    tau: Annotated[
+        float | None, option("km, two groups: mean survival times up to a time, their difference and ratio.")
+    ] = None
+    follow_up: Annotated[
+        bool, option("km: the median follow-up, by the reverse Kaplan-Meier method.", flag="--follow-up")
+    ] = False
     forest: Annotated[bool, option("hazards: draw a forest plot, not survival by arm.", flag="--forest")] = False
     balance: Annotated[bool, option("effect: print and draw how similar both arms are.", flag="--balance")] = False
     arms: Annotated[
@@ -132,7 +138,10 @@ class TableOptions:
                 raise ReleaseError(f"--{name} is for regressions on declared columns, not {reader.value}; omit it")
         for name, serves in _SERVE_ONE.items():
             if getattr(self, name) not in (None, False) and reader is not serves:
-                raise ReleaseError(f"--{name} is for --reader {serves.value}, not {reader.value}; omit it")
+                flag = name.replace("_", "-")
+                raise ReleaseError(f"--{flag} is for --reader {serves.value}, not {reader.value}; omit it")
+        if sum(each not in (None, False) for each in (self.at, self.tau, self.follow_up)) > 1:
+            raise ReleaseError("--at, --tau and --follow-up print a table each: pass one of them")
         if self.by is not None and reader in (Reader.PROPORTIONS, Reader.AVERAGES):
             raise ReleaseError(
                 f"--by is for km and table-one, not {reader.value}: omit it; --reader table-one --by {self.by} has "
@@ -154,7 +163,8 @@ class TableOptions:
 
 
 _OF_EFFECTS = dict.fromkeys(("balance", "arms", "course"), Reader.EFFECT)
-_SERVE_ONE = {"forest": Reader.HAZARDS, **_OF_EFFECTS, "binary": Reader.TABLE_ONE}
+_OF_CURVES = dict.fromkeys(("at", "tau", "follow_up"), Reader.KAPLAN_MEIER)
+_SERVE_ONE = {"forest": Reader.HAZARDS, **_OF_EFFECTS, **_OF_CURVES, "binary": Reader.TABLE_ONE}
 
 
 @dataclass(frozen=True)

@@ -346,7 +346,8 @@ def _check_analysis(schema: EffectSchema, analysis: object) -> None:
         raise PlanError(
             f"analysis must be an Analysis, got {type(analysis).__name__}; build it with ps.course.Analysis"
         )
-    analysis.check(schema.outcome_names or (), tuple(each.name for each in schema.subgroups or ()), schema.estimand)
+    subgroups = tuple(each.name for each in schema.subgroups or ())
+    analysis.check(schema.outcome_names or (), subgroups, schema.estimand, schema.measure or "difference")
 
 
 def _warn_of_one_arm(schema: EffectSchema, G: Any, records: int | None) -> None:

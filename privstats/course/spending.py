@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from privstats.course.base import Course, DisjointRounds, Releases, verify_next
 from privstats.course.promise import every_plan, plans_by_place
 from privstats.dp import Cost, Ledger, Spend
+from privstats.dp.ledger.price import price
+from privstats.dp.ledger.records import ApartBy
 from privstats.dp.privacy import Adjacency
 from privstats.errors import LedgerError, PlanError
-from privstats.ledger.charges import RoundCharge
-from privstats.ledger.price import price
-from privstats.ledger.records import ApartBy
 from privstats.optional_dependencies import require
 from privstats.plan import Plan
+from privstats.session.charges import RoundCharge
 
 
 def spend(

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from privstats.dp.gaussian import gaussian_epsilon as gaussian_epsilon
     from privstats.dp.gaussian import gaussian_mu as gaussian_mu
     from privstats.dp.gaussian import operating_point as operating_point
+    from privstats.dp.ledger.accounts import Account as Account
+    from privstats.dp.ledger.accounts import Cap as Cap
+    from privstats.dp.ledger.accounts import Spend as Spend
+    from privstats.dp.ledger.book import Ledger as Ledger
+    from privstats.dp.ledger.price import Cost as Cost
     from privstats.dp.mechanisms import draw_central as draw_central
     from privstats.dp.mechanisms import draw_layers as draw_layers
     from privstats.dp.mechanisms import draw_member as draw_member
@@ -44,10 +49,5 @@ if TYPE_CHECKING:
     from privstats.dp.sensitivities import group_mu as group_mu
     from privstats.dp.sensitivities import joint_mu as joint_mu
     from privstats.dp.sensitivities import sensitivity as sensitivity
-    from privstats.ledger.accounts import Account as Account
-    from privstats.ledger.accounts import Cap as Cap
-    from privstats.ledger.accounts import Spend as Spend
-    from privstats.ledger.book import Ledger as Ledger
-    from privstats.ledger.price import Cost as Cost
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -128,8 +128,10 @@ MODELS: Mapping[Model, TrustModel] = MappingProxyType(by_name(_ROWS, lambda row:
 
 Unit: TypeAlias = Literal["record", "client", "person"]
 
-_EPSILON_RANGE = (1e-3, 100.0)
-_DELTA_RANGE = (1e-15, 0.1)
+EPSILON_RANGE = (1e-3, 100.0)
+DELTA_RANGE = (1e-15, 0.1)
+"""The range of delta, besides 0."""
+
 _SHARE_TOLERANCE = 1e-6
 
 Reasons: TypeAlias = tuple[str, str]
@@ -209,9 +211,9 @@ class Privacy:
         _require_choice("model", self.model, tuple(MODELS))
         _require_choice("unit", self.unit, get_args(Unit))
         _require_choice("adjacency", self.adjacency, get_args(Adjacency))
-        _require_range("epsilon", self.epsilon, _EPSILON_RANGE, _EPSILON_REASONS)
+        _require_range("epsilon", self.epsilon, EPSILON_RANGE, _EPSILON_REASONS)
         if self.delta != 0 or isinstance(self.delta, bool):
-            _require_range("delta", self.delta, _DELTA_RANGE, _DELTA_REASONS)
+            _require_range("delta", self.delta, DELTA_RANGE, _DELTA_REASONS)
         if self.shares is not None:
             object.__setattr__(self, "shares", _checked_shares(self.shares))
         _check_unit(self)

@@ -24,8 +24,8 @@ from privstats.heads.diagnostics import quiet_about, warn_of_one_class, warn_of_
 from privstats.heads.estimates.subspace import Subspace, evidence_subspace
 from privstats.heads.evidence import Array, ClassEvidence, Released, class_evidence, class_sums, records_evidence
 from privstats.heads.export import Exported
-from privstats.heads.persistence import Saved, Stored
-from privstats.heads.private import Labels, Promise, PublicRecords, Records, arrays, owners_terms, require_public
+from privstats.heads.persistence import FittedState, Stored
+from privstats.heads.private import FitPromise, Labels, OwnRecords, PublicRecords, arrays, owners_terms, require_public
 from privstats.heads.provenance import EXACT, UNKNOWN, OfOneRelease, Provenance, sources
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
 from privstats.heads.released_scores import ReleasedScores, ScoreEvidence
@@ -37,7 +37,7 @@ from privstats.transforms import Column, Transform
 
 if TYPE_CHECKING:
     from privstats.course import Releases
-    from privstats.ledger.charges import Paid
+    from privstats.course.paid import Paid
 
 
 class Classifier(ClassifierMixin, BaseEstimator):
@@ -271,18 +271,18 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
             LedgerError: no ledger was given, or the cap would be passed; no noise is sampled then.
         """
         terms = (clip_norm, columns, transform, grid_bits, max_records, expected_records, ledger, dataset)
-        promise = Promise(epsilon, delta, adjacency, *terms)
+        promise = FitPromise(epsilon, delta, adjacency, *terms)
         check_parameters(self, self.bounds)
         return self._fit_under(promise, X, y, classes, public, centred=centred)
 
     def _fit_under(
-        self, promise: Promise, X: Any, y: Any, classes: Sequence[Any] | None, public: Any, *, centred: bool
+        self, promise: FitPromise, X: Any, y: Any, classes: Sequence[Any] | None, public: Any, *, centred: bool
     ) -> Self:
         if promise.expected_records is not None and not (centred or promise.declared):
             raise HeadError("expected_records serves centred=True alone, and declared columns; leave it out")
         maps, norm = promise.rows(unit=centred)
         centred = centred or promise.declared
-        records = (arrays if centred else Records.of)(X, y, maps)
+        records = (arrays if centred else OwnRecords.of)(X, y, maps)
         labels = Labels.of(records, classes)
         schema = labels.schema(records, self._measured(), maps, norm, promise.grid_bits)
         self._check_public(public)
@@ -334,7 +334,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
     def _adopt(self, rule: Rule) -> None:
         self.rule_, self.score_evidence_ = rule, None
 
-    def _restore(self, saved: Saved) -> None:
+    def _restore(self, saved: FittedState) -> None:
         if saved.classes is None:
             raise ValueError("a classifier's file must list its classes")
         self.classes_ = np.asarray(saved.classes)

@@ -77,7 +77,7 @@ class LDA(ClassHead):
         fitted = Discriminant.of(evidence, n, self.covariance, self.shrinkage)
         self.temperature_ = 1.0
         self.means_, self.shrinkage_ = fitted.means + evidence.origin, fitted.shrinkage
-        self.covariance_ = (fitted.vectors * fitted.values) @ fitted.vectors.T
+        self.covariance_ = fitted.covariance
         coef, intercept = fitted.scores(log_priors(self.priors, n))
         return LinearRule(coef, intercept - coef @ evidence.origin)
 

@@ -34,7 +34,7 @@ _NOTHING = np.zeros(0)
 
 
 @dataclass(frozen=True)
-class Saved:
+class FittedState:
     """A fitted head as its file holds it.
 
     Attributes:
@@ -63,7 +63,7 @@ class Stored:
         """Set the rule, and drop what an earlier fit left."""
         raise NotImplementedError
 
-    def _restore(self, saved: Saved) -> None:
+    def _restore(self, saved: FittedState) -> None:
         """Set the fitted attributes that a file holds; a subclass adds its own."""
         self.provenance_ = saved.provenance
         take_columns(self, saved.preprocessing)
@@ -183,7 +183,7 @@ def head_of(content: Content, path: PathLike) -> Any:
         facts.check(len(manifest.classes or ()))
         _check_known(manifest, known)
         _check_scores(facts, scores)
-        saved = Saved(
+        saved = FittedState(
             rule=rule,
             preprocessing=preprocessing,
             provenance=manifest.provenance,

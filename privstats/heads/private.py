@@ -34,11 +34,11 @@ from privstats.transforms import Cells, Column, ConstantFeature, Transform, of_u
 
 if TYPE_CHECKING:
     from privstats.course import Releases
-    from privstats.ledger.charges import Paid
+    from privstats.course.paid import Paid
 
 
 @dataclass(frozen=True)
-class Records:
+class OwnRecords:
     """One party's records, as ``measure`` accepts them; ``first`` is all of them or the first batch."""
 
     X: Any
@@ -101,11 +101,11 @@ class Records:
         return type(self)(numbered(), None, self.first)
 
 
-def arrays(X: Any, y: Any, transform: Sequence[Transform] = ()) -> Records:
+def arrays(X: Any, y: Any, transform: Sequence[Transform] = ()) -> OwnRecords:
     """Wrap records that every round can read again; refuse batches."""
     if y is None:
         raise DataError("every round reads the records again, so batches cannot be given here; give X and y as arrays")
-    return Records.of(X, y, transform)
+    return OwnRecords.of(X, y, transform)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class RowCount:
     assumed: tuple[Assumed, ...] = ()
 
     @classmethod
-    def of(cls, records: Records, expected: int | None, max_records: int | None, adjacency: Adjacency) -> Self:
+    def of(cls, records: OwnRecords, expected: int | None, max_records: int | None, adjacency: Adjacency) -> Self:
         """Return ``expected``, else ``max_records``, else the nearest power of two to the number of rows.
 
         The power of two has no DP guarantee: at the geometric mean of two powers, one record changes it. Under
@@ -144,7 +144,7 @@ class Labels:
     assumed: tuple[Assumed, ...] = ()
 
     @classmethod
-    def of(cls, records: Records, classes: Sequence[Any] | None) -> Self:
+    def of(cls, records: OwnRecords, classes: Sequence[Any] | None) -> Self:
         """Return the caller's classes, else those in the labels, with a warning."""
         if classes is not None:
             names = np.unique(np.asarray(classes))
@@ -166,7 +166,7 @@ class Labels:
         return cls(names, () if classes is not None else ("classes",))
 
     def schema(
-        self, records: Records, statistics: str, transform: Sequence[Transform], clip_norm: float, grid_bits: int
+        self, records: OwnRecords, statistics: str, transform: Sequence[Transform], clip_norm: float, grid_bits: int
     ) -> ClassSchema:
         """Return the schema behind the transform."""
         maps = steps_of(transform)
@@ -304,7 +304,7 @@ def central(epsilon: float, delta: float, adjacency: Adjacency) -> Privacy:
 
 
 @dataclass(frozen=True)
-class Promise:
+class FitPromise:
     """The terms of one private fit, as in ``fit_private``."""
 
     epsilon: float
@@ -344,12 +344,12 @@ class Promise:
             )
         return (Cells(tuple(self.columns)),), 1.0
 
-    def counted(self, records: Records) -> RowCount:
+    def counted(self, records: OwnRecords) -> RowCount:
         """Return the row count of a course's plans."""
         _ = self.privacy  # refused before anything is read off the records
         return RowCount.of(records, self.expected_records, self.max_records, self.adjacency)
 
-    def release(self, schema: Schema, records: Records) -> Release:
+    def release(self, schema: Schema, records: OwnRecords) -> Release:
         """Release the records' sums through ``privstats.private_release``."""
         from privstats.course.alone import private_release
 
@@ -357,7 +357,7 @@ class Promise:
         return private_release(schema, self.privacy, records.X, records.y, **charged)
 
     def releases(
-        self, kind: str | None, schema: Schema, rows: int, records: Records, **options: Any
+        self, kind: str | None, schema: Schema, rows: int, records: OwnRecords, **options: Any
     ) -> tuple[Releases, str]:
         """Run a course; return its releases, which satisfy the promise in total, and its digest.
 

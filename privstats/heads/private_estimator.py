@@ -13,6 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from privstats.course.paid import Paid, charged_by_rows
 from privstats.dp import Cost, gaussian_epsilon, gaussian_mu
 from privstats.dp.privacy import Adjacency
 from privstats.errors import HeadError
@@ -20,7 +21,6 @@ from privstats.files.envelope import PathLike
 from privstats.files.signing import Signer
 from privstats.heads.evidence import Array
 from privstats.heads.private import central, owners_terms
-from privstats.ledger.charges import Paid, charged_by_rows
 from privstats.transforms import Column, Transform
 
 _LEAST = 0.001

@@ -11,10 +11,11 @@ import msgspec
 
 from privstats.course.positions import charged_mu, in_places
 from privstats.dp import Privacy, gaussian_epsilon, gaussian_mu
+from privstats.dp.conditions import is_clause
 from privstats.dp.privacy import Adjacency, Model, Unit
 from privstats.errors import DataError, ReleaseError
 from privstats.heads.evidence import Released, require_release
-from privstats.plan.conditions import is_clause, joint_condition
+from privstats.plan.conditions import joint_condition
 from privstats.release import Release
 from privstats.schema import Schema
 

@@ -17,7 +17,7 @@ from privstats.estimates import regression
 from privstats.estimates.denoise import NoisyGram
 from privstats.estimates.recipes import RidgeRecipe
 from privstats.heads.evidence import Array
-from privstats.heads.private import Promise, arrays
+from privstats.heads.private import FitPromise, arrays
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance, behind_counts, present
 from privstats.heads.registry import SWITCH, Bounds, Entry, Whole, check_parameters
 from privstats.heads.regressor import LinearRegressor
@@ -96,7 +96,7 @@ class RefinedRidge(LinearRegressor):
         self.provenance_ = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
         return self
 
-    def _fit_under(self, promise: Promise, X: Any, y: Any, target_bound: float) -> Self:
+    def _fit_under(self, promise: FitPromise, X: Any, y: Any, target_bound: float) -> Self:
         maps, norm = promise.rows(unit=False)
         records = arrays(X, y, maps)
         schema = self._schema(records, maps, norm, target_bound, promise.grid_bits)

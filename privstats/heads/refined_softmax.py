@@ -35,8 +35,8 @@ from privstats.estimates.softmax import temperature
 from privstats.heads.diagnostics import FewRecordsWarning, warn_of_few_records
 from privstats.heads.estimator import ClassHead, class_labels
 from privstats.heads.evidence import Array, ClassEvidence, class_evidence
-from privstats.heads.persistence import Saved
-from privstats.heads.private import Labels, Promise, PublicRecords, arrays, require_public
+from privstats.heads.persistence import FittedState
+from privstats.heads.private import FitPromise, Labels, PublicRecords, arrays, require_public
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance, behind_counts, present
 from privstats.heads.registry import MODULE, NONE, PRIORS, SWITCH, Bounds, Entry, Whole, check_parameters, head_class
 from privstats.heads.released_scores import ScoreEvidence
@@ -203,7 +203,7 @@ class RefinedSoftmax(ClassHead):
         return found.scaled(divisor * heat, float(shifts[1] - shifts[0]) / heat)
 
     def _fit_under(
-        self, promise: Promise, X: Any, y: Any, classes: Sequence[Any] | None, public: Any, *, centred: bool
+        self, promise: FitPromise, X: Any, y: Any, classes: Sequence[Any] | None, public: Any, *, centred: bool
     ) -> Self:
         if centred:
             raise HeadError("RefinedSoftmax takes no mean first: leave centred out, or give it to LDA")
@@ -225,7 +225,7 @@ class RefinedSoftmax(ClassHead):
     def _class_means(self) -> Array | None:
         return self.class_means_
 
-    def _restore(self, saved: Saved) -> None:
+    def _restore(self, saved: FittedState) -> None:
         self.class_means_ = None  # the file of a fit on local records has none
         super()._restore(saved)
 

@@ -15,8 +15,8 @@ from privstats.dp.privacy import Adjacency
 from privstats.heads.card import Described
 from privstats.heads.evidence import Array
 from privstats.heads.export import Exported
-from privstats.heads.persistence import Saved, Stored
-from privstats.heads.private import Promise, Records, owners_terms, with_intercept
+from privstats.heads.persistence import FittedState, Stored
+from privstats.heads.private import FitPromise, OwnRecords, owners_terms, with_intercept
 from privstats.heads.provenance import OfOneRelease
 from privstats.heads.registry import Bounds, check_parameters
 from privstats.heads.rules import LinearRule, Preprocessing, local, rows_of
@@ -24,7 +24,7 @@ from privstats.kinds import RidgeSchema
 from privstats.transforms import Column, ConstantFeature, Transform, steps_of
 
 if TYPE_CHECKING:
-    from privstats.ledger.charges import Paid
+    from privstats.course.paid import Paid
 
 
 class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin, BaseEstimator):
@@ -84,16 +84,16 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
         Attributes set: those of the fit on releases, and ``release_``; ``releases_`` of a course.
         """
         terms = (clip_norm, columns, transform, grid_bits, max_records, expected_records, ledger, dataset)
-        promise = Promise(epsilon, delta, adjacency, *terms)
+        promise = FitPromise(epsilon, delta, adjacency, *terms)
         check_parameters(self, self.bounds)
         return self._fit_under(promise, X, y, target_bound)
 
     @abstractmethod
-    def _fit_under(self, promise: Promise, X: Any, y: Any, target_bound: float) -> Self:
+    def _fit_under(self, promise: FitPromise, X: Any, y: Any, target_bound: float) -> Self:
         """Release the records under the promise, and fit on the result."""
 
     def _schema(
-        self, records: Records, transform: Sequence[Transform], clip_norm: float, target_bound: float, grid_bits: int
+        self, records: OwnRecords, transform: Sequence[Transform], clip_norm: float, target_bound: float, grid_bits: int
     ) -> RidgeSchema:
         maps, norm = steps_of(transform), clip_norm
         declared = bool(maps) and maps[0].reads_cells
@@ -121,7 +121,7 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
     def _adopt(self, rule: LinearRule) -> None:
         self.rule_ = rule
 
-    def _restore(self, saved: Saved) -> None:
+    def _restore(self, saved: FittedState) -> None:
         self.flat_ = saved.flat
         super()._restore(saved)
 

@@ -15,7 +15,7 @@ from privstats.estimates import denoise
 from privstats.heads.estimates.least_squares import Penalty, Solver, solve
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence, GramEvidence, Released, records_gram, release_gram
-from privstats.heads.private import Promise, Records, arrays, opened_by
+from privstats.heads.private import FitPromise, OwnRecords, arrays, opened_by
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance, behind_cut_points, present
 from privstats.heads.registry import (
     NONE,
@@ -116,7 +116,7 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         self.provenance_ = Provenance.of(sources)  # last: where no rule follows, an earlier one is still there
         return self
 
-    def _fit_under(self, promise: Promise, X: Any, y: Any, target_bound: float) -> Self:
+    def _fit_under(self, promise: FitPromise, X: Any, y: Any, target_bound: float) -> Self:
         stated, plain = promise.expected_records is not None, (self.solver, self.penalty) == ("auto", "auto")
         public = stated or (promise.adjacency == "replace-one" and promise.max_records is None)
         plain = plain and (isinstance(y, str) or np.ndim(y) == 1)
@@ -129,7 +129,7 @@ class Ridge(MultiOutputMixin, LinearRegressor):
             )
         maps, norm = promise.rows(unit=False)
         counted = opened_by(maps)
-        records = (arrays if counted else Records.of)(X, y, maps)
+        records = (arrays if counted else OwnRecords.of)(X, y, maps)
         schema = self._schema(records, maps, norm, target_bound, promise.grid_bits)
         if not counted:
             counts = plain and promise.adjacency == "add-remove"
@@ -143,7 +143,7 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         *_, self.release_ = (each for each in self.releases_ if each is not None)
         return self._assuming((), course)
 
-    def _refined(self, promise: Promise, X: Any, y: Any, target_bound: float, count: Release | None = None) -> Self:
+    def _refined(self, promise: FitPromise, X: Any, y: Any, target_bound: float, count: Release | None = None) -> Self:
         better: Any = head_class("RefinedRidge")(fit_intercept=self.fit_intercept)
         better._fit_under(promise, X, y, target_bound)
         own = better.get_params(deep=False)

@@ -12,7 +12,7 @@ import numpy as np
 from privstats.course.alone import charge_for, private_release, single_party_plan
 from privstats.course.promise import part_of
 from privstats.errors import PlanError
-from privstats.heads.private import Promise, Records
+from privstats.heads.private import FitPromise, OwnRecords
 from privstats.heads.provenance import ROW_TABLES
 from privstats.kinds import CountSchema
 from privstats.moments import exact_moments
@@ -26,7 +26,7 @@ _SCHEMA = CountSchema((Bins("records", (-1.0, 0.0, 1.0)),), ROW_TABLES)
 _CELL, _FRESH_RUN_BYTES = 1, 16
 
 
-def counted_first(promise: Promise, schema: Schema, records: Records) -> tuple[Promise, Release] | None:
+def counted_first(promise: FitPromise, schema: Schema, records: OwnRecords) -> tuple[FitPromise, Release] | None:
     """Charge a promise, release a noisy count of the records under 1/64 of its mu^2, and return the terms of the rest.
 
     Args:

@@ -122,7 +122,8 @@ def names_of_columns(X: Any) -> list[Any] | None:
     if isinstance(X, Mapping):
         require_records(X)
         return list(X)
-    columns = getattr(X, "column_names", None)  # Arrow's `columns` are the data
+    # Arrow's `columns` are the data. A column of a pandas frame is an attribute, whatever its name.
+    columns = None if hasattr(X, "iloc") else getattr(X, "column_names", None)
     if columns is None:
         columns = getattr(X, "columns", None)
     if columns is None or callable(columns):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _Sums = TypeVar("_Sums", bound=Moments)
 
 _ALSO_FIELDS = {"class_names", "among"}
-"""What every schema has and a kind may have as a field; any other field would silently replace what the base states."""
+"""Base attributes that a kind may have as fields; a field of any other base name would silently replace it."""
 
 
 class Kind(Schema):

@@ -23,7 +23,7 @@ from privstats.records.reading import Labels
 from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED
 from privstats.schema.public_values import Values
-from privstats.schema.rounds import Round, settle_round
+from privstats.schema.rounds import AdaptiveSchema, settle_round
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ FACTORS = (0.3, 0.45, 0.65, 0.85, 1.0, 1.2, 1.5, 1.9, 2.5, 3.3, 4.5)
 
 
 @dataclass(frozen=True)
-class CalibrationSchema(Round, Kind):
+class CalibrationSchema(AdaptiveSchema, Kind):
     """Hits and confidence of a softmax at published weights: t, eleven numbers.
 
     With ``u = (sqrt(1 - a^2) Mx / |Mx|, a)``, a = 0.1, and ``P_i`` the largest probability of ``softmax(s_i W u)``, a

@@ -28,7 +28,7 @@ from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, settle, size
 from privstats.schema.modules import Module, checked_gradients, module_of
 from privstats.schema.public_values import Values
-from privstats.schema.rounds import ROW_BITS, Round, settle_round
+from privstats.schema.rounds import ROW_BITS, AdaptiveSchema, settle_round
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ _MAX_MODULE_BITS = 13  # squared norms of 4**(2 f) are exact
 
 
 @dataclass(frozen=True)
-class GradientSchema(Round, Kind):
+class GradientSchema(AdaptiveSchema, Kind):
     """A gradient at published weights: g = sum r u', and kappa = sum k, one number.
 
     - Classes: ``u = (sqrt(1 - a^2) Mx / |Mx|, a)``, a = 0.1, ``p = softmax(W u)``. ``r = q (p - e_y)`` with

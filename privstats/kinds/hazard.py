@@ -36,7 +36,7 @@ from privstats.records.variables import Bins, Variable, plain_variable, variable
 from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
 from privstats.schema.public_values import Values
-from privstats.schema.rounds import Round
+from privstats.schema.rounds import AdaptiveSchema
 from privstats.transforms import ConstantFeature, Transform, steps_of
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ PART_BITS = 16  # bits of f, a bin's observed part; f times a hazard is exact in
 
 
 @dataclass(frozen=True)
-class HazardSchema(Round, Kind):
+class HazardSchema(AdaptiveSchema, Kind):
     """Score and information of proportional hazards in bins of time, at published weights w.
 
     P(event in bin j | at risk) = 1 - exp(-mu_j), mu_j = exp(w'u_j); u_j is a person's row with the constant in bin j's

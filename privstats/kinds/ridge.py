@@ -123,7 +123,7 @@ class RidgeSchema(Added["RidgeMoments"]):
 
     @property
     def column_facts(self) -> tuple[str, ...]:
-        """What gaps in declared columns mean for a regression."""
+        """Facts on gaps in declared columns, for a regression."""
         return gap_facts(self)
 
     def scale_of(self, statistic: str) -> float:

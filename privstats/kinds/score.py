@@ -27,7 +27,7 @@ from privstats.records.reading import Labels, Targets
 from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
 from privstats.schema.public_values import Values
-from privstats.schema.rounds import Round
+from privstats.schema.rounds import AdaptiveSchema
 from privstats.transforms import ByArm, ConstantFeature, Transform, output_features
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ _MAX_FEATURES = 1 << 12
 
 
 @dataclass(frozen=True)
-class ScoreSchema(Round, Kind):
+class ScoreSchema(AdaptiveSchema, Kind):
     """Score and information of a generalised linear model at published weights w.
 
     ``g = sum (y - m) u`` and ``H = sum v u u'`` over rows u of norm at most R (``clip_norm``):
@@ -248,12 +248,12 @@ class ScoreSchema(Round, Kind):
 
     @property
     def column_facts(self) -> tuple[str, ...]:
-        """What gaps in declared columns mean for the table in which the rounds end."""
+        """Facts on gaps in declared columns, for the table in which the rounds end."""
         return gap_facts(self, "WARNING: ")
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What gaps in declared columns mean, and what the model's own errors assume."""
+        """Facts on gaps in declared columns, and on the assumption of the model's own errors."""
         propensity = self.by_arm or self.missing  # rounds for the weights of an effect, which no table reads
         errors = () if propensity else errors_facts(self.errors, _ASSUMED[self.family])
         return (*self.column_facts, *errors)

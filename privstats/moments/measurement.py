@@ -88,8 +88,9 @@ def measure(
             table also its column's name, or a list of names. A DuckDB relation, a lazy frame and an Arrow dataset need
             names, and are read in batches.
         published: values that the schema reads (``schema.needs``): pass ``plan.published``.
-        unreadable: treatment of a record with a gap, a value that is no number, an unknown label or a value without a
-            cell. Pass ``plan.unreadable``: under a promise a refusal would reveal that record.
+        unreadable: treatment of a record that cannot be read: a gap or a text where a number belongs, an unknown label,
+            or a value without a cell. Declared columns (:class:`~privstats.Cells`) have a cell for gaps. Pass
+            ``plan.unreadable``: under a promise a refusal would reveal that record.
             - ``"refuse"`` raises RecordError.
             - ``"leave out"`` excludes that record and warns.
         persons: under a promise per person each row's id, ``(n,)``: texts or integers below 2**53; ``007``, ``7`` and
@@ -198,5 +199,7 @@ def exact_moments(
 def _check_persons(schema: Schema, persons: Any, clip: Clip | None) -> None:
     if (persons is None) != (clip is None):
         raise DataError("persons= and person_clip= go together: give an id for each row, and plan.person_clip")
+    if clip is not None and not hasattr(clip, "averaged"):
+        raise DataError(f"person_clip must be plan.person_clip, got {type(clip).__name__}")
     if clip is not None and (why := schema.refuses_persons(averaged=clip.averaged)):
         raise DataError(f"this schema cannot bound a person: {why}; omit persons")

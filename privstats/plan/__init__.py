@@ -12,12 +12,5 @@ if TYPE_CHECKING:
     from privstats.plan.devices import Devices as Devices
     from privstats.plan.plan import Plan as Plan
     from privstats.plan.validity import Validity as Validity
-    from privstats.review.drop_outs import Dropout as Dropout
-    from privstats.review.drop_outs import dropout_table as dropout_table
-    from privstats.review.facts import Change as Change
-    from privstats.review.facts import Difference as Difference
-    from privstats.review.facts import Effect as Effect
-    from privstats.review.facts import difference as difference
-    from privstats.review.facts import facts as facts
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.dp import NoPrivacy, Privacy
 from privstats.encoding import Layout, Ring, Segment
 from privstats.errors import AggregationError, PlanError
+from privstats.plan import settings
 from privstats.python_values import python_fields
-from privstats.schema import COUNT_SCALE, Schema
+from privstats.schema import COUNT_SCALE
 
 if TYPE_CHECKING:
     from privstats.plan.plan import Plan
@@ -48,21 +48,7 @@ class Cohort:
 
     def __post_init__(self) -> None:
         python_fields(self)
-        for field, minimum in (("clients", 2), ("min_survivors", 1), ("max_records", 1), ("colluders", 0)):
-            value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise PlanError(f"cohort.{field} must be an integer, got {type(value).__name__}")
-            if value < minimum:
-                raise PlanError(f"cohort.{field} must be at least {minimum}, got {value}")
-        if self.min_survivors > self.clients:
-            raise PlanError(
-                f"cohort.min_survivors={self.min_survivors} exceeds cohort.clients={self.clients}; lower min_survivors"
-            )
-        if self.colluders >= self.min_survivors:
-            raise PlanError(
-                f"cohort.colluders={self.colluders} must stay below cohort.min_survivors={self.min_survivors}, "
-                "or no honest survivor remains to hide among; lower colluders or raise min_survivors"
-            )
+        settings.check("cohort", self)
 
 
 @dataclass(frozen=True)
@@ -213,43 +199,4 @@ def _check_records(plan: Plan, vector: NDArray[np.int64]) -> None:
             plan.masking.steps[-1],
             "too-many-records",
             f"the cohort holds more than cohort.max_records={plan.cohort.max_records}; raise it in a new plan",
-        )
-
-
-def check_cohort(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, agrees: bool) -> None:
-    """Refuse a cohort that does not fit the kind (:meth:`~privstats.schema.Schema.refuses_cohort`).
-
-    ``agrees`` states whether clients see the list of survivors before the sum is unmasked.
-    """
-    promised = isinstance(privacy, Privacy)
-    clipped = isinstance(privacy, Privacy) and privacy.client_clip is not None
-    honest = cohort.min_survivors - cohort.colluders
-    if refusal := schema.refuses_cohort(cohort.clients, honest, promised=promised, clipped=clipped, agrees=agrees):
-        raise PlanError(refusal)
-
-
-def check_parties(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) -> None:
-    """Refuse record limits that do not fit a ``PartySchema``, and replace-one per client under another schema.
-
-    A party is one record of a ``PartySchema``, so ``max_records_per_client`` is 1. A ``client_clip`` would clip it
-    twice.
-    """
-    if schema.party_is_record and cohort.max_records < cohort.clients:
-        raise PlanError(
-            f"a party is one record of a PartySchema, so max_records must be at least clients, {cohort.clients}, "
-            f"not {cohort.max_records}"
-        )
-    if isinstance(privacy, NoPrivacy) or privacy.unit != "client":
-        return
-    if not schema.party_is_record:
-        if privacy.adjacency == "replace-one":
-            raise PlanError(
-                "adjacency 'replace-one' with unit='client' is for a PartySchema: use 'add-remove', and twice its mu "
-                "bounds the exchange of one client for another"
-            )
-        return
-    if privacy.max_records_per_client != 1 or privacy.client_clip is not None:
-        raise PlanError(
-            "a party is one record of a PartySchema, however many it holds: set max_records_per_client=1, and omit "
-            "client_clip, because the schema bounds every party"
         )

@@ -30,8 +30,7 @@ from privstats.schema import Schema
 from privstats.schema.checks import REQUIRED
 
 if TYPE_CHECKING:
-    from privstats.plan.devices import Devices
-    from privstats.plan.validity import Validity
+    from privstats.plan.plan import Plan
     from privstats.schema.public_values import Published
 
 FORMAT_VERSION = 1
@@ -52,26 +51,18 @@ def to_toml(tables: Mapping[str, Any], position: Position | None = None) -> str:
     return tomli_w.dumps({**tables, **session})
 
 
-def tables_of(
-    schema: Schema,
-    cohort: Cohort,
-    privacy: Privacy | NoPrivacy,
-    aggregation: Mapping[str, Any],
-    *,
-    published: Published | None,
-    validity: Validity | None,
-    devices: Devices | None,
-) -> dict[str, Any]:
+def tables_of(plan: Plan) -> dict[str, Any]:
     """Return a plan as nested tables of plain values, without None."""
+    parts = {name: part for name, part in (("validity", plan.validity), ("devices", plan.devices)) if part is not None}
+    bare = isinstance(plan.privacy, NoPrivacy)
     return {
         "version": FORMAT_VERSION,
-        "schema": schema_table(schema),
-        "cohort": _plain(cohort),
-        "privacy": {"model": "none"} if isinstance(privacy, NoPrivacy) else _plain(privacy),
-        "aggregation": dict(aggregation),
-        **({"published": dict(published.table)} if published else {}),
-        **({"validity": _plain(validity)} if validity else {}),
-        **({"devices": _plain(devices)} if devices else {}),
+        "schema": schema_table(plan.schema),
+        "cohort": settings.table_of("cohort", plan.cohort),
+        "privacy": {"model": "none"} if bare else settings.table_of("privacy", plan.privacy),
+        "aggregation": settings.table_of("aggregation", plan),
+        **({"published": dict(plan.published.table)} if plan.published else {}),
+        **{name: settings.table_of(name, part) for name, part in parts.items()},
     }
 
 
@@ -103,9 +94,9 @@ def from_toml(text: str) -> tuple[dict[str, Any], Position | None]:
         **{section: _late(section, _table(tables, section)) for section in ("validity", "devices")},
         "published": None if published is None else _published(published),
         "schema": _schema(sections["schema"]),
-        "cohort": _build(Cohort, "cohort", sections["cohort"]),
+        "cohort": _settings(Cohort, "cohort", sections["cohort"]),
         "privacy": _privacy(sections["privacy"]),
-        **_aggregation(_table(tables, "aggregation") or {}),
+        **_arguments("aggregation", _table(tables, "aggregation") or {}),
     }
     return arguments, _position(_table(tables, _SESSION))
 
@@ -188,7 +179,7 @@ def _schema(table: dict[str, Any]) -> Schema:
     steps = table.pop("transform", [])
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
         raise PlanError("schema.transform must be a list of tables: write [[schema.transform]]")
-    built: Schema = _build(cls, "schema", {**cls.unstated, **table, "transform": transforms.from_builtins(steps)})
+    built: Schema = _build(cls, {**cls.unstated, **table, "transform": transforms.from_builtins(steps)})
     return built
 
 
@@ -198,7 +189,7 @@ def _privacy(table: dict[str, Any]) -> Privacy | NoPrivacy:
             rest = ", ".join(repr(key) for key in table if key != "model")
             raise PlanError(f"privacy.model = 'none' means no differential privacy; delete {rest}, or choose a model")
         return NoPrivacy()
-    built: Privacy = _build(Privacy, "privacy", table)
+    built: Privacy = _settings(Privacy, "privacy", table)
     return built
 
 
@@ -218,20 +209,31 @@ def _position(table: dict[str, Any] | None) -> Position | None:
     return Position.of(table)
 
 
-def _aggregation(table: dict[str, Any]) -> dict[str, Any]:
-    _refuse_unknown("aggregation", table, tuple(settings.AGGREGATION))
-    return settings.arguments_of(table)
+def _arguments(table: str, values: dict[str, Any]) -> dict[str, Any]:
+    _refuse_unknown(table, values, tuple(settings.SETTINGS[table]))
+    return settings.arguments_of(table, values)
 
 
-def _build(cls: type[Any], section: str, table: dict[str, Any]) -> Any:
+def _settings(cls: type[Any], table: str, values: dict[str, Any]) -> Any:
+    arguments = _arguments(table, values)
+    rows = settings.SETTINGS[table].values()
+    _refuse_missing(table, [row.name for row in rows if row.default(cls) is MISSING and row.name not in values])
+    return cls(**arguments)
+
+
+def _refuse_missing(table: str, missing: list[str]) -> None:
+    if missing:
+        raise PlanError(f"{table} lacks {', '.join(missing)}; add it to [{table}], it has no default on purpose")
+
+
+def _build(cls: type[Any], table: dict[str, Any]) -> Any:
     known = {f.name: f for f in fields(cls) if f.init and f.name != "_"}
-    _refuse_unknown(section, table, tuple(known))
+    _refuse_unknown("schema", table, tuple(known))
     needed = [name for name, f in known.items() if f.default in (MISSING, REQUIRED) and f.default_factory is MISSING]
     # Declared columns determine features.
     declared = {name for name in needed if name == "features" and known[name].default is REQUIRED}
     missing = [name for name in needed if name not in table and name not in declared]
-    if missing:
-        raise PlanError(f"{section} lacks {', '.join(missing)}; add it to [{section}], it has no default on purpose")
+    _refuse_missing("schema", missing)
     return cls(**table)
 
 
@@ -261,4 +263,4 @@ def _refuse_unknown(where: str, table: Mapping[str, Any], known: tuple[str, ...]
 def _late(section: str, table: dict[str, Any] | None) -> Any:
     from privstats import plan
 
-    return None if table is None else _build(getattr(plan, section.capitalize()), section, table)
+    return None if table is None else _settings(getattr(plan, section.capitalize()), section, table)

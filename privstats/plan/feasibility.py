@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from privstats.dp import Noise, NoPrivacy, Privacy
 from privstats.encoding import Layout
 from privstats.errors import PlanError
-from privstats.plan.cohort import Cohort
-from privstats.schema import USUAL, Schema, is_known
+from privstats.schema import Schema
 from privstats.schema.base import by_letter
 from privstats.secagg.machines import Masking
 from privstats.secagg.protocols import PROTOCOLS
@@ -29,20 +28,6 @@ _SMALLEST_PANEL = 2
 _PART_OF_DELTA = 0.01
 # Above the sum of three bounds of 2**-40 each.
 _WITHOUT_DP = 2.0**-38
-
-
-def check_kinds(plan: Plan) -> None:
-    """Refuse parts of the wrong type."""
-    if not is_known(plan.schema):
-        raise PlanError(f"schema must be a {USUAL}, got {type(plan.schema).__name__}")
-    rows: tuple[tuple[str, object, tuple[type, ...], str], ...] = (
-        ("cohort", plan.cohort, (Cohort,), "Cohort"),
-        ("privacy", plan.privacy, (Privacy, NoPrivacy), "Privacy or NoPrivacy"),
-        *_sections(Validity=plan.validity, Devices=plan.devices),
-    )
-    for name, value, kinds, wanted in rows:
-        if type(value) not in kinds:  # a subclass would share its digest
-            raise PlanError(f"{name} must be a {wanted}, got {type(value).__name__}")
 
 
 def check_published(schema: Schema, privacy: Privacy | NoPrivacy, published: object) -> None:
@@ -200,14 +185,6 @@ def check_local_maps(schema: Schema, privacy: Privacy | NoPrivacy) -> None:
 def _rounded_up(value: float) -> float:
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
     return math.ceil(value / unit) * unit
-
-
-def _sections(**values: object) -> Iterator[tuple[str, object, tuple[type, ...], str]]:
-    from privstats import plan
-
-    for name, value in values.items():
-        if value is not None:
-            yield name.lower(), value, (getattr(plan, name),), f"{name} or None"
 
 
 def _check_values(schema: Schema, published: object) -> None:

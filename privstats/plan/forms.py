@@ -1,15 +1,21 @@
-"""Describe the values of a setting: which ones it can have, how a refusal reads, and how a file writes them."""
+"""Describe the values of a setting: which ones it can have, how a refusal reads, and how a file writes them.
+
+Help of the command line reads forms, so this module loads nothing that computes before a value is checked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from pkgutil import resolve_name
+from typing import Any, get_args
 
 from privstats.errors import PlanError
-from privstats.files.signing import require_order
 
 _KEY_DIGITS, _MAX_SHOWN = 64, 40
+_LONGEST_NAME = 120
 
 
 class Form:
@@ -40,15 +46,21 @@ class Form:
 
 
 class Words(Form):
-    """One of several words. A mapping of words may gain entries later."""
+    """One of several words, which a module holds.
 
-    def __init__(self, words: Iterable[str]) -> None:
-        self._words = words
+    Args:
+        place: where they are, ``"module:name"``: words, a table of words, or a ``Literal``.
+        remedy: what to do for a value that no word states; it ends the refusal.
+    """
+
+    def __init__(self, place: str, *, remedy: str = "choose one") -> None:
+        self._place, self._remedy = place, remedy
 
     @property
     def choices(self) -> tuple[str, ...]:
         """The words, in order."""
-        return tuple(self._words)
+        words = resolve_name(self._place)
+        return get_args(words) or tuple(words)
 
     @property
     def bounds(self) -> str:
@@ -59,7 +71,7 @@ class Words(Form):
     def checked(self, name: str, value: Any) -> Any:
         """Return one of the words; raise PlanError for another value."""
         if not isinstance(value, str) or value not in self.choices:
-            raise PlanError(f"{name} must be one of {', '.join(self.choices)}, got {value!r}")
+            raise PlanError(f"{name} must be one of {', '.join(self.choices)}, got {value!r}; {self._remedy}")
         return value
 
 
@@ -102,6 +114,137 @@ class Integer(Form):
         return value
 
 
+@dataclass(frozen=True)
+class Number(Form):
+    """A number of a range.
+
+    Attributes:
+        ends: the smallest and the largest number, or the place where these are, ``"module:name"``; None: no largest.
+        above: whether the number is above the smallest one.
+        zero: whether 0 is a value, too.
+    """
+
+    ends: tuple[float, float | None] | str
+    above: bool = False
+    zero: bool = False
+
+    @property
+    def low(self) -> float:
+        """The smallest number."""
+        return self._ends[0]
+
+    @property
+    def high(self) -> float | None:
+        """The largest number, if any."""
+        return self._ends[1]
+
+    @property
+    def _ends(self) -> tuple[float, float | None]:
+        ends: tuple[float, float | None] = resolve_name(self.ends) if isinstance(self.ends, str) else self.ends
+        return ends
+
+    @property
+    def bounds(self) -> str:
+        """The range, for the page."""
+        low, to = (f"above {self.low:g}", "and at most") if self.above else (f"{self.low:g}", "to")
+        known = f"{low} or more" if self.high is None else f"{low} {to} {self.high:g}"
+        return f"{known}, or 0" if self.zero else known
+
+    def checked(self, name: str, value: Any) -> Any:
+        """Return the number as a float; raise PlanError for another value."""
+        from privstats.python_values import check_number
+
+        high = math.inf if self.high is None else self.high
+        wanted = f"a number {'' if self.above else 'of '}{self.bounds}"
+        return check_number(name, value, wanted, self.low, high, ends="(]" if self.above else "[]")
+
+
+class Name(Form):
+    """The name of a party, for people."""
+
+    def checked(self, name: str, value: Any) -> Any:
+        """Return a short printable name that is not blank; raise PlanError for another value."""
+        short = isinstance(value, str) and 1 <= len(value) <= _LONGEST_NAME
+        if not short or not value.isprintable() or not folded(value):
+            raise PlanError(f"{name} must be a name of 1 to {_LONGEST_NAME} printable characters")
+        return value
+
+
+class Names(Form):
+    """The names of several parties, for people."""
+
+    def checked(self, name: str, value: Any) -> Any:
+        """Return the names as a tuple; raise PlanError unless each is a name."""
+        if not isinstance(value, list | tuple):
+            raise PlanError(f"{name} must be a list of names, one for each member of the panel")
+        return tuple(Name().checked(f"{name}[{place}]", each) for place, each in enumerate(value))
+
+
+@dataclass(frozen=True)
+class Sentence(Form):
+    """One sentence, which the parties write to the letter where they rely on it."""
+
+    text: str
+
+    @property
+    def bounds(self) -> str:
+        """The sentence as files write it."""
+        return f'`"{self.text}"`'
+
+    def checked(self, name: str, value: Any) -> Any:
+        """Return the sentence; raise PlanError for another value."""
+        if value != self.text:
+            raise PlanError(f"{name} must be {self.text!r} to the letter, or omitted, got {value!r:.80}")
+        return value
+
+
+class Key(Form):
+    """An Ed25519 public key, 64 hexadecimal digits."""
+
+    @property
+    def bounds(self) -> str:
+        """The form of a key, for the page."""
+        return f"{_KEY_DIGITS} hex digits"
+
+    def checked(self, name: str, value: Any) -> Any:
+        """Return the key; raise PlanError for another value."""
+        if not is_key(value):
+            raise PlanError(f"{name} must be an Ed25519 key, 64 lower-case hex digits: see `privstats identity show`")
+        _refuse_low_order(name, value)
+        return value
+
+
+class PageTexts(Form):
+    """The texts of a page for people, by language."""
+
+    def checked(self, name: str, value: Any) -> Any:
+        """Return the texts; raise PlanError unless they have the form of ``files.page_texts``."""
+        del name
+        from privstats.files.page_texts import checked_texts
+
+        return checked_texts(value)
+
+    def written(self, value: Any) -> Any:
+        """Return the texts as a table."""
+        return dict(value)
+
+
+@dataclass(frozen=True)
+class CheckedThere(Form):
+    """Values that the setting's own class describes and checks."""
+
+    text: str
+
+    @property
+    def bounds(self) -> str:
+        """The values in words, for the page."""
+        return self.text
+
+    def written(self, value: Any) -> Any:
+        """Return a mapping as a table."""
+        return dict(value) if isinstance(value, Mapping) else value
+
+
 class Keys(Form):
     """Different Ed25519 public keys, 64 hexadecimal digits each."""
 
@@ -118,7 +261,7 @@ class Keys(Form):
                 "list identity.public.hex() of each, or what `privstats identity show NAME.pub` prints"
             )
         for place, key in enumerate(value):
-            require_order(bytes.fromhex(key), f"{name}[{place}]", PlanError)
+            _refuse_low_order(f"{name}[{place}]", key)
         if len(set(value)) != len(value):
             raise PlanError(f"{name} names one identity twice; leader and helpers must be different parties")
         return tuple(value)
@@ -153,9 +296,20 @@ class ClassPairs(Form):
         return {str(child): parent for child, parent in value.items()}
 
 
+def folded(name: str) -> str:
+    """Return a name for comparison: NFKC, case folded, with single blanks."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
 def is_key(value: object) -> bool:
     """Return whether a value has the form of a public key in a plan: 64 lower-case hexadecimal digits."""
     return isinstance(value, str) and len(value) == _KEY_DIGITS and set(value) <= set("0123456789abcdef")
+
+
+def _refuse_low_order(name: str, key: str) -> None:
+    from privstats.files.signing import require_order
+
+    require_order(bytes.fromhex(key), name, PlanError)
 
 
 class _Frozen(dict[int, int]):

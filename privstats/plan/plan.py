@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,8 +23,6 @@ from privstats.plan.cohort import (
     Cohort,
     Headroom,
     Limits,
-    check_cohort,
-    check_parties,
     headroom,
     limits,
     reach_of,
@@ -34,14 +32,13 @@ from privstats.plan.cohort import (
 from privstats.plan.conditions import condition_of
 from privstats.plan.feasibility import (
     EXCESS_KEPT,
-    check_kinds,
     check_local_maps,
     check_masking,
     check_published,
     check_size,
 )
 from privstats.python_values import python_fields
-from privstats.schema import Schema
+from privstats.schema import USUAL, Schema, is_known
 from privstats.secagg.keys import CLASSICAL
 from privstats.secagg.machines import Masking
 from privstats.secagg.protocols import PROTOCOLS
@@ -123,13 +120,11 @@ class Plan:
 
     def __post_init__(self) -> None:
         python_fields(self)
-        check_kinds(self)
-        settings.check_values(self)
+        _check_parts(self)
+        settings.check("aggregation", self)
         check_published(self.schema, self.privacy, self.published)
-        settings.check_joins(self)
+        settings.check_fits(self, "aggregation", "cohort", "privacy")
         check_local_maps(self.schema, self.privacy)
-        check_cohort(self.schema, self.cohort, self.privacy, PROTOCOLS[self.protocol].agrees)
-        check_parties(self.schema, self.cohort, self.privacy)
         check_size(self.layout, self.schema)
         # self.claim raises where no claim on the schema can be proved.
         if self.claim is not None:
@@ -138,9 +133,7 @@ class Plan:
         _ = self.masking
         check_masking(self.masking, self.noise)
         if self.devices is not None:
-            from privstats.plan.devices import check_devices
-
-            check_devices(self)
+            settings.check_fits(self, "devices")
 
     def _repr_html_(self) -> str:
         from privstats.plan.views import plan_html
@@ -327,15 +320,7 @@ class Plan:
     @cached_property
     def tables(self) -> dict[str, Any]:
         """The plan as nested tables of plain values."""
-        return document.tables_of(
-            self.schema,
-            self.cohort,
-            self.privacy,
-            settings.table_of(self),
-            published=self.published,
-            validity=self.validity,
-            devices=self.devices,
-        )
+        return document.tables_of(self)
 
     @cached_property
     def _digest_bytes(self) -> bytes:
@@ -346,3 +331,25 @@ class Plan:
 
     def _noise_std(self, segment: Segment) -> float:
         return self.noise.tail_sigma(segment, self.cohort.clients, reach_of(self.layout)) if self.noise else 0.0
+
+
+def _check_parts(plan: Plan) -> None:
+    """Refuse parts of the wrong type."""
+    if not is_known(plan.schema):
+        raise PlanError(f"schema must be a {USUAL}, got {type(plan.schema).__name__}")
+    rows: tuple[tuple[str, object, tuple[type, ...], str], ...] = (
+        ("cohort", plan.cohort, (Cohort,), "Cohort"),
+        ("privacy", plan.privacy, (Privacy, NoPrivacy), "Privacy or NoPrivacy"),
+        *_sections(Validity=plan.validity, Devices=plan.devices),
+    )
+    for name, value, kinds, wanted in rows:
+        if type(value) not in kinds:  # a subclass would share its digest
+            raise PlanError(f"{name} must be a {wanted}, got {type(value).__name__}")
+
+
+def _sections(**values: object) -> Iterator[tuple[str, object, tuple[type, ...], str]]:
+    from privstats import plan
+
+    for name, value in values.items():
+        if value is not None:
+            yield name.lower(), value, (getattr(plan, name),), f"{name} or None"

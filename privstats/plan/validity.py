@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias, get_args
+from typing import Protocol
 
 from privstats.encoding import Layout, Segment
 from privstats.encoding.ring import Group
-from privstats.errors import PlanError
+from privstats.plan import settings
 from privstats.plan.cohort import Headroom
+from privstats.plan.settings import Level
 from privstats.python_values import python_fields
 from privstats.schema import Schema
 from privstats.secagg import statements
@@ -29,9 +30,6 @@ class Claim(statements.Claim, Protocol):
         self, rooms: tuple[Headroom, ...], group: Group, clients: int, tail: Callable[[Segment], float]
     ) -> tuple[Headroom, ...]:
         """Return every segment's room; raise PlanError where the sums of ``clients`` clients do not fit."""
-
-
-Level: TypeAlias = Literal["moments", "norm"]
 
 
 @dataclass(frozen=True)
@@ -58,8 +56,4 @@ class Validity:
 
     def __post_init__(self) -> None:
         python_fields(self)
-        if self.level not in get_args(Level):
-            levels = " or ".join(map(repr, get_args(Level)))
-            raise PlanError(f"validity.level must be {levels}, got {self.level!r}; omit validity for no proof")
-        if type(self.most_records) is not int or self.most_records < 1:
-            raise PlanError(f"validity.most_records must be an integer of at least 1, got {self.most_records!r}")
+        settings.check("validity", self)

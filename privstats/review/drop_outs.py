@@ -22,7 +22,7 @@ class Dropout:
         epsilon: of the release at the plan's delta, without the colluders' noise; None without a release.
 
     Example:
-        >>> row = ps.plan.Dropout(gone=1, survivors=9, honest=8, epsilon=0.94)  # one of dropout_table(...)
+        >>> row = ps.review.Dropout(gone=1, survivors=9, honest=8, epsilon=0.94)  # one of dropout_table(...)
         >>> row.gone + row.survivors
         10
     """
@@ -49,7 +49,7 @@ def dropout_table(
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
         >>> privacy = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
         >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(10, 8, 1_000), privacy=privacy)
-        >>> rows = ps.plan.dropout_table(plan.noise, clients=10, min_survivors=8, colluders=0)
+        >>> rows = ps.review.dropout_table(plan.noise, clients=10, min_survivors=8, colluders=0)
         >>> [(row.survivors, row.epsilon and round(row.epsilon, 2)) for row in rows]
         [(10, 0.88), (9, 0.94), (8, 1.0), (7, None)]
     """

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from privstats.dp import Privacy
-from privstats.plan.devices import Devices, min_stated_epsilon
+from privstats.plan.device_rules import min_stated_epsilon
+from privstats.plan.devices import Devices
 from privstats.plan.plan import Plan
 from privstats.schema import Schema
 

@@ -358,12 +358,12 @@ class Schema(ABC):
 
     @property
     def column_facts(self) -> tuple[str, ...]:
-        """What a privacy officer should know of how columns are read."""
+        """Facts for a privacy officer on how columns are read."""
         return ()
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What a privacy officer should know of a plan of this kind."""
+        """Facts for a privacy officer on a plan of this kind."""
         return self.column_facts
 
     def plain_fields(self) -> dict[str, Any]:

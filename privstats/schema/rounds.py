@@ -66,7 +66,7 @@ def check_widths(values: Mapping[str, Values], weights: range = _WEIGHT_EXPONENT
             )
 
 
-class Round(Schema):
+class AdaptiveSchema(Schema):
     """A schema whose sums are computed with published values of at most 20 bits each."""
 
     needs_privacy: ClassVar[str] = (

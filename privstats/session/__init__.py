@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from privstats.ledger.charges import Charge as Charge
-    from privstats.ledger.charges import ReleaseCharge as ReleaseCharge
-    from privstats.ledger.charges import RoundCharge as RoundCharge
-    from privstats.ledger.charges import free as free
-    from privstats.ledger.charges import withdraw as withdraw
-    from privstats.ledger.charges import withdraw_run as withdraw_run
+    from privstats.session.charges import Charge as Charge
+    from privstats.session.charges import ReleaseCharge as ReleaseCharge
+    from privstats.session.charges import RoundCharge as RoundCharge
+    from privstats.session.charges import free as free
+    from privstats.session.charges import withdraw as withdraw
+    from privstats.session.charges import withdraw_run as withdraw_run
     from privstats.session.local import LocalParties as LocalParties
     from privstats.session.local import aggregate_unmasked as aggregate_unmasked
     from privstats.session.local import local_parties as local_parties

@@ -26,11 +26,11 @@ _FRESH_RUN_BYTES = 16
 _Result = TypeVar("_Result")
 
 
-class Account(ABC):
+class Chargeable(ABC):
     """Interface of an account that a session is charged to."""
 
     ledger: Ledger
-    # True where ``spend`` marks one round of a course for good (ledger.charges.RoundCharge). That spend is final, so
+    # True where ``spend`` marks one round of a course for good (charges.RoundCharge). That spend is final, so
     # ``charged`` does not finish it.
     per_round: ClassVar[bool] = False
 
@@ -54,20 +54,20 @@ class Account(ABC):
         """Refuse moments of other records than the charge's; by default accept all."""
 
 
-Charging: TypeAlias = Account | Literal["uncharged"] | None
+Charging: TypeAlias = Chargeable | Literal["uncharged"] | None
 """The account to charge; None is for plans without DP."""
 
 CHARGED_BEFORE: Final = "uncharged"
 """The ``charge`` for a release that is in a ledger already: its round was marked, or the caller has charged it."""
 
 
-def charge_of(plan: Plan, charge: Charging) -> Account | None:
+def charge_of(plan: Plan, charge: Charging) -> Chargeable | None:
     """Return the account to charge; None for ``"uncharged"``, and without DP for ``charge=None``.
 
     Raises:
         LedgerError: a plan with DP and neither an account nor ``"uncharged"``, or another value.
     """
-    if isinstance(charge, Account):
+    if isinstance(charge, Chargeable):
         return charge
     if charge is None and not isinstance(plan.privacy, NoPrivacy):
         raise LedgerError(
@@ -83,14 +83,14 @@ def charge_of(plan: Plan, charge: Charging) -> Account | None:
     return None
 
 
-def register_run(plan: Plan, charge: Account, roster: secagg.Roster) -> Spend:
+def register_run(plan: Plan, charge: Chargeable, roster: secagg.Roster) -> Spend:
     """Charge the run to the account, whose ledger must accept the number of a numbered run (``accept_counter``)."""
     if roster.counter is not None:
         charge.ledger.accept_counter(roster.members, roster.counter, roster.run)
     return charge.spend(plan, roster.run)
 
 
-def charged(plan: Plan, charge: Account | None, run: bytes, make: Callable[[], _Result]) -> _Result:
+def charged(plan: Plan, charge: Chargeable | None, run: bytes, make: Callable[[], _Result]) -> _Result:
     """Spend first, then call ``make``, which samples the noise; a crash in between loses a release, never its record.
 
     An abort ends the spend like a release, because it depends on the noise. Repeatable aborts under one spend would be
@@ -124,7 +124,7 @@ class LedgerCallback:
     """Callback with which a client's machine records that it sends its upload, or never will."""
 
     plan: Plan
-    charge: Account
+    charge: Chargeable
     run: bytes
 
     def __call__(self, upload: bytes) -> None:

@@ -17,7 +17,7 @@ from privstats.plan import Plan
 from privstats.randomness import Generator, checked
 from privstats.secagg.machines import Aggregator, Peer
 from privstats.secagg.protocols import protocol_of
-from privstats.session.accounting import Account, Charging, LedgerCallback, charge_of, register_run
+from privstats.session.accounting import Chargeable, Charging, LedgerCallback, charge_of, register_run
 from privstats.session.noise import client_noise, helper_noise
 from privstats.session.validation import (
     list_arguments,
@@ -256,7 +256,7 @@ def _check_place(index: int, identity: secagg.Identity, roster: secagg.Roster) -
 
 
 def _check_moments(
-    plan: Plan, moments: Moments | Contribution, account: Account | None, *, allow_reproducible: bool
+    plan: Plan, moments: Moments | Contribution, account: Chargeable | None, *, allow_reproducible: bool
 ) -> None:
     if isinstance(moments, Contribution):
         if moments.reproducible and not allow_reproducible:
@@ -348,7 +348,7 @@ def helper(
     return kind(plan.masking, keys=keys, roster=roster, allow_reproducible=allow_reproducible, **named)
 
 
-def on_upload(plan: Plan, roster: secagg.Roster, charge: Account) -> LedgerCallback:
+def on_upload(plan: Plan, roster: secagg.Roster, charge: Chargeable) -> LedgerCallback:
     """Return the callback that records a client's upload before it is sent; its ``withdraw`` refunds an unused spend.
 
     Example:

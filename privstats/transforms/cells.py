@@ -132,7 +132,7 @@ _BITS = (8, 20)
 class Cells(Transform):
     """Rows of norm at most 1 from a table's declared columns (texts, gaps, any numbers), without a clip norm or range.
 
-    Column j of J has a block b_j of norm 1, and the row is (b_1, ..., b_J) / sqrt(J):
+    Column j of J has a block b_j of norm at most 1, and the row is (b_1, ..., b_J) / sqrt(J):
 
     - numeric or dates, K cuts: K signs ``+-1/sqrt(K)``, + where the value has reached the cut, and 0 for "missing". A
       gap has K zeros, and 1 for "missing". K = 1 for a truth and a category of two values, k - 1 for an ordered

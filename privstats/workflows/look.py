@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.intake.columns import Readings, read
-from privstats.intake.meaning import has_decimal_comma, reading, word_of
+from privstats.intake.meaning import UNREADABLE, has_decimal_comma, reading, word_of
 from privstats.intake.person_ids import names_of
 from privstats.kinds import HazardSchema
 from privstats.transforms import Categories, Column, Dates, Numeric, Truth
@@ -166,9 +166,12 @@ def _of_unreadable(column: Column, readings: Readings, codes: NDArray[np.float64
             yield f"{unread:,} unreadable: {guess} {remedy}".rstrip()
             return
     if not isinstance(column, Categories):
-        frequent = ", ".join(value for value, _ in values.most_common(_SHOWN))
+        frequent = ", ".join(_NO_FORM if value == UNREADABLE else value for value, _ in values.most_common(_SHOWN))
         said = f"{unread:,} are {column.unread}, such as {frequent}: correct it, or they count as missing"
         yield f"{said}. {remedy}" if remedy else said
+
+
+_NO_FORM = "a value that this file's decimal mark or type does not allow"
 
 
 def _gap_codes(known: NDArray[np.float64], records: int) -> dict[float, int]:

@@ -3,7 +3,6 @@
 import json
 import re
 import runpy
-import subprocess
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -76,14 +75,6 @@ def run(folder: Path, command: str, *words: str) -> None:
     sys.argv = [command, *words]
     with (folder / "printed").open("w") as printed, redirect_stdout(printed):
         runpy.run_module(command, run_name="__main__", alter_sys=True)
-
-
-@pytest.mark.ci
-def test_a_benchmark_is_a_command():
-    words = [sys.executable, "-m", "benchmarks.secagg.lanes", "--help"]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "--quick" in done.stdout
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -1,7 +1,6 @@
 """Every table and figure of the four papers stands on their page, each cell with a number or with a reason."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,38 +78,3 @@ def test_all_papers_are_there_with_their_tables_and_figures_in_a_row():
         named = {tuple(item.item.split()) for item in contents() if item.paper == paper}
         found = {(kind, roman.get(number) or int(number)) for kind, number, *_ in named if kind in ("Table", "Figure")}
         assert found == {("Table", k + 1) for k in range(tables)} | {("Figure", k + 1) for k in range(figures)}
-
-
-MADE_UP = """# Page
-
-## A paper
-
-Table 1.
-
-<!-- table: one -->
-
-| here | c |
-| --- | --- |
-| r | 1 / 2 |
-| s | 1 / – |
-
-"""
-
-
-@pytest.mark.parametrize(
-    ("change", "fault"),
-    [
-        ({}, []),
-        ({"rows": ("r", "s")}, ["s, c: no number and no reason"]),
-        ({"rows": ("r", "s"), "missing": {"s": "Table 1"}}, []),
-        ({"rows": ("r", "s"), "missing": {"s": "no data"}}, ["its reason is not on the page: no data"]),
-        ({"missing": {"r": "Table 1"}}, ["r, c: has a number and a reason"]),
-        ({"item": "Table 2"}, ["not mentioned"]),
-        ({"tables": ("two",), "rows": ()}, ["no table two"]),
-        ({"pictures": ("drawn",)}, ["no picture drawn"]),
-        ({"columns": ("c", "d")}, ["r, d: no number and no reason"]),
-    ],
-)
-def test_what_the_page_owes_is_found(change, fault):
-    item = Item("A paper", "Table 1", tables=("one",), rows=("r",), columns=("c",))
-    assert faults(replace(item, **change), MADE_UP) == fault

@@ -16,7 +16,7 @@ from privstats import dp
 from privstats.cli.ledger import history
 from privstats.cli.parts import verifying as passphrases
 from privstats.cli.parts.party_facts import standing
-from privstats.ledger.rules import room
+from privstats.dp.ledger.rules import room
 from privstats.secagg import Identity, Roster
 from tests.ledger.test_book import no_file_may_grow_beyond
 from tests.made import refused

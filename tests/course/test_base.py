@@ -14,9 +14,9 @@ import privstats as ps
 from privstats.course import Course, Round, Single, iter_rounds, run, spend, verify_next
 from privstats.course.kinds import KINDS, CourseKind
 from privstats.dp import Ledger
+from privstats.dp.ledger.accounts import LedgerState
+from privstats.dp.ledger.records import Marked, Spent, sealed
 from privstats.errors import LedgerError, PlanError
-from privstats.ledger.accounts import LedgerState
-from privstats.ledger.records import Marked, Spent, sealed
 from privstats.randomness import seeded
 from tests import made
 from tests.made import refused

@@ -18,8 +18,8 @@ from privstats.dp import Ledger
 from privstats.engines import loopback
 from privstats.engines.journal import JournaledServer
 from privstats.errors import LedgerError, LocalProtocolError, PlanError
-from privstats.ledger.charges import RoundCharge
 from privstats.randomness import seeded
+from privstats.session.charges import RoundCharge
 from tests import made
 from tests.course.cases import CLIENTS, SOFTMAX, plan_of, rounds, shards
 from tests.made import refused

@@ -22,7 +22,7 @@ from privstats.kinds.classes import longest_row
 from privstats.plan.cohort import reach_of
 from privstats.randomness import seeded
 from privstats.review.certificate import certificate_text
-from privstats.review.facts import difference
+from privstats.review.plan_facts import difference
 from privstats.workflows.readers import possible, suggested, unread_statistics
 from privstats.workflows.report import Statement, explanations
 from tests import made

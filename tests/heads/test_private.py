@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from privstats import heads
 from privstats.errors import AssumedPublicWarning, DataError, HeadError, LedgerError, PlanError, SchemaError
-from privstats.heads.private import Records, RowCount
+from privstats.heads.private import OwnRecords, RowCount
 from privstats.heads.registry import HEADS, named
 from privstats.transforms import Centre, ConstantFeature, UnitNorm
 from tests import made
@@ -131,7 +131,7 @@ def test_attack_the_number_of_rows_is_not_read_in_silence_where_a_record_may_be_
 def test_the_power_of_two_that_stands_for_the_rows_is_within_a_factor_of_the_root_of_two(n):
     with warnings.catch_warnings(action="ignore", category=AssumedPublicWarning):
         power = RowCount.of(
-            Records(np.empty(0), None, (np.broadcast_to(0.0, (n, 1)), None)), None, None, "add-remove"
+            OwnRecords(np.empty(0), None, (np.broadcast_to(0.0, (n, 1)), None)), None, None, "add-remove"
         ).n
     assert power & (power - 1) == 0
     assert n**2 <= 2 * power**2 <= 4 * n**2

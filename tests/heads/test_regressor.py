@@ -8,7 +8,7 @@ import pytest
 from sklearn.feature_selection import SelectFromModel
 
 from privstats.heads import LDA, QDA, Private, RefinedRidge, Ridge, RidgeClassifier, load
-from privstats.heads.private import Records
+from privstats.heads.private import OwnRecords
 from privstats.heads.regressor import LinearRegressor
 from privstats.heads.rules import LinearRule, Preprocessing, take_columns
 from privstats.transforms import (
@@ -28,7 +28,7 @@ HEADS = [Ridge, RefinedRidge]
 
 @pytest.mark.parametrize("head", HEADS)
 def test_one_party_gets_an_intercept_by_a_constant_behind_its_columns(head: type[LinearRegressor]) -> None:
-    records = Records.of(X, X[:, 0])
+    records = OwnRecords.of(X, X[:, 0])
     schema = head()._schema(records, (UnitNorm(),), 2.0, 3.0, 12)
     assert schema.transform == (UnitNorm(), ConstantFeature(1.0))
     assert (schema.features, schema.targets, schema.target_bound) == (4, 1, 3.0)

@@ -13,7 +13,7 @@ import privstats as ps
 from privstats.dp import gaussian_mu
 from privstats.errors import LedgerError, RecordError
 from privstats.heads import row_count
-from privstats.heads.private import Promise, Records
+from privstats.heads.private import FitPromise, OwnRecords
 from privstats.heads.provenance import behind_counts, is_row_count
 
 N, D = 900, 3
@@ -27,10 +27,10 @@ def records(n: int = N) -> tuple[np.ndarray, np.ndarray]:
     return X, X @ [0.8, -0.4, 0.2]
 
 
-def promise(epsilon: float = 1.0, delta: float = 1e-6, **changes: Any) -> Promise:
+def promise(epsilon: float = 1.0, delta: float = 1e-6, **changes: Any) -> FitPromise:
     terms = {"clip_norm": 1.0, "columns": None, "transform": (), "grid_bits": 12, "max_records": None}
     rest = {"expected_records": None, "ledger": "uncharged", "dataset": None}
-    return Promise(epsilon, delta, "add-remove", **{**terms, **rest, **changes})
+    return FitPromise(epsilon, delta, "add-remove", **{**terms, **rest, **changes})
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
@@ -70,7 +70,7 @@ def test_the_number_in_the_plans_is_the_noisy_one_alone() -> None:
 
 def first_epsilon(epsilon: float) -> float:
     """The epsilon of what is behind the count."""
-    found = row_count.counted_first(promise(epsilon), SCHEMA, Records.of(*records()))
+    found = row_count.counted_first(promise(epsilon), SCHEMA, OwnRecords.of(*records()))
     assert found is not None
     return found[0].epsilon
 
@@ -80,7 +80,7 @@ def test_counts_have_the_noise_that_their_part_of_the_promise_asks_for() -> None
     mu, draws = gaussian_mu(4.0, 1e-6) / 8, 1_500
     found = []
     for n in (20, 21):
-        counts = [row_count.counted_first(promise(4.0), SCHEMA, Records.of(*records(n))) for _ in range(draws)]
+        counts = [row_count.counted_first(promise(4.0), SCHEMA, OwnRecords.of(*records(n))) for _ in range(draws)]
         found.append(np.array([float(each[1].moments.T[1]) for each in counts if each is not None]))
     small, large = found
     error = 4 / math.sqrt(draws)
@@ -92,7 +92,7 @@ def test_counts_have_the_noise_that_their_part_of_the_promise_asks_for() -> None
 
 
 def test_a_table_that_noise_hides_has_a_count_of_one_deviation() -> None:
-    found = row_count.counted_first(promise(0.1), SCHEMA, Records.of(*records(1)))
+    found = row_count.counted_first(promise(0.1), SCHEMA, OwnRecords.of(*records(1)))
     assert found is not None
     rest, count = found
     assert rest.expected_records is not None

@@ -30,7 +30,7 @@ from privstats.contrib.http.settings import Settings
 from privstats.dp.privacy import MODELS
 from privstats.encoding import flatten
 from privstats.files import page_texts
-from privstats.plan.devices import EXACT, PER_RECORD
+from privstats.plan.settings import EXACT, PER_RECORD
 from privstats.schema.public_values import Published
 from privstats.secagg import HelperKeys, Identity, Panel, Roster
 from privstats.secagg.keys import CLASSICAL, HYBRID, KEY_AGREEMENTS

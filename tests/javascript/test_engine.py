@@ -16,7 +16,7 @@ import privstats as ps
 from privstats.contrib.http import registrar
 from privstats.contrib.http.page import page_of
 from privstats.contrib.http.settings import Settings
-from privstats.plan.devices import EXACT
+from privstats.plan.settings import EXACT
 from privstats.schema import COUNT_SCALE
 from privstats.secagg import Identity
 from tests import made

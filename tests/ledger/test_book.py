@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from privstats import ClassSchema
 from privstats.dp import Ledger, NoPrivacy, Privacy, calibrate, gaussian_delta, gaussian_mu, joint_mu
+from privstats.dp.ledger import records as ledger_records
 from privstats.errors import LedgerError, PlanError
-from privstats.ledger import records as ledger_records
 from tests import made
 from tests.forks import beside
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from privstats import ClassSchema
 from privstats.dp import Ledger, NoPrivacy, Privacy, calibrate
+from privstats.dp.ledger import anchor as ledger_anchor
+from privstats.dp.ledger import file as ledger_file
+from privstats.dp.ledger.accounts import LedgerState
+from privstats.dp.ledger.anchor import head_path
+from privstats.dp.ledger.book import FIRST_COUNTER
+from privstats.dp.ledger.records import NO_RECORDS, Capped, Counted, Finished, Head, Opened, Part, Spent, encode, link
 from privstats.errors import LedgerError, PrivstatsError
-from privstats.ledger import anchor as ledger_anchor
-from privstats.ledger import file as ledger_file
-from privstats.ledger.accounts import LedgerState
-from privstats.ledger.anchor import head_path
-from privstats.ledger.book import FIRST_COUNTER
-from privstats.ledger.records import NO_RECORDS, Capped, Counted, Finished, Head, Opened, Part, Spent, encode, link
 from tests import made
 from tests.faults import Fuse, Killed, fails, killed
 
@@ -312,7 +312,7 @@ def test_a_head_that_cannot_be_read_is_one_sentence(ledger):
 
 
 def test_a_head_that_cannot_be_written_refuses_the_spend(ledger):
-    with fails(PrivstatsError("cannot write it: no space left"), "privstats.ledger.anchor.atomic_write"):
+    with fails(PrivstatsError("cannot write it: no space left"), "privstats.dp.ledger.anchor.atomic_write"):
         spend(ledger)  # the head before it is on the disk already; the head after it is one step behind
         with pytest.raises(LedgerError, match="no space left; nothing was spent"):
             spend(ledger)
@@ -351,9 +351,9 @@ def test_a_ledger_is_named_by_a_path(path):
 
 
 POINTS = {  # at which a process can die between taking the lock and returning
-    "before the head": ("privstats.ledger.file.keep_head", 1),
-    "before the record": ("privstats.ledger.file.Log.append", 1),
-    "after the commit": ("privstats.ledger.file.keep_head", 2),
+    "before the head": ("privstats.dp.ledger.file.keep_head", 1),
+    "before the record": ("privstats.dp.ledger.file.Log.append", 1),
+    "after the commit": ("privstats.dp.ledger.file.keep_head", 2),
 }
 
 

@@ -17,7 +17,7 @@ from privstats.contrib.streams import MomentsDelta, RegistryCharge
 from privstats.course import Single, spend
 from privstats.errors import LedgerError
 from privstats.secagg import Client
-from privstats.session.accounting import Account
+from privstats.session.accounting import Chargeable
 from tests import made
 from tests.contrib.streams.streams import registry, stream_of
 from tests.session.test_session import IDENTITIES, SHARES, client, plan, roster, session
@@ -35,27 +35,27 @@ def classes_of(text: str) -> Iterator[tuple[str, set[str]]]:
             yield node.name, {ast.unparse(base).rpartition(".")[2] for base in node.bases}
 
 
-def below(kind: type[Account]) -> set[type[Account]]:
+def below(kind: type[Chargeable]) -> set[type[Chargeable]]:
     return {kind}.union(*map(below, kind.__subclasses__()))
 
 
-def kinds() -> list[type[Account]]:
+def kinds() -> list[type[Chargeable]]:
     """Every concrete type of account in the package, wherever it is defined."""
     texts = {file: file.read_text() for file in PACKAGE.rglob("*.py")}
     named = [
         (name, bases, file) for file, text in texts.items() if "class " in text for name, bases in classes_of(text)
     ]
-    known, size = {"Account"}, 0
+    known, size = {"Chargeable"}, 0
     while len(known) > size:
         size = len(known)
         known |= {name for name, bases, _ in named if bases & known}
     for file in {file for name, _, file in named if name in known}:
         importlib.import_module(".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts))
-    concrete = {kind for kind in below(Account) if not kind.__abstractmethods__}  # type: ignore[attr-defined]
+    concrete = {kind for kind in below(Chargeable) if not kind.__abstractmethods__}  # type: ignore[attr-defined]
     return sorted((kind for kind in concrete if kind.__module__.startswith("privstats.")), key=lambda it: it.__name__)
 
 
-def account_of(kind: type[Account], folder: Path) -> tuple[Any, ps.Plan]:
+def account_of(kind: type[Chargeable], folder: Path) -> tuple[Any, ps.Plan]:
     """An account of this type, built from its fields, and the plan that it pays for."""
     needed = {each.name for each in dataclasses.fields(kind) if each.default is dataclasses.MISSING}  # type: ignore[arg-type]
     if "registry" in needed:
@@ -138,7 +138,7 @@ def test_of_many_uploads_at_once_one_is_sent(paid: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_an_upload_that_nothing_paid_for_is_refused(kind: type[Account], tmp_path: Path) -> None:
+def test_an_upload_that_nothing_paid_for_is_refused(kind: type[Chargeable], tmp_path: Path) -> None:
     account, subject = account_of(kind, tmp_path)
     made.refused(LedgerError, "no mark|no such run|was withdrawn", account.finish, subject, RUN, FIRST)
 
@@ -173,7 +173,7 @@ def test_noise_is_not_sampled_again_once_an_upload_was_sent(paid: Any) -> None:
         made.refused(LedgerError, "begun|new run name", account.spend, subject, RUN)
 
 
-def released_again(kind: type[Account], folder: Path) -> Any:
+def released_again(kind: type[Chargeable], folder: Path) -> Any:
     """A session, and what the same machines then yield: put back to before their uploads, with party 3 absent."""
     sealed, paid = [], []
     for index in range(4):
@@ -205,14 +205,14 @@ def released_again(kind: type[Account], folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_machines_put_back_to_before_their_uploads_yield_one_sum(kind: type[Account], tmp_path: Path) -> None:
+def test_machines_put_back_to_before_their_uploads_yield_one_sum(kind: type[Chargeable], tmp_path: Path) -> None:
     """With a course's mark both sums were released: their difference had .81 sigma of noise, and was one entry."""
     made.refused(LedgerError, "round 0 .*another|new run name|another vector", released_again, kind, tmp_path)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_the_attack_finds_every_account_that_keeps_no_digest(
-    kind: type[Account], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: type[Chargeable], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kind, "finish", lambda *_: None)
     assert released_again(kind, tmp_path).survivors == (0, 1, 2)

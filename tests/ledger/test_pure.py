@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 import privstats as ps
+from privstats.dp.ledger.rules import room
 from privstats.errors import LedgerError
-from privstats.ledger.rules import room
 from tests import made
 from threat_models.audits.ledger import audit_ledger
 

@@ -15,9 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from privstats import ClassSchema
 from privstats.dp import Account, Cap, Ledger, NoPrivacy, calibrate, gaussian_epsilon, gaussian_mu
+from privstats.dp.ledger.book import FIRST_COUNTER
+from privstats.dp.ledger.records import Finished
 from privstats.errors import LedgerError
-from privstats.ledger.book import FIRST_COUNTER
-from privstats.ledger.records import Finished
 from tests import made
 from tests.forks import beside
 
@@ -188,7 +188,7 @@ def test_a_call_with_a_wrong_type_does_not_make_the_ledger_unreadable_for_ever(m
 
 def test_nothing_is_written_that_does_not_read_back(ledger, monkeypatch):
     """Whatever no check foresaw is still found before it is on the disk."""
-    monkeypatch.setattr("privstats.ledger.book.check_digest", lambda *_: None)
+    monkeypatch.setattr("privstats.dp.ledger.book.check_digest", lambda *_: None)
     with pytest.raises(LedgerError, match="does not decode to itself"):
         spend(ledger, b"may", plan=7)
     assert Ledger.open(ledger.path).account("ward").entries == ()

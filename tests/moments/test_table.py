@@ -4,6 +4,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -252,3 +253,14 @@ def test_frames_of_polars_are_read_as_lists_are():
     assert read(CLASSES, frame.to_arrow(), LABELS) == read(CLASSES, TABLE, LABELS)
     wide = {**TABLE, "age": [10**30, None, 70, 50]}  # integers of 128 bits, which numpy lacks
     assert read(CLASSES, polars.DataFrame(wide), LABELS) == read(CLASSES, wide, LABELS)
+
+
+def test_a_pandas_frame_may_have_a_column_of_any_name() -> None:
+    """A column of a frame is its attribute, too: one named column_names was taken for the names of all."""
+    frame = pd.DataFrame({"column_names": [0.5, 0.25, 0.0], "columns": [0.0, 0.25, 0.5]})
+    schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, feature_names=("column_names", "columns"))
+    assert ps.measure(schema, frame, [0, 1, 0]) == ps.measure(schema, frame.to_numpy(), [0, 1, 0])
+    cells = ps.Cells((ps.Truth("column_names"), ps.Truth("columns")))
+    declared = ps.ClassSchema(2, cells.width, "NA", clip_norm=1.0, transform=(cells,))
+    truths = pd.DataFrame({"column_names": [1, 0, 1], "columns": [0, 0, 1]})
+    assert ps.measure(declared, truths, [0, 1, 0]) == ps.measure(declared, truths.to_dict("list"), [0, 1, 0])

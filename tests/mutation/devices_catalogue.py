@@ -62,12 +62,12 @@ DEVICES_MUTANTS: dict[str, Mutant] = {
     ),
     "one answer as a neighbour": bug(
         "a person is told the plan's epsilon of being in or out, where one answer against another is asked for",
-        name_in("privstats.plan.devices", "exchanged_mu", lambda right: lambda schema, privacy, noise: noise.mu),
+        name_in("privstats.plan.device_rules", "exchanged_mu", lambda right: lambda schema, privacy, noise: noise.mu),
         _PLAN + "test_a_person_is_told_at_least_what_one_answer_against_another_costs"),
     "one run of many": bug(
         "a person is told the epsilon of one run, and is invited to several",
         name_in(
-            "privstats.plan.devices",
+            "privstats.plan.device_rules",
             "min_stated_epsilon",
             lambda right: lambda schema, privacy, noise, runs: right(schema, privacy, noise, 1),
         ),
@@ -75,10 +75,10 @@ DEVICES_MUTANTS: dict[str, Mutant] = {
     ),
     "names to the letter": bug(
         "organisations are compared to the letter, so that 'ULM' may serve the page of the panel's 'Ulm'",
-        name_in("privstats.plan.devices", "_folded", lambda right: lambda name: name),
+        name_in("privstats.plan.device_rules", "folded", lambda right: lambda name: name),
         _PLAN + "test_no_spelling_of_a_members_name_serves_the_page_or_invites"),
     "devices with distributed noise": bug("a plan lets devices add shares of the noise, which nobody can audit",
-        name_in("privstats.plan.devices", "_check_noise", lambda right: nothing),
+        name_in("privstats.plan.device_rules", "_refuse_own_noise", lambda right: nothing),
         _PLAN + "test_what_no_device_can_be_asked_is_refused_in_a_sentence"),
     "a manifest believed": bug("a device takes plan, ring and numbers of the manifest without the page's digest",
         name_in("privstats.contrib.http.device", "study_of", lambda right: lambda run, plan, roster: _Any()),

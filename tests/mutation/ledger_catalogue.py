@@ -6,7 +6,7 @@ The audits of one plan measure noise and see none of them; the unit tests do, an
 from privstats import dp
 from privstats.dp import Cost
 from privstats.heads.private import RowCount
-from privstats.ledger.charges import RoundCharge
+from privstats.session.charges import RoundCharge
 from tests.mutation import bugs
 from tests.mutation.mutant import Mutant, bug
 from tests.mutation.planting import both, member, name_in
@@ -24,7 +24,7 @@ _COURSE = "tests/threat_models/audits/test_course.py::"
 
 LEDGER_MUTANTS: dict[str, Mutant] = {
     "wrong adjacency in the ledger": bug("the ledger charges an account under the adjacency that it does not have",
-        name_in("privstats.ledger.price", "joint_mu", bugs.charged_by_the_other),
+        name_in("privstats.dp.ledger.price", "joint_mu", bugs.charged_by_the_other),
         "tests/ledger/test_book.py::test_another_adjacency_is_charged_what_it_costs_here", plan="shares"),
     "repeated record charged as one row": bug(
         "a record that may be in k rows of a fit is charged k times the square of mu, and not k squared",
@@ -39,11 +39,11 @@ LEDGER_MUTANTS: dict[str, Mutant] = {
         _PRIVATE + "test_attack_the_number_of_rows_is_not_read_in_silence_where_a_record_may_be_absent", plan="shares"),
     "a letter without noise is free": bug(
         "the ledger prices the noise that there is, whatever the schema sends beside it",
-        name_in("privstats.ledger.price", "_check_named", lambda right: lambda schema, noise: None),
+        name_in("privstats.dp.ledger.price", "_check_named", lambda right: lambda schema, noise: None),
         _PRICE + "test_third_and_fourth_powers_are_not_for_nothing", plan="shares"),
     "noise is taken at its word": bug(
         "the ledger charges what the noise says of itself, also where it was sized for another schema",
-        name_in("privstats.ledger.price", "_check_sized", lambda right: lambda schema, privacy, noise: None),
+        name_in("privstats.dp.ledger.price", "_check_sized", lambda right: lambda schema, privacy, noise: None),
         _PRICE + "test_noise_of_another_schema_is_refused", plan="shares"),
     "a broken promise stands": bug("rounds state any promise for all of them together",
         name_in("privstats.course.planned", "require_promise", lambda right: lambda promise, mu: None),
@@ -59,10 +59,10 @@ LEDGER_MUTANTS: dict[str, Mutant] = {
         _HELD_OUT + "test_the_command_and_the_party_refuse_a_split_that_the_plan_does_not_hide", plan="shares"),
     "an older ledger in its folder": bug(
         "a ledger that was restored together with its folder is not held against the head outside",
-        name_in("privstats.ledger.file", "check_outside", lambda right: lambda *_: None),
+        name_in("privstats.dp.ledger.file", "check_outside", lambda right: lambda *_: None),
         "tests/ledger/test_chain.py::test_attack_a_folder_restored_in_place_spends_a_second_time", plan="shares"),
     "ledger keeps the largest": bug("the ledger counts the dearest release instead of all of them",
-        name_in("privstats.ledger.accounts", "compose", lambda right: lambda mus: max(mus, default=0.0)),
+        name_in("privstats.dp.ledger.accounts", "compose", lambda right: lambda mus: max(mus, default=0.0)),
         "tests/ledger/test_book.py::test_totals_compose_like_gaussians_and_by_statistic", plan="shares"),
     "charge skipped": bug(
         "sessions and releases never ask the ledger that they are given",
@@ -77,8 +77,8 @@ LEDGER_MUTANTS: dict[str, Mutant] = {
     "run name not checked": bug(
         "a run's name is good for a second upload and for another plan",
         both(
-            name_in("privstats.ledger.book", "same_spend", lambda right: lambda earlier, *asked: earlier),
-            name_in("privstats.ledger.book", "check_name_unused", lambda right: lambda accounts, run: None),
+            name_in("privstats.dp.ledger.book", "same_spend", lambda right: lambda earlier, *asked: earlier),
+            name_in("privstats.dp.ledger.book", "check_name_unused", lambda right: lambda accounts, run: None),
         ),
         _RUNS + "test_a_retry_after_the_upload_has_left_is_a_second_release",
         _RUNS + "test_one_run_name_serves_one_plan",
@@ -93,9 +93,9 @@ LEDGER_MUTANTS: dict[str, Mutant] = {
         _NODES + "test_two_invented_releases_for_one_node_and_the_second_is_refused_although_its_digest_is_new",
         _COURSE + "test_a_canary_over_a_whole_course_ends_at_or_below_the_claim", plan="shares"),
     "withdrawn although it left": bug("a ledger gives back what was spent for an upload that has left",
-        name_in("privstats.ledger.book", "check_waiting", lambda right: lambda entry: None),
+        name_in("privstats.dp.ledger.book", "check_waiting", lambda right: lambda entry: None),
         _WITHDRAWN + "test_what_has_left_is_not_withdrawn", plan="shares"),
     "upload after its withdrawal": bug("an upload leaves under a spend that was given back",
-        name_in("privstats.ledger.book", "check_unsent", lambda right: lambda entry: None),
+        name_in("privstats.dp.ledger.book", "check_unsent", lambda right: lambda entry: None),
         _WITHDRAWN + "test_a_second_machine_of_a_withdrawn_run_never_speaks", plan="shares"),
 }  # fmt: skip

@@ -40,7 +40,7 @@ STREAM_MUTANTS: dict[str, Mutant] = {
         name_in("privstats.course.alone", "DisjointRounds", lambda right: stream_bugs.NeverDisjoint),
         _ALONE + "test_a_stream_is_not_released_over_the_same_records", plan="central"),
     "a stream without a registry": bug("the ledger begins nodes of a stream that no registry has seen",
-        name_in("privstats.ledger.book", "check_mark", stream_bugs.anybody_begins),
+        name_in("privstats.dp.ledger.book", "check_mark", stream_bugs.anybody_begins),
         _REGISTRY + "test_a_charge_that_somebody_makes_by_hand_is_refused_by_the_ledger", plan="central"),
     "mean of a course not charged": bug("a regression's course is priced without the mean of its rows' directions",
         member(Stepped, "priced", property(stream_bugs.without_the_mean)),

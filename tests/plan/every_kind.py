@@ -3,14 +3,13 @@
 import hashlib
 import json
 import warnings
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
 import privstats as ps
-from privstats.plan.devices import EXACT
 from privstats.plan.document import _SECTIONS
-from privstats.plan.settings import AGGREGATION
+from privstats.plan.settings import EXACT, SETTINGS
 from privstats.review.certificate import certificate_text
 from privstats.schema.public_values import Published
 from tests import made
@@ -67,9 +66,7 @@ class Certified(NamedTuple):
 
 def keys_of_plans() -> dict[str, set[str]]:
     """The keys of the tables of a plan file that plans of every kind share, by table."""
-    tables = {"cohort": ps.Cohort, "privacy": ps.Privacy, "validity": ps.plan.Validity, "devices": ps.plan.Devices}
-    keys = {name: {each.name for each in fields(value) if each.init} for name, value in tables.items()}
-    return keys | {"plan": {"version", *_SECTIONS}, "aggregation": set(AGGREGATION)}
+    return {"plan": {"version", *_SECTIONS}} | {table: set(rows) for table, rows in SETTINGS.items()}
 
 
 def _usual(place: int, schema: ps.schema.Schema) -> ps.Plan:

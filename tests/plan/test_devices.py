@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.plan.devices import EXACT, PER_RECORD, TRUSTED_REGISTRAR, min_stated_epsilon
+from privstats.plan.device_rules import min_stated_epsilon
+from privstats.plan.settings import EXACT, PER_RECORD, TRUSTED_REGISTRAR
 from privstats.schema.public_values import Published
 from tests.plan.devices import COUNTS, PANEL, PERSON, devices_plan, sample_devices
 from threat_models.audits.target import target_of
@@ -259,20 +260,20 @@ def answer_of(schema, most, seed):
 
 
 def test_an_officer_reads_what_devices_mean():
-    told = "\n".join(ps.plan.facts(devices_plan(devices=sample_devices(most_runs=4, stated_epsilon=3.4))))
+    told = "\n".join(ps.review.facts(devices_plan(devices=sample_devices(most_runs=4, stated_epsilon=3.4))))
     assert "devices of invited people send one message each, to 'Ulm', with 'Bonn' as helper; 'Trier' invites" in told
     assert "'Kiel', which serves the page, could read every answer by serving another script" in told
     assert "the promise rests on one honest member of the panel and on the page, and not on the list of the" in told
     assert "the page tells a person epsilon 3.4 for at most 4 runs, one answer against another" in told
     assert "a sent answer cannot be called back: to honour a withdrawal, give the run up before any helper" in told
     registrar = devices_plan(devices=sample_devices(page=TRUSTED_REGISTRAR, stated_epsilon=1.6))
-    assert "the registrar, which serves the page, could read every answer" in "\n".join(ps.plan.facts(registrar))
-    exact = "\n".join(ps.plan.facts(exact_plan()))
+    assert "the registrar, which serves the page, could read every answer" in "\n".join(ps.review.facts(registrar))
+    exact = "\n".join(ps.review.facts(exact_plan()))
     assert "the leader sees the exact sum, and single answers too where more than colluders=1 codes are in" in exact
     assert "and is promised no epsilon" in exact
     record = devices_plan(privacy=RECORD, devices=sample_devices(words=PER_RECORD, stated_epsilon=1.6))
-    assert "one answer of each record against another" in "\n".join(ps.plan.facts(record))
-    assert not any("device" in fact for fact in ps.plan.facts(replace(exact_plan(), devices=None)))
+    assert "one answer of each record against another" in "\n".join(ps.review.facts(record))
+    assert not any("device" in fact for fact in ps.review.facts(replace(exact_plan(), devices=None)))
 
 
 def test_a_change_of_devices_is_told():
@@ -286,5 +287,5 @@ def test_a_change_of_devices_is_told():
         (plan, more): "the page's numbers change",
     }
     for (before, after), words in told.items():
-        assert ps.plan.difference(before, after).notes[-1].startswith(words)
-    assert "device" not in "".join(ps.plan.difference(plan, devices_plan(clients=22)).notes)
+        assert ps.review.difference(before, after).notes[-1].startswith(words)
+    assert "device" not in "".join(ps.review.difference(plan, devices_plan(clients=22)).notes)

@@ -22,9 +22,7 @@ FROZEN: list[dict[str, Any]] = json.loads(Path(__file__).with_name("frozen_schem
 
 def table_of(schema: Schema) -> dict[str, Any]:
     """Return the schema's table in a plan, as JSON reads it."""
-    parts = dict.fromkeys(("cohort", "privacy"), document.NoPrivacy())
-    tables = document.tables_of(schema, aggregation={}, published=None, validity=None, devices=None, **parts)  # type: ignore[arg-type]
-    table: dict[str, Any] = json.loads(document.canonical(tables))["schema"]
+    table: dict[str, Any] = json.loads(document.canonical(document.schema_table(schema)))
     return table
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import privstats as ps
-from privstats.plan import facts
+from privstats.review import facts
 from privstats.review.certificate import certificate_text
 from privstats.review.certificate_checker import check
 from privstats.secagg.keys import CLASSICAL, HYBRID, KEY_AGREEMENTS

@@ -50,7 +50,7 @@ def test_the_model_is_in_the_file_and_in_every_digest() -> None:
 def test_a_plan_says_what_the_panel_adds_and_who_is_trusted() -> None:
     plan = noisy()
     assert (plan.noise.members, plan.noise.mu) == (3, plan_of(ps.Privacy(model="central", **DP)).noise.mu)
-    told = "\n".join(ps.plan.facts(plan))
+    told = "\n".join(ps.review.facts(plan))
     assert "one of leader and helpers must add its noise and keep it secret; no party sees the exact sum" in told
     assert "each of the 3 members adds the noise in full, so a release carries 1.73 times the noise" in told
     assert "any fewer of them learn the sum with the noise of the others in it" in told

@@ -123,11 +123,11 @@ def test_plan_check_says_whom_split_trusts(privstats, tmp_path) -> None:
     ):
         assert part in text
     assert '"helpers": 2' in privstats("plan", "show", "plan.toml", cwd=tmp_path).stdout
-    assert "1 helper compute" in ps.plan.facts(plan_of(panel=PANEL[:2]))[0]
+    assert "1 helper compute" in ps.review.facts(plan_of(panel=PANEL[:2]))[0]
 
 
 def test_plan_check_says_whom_the_interactive_protocol_trusts() -> None:
-    text = " ".join(ps.plan.facts(plan_of(protocol="interactive", panel=())))
+    text = " ".join(ps.review.facts(plan_of(protocol="interactive", panel=())))
     assert "masking trusts no server; if the server and more than 1 clients work together" in text
     assert "can shift the sum by anything in the ring" in text
 

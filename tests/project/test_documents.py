@@ -104,15 +104,6 @@ def test_the_readme_names_the_two_commands_that_ci_runs():
     assert all(len(body.strip().splitlines()) == 1 for body in named.values())
 
 
-def test_the_readme_calls_experimental_what_warns_that_it_is():
-    panel = [bytes([place] * 32).hex() for place in (1, 2)]
-    what = {"schema": ps.ClassSchema(2, 2, "NAB", clip_norm=1.0), "cohort": ps.Cohort(3, 3, 100)}
-    with pytest.warns(UserWarning, match="validity is experimental"):
-        ps.Plan(**what, privacy=ps.NoPrivacy(), protocol="split", panel=panel, validity=ps.plan.Validity("moments", 50))
-    (said,) = re.findall(r"\| impossible input is refused \| ([^|]*) \|", (ROOT / "README.md").read_text("utf-8"))
-    assert said.startswith("experimental")
-
-
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/start.md", "docs/officer.md", "docs/tutorial.md"])
 def test_a_page_that_installs_activates_too_and_brings_what_its_commands_need(page):
     text = (ROOT / page).read_text("utf-8")
@@ -122,15 +113,6 @@ def test_a_page_that_installs_activates_too_and_brings_what_its_commands_need(pa
     extras = set(re.search(r"\[([a-z,]+)\]", after)[1].split(","))
     used = {words[1] for _, body in blocks(ROOT / page, "bash") for words in commands(body) if words[0] == "privstats"}
     assert used & {"report", "flower"} <= extras
-
-
-FITS = 118  # characters of code beside the navigation at 1280 px, as docs/_static/page.css has it
-
-
-@pytest.mark.parametrize("page", DOCS, ids=name_of)
-def test_code_is_not_cut_on_a_page_of_1280_pixels(page):
-    code = [body for _, body in FENCE.findall(page.read_text("utf-8"))]
-    assert [line for body in code for line in body.splitlines() if len(line) > FITS] == []
 
 
 def test_the_glossary_has_every_column_of_the_tables_that_people_meet():

@@ -35,11 +35,6 @@ def notes(tmp_path, monkeypatch):
         rows.writerows([f"{TEXTS[k % 2]}, case {k}", ("billing", "delivery")[k % 2]] for k in range(80))
 
 
-def test_the_page_has_a_recipe_per_package():
-    imports = [set(re.findall(r"^(?:import|from) (timm|datasets|sentence_transformers)", r, re.M)) for r in RECIPES]
-    assert imports == [{"timm", "datasets"}, {"sentence_transformers"}, {"datasets", "sentence_transformers"}]
-
-
 def test_images_go_from_files_to_sums(tmp_path, monkeypatch):
     timm, image = pytest.importorskip("timm"), pytest.importorskip("PIL.Image")
     pytest.importorskip("datasets")

@@ -40,7 +40,7 @@ def test_the_example_of_the_readme_loads_what_it_uses() -> None:
         "course.kinds",
         "secagg.upload",
         "kinds.counts",
-        "ledger",
+        "dp.ledger",
         "heads.ridge",
         "contrib",
         "cli",
@@ -53,7 +53,7 @@ def test_a_check_of_a_plan_loads_no_machine_no_records_no_course_and_no_head(tmp
     monkeypatch.chdir(tmp_path)
     loaded(RUN.format(["privstats", "plan", "init", "--example"]))
     names = ours(loaded(RUN.format(["privstats", "plan", "check", "plan.toml"])))
-    unused = ("course", "secagg.interactive.server", "session", "engines", "heads.estimator", "ledger", "contrib")
+    unused = ("course", "secagg.interactive.server", "session", "engines", "heads.estimator", "dp.ledger", "contrib")
     for room in unused:
         assert not within(names, f"privstats.{room}"), room
     assert within(names, "privstats.moments") == {"privstats.moments", "privstats.moments.base"}  # no sum is formed

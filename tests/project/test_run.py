@@ -1,15 +1,12 @@
 """The script of every change, with commands of a moment in the README's place: nothing that fails goes unsaid."""
 
 import os
-import re
 import shutil
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-
-from tests.night import SLICES
 
 ROOT = Path(__file__).parents[2]
 README = """
@@ -45,7 +42,7 @@ pytestmark = [
 ]
 
 
-def run(folder, demo="echo shown", test=INSTALL, fails="nothing", records="false", code=1, again=0, number="8"):
+def run(folder, demo="echo shown", test=INSTALL, fails="nothing", records="false", code=1, again=0):
     """Run the script in a checkout with these two commands.
 
     Args:
@@ -56,7 +53,6 @@ def run(folder, demo="echo shown", test=INSTALL, fails="nothing", records="false
         records: ``true`` if what fails writes down the failed test, as pytest does with ``tests.flaky``.
         code: the exit code of what fails.
         again: the exit code of the second run of failed tests.
-        number: the number of the commit; empty: what git counts, which is 0 here.
     """
     checkout = folder / "checkout"
     (checkout / ".ci").mkdir(parents=True)
@@ -78,7 +74,7 @@ def run(folder, demo="echo shown", test=INSTALL, fails="nothing", records="false
     (checkout / "a new file").touch()
     (checkout / "ignored").touch()
     unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("SLIPCOVER_")}
-    environment = {**unmeasured, "TMPDIR": str(folder / "tmp"), "PRIVSTATS_SLICE": number}
+    environment = {**unmeasured, "TMPDIR": str(folder / "tmp"), "PRIVSTATS_SLICE": "8"}
     return subprocess.run([".ci/run"], cwd=checkout, env=environment, capture_output=True, text=True, timeout=60)
 
 
@@ -96,30 +92,6 @@ def test_each_command_starts_from_nothing_and_every_part_is_shown(tmp_path: Path
     assert night == "the slice of the commit, not measured"
     assert not (tmp_path / "checkout" / "left").exists()
     assert not list((tmp_path / "tmp").iterdir()), "what the run made for itself is gone with it"
-
-
-@pytest.mark.parametrize(("number", "measured"), [("", True), ("16", True), ("17", False), ("23", False)])
-def test_coverage_is_measured_in_the_commits_of_slice_0(tmp_path: Path, number: str, measured: bool) -> None:
-    done = run(tmp_path, test=f"{INSTALL} && echo ${{SLIPCOVER_SOURCE-}} $PYTEST_ADDOPTS", number=number)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert ("-m slipcover --merge" in done.stdout) == measured
-    wanted = "privstats,threat_models -p tests.measured -p tests.flaky" if measured else "-p tests.flaky"
-    assert f"\n{wanted} --durations=40\n" in done.stdout
-
-
-def test_coverage_is_measured_once_in_as_many_commits_as_there_are_slices() -> None:
-    assert f"number % {SLICES} == 0" in (ROOT / ".ci" / "run").read_text()
-
-
-def test_pip_does_not_compile_what_nobody_imports(tmp_path: Path) -> None:
-    """Pip takes a false value of this variable for the option, and a true one for its opposite."""
-    from pip._internal.commands import create_command
-
-    (value,) = re.findall(r"^compile: (\w+)$", run(tmp_path, "echo compile: $PIP_NO_COMPILE").stdout, re.MULTILINE)
-    for given, compiles in ((value, False), ("1", True)):
-        with pytest.MonkeyPatch.context() as environment:
-            environment.setenv("PIP_NO_COMPILE", given)
-            assert create_command("install").parse_args([])[0].compile == compiles
 
 
 @pytest.mark.parametrize(

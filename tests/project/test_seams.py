@@ -101,7 +101,7 @@ def test_the_words_are_the_protocols():
 
 def test_the_files_are_found():
     assert {
-        "privstats/review/facts.py",
+        "privstats/review/plan_facts.py",
         "privstats/cli/plan.py",
         "threat_models/cli.py",
         "benchmarks/tables.py",

@@ -7,7 +7,7 @@ import pytest
 
 import privstats as ps
 from privstats.errors import DataError
-from privstats.plan import difference
+from privstats.review import difference
 from privstats.transforms import CentreRows, GaussianProjection, UnitNorm
 
 PRIVACY = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
@@ -153,6 +153,6 @@ def test_every_dropout_that_is_told_anywhere_is_of_one_table():
     from threat_models.audits.budget import audit_dropouts
     from threat_models.audits.target import target_of
 
-    told = next(line for line in ps.plan.facts(PLAN) if line.startswith("epsilon after dropouts"))
+    told = next(line for line in ps.review.facts(PLAN) if line.startswith("epsilon after dropouts"))
     for gone, _, _, epsilon, _ in audit_dropouts(target_of(PLAN)).rows:
         assert f"{'no release' if epsilon is None else f'{epsilon:.4g}'} with {gone or 'none'} gone" in told

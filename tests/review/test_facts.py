@@ -17,7 +17,7 @@ def plan(model="distributed", **changes):
 
 
 def told(subject, word):
-    return next((line for line in ps.plan.facts(subject) if word in line), None)
+    return next((line for line in ps.review.facts(subject) if word in line), None)
 
 
 def test_the_thresholds_are_told():
@@ -86,7 +86,7 @@ def test_a_sparse_graph_tells_what_can_fail():
     assert powers[2] <= -30
     assert told(subject, "follows the protocol") is told(subject, "masking trusts the") is None
     assert "enough colluders sign two lists of survivors: never" in line
-    assert f"masks with {subject.masking.neighbours} others" in ps.plan.facts(subject)[0]
+    assert f"masks with {subject.masking.neighbours} others" in ps.review.facts(subject)[0]
 
 
 def test_an_explicit_sparse_graph_is_told_to_hold_against_a_server_that_follows_the_protocol():
@@ -151,7 +151,7 @@ def test_without_noise_there_is_no_doubt():
 
 
 def test_a_plan_without_anything_special_tells_only_the_thresholds_and_whom_to_trust():
-    thresholds, server, poisoner, recorded, trust = ps.plan.facts(plan("central"))
+    thresholds, server, poisoner, recorded, trust = ps.review.facts(plan("central"))
     assert "together hold a client's keys" in thresholds
     assert server.startswith("masking trusts no server;")
     assert poisoner.startswith("one client that sends false data")
@@ -165,7 +165,7 @@ def test_without_a_promise_there_is_nobody_to_trust_for_it():
 
 def test_promises_that_say_little_are_marked():
     privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=50, delta=0.01)
-    first, second, *_ = ps.plan.facts(plan(privacy=privacy))
+    first, second, *_ = ps.review.facts(plan(privacy=privacy))
     assert first.startswith("WARNING: delta 0.01 lets 10 of 1000 records be exposed outright; choose less than")
     assert second.startswith("WARNING: epsilon 50 promises almost nothing")
 
@@ -247,7 +247,7 @@ def test_a_plan_states_before_it_is_paid_for_what_gaps_do_to_its_table():
     assert facts(columns, None, ps.ScoreSchema) == (f"WARNING: {cells}",), "rounds end in a table and in no prediction"
     assert not facts(columns[:1], None, target_bound=5.0), "gaps of the only column bias no other"
     assert not ps.RidgeSchema(2, clip_norm=1.0, target_bound=5.0).column_facts
-    assert complete in ps.plan.facts(
+    assert complete in ps.review.facts(
         plan(
             schema=ps.RidgeSchema(
                 clip_norm=2**0.5,

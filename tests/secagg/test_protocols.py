@@ -22,8 +22,8 @@ from privstats.encoding import Ring, RingVector
 from privstats.engines import loopback
 from privstats.engines.journal import JournaledClient, JournaledServer
 from privstats.errors import AggregationError, LocalProtocolError, PlanError, RemoteProtocolError
-from privstats.plan import facts
 from privstats.randomness import seeded
+from privstats.review import facts
 from privstats.secagg import Client, Parameters, Server
 from privstats.secagg.machines import Aggregator, Masking, Outbox, Peer, StepStatus
 from privstats.secagg.masking_facts import masking_facts, masking_numbers

@@ -189,7 +189,7 @@ def test_a_plan_that_cannot_remove_noise_is_refused(named: dict, said: str) -> N
 
 
 def facts_of(cohort: ps.Cohort, **named: str) -> str:
-    return " | ".join(ps.plan.facts(ps.Plan(schema=SCHEMA, cohort=cohort, privacy=PROMISE, **named)))
+    return " | ".join(ps.review.facts(ps.Plan(schema=SCHEMA, cohort=cohort, privacy=PROMISE, **named)))
 
 
 def test_the_review_prints_what_the_margin_costs_either_way() -> None:

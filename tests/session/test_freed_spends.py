@@ -262,7 +262,7 @@ def test_a_protocol_without_proof_and_a_charge_without_a_ledger_free_nothing(
         run.free(charge, b"", {})
     with monkeypatch.context() as patch:
         unproved = replace((row := PROTOCOLS["interactive"]).machines, prove_excluded=None)
-        patch.setattr("privstats.ledger.charges.protocol_of", lambda _: replace(row, load_machines=lambda: unproved))
+        patch.setattr("privstats.session.charges.protocol_of", lambda _: replace(row, load_machines=lambda: unproved))
         with pytest.raises(LedgerError, match="has no proof that an upload is in no sum"):
             run.free(charge, b"", {})
     run = Run(0)
@@ -305,8 +305,8 @@ def test_no_round_begins_under_a_spend_whose_upload_was_sent_or_freed(charge: se
 
 
 def test_a_record_that_frees_what_nobody_spent_is_damage() -> None:
-    from privstats.ledger.accounts import LedgerState
-    from privstats.ledger.records import Freed
+    from privstats.dp.ledger.accounts import LedgerState
+    from privstats.dp.ledger.records import Freed
 
     with pytest.raises(LedgerError, match="frees a release that no record allowed"):
         LedgerState.of([Freed(at="now", spend=1, proof="")])

@@ -46,6 +46,9 @@ AGES = [*range(20, 80)] * 3
             "in columns.toml"),
         (ps.Numeric("x", censored=True), ["<0.5", "<0.5", "<0.5", "See note"],
             "1 are no numbers, such as See note: correct it, or they count as missing"),
+        (ps.Numeric("x"), ["\x01", "\x01", 1.5],
+            "2 are no numbers, such as a value that this file's decimal mark or type does not allow: correct it, or "
+            "they count as missing"),
         (ps.Truth("x"), ["yes", "no", "-"],
             "1 are neither true nor false, such as -: correct it, or they count as missing. "
             'To read them, state gaps = ["-"] in columns.toml'),

@@ -6,9 +6,9 @@ Reads the file and composes; changes nothing.
 from __future__ import annotations
 
 from privstats.dp import Account, Cap, Ledger, Spend
+from privstats.dp.ledger.accounts import epsilon_of
+from privstats.dp.ledger.rules import room
 from privstats.errors import LedgerError
-from privstats.ledger.accounts import epsilon_of
-from privstats.ledger.rules import room
 from threat_models.audits.verdict import Report, Value
 
 _TOTALS = ("data set", "what", "releases", "mu", "epsilon", "cap", "unfinished", "delta", "cap epsilon", "cap delta")

@@ -23,7 +23,7 @@ _HALVINGS = 60
 
 
 @dataclass(frozen=True)
-class Promise:
+class AuditedPromise:
     """A plan's promise about one unit.
 
     Attributes:
@@ -40,7 +40,7 @@ class Promise:
     mu: float
 
 
-def promise_of(privacy: Privacy) -> Promise:
+def promise_of(privacy: Privacy) -> AuditedPromise:
     """The promise of a plan, from the fields of its document alone."""
     records = 1.0  # also of a person who adds the average of all rows
     if privacy.unit == "client":
@@ -48,7 +48,7 @@ def promise_of(privacy: Privacy) -> Promise:
     elif privacy.unit == "person" and not isinstance(privacy.person_clip, str):
         records = float(privacy.person_clip or 0)
     mu = mu_of(privacy.epsilon, privacy.delta) if privacy.delta else _pure_mu(privacy.epsilon)
-    return Promise(privacy.epsilon, privacy.delta, privacy.unit, privacy.adjacency, records, mu)
+    return AuditedPromise(privacy.epsilon, privacy.delta, privacy.unit, privacy.adjacency, records, mu)
 
 
 def delta_of(mu: float, epsilon: float) -> float:

@@ -20,7 +20,7 @@ from privstats.encoding import RingVector
 from privstats.errors import PlanError
 from privstats.randomness import SEED_BYTES, Generator
 from privstats.release import Release
-from threat_models.audits.promise import Promise, promise_of
+from threat_models.audits.promise import AuditedPromise, promise_of
 from threat_models.audits.target import Target, target_of
 
 Integers = NDArray[np.int64]
@@ -39,7 +39,7 @@ class StreamTarget:
         return target_of(self.stream.first)
 
     @property
-    def promise(self) -> Promise:
+    def promise(self) -> AuditedPromise:
         """The promise of the stream's own plan for all epochs together, from its document."""
         return promise_of(target_of(self.stream.plan).privacy)
 

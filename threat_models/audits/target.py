@@ -28,7 +28,7 @@ from privstats.schema import Schema, bare
 from privstats.secagg.machines import Opening
 from privstats.session.local import opened_among
 from threat_models.audits.kinds import as_declared, columns_of, outcome_of, row_part
-from threat_models.audits.promise import Promise, promise_of
+from threat_models.audits.promise import AuditedPromise, promise_of
 
 _ROUNDING = 1 / 12
 
@@ -121,7 +121,7 @@ class Target:
         return self.plan.privacy
 
     @cached_property
-    def promise(self) -> Promise:
+    def promise(self) -> AuditedPromise:
         """The promise as a ceiling on mu."""
         return promise_of(self.privacy)
 

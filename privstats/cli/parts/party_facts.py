@@ -12,13 +12,13 @@ from privstats.files.text import json_text
 from privstats.printable import printable
 
 if TYPE_CHECKING:
+    from privstats.dp.ledger.accounts import Account
     from privstats.engines.network.folder import Folder
-    from privstats.engines.network.measuring import Records
+    from privstats.engines.network.measuring import MeasuredRecords
     from privstats.engines.network.party import Party
-    from privstats.ledger.accounts import Account
 
 
-def facts_of(party: Party, records: Records | None) -> dict[str, Any]:
+def facts_of(party: Party, records: MeasuredRecords | None) -> dict[str, Any]:
     """Return the facts for a party; for a helper, or without records, only the run's."""
     from privstats.course.promise import total_of
     from privstats.engines.network.key_agreement import offered
@@ -44,7 +44,7 @@ def facts_of(party: Party, records: Records | None) -> dict[str, Any]:
     return facts | record_facts(records) | time_facts(records) | _spending(party, records.dataset)
 
 
-def time_facts(records: Records) -> dict[str, Any]:
+def time_facts(records: MeasuredRecords) -> dict[str, Any]:
     """Return a question about a hazard course's times for the data holder, if any."""
     from privstats.engines.network.measuring import times_of
     from privstats.workflows.look import times_remark
@@ -55,7 +55,7 @@ def time_facts(records: Records) -> dict[str, Any]:
     return {"times": remark} if remark else {}
 
 
-def record_facts(records: Records) -> dict[str, Any]:
+def record_facts(records: MeasuredRecords) -> dict[str, Any]:
     """Return the number of records summed, and remarks about clip and edges."""
     from privstats.engines.stored_moments import clip_report_of
     from privstats.moments import remarks_on
@@ -117,7 +117,7 @@ def _spent(folder: Folder, dataset: str) -> str:
 
 def standing(account: Account) -> str:
     """Return the spent and the remaining budget, in a line."""
-    from privstats.ledger.accounts import epsilon_of
+    from privstats.dp.ledger.accounts import epsilon_of
 
     cap, delta = account.cap, account.quoted_delta
     held = "; and ".join(account.conditions)

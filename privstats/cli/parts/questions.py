@@ -17,6 +17,8 @@ import privstats as ps
 from privstats.cli.parts.options import option
 from privstats.cli.parts.verifying import party_key
 from privstats.errors import PlanError
+from privstats.plan.forms import Form
+from privstats.plan.settings import SETTINGS, new_plans
 
 Part = Literal["schema", "head", "cohort", "privacy", "devices", "aggregation", ""]
 Condition = tuple[str, tuple[str, ...]]
@@ -44,7 +46,8 @@ class Question:
         harmless: a valid stand-in for a missing answer.
         part: the plan's part; empty for none.
         why: its consequences, in one sentence.
-        choices: possible answers; any where empty.
+        choices: possible answers, where these are not all of the setting's form; see :attr:`offered`.
+        form: the values of the setting that it asks.
         where: the answer that raises this question.
         also: another such answer; one suffices.
         unless: the answer that makes this question void.
@@ -61,11 +64,17 @@ class Question:
     why: str
     help: str
     choices: tuple[str, ...] = ()
+    form: Form | None = None
     where: Condition | None = None
     also: Condition | None = None
     unless: Condition | None = None
     usual: str | None = None
     read: Callable[[Any], Any] = as_it_is
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """Possible answers; any where empty."""
+        return self.choices or (self.form.choices if self.form else ())
 
     @property
     def option(self) -> str:
@@ -249,13 +258,21 @@ def person_clip(answer: Any) -> Any:
         return answer
 
 
+def _of_row(table: str, name: str, harmless: Any, *, more: str = "", **words: Any) -> Question:
+    """Return the question for a setting, whose answers and help are those of its row; ``more`` ends the help."""
+    row = SETTINGS[table][name]
+    named: dict[str, Any] = {"part": table, **words}
+    return Question(name, harmless, help=f"{row.help} {more}".strip(), form=row.form, **named)
+
+
 _sum = partial(Question, heading=_SUMMED, part="schema")
 _model = partial(_sum, where=("task", ("classes", "ridge")))
 _effect = partial(Question, kind=str, heading=_EFFECTS, part="schema", where=("task", ("effect",)))
 _hazard = partial(_effect, where=("task", ("hazard",)))
-_survey = partial(Question, kind=str, heading=_SURVEYS, part="devices", where=_SURVEY)
-_party = partial(Question, kind=int, heading=_PARTIES, part="cohort")
-_promise = partial(Question, kind=str, heading=_PROMISE, part="privacy")
+_survey = partial(Question, kind=str, heading=_SURVEYS, part="schema", where=_SURVEY)
+_people = partial(_of_row, "devices", kind=str, heading=_SURVEYS, where=_SURVEY)
+_party = partial(_of_row, "cohort", kind=int, heading=_PARTIES)
+_promise = partial(_of_row, "privacy", kind=str, heading=_PROMISE)
 
 # fmt: off
 QUESTIONS: tuple[Question, ...] = (
@@ -369,12 +386,12 @@ QUESTIONS: tuple[Question, ...] = (
         asks="How many events are expected, over all parties?",
         why="A public guess: fewer than ten for a span of time are refused, and half widths follow from it.",
         help="For hazards: a public guess of the number of events."),
-    _survey("questions", "age=18:40:60", part="schema", read=_survey_questions,
+    _survey("questions", "age=18:40:60", read=_survey_questions,
         asks="Which questions are asked?",
         why="As age=18:40:60:80,smokes=yes/no,hours=0..80: a number counted in groups between edges, one of these "
         "answers, or a number whose mean is released; hours*smokes=0..80: that mean by answer.",
         help="Questions: age=18:40:60:80 for groups of a number, smokes=yes/no for answers, hours=0..80 for a mean."),
-    _survey("tables", "each", part="schema", usual="each", read=_crossed,
+    _survey("tables", "each", usual="each", read=_crossed,
         asks="Which answers are counted together?",
         why="As age*smokes to count two answers jointly; an answer counts in every table, so noise grows with the root "
             "of the number of tables.",
@@ -385,89 +402,71 @@ QUESTIONS: tuple[Question, ...] = (
         help="For a score: the model, as its save() wrote it."),
     _party("clients", 2,
         asks="How many parties?",
-        why="Hospitals, companies or devices: each sends one sum.",
-        help="The number of parties."),
-    _party("vanish", 0,
+        why="Hospitals, companies or devices: each sends one sum."),
+    Question("vanish", 0, kind=int, heading=_PARTIES, part="cohort",
         asks="How many of them may drop out?",
         why="If more do, there is no release.",
         help="How many parties may drop out."),
     _party("colluders", 0,
         asks="How many parties may work with the server?",
-        why="The others stay protected against that many; 0 trusts that none does.",
-        help="How many parties may work with the server."),
+        why="The others stay protected against that many; 0 trusts that none does."),
     _party("max_records", 1, unless=_SURVEY,
         asks="How many records at most, over all parties?",
-        why="It sizes the numbers that are sent; take a public upper bound.",
-        help="The largest number of records of all parties together."),
-    # The row of privstats.plan.settings has these choices and this help (a test compares them): it loads what computes.
-    Question("key_agreement", "mlkem768-x25519", kind=str, heading=_PARTIES, part="aggregation",
-        usual="mlkem768-x25519", choices=("x25519", "mlkem768-x25519"),
+        why="It sizes the numbers that are sent; take a public upper bound."),
+    _of_row("aggregation", "key_agreement", new_plans()["key_agreement"], kind=str, heading=_PARTIES,
+        usual=new_plans()["key_agreement"],
         asks="How do parties agree on keys?",
         why="mlkem768-x25519: anyone who records all messages and later breaks X25519 reads no party's sums; x25519: "
-        "shorter messages, and such an attacker reads them.",
-        help="How parties agree on keys: with mlkem768-x25519 nobody who records all messages and later breaks X25519 "
-        "reads a party's sums (version 4); x25519 has shorter messages. Default: mlkem768-x25519."),
-    _survey("panel", f"{'a' * 64},{'b' * 64}", read=lambda said: tuple(map(_key, _names(said))),
+        "shorter messages, and such an attacker reads them."),
+    _of_row("aggregation", "panel", f"{'a' * 64},{'b' * 64}", kind=str, heading=_SURVEYS, part="devices",
+        where=_SURVEY, read=lambda said: tuple(map(_key, _names(said))),
+        more="As leader.pub,helper.pub: files (PEM or hex), or hex.",
         asks="Which public keys has the panel, the leader's first?",
         why="Leader and helpers each add noise; an answer stays secret unless all of them work together. Files from "
-            "`privstats identity new`, or hex: leader.pub,helper.pub.",
-        help="The panel's public keys, as leader.pub,helper.pub: files (PEM or hex), or hex."),
-    _survey("organisations", "leader,helper", read=_names,
+            "`privstats identity new`, or hex: leader.pub,helper.pub."),
+    _people("organisations", "leader,helper", read=_names, more="In the order of --panel, with commas between.",
         asks="Which organisations are the panel?",
-        why="By the names that people know them by, in the same order: University of Ulm,Bonn Clinic.",
-        help="The names of the panel's organisations, in the order of --panel."),
-    _survey("registrar", "registrar",
+        why="By the names that people know them by, in the same order: University of Ulm,Bonn Clinic."),
+    _people("registrar", "registrar",
         asks="Which organisation invites?",
-        why="It holds every code, so it must not be in the panel.",
-        help="Who invites; not one of --organisations."),
-    _survey("registrar_key", "c" * 64, read=_key,
+        why="It holds every code, so it must not be in the panel."),
+    _people("registrar_key", "c" * 64, read=_key, more="A file (PEM or hex), or hex.",
         asks="Which is the registrar's public key?",
-        why="It signs the list of those who may answer: trier.pub, or hex.",
-        help="The registrar's public key: a file (PEM or hex), or hex."),
-    _survey("page", "page",
+        why="It signs the list of those who may answer: trier.pub, or hex."),
+    _people("page", "page",
         asks="Which organisation serves the page?",
-        why="It could read every answer with another script, so it must be a separate organisation.",
-        help="Who serves the page; a separate organisation."),
-    _survey("most_runs", 1, kind=int,
+        why="It could read every answer with another script, so it must be a separate organisation."),
+    _people("most_runs", 1, kind=int,
         asks="In how many runs may one person be asked?",
-        why="All of them count together in the epsilon that the page states.",
-        help="The largest number of runs in which one person is asked."),
+        why="All of them count together in the epsilon that the page states."),
     _promise("model", "central", unless=_SURVEY, choices=("central", "distributed", "local"),
         asks="Who adds the noise?",
-        why="central: a trusted server; distributed: the parties together; local: each party all, the most noise.",
-        help="Who adds noise: central, distributed or local."),
-    _promise("unit", "record", unless=_SURVEY, choices=("record", "person", "client"),
+        why="central: a trusted server; distributed: the parties together; local: each party all, the most noise."),
+    _promise("unit", "record", unless=_SURVEY,
         asks="Who is protected?",
         why="record: one record (a person with ten is protected less); person: all rows of a patient at one party; "
-            "client: all records of one party.",
-        help="Who is protected: record, person or client."),
+            "client: all records of one party."),
     _promise("person_clip", "average", where=("unit", ("person",)), read=person_clip,
         asks="How does a patient with several rows count?",
         why="average: as one record, for tables and intervals. A number: as at most that many rows, for a model; 1 was "
-            "best on all data tried. Each party needs a column of patient ids.",
-        help="With unit person: average, or the number of rows that a patient counts as at most."),
+            "best on all data tried. Each party needs a column of patient ids."),
     _promise("max_records_per_person", 1 << 53, kind=int, where=("unit", ("person",)),
         unless=("person_clip", ("average",)),
         asks="Up to how many rows of a patient count in full?",
-        why="At least the number above; a patient with more rows counts as that many.",
-        help="If --person-clip is a number: how many rows of a patient count in full."),
+        why="At least the number above; a patient with more rows counts as that many."),
     _promise("max_records_per_client", 1, kind=int, where=("unit", ("client",)),
         asks="How many records may one party hold?",
-        why="Noise grows with it, and a party with more is refused.",
-        help="With unit client: the largest number of records of one party."),
-    _promise("adjacency", "add-remove", unless=_SURVEY, choices=("add-remove", "replace-one"),
+        why="Noise grows with it, and a party with more is refused."),
+    _promise("adjacency", "add-remove", unless=_SURVEY,
         asks="What must stay secret?",
         why="add-remove: whether a record (or the unit above) is in the data at all; replace-one: only the content of "
-            "a record or patient, not with unit client.",
-        help="add-remove or replace-one."),
+            "a record or patient, not with unit client."),
     _promise("epsilon", 1.0, kind=float,
         asks="Which epsilon?",
-        why="Smaller is safer and noisier: `privstats audit budget` shows what the best attacker finds at it.",
-        help="The promise's epsilon."),
+        why="Smaller is safer and noisier: `privstats audit budget` shows what the best attacker finds at it."),
     _promise("delta", 1e-06, kind=float,
         asks="Which delta?",
         why="The chance that more is learned than epsilon allows: well below 1 / records, such as 1e-6; or 0, with "
-            "central.",
-        help="The promise's delta."),
+            "central."),
 )
 # fmt: on

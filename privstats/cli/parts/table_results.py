@@ -225,6 +225,14 @@ def _kaplan_meier(rounds: list[Release], options: TableOptions) -> TableResult:
     if _causes(rounds[0], options.event) > 1:
         incidence = inference.cumulative_incidence(rounds[0], **how)
         return TableResult(incidence.summary(), incidence.to_rows(), incidence.reported)
+    if options.follow_up:
+        followed = inference.follow_up(rounds[0], **how)
+        return TableResult(
+            followed.summary(), followed.to_rows(), any(each.reported for each in followed.medians.values())
+        )
+    if options.tau is not None:
+        means = inference.restricted_means(inference.kaplan_meier(rounds[0], **how), options.tau)
+        return TableResult(means.summary(), means.to_rows(), means.difference.reported)
     if options.at is not None:
         risks = inference.risks_at(inference.kaplan_meier(rounds[0], **how), options.at)
         return TableResult(risks.summary(), risks.to_rows(), reported=True)

@@ -22,9 +22,9 @@ from privstats.cli.parts.questions import QUESTIONS, Question, completed, values
 from privstats.cli.parts.terminal import say, writable
 from privstats.errors import PlanError, PrivstatsError
 from privstats.files.atomic import atomic_write
-from privstats.plan.devices import min_stated_epsilon
+from privstats.plan.device_rules import min_stated_epsilon
 from privstats.plan.feasibility import require_panel
-from privstats.plan.settings import checked
+from privstats.plan.settings import SETTINGS
 from privstats.printable import printable
 from privstats.schema import Variable
 
@@ -62,8 +62,8 @@ def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] |
 
 def _check_option(question: Question, value: Any, answers: Answers, *, asking: bool) -> None:
     """Check first the options on which other questions depend; where a person is asked, check all."""
-    if question.governs and question.choices and value not in question.choices:
-        choices = " or ".join(map(repr, question.choices))
+    if question.governs and question.offered and value not in question.offered:
+        choices = " or ".join(map(repr, question.offered))
         raise PlanError(f"{question.name} must be {choices}, got {value!r}: {question.why}")
     if asking:
         check_answer(question, value, answers)
@@ -197,13 +197,13 @@ def _survey(answers: Answers, **terms: Any) -> ps.Plan:
 
 def _devices(answers: Answers) -> object:
     devices = values("devices", answers)
-    panel = checked("panel", devices.pop("panel"))
+    panel = SETTINGS["aggregation"]["panel"].checked(devices.pop("panel"))
     require_panel("split", panel)
     return panel, ps.plan.Devices(**devices)
 
 
 def _aggregation(answers: Answers) -> object:
-    return {name: checked(name, value) for name, value in values("aggregation", answers).items()}
+    return [SETTINGS["aggregation"][name].checked(value) for name, value in values("aggregation", answers).items()]
 
 
 _SCHEMAS: Mapping[str, Callable[..., ps.schema.Schema]] = {
@@ -255,7 +255,7 @@ def can_ask() -> bool:
 
 
 def _ask(question: Question, answers: Answers) -> Any:
-    kind = click.Choice(question.choices) if question.choices else click.types.convert_type(question.kind)
+    kind = click.Choice(question.offered) if question.offered else click.types.convert_type(question.kind)
 
     def checked(text: str) -> Any:
         value = kind(text)

@@ -35,7 +35,7 @@ from privstats.inference import Histogram, histogram
 from privstats.kinds import CountSchema
 from privstats.moments import measure
 from privstats.plan import Cohort, Devices, Plan
-from privstats.plan.devices import min_stated_epsilon
+from privstats.plan.device_rules import min_stated_epsilon
 from privstats.release import Release
 from privstats.schema import Bins
 from privstats.secagg import Identity

@@ -13,7 +13,8 @@ from privstats.encoding import Layout, layout_of
 from privstats.errors import PlanError
 from privstats.kinds import ClassSchema, CountSchema, RidgeSchema, ScoringSchema
 from privstats.plan.cohort import Cohort
-from privstats.plan.validity import Level, Validity
+from privstats.plan.settings import Level
+from privstats.plan.validity import Validity
 from privstats.schema import COUNT_SCALE, Schema
 from privstats.secagg.protocols import PROTOCOLS
 

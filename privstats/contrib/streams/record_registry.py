@@ -22,10 +22,10 @@ from privstats.dp import Ledger, NoPrivacy, Privacy, Spend
 from privstats.errors import DataError, LedgerError
 from privstats.intake.meaning import LOST
 from privstats.intake.person_ids import RULE, names_of
-from privstats.ledger.charges import RoundCharge, prove_excluded_upload
 from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.release import Release
+from privstats.session.charges import RoundCharge, prove_excluded_upload
 
 
 @dataclass(frozen=True)

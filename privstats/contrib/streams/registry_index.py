@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from privstats.dp.ledger.file import BESIDE, Log
+from privstats.dp.ledger.records import Head, Held
 from privstats.errors import LedgerError
-from privstats.ledger.file import BESIDE, Log
-from privstats.ledger.records import Head, Held
 
 KEY_BYTES = 16
 """Bytes of a record's keyed hash; two of a million records share one with probability below 2**-89."""

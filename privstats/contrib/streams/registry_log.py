@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Literal
 
 from privstats.contrib.streams.registry_index import RegistryIndex, Send, checked_body, keys_in, sends_in
-from privstats.ledger.accounts import LedgerState, Spend, stored_entry
-from privstats.ledger.book import Ledger
-from privstats.ledger.file import Log, reading, writing
-from privstats.ledger.records import Held, Marked, RegistryAction
-from privstats.ledger.rules import check_node
+from privstats.dp.ledger.accounts import LedgerState, Spend, stored_entry
+from privstats.dp.ledger.book import Ledger
+from privstats.dp.ledger.file import Log, reading, writing
+from privstats.dp.ledger.records import Held, Marked, RegistryAction
+from privstats.dp.ledger.rules import check_node
 
 _NO_NODE = 0
 _CHECK_BYTES = hashlib.sha256().digest_size

@@ -23,7 +23,7 @@ from privstats.release import Release
 from privstats.secagg import Panel, Roster
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.machines import Aggregator, Masking, Opening
-from privstats.session.accounting import CHARGED_BEFORE, Account, Charging, LedgerCallback, charge_of
+from privstats.session.accounting import CHARGED_BEFORE, Chargeable, Charging, LedgerCallback, charge_of
 
 _LABEL = b"privstats/journal/noise/2"  # /1 was the seed itself, not bound to the sum
 _NAME_LABEL = b"privstats/journal/release\0"
@@ -219,7 +219,7 @@ class SessionOutputs:
         drawn = self._files.seed + msgspec.msgpack.encode((plan.digest, self._run, survivors)) + total.pack()
         return sha256(_NAME_LABEL + drawn).digest()
 
-    def _settle(self, plan: Plan, account: Account | None, name: bytes) -> None:
+    def _settle(self, plan: Plan, account: Chargeable | None, name: bytes) -> None:
         """Record the release in the journal, then in the ledger; the reverse order could lose it in a crash.
 
         A crash between them leaves the spend withdrawable, so calls name the ledger until a third record marks that

@@ -29,13 +29,13 @@ from privstats.engines.network.statements import Header
 from privstats.errors import LedgerError, LocalProtocolError, PlanError, PrivstatsError, ReleaseError
 from privstats.files.atomic import MOST_SIGNED, atomic_write, read_bounded
 from privstats.files.decoding import from_json
-from privstats.ledger.charges import Charge, ReleaseCharge, RoundCharge
 from privstats.plan import Plan
 from privstats.plan.position import Position
 from privstats.plug_ins import of_contrib
 from privstats.release import Release
 from privstats.schema.public_values import Published, Values, values_path
 from privstats.secagg import Identity, Roster
+from privstats.session.charges import Charge, ReleaseCharge, RoundCharge
 
 RELEASE = "release.safetensors"
 

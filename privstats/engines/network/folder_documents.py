@@ -15,9 +15,9 @@ from privstats.course import Course, Single, document, run_of_round
 from privstats.course.kinds import CourseKind, course_kind
 from privstats.course.promise import every_plan
 from privstats.dp import Ledger
+from privstats.dp.ledger.anchor import head_path
 from privstats.errors import DataError, LedgerError, LocalProtocolError, PrivstatsError
 from privstats.files.atomic import read_bounded, write_new
-from privstats.ledger.anchor import head_path
 from privstats.plan import Plan
 from privstats.secagg import Identity, Roster
 from privstats.system import others_can_read, others_can_write

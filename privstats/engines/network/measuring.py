@@ -19,10 +19,11 @@ from typing import Any
 import msgspec
 
 from privstats.course import Course
-from privstats.course.alone import measured_by_person
+from privstats.course.alone import measured_by_person, measuring
 from privstats.course.kinds import admits_of, file_of, schema_read
 from privstats.course.promise import plans_by_place
 from privstats.dp import Account, NoPrivacy, Privacy, joint_mu
+from privstats.dp.ledger.accounts import TOLERANCE
 from privstats.dp.privacy import Adjacency
 from privstats.engines.network.folder import Folder, RoundFolder, account_of
 from privstats.engines.network.operator_log import PARTY, ScriptError
@@ -32,13 +33,10 @@ from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import read_bounded
 from privstats.files.decoding import from_msgpack
 from privstats.heads.scoring import published_provenance
-from privstats.intake.frames import engine_of
 from privstats.intake.split_notes import note_split, notes_path, require_same_split
 from privstats.kinds import HazardSchema
-from privstats.ledger.accounts import TOLERANCE
-from privstats.moments import Moments, RecordFile, exact_moments
+from privstats.moments import Moments, RecordFile
 from privstats.plan import Plan
-from privstats.plug_ins import of_contrib
 from privstats.records.from_file import persons_in, records_in
 from privstats.schema import Schema
 from privstats.session import Charge, RoundCharge
@@ -57,7 +55,7 @@ class _Stored(StoredMoments, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, repr=False)
-class Records:
+class MeasuredRecords:
     """A party's measured records for a session.
 
     Attributes:
@@ -76,7 +74,7 @@ class Records:
         return self.folder.charge(self.dataset, self.again)
 
 
-def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
+def records_of(folder: RoundFolder, *, anew: bool = False) -> MeasuredRecords:
     """Return the stored sums if they fit this plan, account and ``records.py``; else measure now.
 
     Args:
@@ -88,7 +86,7 @@ def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
     stored = None if anew else _stored(folder)
     if stored is not None:
         moments = stored.moments(folder.plan.schema, folder.plan.person_clip)
-        return Records(moments, folder, account_of(folder, stored.dataset), stored.again)
+        return MeasuredRecords(moments, folder, account_of(folder, stored.dataset), stored.again)
     script = _run(folder)
     dataset, again = _named(script)
     account = account_of(folder, dataset)
@@ -96,7 +94,7 @@ def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
     require_moments(folder.plan, moments)  # stored sums fit the plan by their mark
     stored = _Stored.of(moments, mark=_mark(folder, account), dataset=dataset, again=again)
     write_sealed(folder.home / _MOMENTS, folder.key, msgspec.msgpack.encode(stored))
-    return Records(moments, folder, account, again)
+    return MeasuredRecords(moments, folder, account, again)
 
 
 def charge_of(folder: RoundFolder) -> Charge | RoundCharge:
@@ -171,7 +169,7 @@ def _measured(folder: RoundFolder, script: Mapping[str, Any], account: str) -> M
             admit_persons(folder.above.course, loaded)
         return sums_of_persons(plan, loaded)
     pair = _pair(plan, plan.schema, loaded)
-    measured = _measuring(pair[0])
+    measured = measuring(pair[0])
     if (admits := admits_of(folder.above.course)) and folder.place == 0:
         admits(*_pair(plan, schema_read(folder.above.course), loaded), plan.unreadable, measured)
         pair = _pair(plan, plan.schema, _loaded(folder, load))  # batches are read once
@@ -190,12 +188,6 @@ def times_of(folder: RoundFolder) -> Any:
         return loaded.table([schema.bins.name]).values(schema.bins.name)
     X, _ = _pair(folder.plan, folder.plan.schema, loaded)
     return X[schema.bins.name] if isinstance(X, Mapping) else None
-
-
-def _measuring(X: Any) -> Any:
-    """Return what measures these records: here, or where an engine has them."""
-    engine = engine_of(X[0] if isinstance(X, list) and X else X)
-    return of_contrib("parts", f"a collection of {engine} from {SCRIPT}") if engine else exact_moments
 
 
 def _loaded(folder: RoundFolder, load: Callable[[], Any]) -> Any:
@@ -227,7 +219,7 @@ def sums_of_persons(plan: Plan, loaded: Any) -> Moments:
     """Return the sums of a file, or of X, y and ids, under a plan for persons."""
     X, y, ids = _with_ids(plan, plan.schema, loaded)
     options: Any = {"published": plan.published, "unreadable": plan.unreadable}
-    moments: Moments = _measuring(X)(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **options)
+    moments: Moments = measuring(X)(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **options)
     return moments
 
 
@@ -237,7 +229,7 @@ def admit_persons(course: Course, loaded: Any) -> None:
     if admits is None or isinstance(plan.privacy, NoPrivacy):
         return
     X, y, ids = _with_ids(plan, schema_read(course), loaded)
-    admits(X, y, plan.unreadable, measured_by_person(plan.privacy, ids, _measuring(X)))
+    admits(X, y, plan.unreadable, measured_by_person(plan.privacy, ids, measuring(X)))
 
 
 def _with_ids(plan: Plan, schema: Schema, loaded: Any) -> tuple[Any, Any, Any]:

@@ -12,7 +12,7 @@ from privstats import session
 from privstats.dp import Spend
 from privstats.engines.journal.client_file import receipt_and_agreement
 from privstats.engines.network.folder import Folder, RoundFolder
-from privstats.engines.network.measuring import Records, charge_of, records_of
+from privstats.engines.network.measuring import MeasuredRecords, charge_of, records_of
 from privstats.engines.network.statements import EndStatements
 from privstats.engines.network.transport import Declined
 from privstats.errors import LocalProtocolError, PlanError
@@ -31,7 +31,7 @@ class RecordsPart:
     def __init__(self, folder: RoundFolder) -> None:
         self._folder = folder
 
-    def prepare(self, *, anew: bool) -> Records | None:
+    def prepare(self, *, anew: bool) -> MeasuredRecords | None:
         """Measure the records, or return stored sums."""
         return records_of(self._folder, anew=anew)
 
@@ -71,7 +71,7 @@ class RecordsPart:
 class Part(Protocol):
     """A client's part of one session."""
 
-    def prepare(self, *, anew: bool) -> Records | None:
+    def prepare(self, *, anew: bool) -> MeasuredRecords | None:
         """Measure what is measured before the session."""
 
     def contribution(self) -> tuple[Moments, Charge | RoundCharge]:

@@ -24,7 +24,7 @@ from privstats.engines.journal.helper import forget_ended
 from privstats.engines.network import statements
 from privstats.engines.network.folder import Folder, RoundFolder
 from privstats.engines.network.folder_documents import check_course, check_not_simulated
-from privstats.engines.network.measuring import Records
+from privstats.engines.network.measuring import MeasuredRecords
 from privstats.engines.network.operator_log import PARTY, reason_of
 from privstats.engines.network.parts import CONTRIBUTIONS
 from privstats.engines.network.roles import SESSION_ENDED, ClientRole, Role, require_role, role_of
@@ -86,7 +86,7 @@ class Party:
         """The party's side of the first round."""
         return self.at(self.folder.store(0, self.folder.course.first))
 
-    def prepare(self, *, anew: bool = False) -> Records | None:
+    def prepare(self, *, anew: bool = False) -> MeasuredRecords | None:
         """Prepare the first round; see :meth:`RoundParty.prepare`."""
         return self.first.prepare(anew=anew)
 
@@ -286,7 +286,7 @@ class RoundParty:
         """The machine's step after this object's answer; empty before."""
         return self.role.reached if "role" in self.__dict__ else ""
 
-    def prepare(self, *, anew: bool = False) -> Records | None:
+    def prepare(self, *, anew: bool = False) -> MeasuredRecords | None:
         """Determine the role and measure the records, before anything is sent.
 
         Args:

@@ -10,13 +10,13 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 from privstats import session
+from privstats.dp.ledger.rules import check_waiting
 from privstats.engines.journal import JournaledClient, JournaledHelper
 from privstats.engines.journal.client_file import client_outside, never
 from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.parts import Part, client_file, offered_panel, panel_of, part_of, spends_of
 from privstats.engines.network.transport import Declined
 from privstats.errors import NothingToResumeError, RemoteProtocolError, RestoredError, SessionEndedError
-from privstats.ledger.rules import check_waiting
 from privstats.secagg.machines import ENDS, Peer, session_id
 from privstats.session.validation import check_opening, required_survivors
 

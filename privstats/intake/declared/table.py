@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from privstats.errors import DataError
 from privstats.intake.column_names import places_in
 from privstats.intake.declared.columns import Column
-from privstats.intake.tables import Codes
+from privstats.intake.tables import Codes, names_of_columns
 
 
 def sources_of(columns: Sequence[Column], table: Any) -> tuple[Any, ...]:
@@ -18,8 +18,7 @@ def sources_of(columns: Sequence[Column], table: Any) -> tuple[Any, ...]:
 
     Column names are compared normalised (NFC), stripped and in any case.
     """
-    named = table if isinstance(table, Mapping) else getattr(table, "column_names", None) or table.columns
-    names, wanted = list(named), [column.name for column in columns]
+    names, wanted = names_of_columns(table) or [], [column.name for column in columns]
     places = places_in(wanted, names)
     if None in places:
         raise DataError(f"the table lacks the column {wanted[places.index(None)]!r}; give every column of the plan")

@@ -377,7 +377,7 @@ class EffectSchema(Kind):
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What missing outcomes, counts of excluded records, several outcomes and subgroups mean."""
+        """Facts for an officer on missing outcomes, excluded records, several outcomes and subgroups."""
         outcomes, parts = self.outcomes, math.prod(self.crossed)
         names, apart = self.outcome_names or (), [each.name for each in self.subgroups or ()]
         shared = (

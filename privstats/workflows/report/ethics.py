@@ -16,7 +16,7 @@ from privstats.course.promise import Total, total_of
 from privstats.dp import Guarantee, Noise, Privacy
 from privstats.errors import PlanError
 from privstats.plan import Devices, Plan
-from privstats.plan.devices import exchanged_mu
+from privstats.plan.device_rules import exchanged_mu
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Table, render
 from privstats.workflows.report.privacy_report import Statement

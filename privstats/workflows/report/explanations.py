@@ -11,8 +11,8 @@ from privstats.course.promise import Total, every_plan, total_of
 from privstats.dp import Guarantee, Noise, NoPrivacy, Privacy, group_mu
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.plan import Devices, Plan
-from privstats.plan.conditions import assumption
-from privstats.plan.devices import exchanged_mu
+from privstats.plan.conditions import assumption, clauses
+from privstats.plan.device_rules import exchanged_mu
 from privstats.plan.views import columns
 from privstats.printable import levels_text
 from privstats.review.drop_outs import plan_dropouts
@@ -299,7 +299,8 @@ def rests_on(plan: Plan, noise: Noise) -> str:
     honest = plan.cohort.min_survivors - plan.cohort.colluders
     if noise.trust.divided:
         return f"At least {honest} honest parties add their part of the noise, while {plan.condition}"
-    return f"{_sentence(noise.trust.trusted)}; {masked(plan)}"
+    further = (clause for clause in clauses(plan, "noise") if clause != noise.trust.condition)
+    return "; ".join((_sentence(noise.trust.trusted), *further, masked(plan)))
 
 
 def masked(plan: Plan) -> str:

@@ -16,9 +16,10 @@ from privstats.course.promise import total_of
 from privstats.dp import Account, Guarantee, NoPrivacy
 from privstats.errors import HeadError, PlanError, ReleaseError
 from privstats.heads.provenance import Provenance
-from privstats.plan import Plan, facts
+from privstats.plan import Plan
 from privstats.printable import framed
 from privstats.release import Release
+from privstats.review import facts
 from privstats.review.drop_outs import honest_parties
 from privstats.version import __version__
 from privstats.workflows.report import explanations, spending

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from privstats.dp import Account, Guarantee, NoPrivacy, compose
-from privstats.ledger.rules import room
+from privstats.dp.ledger.rules import room
 from privstats.plan import Plan
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Cell, Table, Text

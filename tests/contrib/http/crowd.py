@@ -28,7 +28,7 @@ from privstats.contrib.http.dial import Dial, UnreachableError
 from privstats.contrib.http.settings import Settings
 from privstats.encoding import flatten
 from privstats.engines.door.ports import free_port
-from privstats.plan.devices import EXACT
+from privstats.plan.settings import EXACT
 from privstats.secagg import Identity
 from tests import made
 from tests.contrib.http.desk import Study

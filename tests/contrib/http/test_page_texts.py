@@ -27,7 +27,7 @@ def test_texts_are_in_the_file_and_under_the_digest_and_a_plan_without_keeps_its
     assert asked.digest != plain.digest
     assert asked.digest != plan_with({"de": GERMAN, "en": {"title": "Smoking?"}}).digest
     assert '"texts"' not in json.dumps(plain.tables)
-    assert "the page's texts change" in " ".join(ps.plan.difference(plain, asked).notes)
+    assert "the page's texts change" in " ".join(ps.review.difference(plain, asked).notes)
 
 
 def changed(*path, value):

@@ -11,7 +11,8 @@ from privstats.dp import Ledger
 from privstats.encoding import flatten
 from privstats.engines import loopback
 from privstats.errors import DataError, PlanError
-from privstats.plan import Validity, facts
+from privstats.plan import Validity
+from privstats.review import facts
 from privstats.schema import COUNT_SCALE
 from tests.plan.test_split import DP, PANEL, plan_of
 
@@ -60,7 +61,7 @@ def test_the_table_is_in_the_file_and_the_digest_and_plans_without_it_keep_their
 
 
 REFUSED = {
-    "another level": (lambda: Validity("all", 9), "validity.level must be 'moments' or 'norm', got 'all'; omit"),
+    "another level": (lambda: Validity("all", 9), "validity.level must be one of moments, norm, got 'all'"),
     "none by name": (lambda: Validity("none", 9), "omit validity for no proof"),
     "no number": (lambda: Validity("norm", True), "must be an integer of at least 1, got True"),
     "no records": (lambda: Validity("norm", 0), "at least 1, got 0"),

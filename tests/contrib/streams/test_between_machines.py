@@ -93,7 +93,7 @@ def test_a_party_killed_at_any_write_loses_no_record_and_sends_none_twice(
     """It comes back and answers, or sits the round out and sends with the next; the ledger's writes are among these."""
     ward = Ward(tmp_path, exact(2))
     ward.bring_all()
-    fuse = Fuse(monkeypatch, "pathlib.Path.replace", "privstats.ledger.file.Log.append")
+    fuse = Fuse(monkeypatch, "pathlib.Path.replace", "privstats.dp.ledger.file.Log.append")
     answer, ward.net.answer = ward.net.answer, lambda *message: victim(*message)  # type: ignore[method-assign]
 
     def victim(node: int, kind: str, data: bytes) -> Reply:

@@ -276,8 +276,8 @@ def test_attack_what_an_epoch_was_drawn_for_is_half_gone(tmp_path: Path, records
 
 
 PLACES = [
-    ("privstats.ledger.file.Log.append", 2),  # while records are noted
-    ("privstats.ledger.file.Log.append", 9),  # as a node is marked
+    ("privstats.dp.ledger.file.Log.append", 2),  # while records are noted
+    ("privstats.dp.ledger.file.Log.append", 9),  # as a node is marked
     ("privstats.engines.journal.JournaledClient._write", 1),  # marked, not journaled
     ("privstats.engines.journal.JournaledClient._write", 5),
     ("privstats.contrib.streams.RegistryCharge.finish", 2),  # as the second vector leaves

@@ -15,10 +15,10 @@ from privstats.course import Single, authorize, spend
 from privstats.course import alone as alone_module
 from privstats.course.alone import private_releases, single_party_plan
 from privstats.dp import Ledger, Spend
-from privstats.ledger.accounts import LedgerState
-from privstats.ledger.charges import RoundCharge
-from privstats.ledger.price import Cost
-from privstats.ledger.records import Assigned, Held, Spent, decode, encode
+from privstats.dp.ledger.accounts import LedgerState
+from privstats.dp.ledger.price import Cost
+from privstats.dp.ledger.records import Assigned, Held, Spent, decode, encode
+from privstats.session.charges import RoundCharge
 from tests.contrib.streams.streams import SECRET, World, exact_stream, registry, stream_of
 from tests.contrib.streams.test_record_registry import PEOPLE, roster
 from tests.made import refused

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from privstats.dp.ledger.file import reading, writing
 from privstats.engines.network.party import answer, code_of_error
 from privstats.engines.network.transport import Reply
 from privstats.errors import DataError, LedgerError, LocalProtocolError, PlanError, PrivstatsError
 from privstats.files.atomic import atomic_write
-from privstats.ledger.file import reading, writing
 from tests import made
 from tests.engines.network.fake import FolderNet, study_of
 from tests.faults import Fuse

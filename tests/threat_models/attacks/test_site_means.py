@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.review.facts import facts
+from privstats.review.plan_facts import facts
 from threat_models.attack import attacks_named
 from threat_models.attacks.site_means import SiteMeans, _constant, _measured, _site, recovered_share, solve_sites
 from threat_models.data import bundled

@@ -7,8 +7,8 @@ import pytest
 
 import privstats as ps
 from privstats.course.promise import Promise
-from privstats.ledger.charges import RoundCharge
 from privstats.randomness import seeded
+from privstats.session.charges import RoundCharge
 from tests.course.cases import HELPERS, RIDGE, SOFTMAX, parties_plan, plan_of, rounds
 from threat_models.audits.course import audit_course, joined
 

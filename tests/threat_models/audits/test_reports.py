@@ -91,7 +91,7 @@ def test_fewer_dropouts_leave_more_noise_and_too_many_end_the_session():
 def test_the_audit_and_plan_check_say_the_same_of_dropouts():
     """12 clients of which 30 % vanish: rounded down for one and up for the other, it was epsilon 1 against aborted."""
     subject = made.plan(SCHEMA, ps.Cohort(12, 9, 1000, colluders=1), plan().privacy)
-    told = next(line for line in ps.plan.facts(subject) if "dropouts" in line)
+    told = next(line for line in ps.review.facts(subject) if "dropouts" in line)
     said = {int(gone.replace("none", "0")): left for left, gone in re.findall(r"([\d.]+|no release) with (\w+)", told)}
     audited = {
         gone: "no release" if epsilon is None else f"{epsilon:.4g}"

@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import subprocess
-from importlib.resources import files
 
 import pytest
 
@@ -98,21 +97,3 @@ def test_pages_fit_a_phone_and_their_links_work(tmp_path):
         assert not page["silent"], (name, "a table scrolls and does not say so")
     assert found["privacy_report"]["links"] >= 7
     assert found["scores"]["wide"] >= 1  # its table is wider than the phone, and scrolls inside its box
-
-
-@pytest.mark.ci
-@pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
-def test_the_look_notices_a_page_that_is_too_wide_a_dead_link_and_an_error(tmp_path):
-    """The test of the test: each fault, planted, is found."""
-    style = files("privstats.workflows.report").joinpath("layout.html").read_text("utf-8")
-    assert "overflow-x: auto" in style
-    page = pages.page_of(pages.Statement(PLAN)).replace('href="#budget"', 'href="#gone"')
-    page = page.replace('content: "scrolls sideways', 'color: "scrolls sideways')
-    wide = "<div style='width: 689px'>689</div><script>nonsense()</script></body>"
-    (tmp_path / "bad.html").write_text(page.replace("</body>", wide))
-    found, complaints = seen(tmp_path, ("bad",), NARROW)
-    assert found["bad"]["page"] >= 689
-    assert len(found["bad"]["dead"]) == 1
-    assert any("nonsense" in line for line in complaints)
-    assert found["bad"]["silent"]

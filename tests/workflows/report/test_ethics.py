@@ -15,7 +15,7 @@ from privstats.course.kinds import KINDS as COURSE_KINDS
 from privstats.course.promise import longest
 from privstats.dp.privacy import MODELS as DP_MODELS
 from privstats.dp.privacy import Adjacency, Unit
-from privstats.plan.devices import TRUSTED_REGISTRAR
+from privstats.plan.settings import TRUSTED_REGISTRAR
 from privstats.secagg.protocols import PROTOCOLS
 from privstats.workflows.report import Statement, ethics_page
 from privstats.workflows.report import ethics as ethics_words

@@ -8,7 +8,7 @@ import pytest
 import privstats as ps
 from privstats.course.promise import total_of
 from privstats.dp.privacy import MODELS
-from privstats.plan.devices import min_stated_epsilon
+from privstats.plan.device_rules import min_stated_epsilon
 from privstats.workflows.report import Cell, Statement, explanations, page_of, sessions
 from tests import made
 from tests.course.cases import rounds
@@ -140,7 +140,7 @@ def test_somebody_with_more_records_is_found_more_easily(plan, changed):
 
 
 def test_dropouts_are_the_one_table_of_the_library(plan, changed):
-    table = ps.plan.dropout_table(plan.noise, clients=12, min_survivors=9, colluders=1)
+    table = ps.review.dropout_table(plan.noise, clients=12, min_survivors=9, colluders=1)
     rows = flat(explanations.dropouts(plan))
     assert [int(row[0]) for row in rows] == [each.gone for each in table]
     assert [row[2] for row in rows] == ["-" if each.epsilon is None else f"{each.epsilon:.4g}" for each in table]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.ledger.rules import room
+from privstats.dp.ledger.rules import room
 from privstats.workflows.report import Cell, Figure, Finding, Statement, Table, explanations, page_of
 from tests import made
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar
 
 from privstats import dp, secagg
 from privstats.errors import LedgerError, LocalProtocolError
@@ -13,11 +13,11 @@ from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.secagg.machines import Peer
 from privstats.secagg.protocols import protocol_of
-from privstats.session.accounting import Account
+from privstats.session.accounting import Chargeable
 
 
 @dataclass(frozen=True)
-class Charge(Account):
+class Charge(Chargeable):
     """The account that records a release before its noise is sampled.
 
     Attributes:
@@ -86,7 +86,7 @@ class Charge(Account):
 
 
 @dataclass(frozen=True)
-class RoundCharge(Account):
+class RoundCharge(Chargeable):
     """The mark of one round of a course, written before its noise is sampled.
 
     :func:`privstats.course.authorize` returns one for a verified plan.
@@ -285,47 +285,3 @@ def withdraw_run(plan: Plan, *, roster: secagg.Roster, charge: Charge) -> None:
     if not isinstance(charge, Charge):
         raise LedgerError(f"charge must be the Charge(ledger, dataset) to give back to, got {type(charge).__name__}")
     charge.ledger.withdraw(charge.entry_of(plan, roster.run))
-
-
-Paid: TypeAlias = Charge | dp.Ledger | Literal["uncharged"] | None
-"""The record of a release's cost: a charge, a ledger (with the name of a data set in it), or ``"uncharged"``."""
-
-
-def charge_named(ledger: Paid, dataset: str | None) -> Charge | None:
-    """Return the charge for a ledger and an account's name; None for ``"uncharged"``."""
-    if not isinstance(ledger, dp.Ledger):
-        if dataset is not None:
-            raise LedgerError("dataset names an account of a Ledger: give ledger=Ledger.open(path) with it")
-        if ledger is None:
-            raise LedgerError(
-                "this release spends privacy, and no ledger is given to record that: give ledger=Charge(ledger, "
-                "dataset), or a Ledger with dataset=, or the word ledger='uncharged' where no record is needed"
-            )
-        if isinstance(ledger, RoundCharge):
-            raise LedgerError("a round of a course is charged by private_releases; give a Charge or a Ledger here")
-        if isinstance(ledger, Charge):
-            return ledger
-        if not (isinstance(ledger, str) and ledger == "uncharged"):
-            got = f"the text {ledger!r}" if isinstance(ledger, str) else f"a {type(ledger).__name__}"
-            raise LedgerError(
-                "ledger must be a Ledger with dataset=, a Charge(ledger, dataset) or the word 'uncharged', got "
-                f"{got}: open a ledger with privstats.dp.Ledger.open(path)"
-            )
-        return None
-    return Charge(ledger, _account(ledger, dataset))
-
-
-def charged_by_rows(ledger: Paid, dataset: str | None, times: int) -> Paid:
-    """Return the account charged for records in up to ``times`` rows each, or ``"uncharged"``."""
-    if isinstance(ledger, dp.Ledger):
-        return Charge(ledger, _account(ledger, dataset), multiplicity=times)
-    return replace(ledger, multiplicity=ledger.multiplicity * times) if isinstance(ledger, Charge) else ledger
-
-
-def _account(ledger: dp.Ledger, dataset: str | None) -> str:
-    if dataset is not None:
-        return dataset
-    names = [account.dataset for account in ledger.accounts()]
-    if len(names) != 1:
-        raise LedgerError(f"the ledger has {len(names)} accounts; say which one to charge with dataset=...")
-    return names[0]

@@ -13,13 +13,11 @@ from os import PathLike
 from typing import Self
 
 from privstats.dp.calibration import Noise
-from privstats.dp.privacy import Adjacency, NoPrivacy, Privacy, Unit
-from privstats.errors import LedgerError
-from privstats.ledger.accounts import Account, LedgerState, Spend, entry_of
-from privstats.ledger.file import Log, writing
-from privstats.ledger.place import LedgerPlace, now
-from privstats.ledger.price import Cost, Price, no_account, price
-from privstats.ledger.records import (
+from privstats.dp.ledger.accounts import Account, LedgerState, Spend, entry_of
+from privstats.dp.ledger.file import Log, writing
+from privstats.dp.ledger.place import LedgerPlace, now
+from privstats.dp.ledger.price import Cost, Price, no_account, price
+from privstats.dp.ledger.records import (
     ApartBy,
     Assigned,
     Capped,
@@ -31,7 +29,7 @@ from privstats.ledger.records import (
     Uploaded,
     Withdrawn,
 )
-from privstats.ledger.rules import (
+from privstats.dp.ledger.rules import (
     cap_of,
     check_apart,
     check_change,
@@ -55,6 +53,8 @@ from privstats.ledger.rules import (
     same_upload,
     used_up,
 )
+from privstats.dp.privacy import Adjacency, NoPrivacy, Privacy, Unit
+from privstats.errors import LedgerError
 from privstats.schema import Schema
 
 FIRST_COUNTER = 0

@@ -8,9 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from privstats.dp.gaussian import compose, gaussian_epsilon, gaussian_mu
-from privstats.dp.privacy import Adjacency, Unit
-from privstats.errors import LedgerError
-from privstats.ledger.records import (
+from privstats.dp.ledger.records import (
     ApartBy,
     Assigned,
     Capped,
@@ -25,6 +23,8 @@ from privstats.ledger.records import (
     Uploaded,
     Withdrawn,
 )
+from privstats.dp.privacy import Adjacency, Unit
+from privstats.errors import LedgerError
 
 TOLERANCE = 1e-9
 """Relative room for rounding between the mu of a cap and a mu that was calibrated to it."""
@@ -216,8 +216,8 @@ class Account:
     @property
     def conditions(self) -> tuple[str, ...]:
         """The assumptions of the entries' promises, each once: clauses that follow "while"."""
-        kept = (entry.condition for entry in self.entries if not entry.withdrawn)
-        return tuple(dict.fromkeys(condition for condition in kept if condition))
+        stated = (entry.condition for entry in self.entries if not entry.withdrawn)
+        return tuple(dict.fromkeys(condition for condition in stated if condition))
 
     @property
     def mu_cap(self) -> float:

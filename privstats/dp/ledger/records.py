@@ -13,7 +13,7 @@ from msgspec import Meta
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.errors import LedgerError
 
-_DOMAIN = b"privstats/ledger/2"
+_DOMAIN = b"privstats/dp/ledger/2"
 Hex: TypeAlias = Annotated[str, Meta(pattern="^([0-9a-f]{2})*$")]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 ApartBy: TypeAlias = Literal["", "holding", "parties"]

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
 
-from privstats.errors import LedgerError, PrivstatsError
-from privstats.ledger.anchor import (
+from privstats.dp.ledger.anchor import (
     check_head,
     check_outside,
     held_outside,
@@ -27,7 +26,7 @@ from privstats.ledger.anchor import (
     stored_head,
     stored_outside,
 )
-from privstats.ledger.records import (
+from privstats.dp.ledger.records import (
     NO_RECORDS,
     Assigned,
     Capped,
@@ -41,6 +40,7 @@ from privstats.ledger.records import (
     link,
     sealed,
 )
+from privstats.errors import LedgerError, PrivstatsError
 from privstats.system import open_private
 
 FORMAT_VERSION = 2

@@ -12,10 +12,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from shlex import quote
 
+from privstats.dp.ledger.records import Head
 from privstats.errors import LedgerError, PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.files.outside import Outside
-from privstats.ledger.records import Head
 from privstats.system import open_plain
 
 _MOST_BYTES = 200

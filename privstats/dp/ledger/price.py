@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 
 from privstats.dp.calibration import Noise
 from privstats.dp.gaussian import compose
+from privstats.dp.ledger.accounts import TOLERANCE, Account, Cap
+from privstats.dp.ledger.records import Part
 from privstats.dp.privacy import Adjacency, NoPrivacy, Privacy
 from privstats.dp.pure import joint_epsilon, laplace_mu
 from privstats.dp.sensitivities import apart, checked_shares, joint_mu, sensitivity, unit_mu
 from privstats.errors import LedgerError
-from privstats.ledger.accounts import TOLERANCE, Account, Cap
-from privstats.ledger.records import Part
 from privstats.schema import Schema
 
 

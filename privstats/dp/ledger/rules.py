@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from privstats.dp.conditions import MAX_CONDITION, is_clause
 from privstats.dp.gaussian import compose
+from privstats.dp.ledger.accounts import TOLERANCE, Account, Cap, Spend, epsilon_of
+from privstats.dp.ledger.price import Cost, Price
+from privstats.dp.ledger.records import ApartBy
 from privstats.dp.privacy import AVERAGE, Adjacency, Privacy, Unit
 from privstats.errors import LedgerError
-from privstats.ledger.accounts import TOLERANCE, Account, Cap, Spend, epsilon_of
-from privstats.ledger.price import Cost, Price
-from privstats.ledger.records import ApartBy
-from privstats.plan.conditions import MAX_CONDITION, is_clause
 
 _ROLES: Mapping[str, str] = {"": "another course", "holding": "a party's records", "parties": "a server's sums"}
 _LONGEST_NAME = 200

@@ -10,10 +10,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Self
 
+from privstats.dp.ledger.accounts import LedgerState, Spend, stored_entry
+from privstats.dp.ledger.file import Log, reading, writing
+from privstats.dp.ledger.records import Head
 from privstats.errors import LedgerError
-from privstats.ledger.accounts import LedgerState, Spend, stored_entry
-from privstats.ledger.file import Log, reading, writing
-from privstats.ledger.records import Head
 
 
 def now() -> datetime:

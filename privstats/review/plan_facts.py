@@ -23,7 +23,7 @@ def facts(plan: Plan) -> list[str]:
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
-        >>> ps.plan.facts(plan)[0]
+        >>> ps.review.facts(plan)[0]
         "3 clients, everyone masks with everyone; 2 others together hold a client's keys; a client opens its masks for a
         list of survivors that 2 clients signed; 0 clients may vanish and 0 may help the server"
     """
@@ -118,7 +118,7 @@ class Change:
         before, after: as in the files; None where absent.
 
     Example:
-        >>> change = ps.plan.Change("cohort.clients", before="3", after="4")  # one of difference(...).changes
+        >>> change = ps.review.Change("cohort.clients", before="3", after="4")  # one of difference(...).changes
         >>> f"{change.key}: {change.before} -> {change.after}"
         'cohort.clients: 3 -> 4'
     """
@@ -129,7 +129,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Effect:
+class Consequence:
     """A number that follows from the plans.
 
     Attributes:
@@ -138,8 +138,8 @@ class Effect:
         means: the change in words.
 
     Example:
-        >>> effect = ps.plan.Effect("bytes that a client uploads", before=16, after=21, means="5 more")
-        >>> effect.after - effect.before  # one of difference(...).effects
+        >>> number = ps.review.Consequence("bytes that a client uploads", before=16, after=21, means="5 more")
+        >>> number.after - number.before  # one of difference(...).effects
         5
     """
 
@@ -163,12 +163,12 @@ class Difference:
         >>> schema, small = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
         >>> one = ps.Plan(schema=schema, cohort=small, privacy=ps.NoPrivacy())
         >>> two = ps.Plan(schema=schema, cohort=ps.Cohort(4, 3, 100), privacy=ps.NoPrivacy())
-        >>> [change.key for change in ps.plan.difference(one, two).changes]
+        >>> [change.key for change in ps.review.difference(one, two).changes]
         ['cohort.clients']
     """
 
     changes: tuple[Change, ...]
-    effects: tuple[Effect, ...]
+    effects: tuple[Consequence, ...]
     notes: tuple[str, ...]
     digests: tuple[str, str]
 
@@ -180,7 +180,7 @@ def difference(before: Plan, after: Plan) -> Difference:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
         >>> one = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
         >>> two = ps.Plan(schema=schema, cohort=ps.Cohort(4, 3, 100), privacy=ps.NoPrivacy())
-        >>> [(change.key, change.before, change.after) for change in ps.plan.difference(one, two).changes]
+        >>> [(change.key, change.before, change.after) for change in ps.review.difference(one, two).changes]
         [('cohort.clients', '3', '4')]
     """
     for name, plan in (("before", before), ("after", after)):
@@ -190,7 +190,7 @@ def difference(before: Plan, after: Plan) -> Difference:
     effects = (
         *_promise(before, after, comparable),
         *_noise(before, after),
-        _effect("bytes that a client uploads", before.masking.upload_bytes, after.masking.upload_bytes, _size),
+        _consequence("bytes that a client uploads", before.masking.upload_bytes, after.masking.upload_bytes, _size),
         *_survivors(before, after),
     )
     notes = tuple(_notes(before, after, comparable))
@@ -264,14 +264,14 @@ def _settings(transform: Mapping[str, Any]) -> str:
     return f" ({rest})" if rest else ""
 
 
-def _promise(before: Plan, after: Plan, comparable: bool) -> Iterator[Effect]:
+def _promise(before: Plan, after: Plan, comparable: bool) -> Iterator[Consequence]:
     old, new = before.budget(), after.budget()
     for name in ("epsilon", "delta", "mu"):
         one, two = (getattr(budget, name) if math.isfinite(budget.mu) else None for budget in (old, new))
-        yield Effect(name, one, two, _protection(one, two, comparable))
+        yield Consequence(name, one, two, _protection(one, two, comparable))
     guarantees = (None if plan.noise is None else plan.noise.guarantee for plan in (before, after))
     one, two = (None if each is None else 100 * each.tpr(0.01) for each in guarantees)
-    yield Effect("of 100 found at 1 % false alarms, at most", one, two, _protection(one, two, comparable))
+    yield Consequence("of 100 found at 1 % false alarms, at most", one, two, _protection(one, two, comparable))
 
 
 def _protection(before: Number, after: Number, comparable: bool) -> str:
@@ -286,11 +286,11 @@ def _protection(before: Number, after: Number, comparable: bool) -> str:
     return "weaker: more can be learned" if after > before else "stronger: less can be learned"
 
 
-def _noise(before: Plan, after: Plan) -> Iterator[Effect]:
+def _noise(before: Plan, after: Plan) -> Iterator[Consequence]:
     """Yield all shares' noise in records of the largest norm, so that plans with different clips compare."""
     old, new = _felt(before), _felt(after)
     for statistic in dict.fromkeys([*old, *new]):
-        yield _effect(f"noise on {statistic}, in records", old.get(statistic), new.get(statistic), _louder)
+        yield _consequence(f"noise on {statistic}, in records", old.get(statistic), new.get(statistic), _louder)
 
 
 def _felt(plan: Plan) -> dict[str, float]:
@@ -301,25 +301,27 @@ def _felt(plan: Plan) -> dict[str, float]:
     return {statistic: sigma / largest[statistic] for statistic, sigma in released.items()}
 
 
-def _survivors(before: Plan, after: Plan) -> Iterator[Effect]:
+def _survivors(before: Plan, after: Plan) -> Iterator[Consequence]:
     old, new = before.cohort, after.cohort
     spare = old.clients - before.masking.min_listed, new.clients - after.masking.min_listed
-    yield _effect("clients", old.clients, new.clients, _more)
-    yield _effect("clients that may vanish", *spare, _more)
-    yield _effect("clients that may collude", old.colluders, new.colluders, _more)
+    yield _consequence("clients", old.clients, new.clients, _more)
+    yield _consequence("clients that may vanish", *spare, _more)
+    yield _consequence("clients that may collude", old.colluders, new.colluders, _more)
     if before.noise is not None and after.noise is not None:
         one, two = _best(before, before.noise), _best(after, after.noise)
-        yield Effect("epsilon if no client vanishes", one, two, _protection(one, two, _kind(before) == _kind(after)))
+        yield Consequence(
+            "epsilon if no client vanishes", one, two, _protection(one, two, _kind(before) == _kind(after))
+        )
 
 
 def _best(plan: Plan, noise: Noise) -> float | None:
     return plan_dropouts(plan, noise)[0].epsilon if noise.trust.divided else noise.epsilon
 
 
-def _effect(of: str, before: Number, after: Number, means: Any) -> Effect:
+def _consequence(of: str, before: Number, after: Number, means: Any) -> Consequence:
     if before is None or after is None:
-        return Effect(of, before, after, "released now" if before is None else "released no more")
-    return Effect(of, before, after, _SAME if before == after else means(before, after))
+        return Consequence(of, before, after, "released now" if before is None else "released no more")
+    return Consequence(of, before, after, _SAME if before == after else means(before, after))
 
 
 def _size(before: float, after: float) -> str:
