@@ -28,6 +28,8 @@ _NONCE_BYTES = 12
 _TAG_BYTES = 16
 _LENGTH_BYTES = _CHECK_BYTES = 8
 _CHECKED = 1 << 63
+MAX_SEALED = _NONCE_BYTES + (1 << 31) - 1 + _TAG_BYTES
+"""Largest sealed record or file, in bytes: the cipher seals at most 2**31 - 1 bytes at once."""
 
 
 def check_key(key: object) -> bytes:
@@ -73,12 +75,18 @@ def read_sealed(path: Path, key: bytes) -> bytes:
     """
     try:
         with open_plain(path) as file:
-            sealed = file.read()
+            sealed = _read(file, os.fstat(file.fileno()).st_size)
         return AESGCM(key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], path.name.encode())
     except FileNotFoundError:
         raise NothingToResumeError(f"{path} holds no session to resume") from None
     except (InvalidTag, ValueError):
         raise LocalProtocolError(f"{path} does not open: it is damaged, or was written under another key") from None
+
+
+def _read(file: BinaryIO, length: int) -> bytes:
+    """Return the next ``length`` bytes, or fewer at the file's end; none where no cipher could have sealed so many."""
+    size = os.fstat(file.fileno()).st_size
+    return file.read(min(length, size)) if length <= MAX_SEALED else b""
 
 
 class At(NamedTuple):
@@ -219,7 +227,9 @@ class RecordLog:
         length = self._length(file)
         if length is None:
             return None
-        sealed = file.read(min(length, self.size))
+        if length > MAX_SEALED:
+            raise self._damaged()
+        sealed = _read(file, length)
         return sealed if len(sealed) == length else None
 
     def _length(self, file: BinaryIO) -> int | None:
@@ -261,7 +271,7 @@ def read_record(path: Path, key: bytes, at: At) -> bytes:
             file.seek(at.offset)
             header = file.read(_LENGTH_BYTES + _CHECK_BYTES)
             length = max(0, int.from_bytes(header[:_LENGTH_BYTES], "big") - _CHECKED)
-            sealed = file.read(min(length, os.fstat(file.fileno()).st_size))
+            sealed = _read(file, length)
     except OSError:
         raise _damaged(path, at.number) from None
     if sealed[-_TAG_BYTES:] != at.tag:

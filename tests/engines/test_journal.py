@@ -2,7 +2,9 @@
 
 import hashlib
 import itertools
+import os
 import time
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +19,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from privstats.encoding import Ring
 from privstats.engines import loopback
 from privstats.engines.journal import JournaledClient, JournaledServer
-from privstats.engines.records import RecordLog, read_sealed, write_sealed
+from privstats.engines.records import MAX_SEALED, At, RecordLog, read_record, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError, RemoteProtocolError, SessionEndedError
 from privstats.secagg import Server
 from privstats.secagg.interactive import messages
@@ -371,3 +373,28 @@ def test_the_seed_of_the_noise_is_written_once_and_overwritten_before_it_is_remo
         assert list(tmp_path.iterdir()) == []
         assert blocks.read() == bytes(len(written))
         assert not any(others.read())
+
+
+def test_a_sealed_file_larger_than_a_cipher_can_seal_is_refused_unread(tmp_path):
+    path, key = tmp_path / "keys", bytes(32)
+    path.touch()
+    os.truncate(path, MAX_SEALED + 1)
+    tracemalloc.start()
+    with pytest.raises(LocalProtocolError, match="keys does not open: it is damaged"):
+        read_sealed(path, key)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+
+
+def test_a_log_whose_record_claims_more_than_a_cipher_can_seal_is_damaged(tmp_path):
+    path = tmp_path / "log"
+    log = RecordLog(path, bytes(32))
+    length = ((1 << 63) + MAX_SEALED + 1).to_bytes(8, "big")
+    check = hashlib.sha256(b"log\0" + bytes(8) + length).digest()[:8]
+    path.write_bytes(length + check)
+    os.truncate(path, MAX_SEALED + 17)
+    with pytest.raises(LocalProtocolError, match="record 0 of .*log does not open"):
+        list(log.records())
+    with pytest.raises(LocalProtocolError, match="record 0 of .*log does not open"):
+        read_record(path, bytes(32), At(0, 0, bytes(16)))
+    log.close()
