@@ -124,6 +124,51 @@ def release(
 
 
 @audit.command()
+def plant(
+    path: PlanFile,
+    canaries: Annotated[Path, typer.Argument(help="The file of canaries and coins to write.", metavar="CANARIES.NPZ")],
+    entering: Annotated[
+        Path, typer.Argument(help="The file to write of records that enter the run.", metavar="ENTERING.NPZ")
+    ],
+    count: Annotated[int, typer.Option(min=8, help="Number of canaries, each with a coin.")] = 1000,
+    seed: Annotated[int | None, typer.Option(help="Reproduce canaries and coins; omit it for a real run.")] = None,
+) -> None:
+    """Draw canaries and flip their coins, before a run that `audit run` judges.
+
+    One party adds the records of ENTERING.NPZ (X and y) to its own. CANARIES.NPZ stays with the auditor. The canaries
+    change the release, so run them where a wrong release does no harm, or on a budget of their own.
+    """
+    from threat_models.audits.planted import plant as planted
+    from threat_models.audits.planted import write_arrays
+
+    drawn = planted(_target(path), count, _rng(seed))
+    drawn.save(canaries)
+    X, y = drawn.entering
+    write_arrays(entering, {"X": X, "y": y})
+    typer.echo(f"{count:,} canaries in {canaries}; {len(X):,} records in {entering}: one party adds them to its own")
+
+
+@audit.command()
+def run(
+    path: Annotated[Path, typer.Argument(help="The release file.", metavar="RELEASE")],
+    known: Annotated[
+        Path, typer.Argument(help="X_0, y_0, X_1, ... or N_0, A_0, ..., without canaries.", metavar="KNOWN.NPZ")
+    ],
+    canaries: Annotated[Path, typer.Argument(help="The file that `audit plant` wrote.", metavar="CANARIES.NPZ")],
+    confidence: Annotated[float, typer.Option(min=0.5, max=0.9999, help="Confidence of the bound.")] = 0.95,
+    json: Json = False,
+) -> None:
+    """Prove a lower bound on mu from one real run, by guessing which canaries entered it."""
+    from threat_models.audits.known_inputs import known_inputs
+    from threat_models.audits.one_run import audit_one_run
+    from threat_models.audits.planted import Canaries
+
+    existing = ps.Release.load(path)
+    parties = known_inputs(known, existing.plan.schema)
+    _finish([audit_one_run(existing, parties, Canaries.load(canaries), confidence=confidence)], json)
+
+
+@audit.command()
 def canary(
     path: PlanFile,
     trials: Annotated[int, typer.Option(min=100, help="Releases, each seen with and without the canaries.")] = 5000,

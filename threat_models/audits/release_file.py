@@ -73,6 +73,16 @@ def audit_release(
 
 def _residuals(target: Target, release: Release, parties: Mapping[int, Moments], rng: Generator) -> Z:
     """Standardised residuals ``(1, size)``; NaN where a class was suppressed."""
+    exact = known_sum(target, release, parties)
+    return np.asarray(dithered((release.vector - exact)[None], rng) / scale_of(target, release))
+
+
+def known_sum(target: Target, release: Release, parties: Mapping[int, Moments]) -> NDArray[np.int64]:
+    """Return the sum of known parties as a release without noise would show it, int64 ``(size,)``.
+
+    Raises:
+        DataError: a survivor's moments are missing, or were measured under another schema.
+    """
     missing = sorted(set(release.survivors) - set(parties))
     if missing:
         raise DataError(f"the known inputs lack the survivors {missing}: give the records or moments of each")
@@ -80,22 +90,31 @@ def _residuals(target: Target, release: Release, parties: Mapping[int, Moments],
     if wrong:
         raise DataError(f"the inputs of clients {wrong} were measured under another schema than the release's plan")
     exact = np.sum([target.exact(parties[client]) for client in release.survivors], axis=0)
+    return merged(target, release, exact)
+
+
+def scale_of(target: Target, release: Release) -> Z:
+    """Return the declared standard deviation of each entry's noise, ``(size,)``; NaN where a class was suppressed."""
     scale = target.levels(target.noises(len(release.survivors)))
     if release.left_for:  # each client's noise as it left it, in shares for the fewest
         shares = sum(target.honest_shares / (left - target.colluders) for left in release.left_for)
         scale = target.levels(1) * math.sqrt(shares)
-    if target.schema.suppressible:
-        exact, scale = _after_the_minimum(target, release, exact, scale)
-    return np.asarray(dithered((release.vector - exact)[None], rng) / scale)
-
-
-def _after_the_minimum(
-    target: Target, release: Release, exact: NDArray[np.int64], scale: Z
-) -> tuple[NDArray[np.int64], Z]:
-    """The sums and noise levels after suppressing and merging; suppressed entries have no level (NaN)."""
+    if not target.schema.suppressible:
+        return scale
     classes = release.plan.layout.segments[0].size
     copies = noise_copies(classes, release.suppressed, release.plan.merge)
-    exact, scale = exact.copy(), scale.copy()
+    for segment, place in zip(target.layout.segments, target.layout.slices, strict=True):
+        if not segment.pooled:
+            factors = np.sqrt(np.where(copies > 0, copies, np.nan))
+            scale[place] *= np.repeat(factors, segment.size // classes)
+    return scale
+
+
+def merged(target: Target, release: Release, exact: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return exact sums ``(size,)`` with each suppressed class added to the class that the plan merges it with."""
+    if not target.schema.suppressible:
+        return exact
+    classes, exact = release.plan.layout.segments[0].size, exact.copy()
     for segment, place in zip(target.layout.segments, target.layout.slices, strict=True):
         if segment.pooled:
             continue
@@ -104,8 +123,7 @@ def _after_the_minimum(
             parent = release.plan.merge.get(child)
             if parent is not None and parent not in release.suppressed:
                 table[parent] += table[child]
-        scale[place] *= np.repeat(np.where(copies > 0, np.sqrt(copies), np.nan), table.shape[1])
-    return exact, scale
+    return exact
 
 
 def _objections(target: Target, groups: list[Group], rng: Generator) -> list[str]:

@@ -1,8 +1,9 @@
 """One table that an authority can sign: question, answer, where it is proved, who answers for it.
 
-Sources are NIST SP 800-226 (March 2025), ISO/IEC 27559:2022, HIPAA's expert determination (45 CFR 164.514(b)(1)), and
-Regulation (EU) 2025/327, tested by Opinion 05/2014 of the Article 29 Working Party. Needs the ``report`` extra
-(jinja2).
+Sources are NIST SP 800-226 (March 2025), ISO/IEC 27559:2022, HIPAA's expert determination (45 CFR 164.514(b)(1)),
+Regulation (EU) 2025/327 on the European Health Data Space, tested by Opinion 05/2014 of the Article 29 Working Party,
+and for medical devices Regulation (EU) 2024/1689 and the FDA's guidance on predetermined change control plans. Needs
+the ``report`` extra (jinja2).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from privstats.contrib.evidence.actors import actors_table
 from privstats.course import Course
 from privstats.course.promise import Total, total_of
 from privstats.dp import Guarantee, NoPrivacy
@@ -39,7 +41,9 @@ TEXTS: Mapping[str, str] = {
     "N": "NIST SP 800-226, by factor",
     "I": "ISO/IEC 27559:2022, by clause",
     "H": "HIPAA, 45 CFR 164.514(b)(1)",
-    "E": "Regulation (EU) 2025/327, by the tests of Opinion 05/2014",
+    "E": "Regulation (EU) 2025/327, by article, and by the tests of Opinion 05/2014",
+    "A": "Regulation (EU) 2024/1689, by article, where the model becomes a part of a medical device",
+    "F": "FDA, predetermined change control plans for AI-enabled device software (December 2024)",
 }
 """The texts, by the letter that a row has."""
 
@@ -89,6 +93,8 @@ def evidence(statement: Statement) -> list[Row]:
         *_trust(plan),
         *_security(plan),
         *_governance(plan),
+        *_permit(plan),
+        *_medical_device(course),
     ]
 
 
@@ -115,6 +121,7 @@ def evidence_page(statement: Statement) -> str:
         course=statement.course,
         headline=explanations.headline(statement.plan, statement.guarantee),
         shown=Table("evidence", header, cells, words=True),
+        actors=actors_table(statement.plan, statement.course),
         open=sum(each.open for each in rows),
         texts=TEXTS,
         signers=SIGNERS,
@@ -303,3 +310,21 @@ def _governance(plan: Plan) -> Iterator[Row]:
     yield Row("I 9.3", "Retention of records, journals and ledgers", "", "operating.md", "data holder")
     yield Row("I 9.3", "Incidents: who informs whom, within which time?", "", "operating.md", "officer")
     yield Row("H (ii); I 8.3.4", "Methods and results, and when to look again", "", "this page, signed", "expert")
+
+
+def _permit(plan: Plan) -> Iterator[Row]:
+    yield Row("E Art. 53, 68", "Purpose, and the data permit's number and end", "", "data permit", "coordinator")
+    purpose = plan.schema.purpose
+    yield Row("E Art. 66", "What is computed for it?", f"{purpose[:1].upper()}{purpose[1:]}.", "ethics", "software")
+    yield Row("E Art. 71", "Were people who opted out excluded before the run?", "", "records", "data holder")
+    stays = "With the party that holds them; masked sums leave it."
+    yield Row("E Art. 73", "Where do records stay?", stays, "threat_model.md", "software")
+
+
+def _medical_device(course: Course | None) -> Iterator[Row]:
+    yield Row("A Art. 10, 15", "How does the model perform by sex, age and site?", "", "score", "coordinator")
+    planned = "One release. Another one is another plan, with another digest."
+    if course is not None:
+        planned = f"At most {course.most} releases, all in this course. Any other is another plan, with another digest."
+    yield Row("A Art. 43(4); F", "Which releases may change the model?", planned, "plan diff", "software")
+    yield Row("F", "By which test is a changed model accepted, and when is it withdrawn?", "", "", "coordinator")

@@ -1,0 +1,165 @@
+"""State, actor by actor, which means each has to identify a person: single out, link, or infer.
+
+Whether data are personal is judged for each actor by the means that actor has (Court of Justice of the European Union,
+C-413/23 P, EDPS v SRB, 2025; the three means are those of the Article 29 Working Party's opinion 05/2014).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from privstats.course import Course
+from privstats.course.promise import total_of
+from privstats.dp import Guarantee, Privacy
+from privstats.dp.privacy import Unit
+from privstats.plan import Plan
+from privstats.plan.conditions import assumption
+from privstats.plan.device_rules import exchanged_mu
+from privstats.workflows.report.layout import Table
+
+_NOTHING = Guarantee(0.0)
+_NO_LIMIT = Guarantee(math.inf)
+_UNITS: dict[Unit, str] = {"record": "a record", "person": "a patient", "client": "a party's records"}
+
+
+@dataclass(frozen=True)
+class Actor:
+    """One actor's view of a study.
+
+    Attributes:
+        who: the actor.
+        sees: all that the study shows the actor about other parties' records.
+        presence: limit on telling whether a unit is in the data, by which it is singled out or linked; infinite mu
+            where no proof limits it.
+        value: limit on telling which of two values a unit has; infinite mu likewise.
+        condition: a clause after "while"; empty where the limit needs none.
+    """
+
+    who: str
+    sees: str
+    presence: Guarantee
+    value: Guarantee
+    condition: str = ""
+
+
+def actors(plan: Plan, course: Course | None = None) -> list[Actor]:
+    """Return each actor's view of a plan, or of all sessions of a course.
+
+    Formula: an actor who sees only releases under mu-GDP answers a yes-or-no question about one unit rightly with
+    probability at most Phi(mu / 2), where both answers are equally likely before. Presence is such a question under
+    add-remove adjacency; which of two values a unit has is one under replace-one adjacency, whose mu under an
+    add-remove promise is at most :func:`~privstats.plan.device_rules.exchanged_mu`.
+
+    Example:
+        >>> from privstats.contrib.evidence.actors import actors
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> cohort = ps.Cohort(3, 2, 10, colluders=1)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=cohort, privacy=privacy)
+        >>> [(each.who, round(each.presence.mu, 2)) for each in actors(plan)][-2:]
+        [('a reader of the release', 0.27), ('an observer of the network', 0.0)]
+    """
+    released = _released(plan, course)
+    return [
+        *_servers(plan, released),
+        *_parties(plan, released),
+        *_devices(plan),
+        Actor("a reader of the release", _total(plan), *released, _while(plan)),
+        Actor("an observer of the network", "who takes part, and when", _NOTHING, _NOTHING, assumption(plan, "masks")),
+    ]
+
+
+def actors_table(plan: Plan, course: Course | None = None) -> Table:
+    """Return the views as a table for a privacy officer."""
+    unit = _UNITS[plan.privacy.unit] if isinstance(plan.privacy, Privacy) else "a record"
+    header = ("who", "what they see of others", f"single out {unit}, or link it", "infer a value of it", "while")
+    rows = [
+        (each.who, each.sees, _limit(each.presence), _limit(each.value), each.condition)
+        for each in actors(plan, course)
+    ]
+    return Table("means by actor", header, rows, words=True)
+
+
+def _released(plan: Plan, course: Course | None) -> tuple[Guarantee, Guarantee]:
+    """Return the limits on presence and on a value for whoever sees every release."""
+    kept, privacy, noise = total_of(course or plan).guarantee, plan.privacy, plan.noise
+    if noise is None or not isinstance(privacy, Privacy):
+        return _NO_LIMIT, _NO_LIMIT
+    if privacy.adjacency == "replace-one":
+        return _NO_LIMIT, kept
+    if course is not None or noise.pure or plan.person_clip is not None:
+        return kept, kept.of_group(2)
+    return kept, Guarantee(exchanged_mu(plan.schema, privacy, noise))
+
+
+def _servers(plan: Plan, released: tuple[Guarantee, Guarantee]) -> Iterator[Actor]:
+    noise, masks = plan.noise, assumption(plan, "masks")
+    exact = noise is None or noise.trust.drawn_by == "server"
+    sees = "the exact total, before its noise" if noise is not None and exact else _total(plan)
+    limits = (_NO_LIMIT, _NO_LIMIT) if exact else released
+    names = "who takes part, and when"
+    if not plan.panel:
+        yield Actor("the server", f"{names}; {sees}", *limits, masks if exact else _while(plan))
+        return
+    yield Actor("the leader", f"{names}; one part of each message, which is random; {sees}", *limits, _while(plan))
+    helper = "one part of each message, which is random"
+    yield Actor("a helper", f"{helper}; {_total(plan)}", *released, _while(plan))
+    own = noise is not None and noise.trust.drawn_by == "client"
+    what = "each party's sums, with that party's own noise" if own else "each party's sums"
+    yield Actor("leader and all helpers together", what, _NO_LIMIT, _NO_LIMIT)
+
+
+def _parties(plan: Plan, released: tuple[Guarantee, Guarantee]) -> Iterator[Actor]:
+    noise, colluders = plan.noise, plan.cohort.colluders
+    own = noise is not None and noise.trust.divided
+    sees = f"{_total(plan)}, from which it can subtract its own sums" + " and its own noise" * own
+    limits = _without_own_noise(plan, released) if own and not colluders else released
+    yield Actor("another party", sees, *limits, _while(plan))
+    server = "the leader" if plan.panel else "the server"
+    if colluders:
+        exact = noise is None or noise.trust.drawn_by == "server"
+        what = "the sum of all other parties" + (
+            "" if noise is None else ", without noise" if exact else ", with noise"
+        )
+        yield Actor(
+            f"{server} with {colluders} parties", what, *((_NO_LIMIT, _NO_LIMIT) if exact else released), _while(plan)
+        )
+    if not plan.panel:
+        most = f"more than {colluders} parties" if colluders else "a party"
+        yield Actor(f"{server} with {most}", "perhaps each party's sums: no proof excludes it", _NO_LIMIT, _NO_LIMIT)
+
+
+def _without_own_noise(plan: Plan, released: tuple[Guarantee, Guarantee]) -> tuple[Guarantee, Guarantee]:
+    """Return the limits for one party that subtracts its own share of the noise: mu grows by sqrt(h / (h - 1))."""
+    honest = plan.cohort.min_survivors
+    if honest < 2:
+        return _NO_LIMIT, _NO_LIMIT
+    factor = math.sqrt(honest / (honest - 1))
+    presence, value = (Guarantee(each.mu * factor) for each in released)
+    return presence, value
+
+
+def _devices(plan: Plan) -> Iterator[Actor]:
+    if plan.devices is None:
+        return
+    yield Actor(plan.devices.registrar, "who is invited; no answer", _NOTHING, _NOTHING, "the page is the released one")
+    page = plan.devices.registrar if plan.devices.registrar_serves else plan.devices.page
+    yield Actor(f"{page}, which serves the page", "each answer, if it serves another page", _NO_LIMIT, _NO_LIMIT)
+
+
+def _total(plan: Plan) -> str:
+    return "the exact total" if plan.noise is None else "the total with its noise"
+
+
+def _while(plan: Plan) -> str:
+    return plan.condition
+
+
+def _limit(guarantee: Guarantee) -> str:
+    """Return the largest share of right answers, of 100, rounded up to a tenth."""
+    if math.isinf(guarantee.mu):
+        return "no limit is proved"
+    if guarantee.mu == 0:
+        return "50 of 100 right: a guess"
+    return f"at most {math.ceil(500 * (1 + guarantee.operating_point()[2])) / 10:g} of 100 right; a guess is 50"

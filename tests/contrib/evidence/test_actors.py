@@ -1,0 +1,95 @@
+"""Each actor's row states what the actor sees, and a limit that follows from the plan's promise."""
+
+import math
+from itertools import product
+from statistics import NormalDist
+
+import pytest
+
+import privstats as ps
+from privstats.contrib.evidence import evidence_page
+from privstats.contrib.evidence.actors import actors, actors_table
+from privstats.course.promise import total_of
+from privstats.dp.privacy import MODELS
+from privstats.workflows.report import Statement
+from tests.course.cases import rounds
+from tests.plan.devices import devices_plan
+from tests.plan.random_plans import PANEL
+
+SCHEMA = ps.ClassSchema(3, 4, "NA", clip_norm=1.0)
+
+
+def planned(model="central", adjacency="add-remove", colluders=1, **options):
+    privacy = ps.Privacy(model=model, unit="record", adjacency=adjacency, epsilon=1.0, delta=1e-5)
+    return ps.Plan(schema=SCHEMA, cohort=ps.Cohort(6, 5, 100, colluders=colluders), privacy=privacy, **options)
+
+
+def by_name(plan, course=None):
+    return {each.who: each for each in actors(plan, course)}
+
+
+@pytest.mark.parametrize(("adjacency", "colluders"), [*product(["add-remove", "replace-one"], [0, 1])])
+@pytest.mark.parametrize("model", MODELS)
+def test_whoever_sees_releases_alone_is_limited_by_the_promise_and_whoever_sees_more_by_none(
+    model, adjacency, colluders
+):
+    panel = {"protocol": "split", "panel": PANEL} if model == "panel" else {}
+    plan = planned(model, adjacency, colluders, **panel)
+    named = by_name(plan)
+    reader = named["a reader of the release"]
+    mu = total_of(plan).guarantee.mu
+    if adjacency == "add-remove":
+        assert reader.presence.mu == mu
+        assert mu < reader.value.mu <= 2 * mu
+    else:
+        assert math.isinf(reader.presence.mu)
+        assert reader.value.mu == mu
+    operator = named["the leader" if panel else "the server"]
+    assert math.isinf(operator.value.mu) == (model == "central")
+    own = named["another party"]
+    assert own.value.mu == pytest.approx(
+        reader.value.mu * (math.sqrt(5 / 4) if model == "distributed" and not colluders else 1)
+    )
+    beyond = [
+        each
+        for each in named.values()
+        if "more than" in each.who or "together" in each.who or " with a party" in each.who
+    ]
+    assert beyond
+    assert all(math.isinf(each.presence.mu) and math.isinf(each.value.mu) for each in beyond)
+    assert named["an observer of the network"].value.mu == 0
+
+
+def test_without_noise_only_the_observer_is_limited():
+    plan = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(6, 5, 100), privacy=ps.NoPrivacy())
+    limited = [each.who for each in actors(plan) if not math.isinf(each.value.mu)]
+    assert limited == ["an observer of the network"]
+
+
+def test_a_course_is_limited_by_all_its_sessions_together():
+    course = rounds()
+    plan = course.first if hasattr(course, "first") else course.plans[0]
+    reader = by_name(plan, course)["a reader of the release"]
+    assert (
+        max(reader.presence.mu if math.isfinite(reader.presence.mu) else 0, reader.value.mu)
+        >= total_of(course).guarantee.mu
+    )
+
+
+def test_the_operator_of_a_page_could_read_answers():
+    plan = devices_plan()
+    named = by_name(plan)
+    assert named[plan.devices.registrar].value.mu == 0
+    assert any("serves the page" in who and math.isinf(each.value.mu) for who, each in named.items())
+
+
+def test_the_table_is_on_the_page_for_an_authority():
+    plan = planned()
+    page = evidence_page(Statement(plan))
+    assert "By which means each actor could identify a person" in page
+    for who, *_ in actors_table(plan).rows:
+        assert who in page
+    # The best test between N(0, 1) and N(mu, 1) with equal chances is right with probability Phi(mu / 2).
+    right = math.ceil(1000 * NormalDist().cdf(total_of(plan).guarantee.mu / 2)) / 10
+    reader = next(row for row in actors_table(plan).rows if row[0] == "a reader of the release")
+    assert reader[2] == f"at most {right:g} of 100 right; a guess is 50"
