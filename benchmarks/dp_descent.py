@@ -240,7 +240,8 @@ def _seen(schema: ClassSchema, X: Any, y: Any) -> tuple[NDArray[np.float32], NDA
     """Rows of norm at most 1, ``(n, d)``, and classes, ``(n,)``."""
     rows = apply(schema.transform, np.asarray(X, np.float64))
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return (rows / np.maximum(lengths, schema.clip_norm)).astype(np.float32), check_labels(schema.goal, np.asarray(y))
+    labels: Any = check_labels(schema.goal, np.asarray(y))
+    return (rows / np.maximum(lengths, schema.clip_norm)).astype(np.float32), labels
 
 
 def trained(

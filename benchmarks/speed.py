@@ -30,14 +30,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The older checkout, how often, and which works."""
     parser.add_argument("--before", type=Path, help="a checkout of an older version, timed in the same run")
     parser.add_argument("--repeats", type=int, default=5, help="of floor and work, in turns")
-    parser.add_argument("--only", default="", help="works whose names hold these words")
+    parser.add_argument("--only", help="works whose names hold these words; with --quick, '' for all works")
 
 
 def tables(options: argparse.Namespace) -> Tables:
     """One row per work; a run of some keeps the saved rows of the others."""
     trees = ({"before": options.before.resolve()} if options.before else {}) | {"after": ROOT}
     repeats = 1 if options.quick else options.repeats
-    names = list(_QUICK) if options.quick else [name for name in WORKS if options.only in name]
+    quick = options.quick and options.only is None
+    names = list(_QUICK) if quick else [name for name in WORKS if (options.only or "") in name]
     kept = {} if options.quick else {row["work"]: row for row in results("speed")[_TITLE]}
     rows = kept | {name: _row(name, trees, repeats, options.quick) for name in names}
     yield _TITLE, [rows[name] for name in WORKS if name in rows]

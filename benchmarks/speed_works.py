@@ -76,6 +76,45 @@ def _measure(d: int, classes: int, statistics: str, radius: float, X: Any, y: An
     return lambda: ps.measure(schema, X, y)
 
 
+def _calls(rows: int, calls: int) -> Callable[[int], Pair]:
+    """Many measurements of few rows: arrays, frames and mappings of columns, over a symmetric product of each."""
+
+    def made(part: int) -> Pair:
+        import pandas as pd
+
+        rng, several = np.random.default_rng(0), max(calls // part, 1)
+        names = tuple(f"x{j}" for j in range(40))
+        X, y = rng.standard_normal((rows, 40)), rng.integers(0, 10, rows)
+        frame, columns = pd.DataFrame(X, columns=names), {"age": X[:, 0], "sex": np.where(y % 2, "f", "m")}
+        schema = ps.ClassSchema(10, 40, "NAB", clip_norm=4.0, feature_names=names)
+        bins = ps.Bins("age", (-1, 0, 1))
+        counts = ps.CountSchema((bins, ps.Categories("sex", ("f", "m"))), (("age", "sex"),))
+
+        def work() -> None:
+            with warnings.catch_warnings(action="ignore"):
+                for _ in range(several):
+                    ps.measure(schema, X, y)
+                    ps.measure(schema, frame, y)
+                    ps.measure(counts, columns)
+
+        return lambda: [dsyrk(1.0, X.T) for _ in range(2 * several)], work
+
+    return made
+
+
+def _batches(n: int, d: int, size: int) -> Callable[[int], Pair]:
+    """Moments of rows in many batches over a symmetric product of each batch."""
+
+    def made(part: int) -> Pair:
+        rng = np.random.default_rng(0)
+        X, y = rng.standard_normal((n // part, d)), rng.integers(0, 10, n // part)
+        pairs = [(X[start : start + size], y[start : start + size]) for start in range(0, len(X), size)]
+        schema = ps.ClassSchema(10, d, "NAB", clip_norm=2.0 * d**0.5)
+        return lambda: [dsyrk(1.0, rows.T) for rows, _ in pairs], lambda: ps.measure(schema, iter(pairs))
+
+    return made
+
+
 def _table(head: str, *, values: bool) -> Callable[[int], Pair]:
     """A private fit on a mixed table with gaps, as pandas reads it or in Python values, over pandas' reading of its
     file and one symmetric product of rows as wide."""
@@ -215,6 +254,9 @@ WORKS: dict[str, Callable[[int], Pair]] = {
     "50k x 512, NAB": _dense(50_000, 512, 10, "NAB"),
     "5k x 2048, NAB": _dense(5_000, 2048, 10, "NAB"),
     "50k x 512, NAS, 100 classes": _dense(50_000, 512, 100, "NAS"),
+    "few rows: 1,000 times 50 x 40": _calls(50, 1_000),
+    "many batches: 500k x 40 in batches of 50": _batches(500_000, 40, 50),
+    "many batches: 2M x 40 in batches of 2,000": _batches(2_000_000, 40, 2_000),
     "sparse 50k x 2000, NAB": _sparse(50_000, 2000, "NAB"),
     "sparse 50k x 2000, NAB, half of it clipped": _sparse(50_000, 2000, "NAB", clipped=0.5),
     "sparse 50k x 2000, NABD": _sparse(50_000, 2000, "NABD"),

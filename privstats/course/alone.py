@@ -32,6 +32,7 @@ from privstats.schema import Schema, require_schema
 if TYPE_CHECKING:
     from privstats.course.paid import Paid
     from privstats.dp import Spend
+    from privstats.intake.accepted import ColumnLike, RecordsLike, TargetsLike
     from privstats.session.charges import Charge
 
 
@@ -45,13 +46,13 @@ def measured_by_person(
     """
     bounded = replace(privacy, shares=None)
 
-    def by_person(schema: Schema, X: Any, y: Any, **given: Any) -> Moments:
+    def by_person(schema: Schema, X: RecordsLike, y: TargetsLike | None, **given: Any) -> Moments:
         return measured(schema, X, y, persons=ids, person_clip=dp.person_clip(schema, bounded), **given)
 
     return by_person
 
 
-def measuring(X: Any) -> Callable[..., Moments]:
+def measuring(X: object) -> Callable[..., Moments]:
     """Return what measures these records: here, or where an engine has them."""
     engine = engine_of(X[0] if isinstance(X, list) and X else X)
     return of_contrib("parts", f"a collection of {engine}") if engine else exact_moments
@@ -68,10 +69,10 @@ _FRESH_RUN_BYTES = 16
 def private_release(
     schema: Schema,
     privacy: Privacy,
-    X: Any,
-    y: Any = None,
+    X: RecordsLike,
+    y: TargetsLike | None = None,
     *,
-    persons: Any = None,
+    persons: ColumnLike | None = None,
     ledger: Paid = None,
     dataset: str | None = None,
     max_records: int | None = None,
@@ -138,10 +139,10 @@ def private_release(
 
 def private_releases(
     course: Course,
-    X: Any,
-    y: Any = None,
+    X: RecordsLike,
+    y: TargetsLike | None = None,
     *,
-    persons: Any = None,
+    persons: ColumnLike | None = None,
     ledger: Paid = None,
     dataset: str | None = None,
     run: bytes = b"",
@@ -240,14 +241,14 @@ def _require_central(privacy: object) -> None:
         raise PlanError("privacy.unit must be 'record' or 'person' for one party alone: it is the only client there is")
 
 
-def _require_ids(privacy: Any, persons: Any) -> None:
+def _require_ids(privacy: Any, persons: ColumnLike | None) -> None:
     if privacy.unit == "person" and persons is None:
         raise DataError("the promise is per person: give persons=, an id for each row")
     if privacy.unit != "person" and persons is not None:
         raise DataError("the promise is per record, so no ids are read: leave persons out, or promise unit='person'")
 
 
-def _require_admitted(course: Course, X: Any, y: Any, persons: Any) -> None:
+def _require_admitted(course: Course, X: RecordsLike, y: TargetsLike | None, persons: ColumnLike | None) -> None:
     if admits := admits_of(course):
         privacy: Any = course.first.privacy
         measured = measuring(X)
@@ -281,14 +282,14 @@ def _warn_of_delta(privacy: Any, records: int | None) -> None:
 
 def _vector(
     plan: Plan,
-    X: Any,
-    y: Any,
+    X: RecordsLike,
+    y: TargetsLike | None,
     rng: Generator,
     *,
     progress: bool = False,
     first: bool = True,
     cache: RowCache | None = None,
-    persons: Any = None,
+    persons: ColumnLike | None = None,
 ) -> Any:
     terms: Any = {"published": plan.published, "unreadable": _unreadable(plan), "progress": progress}
     terms |= {} if persons is None else {"persons": persons, "person_clip": plan.person_clip}

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from privstats.course.centred import Centred
     from privstats.course.newton import Newton
     from privstats.course.rounds import Rounds
+    from privstats.intake.accepted import RecordsLike, TargetsLike
 
 Rest: TypeAlias = "Plan | Centred | Rounds | Newton"
 Grid: TypeAlias = Mapping[str, tuple[float, ...]]
@@ -319,7 +320,11 @@ class Binned(Stepped):
         return replace(self._rest, **{origin.name: replace(plan, schema=schema)})  # type: ignore[type-var]
 
     def admits(
-        self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments
+        self,
+        X: RecordsLike,
+        y: TargetsLike | None,
+        unreadable: Unreadable = "refuse",
+        measured: Callable[..., Moments] = exact_moments,
     ) -> None:
         """Refuse records early that a later session would refuse: counts read no targets."""
         signs = self._cells.signs

@@ -19,6 +19,7 @@ from privstats.errors import PlanError
 from privstats.estimates import denoise
 from privstats.estimates.denoise import NoisyClassSums
 from privstats.estimates.discriminant import Discriminant, log_priors, published_weights
+from privstats.intake.accepted import RecordsLike, TargetsLike
 from privstats.kinds import CalibrationSchema, ClassSchema, MeanSchema
 from privstats.moments import Moments, exact_moments
 from privstats.plan import Plan
@@ -174,7 +175,11 @@ class Centred(Stepped):
         )
 
     def admits(
-        self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments
+        self,
+        X: RecordsLike,
+        y: TargetsLike | None,
+        unreadable: Unreadable = "refuse",
+        measured: Callable[..., Moments] = exact_moments,
     ) -> None:
         """Refuse records early that the second session would refuse: the mean reads no labels."""
         read: Any = replace(self.plan.schema, statistics="NA")  # type: ignore[type-var]

@@ -19,6 +19,7 @@ from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, RecordError, ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.estimates.effect import ArmSums, outcome_lines, ratio_guess
+from privstats.intake.accepted import RecordsLike, TargetsLike
 from privstats.kinds import EffectSchema, RidgeSchema, ScoreSchema
 from privstats.moments import Moments, exact_moments
 from privstats.plan import Cohort, Plan
@@ -273,7 +274,11 @@ class Effect(Stepped):
         return past.publish(published_values(self.schema, [*past.of(_ROUND), *past.of(_LINES)]))
 
     def admits(
-        self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments
+        self,
+        X: RecordsLike,
+        y: TargetsLike | None,
+        unreadable: Unreadable = "refuse",
+        measured: Callable[..., Moments] = exact_moments,
     ) -> None:
         """Refuse records early that a later session would refuse.
 
@@ -292,7 +297,9 @@ class Effect(Stepped):
         except RecordError as error:
             raise RecordError(f"{error}; the arm {self._arm} must be 0 or 1 in every record") from None
 
-    def _warn_of_one_arm(self, X: Any, y: Any, unreadable: Unreadable, measured: Callable[..., Moments]) -> None:
+    def _warn_of_one_arm(
+        self, X: RecordsLike, y: TargetsLike | None, unreadable: Unreadable, measured: Callable[..., Moments]
+    ) -> None:
         if self.schema.missing and self.propensity is not None:
             published = self.propensity.published
             rounds = measured(self.propensity.schema, X, y, unreadable=unreadable, published=published)

@@ -18,6 +18,7 @@ from privstats.dp import Privacy
 from privstats.errors import PlanError, ReleaseError, SchemaError
 from privstats.estimates.denoise import Array
 from privstats.estimates.score import cumulative_half, shrunk_hazards
+from privstats.intake.accepted import RecordsLike, TargetsLike
 from privstats.kinds import CountSchema, HazardSchema
 from privstats.kinds.hazard import PART_BITS
 from privstats.moments import Moments, exact_moments
@@ -180,7 +181,11 @@ class Hazard(Stepped):
         return self.schema
 
     def admits(
-        self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments
+        self,
+        X: RecordsLike,
+        y: TargetsLike | None,
+        unreadable: Unreadable = "refuse",
+        measured: Callable[..., Moments] = exact_moments,
     ) -> None:
         """Refuse records early that a round would refuse: counts do not read every column."""
         measured(self.schema, X, y, published=self.plan.published, unreadable=unreadable)

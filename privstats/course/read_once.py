@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from privstats.intake.accepted import RecordsLike, TargetsLike
 from privstats.intake.declared.columns import Column, Dates, Numeric, at_edges
 from privstats.intake.tables import Codes
 from privstats.records.row_cache import MAX_BYTES
-from privstats.records.table import in_codes
+from privstats.records.table import code_rows
 from privstats.schema import Schema
 
 _LIBRARIES = frozenset(("pandas", "polars", "pyarrow"))
@@ -35,20 +35,20 @@ class ReadOnce:
         [[39.0], [41.0], [nan]]
     """
 
-    def __init__(self, X: Any, y: Any, most_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, X: RecordsLike, y: TargetsLike | None, most_bytes: int = MAX_BYTES) -> None:
         self._X, self._most = X, most_bytes
-        self._labels = None if isinstance(y, str) or not hasattr(y, "__len__") else len(y)
+        self._labels = len(y) if isinstance(y, Sized) and not isinstance(y, str) else None
         self._read: tuple[tuple[Column, ...], Codes] | None = None
         self._latest: tuple[tuple[Column, ...], Codes] | None = None
 
-    def rows(self, schema: Schema) -> Any:
+    def rows(self, schema: Schema) -> RecordsLike:
         """Return the records in a form that ``measure`` accepts under this schema."""
         cells = schema.reading.cells
         if cells is None or self._labels is None or not _is_table(self._X):
             return self._X
         codes = self._known(cells.columns)
         if codes is None:
-            rows, _, lost = in_codes(schema.reading, self._X, 0, refuse=False)
+            rows, lost = code_rows(schema.reading, self._X)
             if len(rows) != self._labels or 8 * len(rows) * rows.shape[1] > self._most:
                 return self._X
             whole = np.empty(rows.shape)
@@ -81,5 +81,5 @@ class ReadOnce:
         return Codes(whole, codes.lost)
 
 
-def _is_table(X: Any) -> bool:
+def _is_table(X: object) -> bool:
     return isinstance(X, Mapping) or (type(X).__module__.partition(".")[0] in _LIBRARIES and hasattr(X, "shape"))

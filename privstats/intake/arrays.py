@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,29 +21,34 @@ from scipy.sparse import bsr_array, csc_array, csr_array
 from privstats.errors import DataError, RecordError
 from privstats.system import open_plain
 
+if TYPE_CHECKING:
+    from scipy.sparse import sparray, spmatrix
+    from torch import Tensor
+    from typing_extensions import TypeIs
 
-def is_tensor(array: Any) -> bool:
+
+def is_tensor(array: object) -> TypeIs[Tensor]:
     """Return whether ``array`` is a torch tensor."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(array, torch.Tensor)
 
 
-def on_device(array: Any) -> bool:
+def on_device(array: object) -> TypeGuard[Tensor]:
     """Return whether ``array`` is a torch tensor outside host memory."""
     return is_tensor(array) and array.device.type != "cpu"
 
 
-def host_rows(tensor: Any) -> NDArray[Any]:
+def host_rows(tensor: Tensor) -> NDArray[Any]:
     """Return a host tensor as a numpy array over its memory; bfloat16 is widened to float32, exactly."""
     return np.asarray((tensor.float() if is_bfloat16(tensor) else tensor).numpy())
 
 
-def is_bfloat16(tensor: Any) -> bool:
+def is_bfloat16(tensor: Tensor) -> bool:
     """Return whether the entries are bfloat16, which numpy lacks."""
     return str(tensor.dtype) == "torch.bfloat16"
 
 
-def require_plain(tensor: Any, field: str) -> None:
+def require_plain(tensor: Tensor, field: str) -> None:
     """Raise DataError for tensors that are sparse or require a gradient."""
     if str(tensor.layout) != "torch.strided":
         raise DataError(f"{field} is a sparse tensor; convert it with to_dense(), or pass a scipy csr_array")
@@ -54,7 +59,7 @@ def require_plain(tensor: Any, field: str) -> None:
 _COMPRESSED = {"csr": csr_array, "csc": csc_array, "bsr": bsr_array}
 
 
-def sparse_rows(array: Any, field: str) -> csr_array:
+def sparse_rows(array: sparray | spmatrix, field: str) -> csr_array:
     """Return a sparse matrix in row form; the caller's matrix is not changed."""
     try:
         return _by_rows(array)
@@ -184,7 +189,7 @@ def file_rows(path: str | os.PathLike[str], field: str) -> FileRows:
     return FileRows(field, os.fspath(path), mapped.dtype, mapped.shape, mapped.offset, not mapped.flags.c_contiguous)
 
 
-def is_mapped(array: Any) -> bool:
+def is_mapped(array: object) -> TypeGuard[np.memmap[Any, Any]]:
     """Return whether ``array`` is a memory map of a file."""
     return isinstance(array, np.memmap) and getattr(array, "_mmap", None) is not None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from privstats.errors import DataError
 
@@ -12,7 +11,7 @@ SYNTHETIC_MARK = "privstats synthetic rows"
 """The column that marks synthetic rows, in every container and file."""
 
 
-def require_records(names: Iterable[Any]) -> None:
+def require_records(names: Iterable[object]) -> None:
     """Refuse a table of synthetic rows, which would be counted as records.
 
     Example:
@@ -26,7 +25,7 @@ def require_records(names: Iterable[Any]) -> None:
         )
 
 
-def place_of(name: str, names: Sequence[Any]) -> int | None:
+def place_of(name: str, names: Sequence[object]) -> int | None:
     """Return the index of a plan's column among a table's names, exact or in another case.
 
     Raises:
@@ -40,7 +39,7 @@ def place_of(name: str, names: Sequence[Any]) -> int | None:
     return places_in([name], names)[0]
 
 
-def places_in(wanted: Iterable[str], names: Sequence[Any]) -> list[int | None]:
+def places_in(wanted: Iterable[str], names: Sequence[object]) -> list[int | None]:
     """Apply :func:`place_of` to each wanted column.
 
     Example:
@@ -55,7 +54,7 @@ def places_in(wanted: Iterable[str], names: Sequence[Any]) -> list[int | None]:
     return [_one_of(alike.get(_key_of(name), []), name, names) for name in wanted]
 
 
-def _one_of(alike: Sequence[int], name: str, names: Sequence[Any]) -> int | None:
+def _one_of(alike: Sequence[int], name: str, names: Sequence[object]) -> int | None:
     if len(alike) < 2:
         return alike[0] if alike else None
     exact = [place for place in alike if _plain(names[place]) == _plain(name)]
@@ -80,9 +79,9 @@ def same_names(names: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
-def _key_of(name: Any) -> str:
+def _key_of(name: object) -> str:
     return _plain(name).casefold()
 
 
-def _plain(name: Any) -> str:
+def _plain(name: object) -> str:
     return unicodedata.normalize("NFC", str(name)).strip()

@@ -19,12 +19,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
+from privstats.intake.accepted import ColumnLike
 from privstats.intake.arrays import host_rows, require_plain
 from privstats.intake.meaning import (
     LONGEST,
@@ -40,6 +41,9 @@ from privstats.intake.meaning import (
     text_reading,
     word_of,
 )
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _PLAIN = frozenset((str, bytes, int, float, bool, type(None)))
 """Types whose equal values have one reading. Equal tuples, or equal times of a repeated hour, may have several."""
@@ -65,7 +69,9 @@ class Readings:
     places: NDArray[np.intp]
 
     @classmethod
-    def of(cls, numbers: NDArray[np.float64], texts: Sequence[str] = (), index: Any = slice(None)) -> Readings:
+    def of(
+        cls, numbers: NDArray[np.float64], texts: Sequence[str] = (), index: NDArray[np.intp] | slice = slice(None)
+    ) -> Readings:
         """Build readings from numbers and from ``texts[index]``, where an empty text means no text."""
         known = {text: place for place, text in enumerate(dict.fromkeys(filter(None, texts)))}
         codes = np.array([known.get(text, -1) for text in texts], np.intp)
@@ -91,7 +97,7 @@ class Readings:
             return np.zeros(len(self.numbers), np.bool_)
         return self.each([text not in MISSING for text in self.distinct], nothing=False)
 
-    def each(self, values: Sequence[Any], nothing: Any) -> NDArray[Any]:
+    def each(self, values: Sequence[object], nothing: object) -> NDArray[Any]:
         """Return the entry of ``values`` at each value's index in ``distinct``, or ``nothing``."""
         return np.array([*values, nothing])[self.places]
 
@@ -128,7 +134,7 @@ class Readings:
         return np.where(texts, self.each(self.distinct, nothing=None), self.numbers)
 
 
-def read(values: Any) -> Readings:
+def read(values: ColumnLike) -> Readings:
     """Return the reading of every value, each by itself.
 
     Args:
@@ -140,7 +146,7 @@ def read(values: Any) -> Readings:
     return reader_of(*static_type(values))(values)
 
 
-def read_texts(values: Any) -> Readings:
+def read_texts(values: ColumnLike) -> Readings:
     """Return the reading of every value as :func:`privstats.intake.meaning.text_reading` reads it alone.
 
     Example:
@@ -154,7 +160,7 @@ def read_texts(values: Any) -> Readings:
     return Readings.of(np.full(len(texts), math.nan), [text if isinstance(text, str) else "" for text in texts])
 
 
-def read_local(values: Any, zone: tzinfo) -> Readings:
+def read_local(values: ColumnLike, zone: tzinfo) -> Readings:
     """Return the reading of every value, where a time with a zone is its time in another zone.
 
     Example:
@@ -184,7 +190,7 @@ def has_zone(kind: str) -> bool:
     return _ZONED.search(kind) is not None
 
 
-def with_zones(column: Any) -> NDArray[Any]:
+def with_zones(column: ColumnLike) -> NDArray[Any]:
     """Return a column of Arrow as an array; a time with a zone is its ISO text, because numpy's times have no zone."""
     if not has_zone(static_type(column)[1]):
         return array_of(column)
@@ -192,7 +198,7 @@ def with_zones(column: Any) -> NDArray[Any]:
     return readings.each([*map(in_utc, readings.distinct)], nothing=None)
 
 
-def static_type(values: Any) -> tuple[str, str]:
+def static_type(values: object) -> tuple[str, str]:
     """Return a column's library, and the type name that the library declares for all values.
 
     Example:
@@ -213,7 +219,7 @@ def reader_of(library: str, kind: str) -> Callable[[Any], Readings]:
     return next(rows, _of_any)
 
 
-def of_values(plain: Sequence[Any]) -> Readings:
+def of_values(plain: Sequence[object]) -> Readings:
     """Return the readings of values that have no common type, each value by itself.
 
     Two shortcuts use the types of all values; each returns what ``reading`` returns for every value.
@@ -231,7 +237,7 @@ def of_values(plain: Sequence[Any]) -> Readings:
     return Readings.of(numbers[index], [text if isinstance(text, str) else "" for text in texts], index)
 
 
-def _of_any(values: Any) -> Readings:
+def _of_any(values: ColumnLike) -> Readings:
     plain = values if isinstance(values, list | tuple) else values_of(values)
     return _of_typed(plain) if isinstance(plain, np.ndarray) else of_values(plain)
 
@@ -241,7 +247,7 @@ def _of_typed(values: NDArray[Any]) -> Readings:
     return reader_of("numpy", values.dtype.name)(values)
 
 
-def _of_numbers(values: Any) -> Readings:
+def _of_numbers(values: ColumnLike) -> Readings:
     """Read numbers as float64; -0 is 0, and what is not finite is missing."""
     with np.errstate(over="ignore"):
         return _of_finite(np.asarray(values).astype(np.float64))
@@ -254,7 +260,7 @@ def _of_finite(numbers: NDArray[np.float64]) -> Readings:
     return Readings.of(numbers)
 
 
-def _of_times(values: Any) -> Readings:
+def _of_times(values: ColumnLike) -> Readings:
     plain = array_of(values)
     if plain.dtype.kind not in "mM":  # the library gives Python's times where numpy cannot hold one
         return of_values(plain.tolist())
@@ -262,7 +268,7 @@ def _of_times(values: Any) -> Readings:
     return of_values(list(different)).take(places)
 
 
-def _of_masked(values: Any) -> Readings:
+def _of_masked(values: np.ma.MaskedArray[tuple[int], np.dtype[Any]]) -> Readings:
     plain = _of_typed(np.asarray(values.data))
     return plain.take(np.where(np.ma.getmaskarray(values), -1, np.arange(len(values))))
 
@@ -273,7 +279,7 @@ def _of_category(values: Any) -> Readings:
     return read(held.categories).take(np.asarray(held.codes, np.intp))
 
 
-def _of_tensor(values: Any) -> Readings:
+def _of_tensor(values: Tensor) -> Readings:
     require_plain(values, "a column")
     return read(host_rows(values.cpu()))
 
@@ -306,13 +312,14 @@ type without a row is read value by value (:func:`_of_any`).
 """
 
 
-def values_of(values: Any) -> Any:
+def values_of(values: Any) -> NDArray[Any] | Sequence[object]:
     """Return the values of a column one by one: an array of numbers ``(n,)``, or a list."""
-    if not isinstance(values, np.ndarray | list | tuple):
-        typed = hasattr(values, "__array__") or isinstance(values, array | memoryview)
-        values = array_of(values) if typed else list(values)
-    if not isinstance(values, np.ndarray):
+    if isinstance(values, list | tuple):
         return values
+    if not isinstance(values, np.ndarray):
+        if not hasattr(values, "__array__") and not isinstance(values, array | memoryview):
+            return list(values)
+        values = array_of(values)
     if values.ndim > 1:  # a column of structures or arrays of polars
         return [UNREADABLE] * len(values)
     if isinstance(values, np.ma.MaskedArray):
@@ -437,7 +444,7 @@ class Listed:
     texts: Mapping[str, int]
 
     @classmethod
-    def of(cls, values: Sequence[Any], *, texts: bool = False) -> Listed:
+    def of(cls, values: Sequence[object], *, texts: bool = False) -> Listed:
         """Build from values, no two of which are read alike; a word for a gap counts as a text.
 
         Args:

@@ -12,14 +12,19 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from privstats.errors import DataError, PrivstatsError
+from privstats.intake.accepted import RecordsLike, TargetsLike
 from privstats.intake.column_names import place_of, places_in, same_names
 from privstats.intake.columns import has_zone, read, with_zones
 from privstats.intake.meaning import in_utc
 from privstats.intake.tables import Codes, is_list, names_of_columns, table_of
 
+if TYPE_CHECKING:
+    from privstats.intake.declared.columns import Column
+
+_Records = TypeVar("_Records")
 _RECORDS = 1 << 14
 """Records of one batch: the window in which declared columns become codes."""
 
@@ -164,7 +169,7 @@ ENGINES: Mapping[str, str] = {"dask": "Dask", "pyspark": "Spark", "ray": "Ray"}
 """Engines whose collections have parts on other machines, by their package."""
 
 
-def engine_of(X: Any) -> str:
+def engine_of(X: object) -> str:
     """Return the engine whose collection this is; "" for a table here.
 
     Example:
@@ -175,7 +180,7 @@ def engine_of(X: Any) -> str:
     return ENGINES.get(type(X).__module__.partition(".")[0], "")
 
 
-def require_here(*containers: Any) -> None:
+def require_here(*containers: object) -> None:
     """Refuse an engine's collection, except an array that converts itself."""
     for each in containers:
         if (engine := engine_of(each)) and not hasattr(type(each), "rechunk"):
@@ -199,7 +204,7 @@ class Batches:
         target: list[str],
         *,
         flat: bool,
-        change: Callable[[Any], Any] | None = None,
+        change: Callable[[TargetsLike], TargetsLike] | None = None,
     ) -> None:
         self._source, self._features, self._target, self._flat, self._change = source, features, target, flat, change
         self._requested = list(dict.fromkeys((*features, *target)))
@@ -215,7 +220,7 @@ class Batches:
         if none:
             yield self.all_records
 
-    def changed(self, change: Callable[[Any], Any]) -> Batches:
+    def changed(self, change: Callable[[TargetsLike], TargetsLike]) -> Batches:
         """Return the same records with another y."""
         return Batches(self._source, self._features, self._target, flat=self._flat, change=change)
 
@@ -242,7 +247,7 @@ class Batches:
         return batch.select(self._features), y if self._change is None else self._change(y)
 
 
-def in_memory(X: Any, names: Sequence[str] | None = None) -> Any:
+def in_memory(X: _Records, names: Sequence[str] | None = None) -> _Records | Any:
     """Load a table that is not in memory, or only its columns ``names``; return other values unchanged."""
     source = _source(X)
     if source is None:
@@ -253,7 +258,9 @@ def in_memory(X: Any, names: Sequence[str] | None = None) -> Any:
     return _read_all(source, result) if result else {}  # a query of no column is none
 
 
-def batches_of(X: Any, y: Any, only: Declaration | tuple[str, ...] | None, *, several: bool = False) -> Batches | None:
+def batches_of(
+    X: RecordsLike, y: TargetsLike | None, only: Declaration | tuple[str, ...] | None, *, several: bool = False
+) -> Batches | None:
     """Return the batches of a table that is not in memory, where y names its target; None for other containers.
 
     Args:
@@ -277,7 +284,9 @@ def batches_of(X: Any, y: Any, only: Declaration | tuple[str, ...] | None, *, se
     return Batches(source, features, target, flat=isinstance(y, str))
 
 
-def named_target(X: Any, y: Any, *, several: bool = False) -> tuple[Any, Any]:
+def named_target(
+    X: RecordsLike, y: TargetsLike | None, *, several: bool = False
+) -> tuple[RecordsLike, TargetsLike | None]:
     """Return X and y in memory; where y names a column of table X, split X into the other columns and that one.
 
     Args:
@@ -296,13 +305,14 @@ def named_target(X: Any, y: Any, *, several: bool = False) -> tuple[Any, Any]:
         return X, y
     others = [place for place, name in enumerate(names) if name not in target]
     table = table_of(X)
-    y = X[target[0]] if isinstance(y, str) else table.select(list(map(names.index, target)))
+    y = table.columns()[names.index(target[0])] if isinstance(y, str) else table.select(list(map(names.index, target)))
     return table.select(others), y
 
 
-def _named(y: Any, names: Sequence[Any], *, several: bool) -> list[Any] | None:
-    texts = [y] if isinstance(y, str) else list(y) if several and is_list(y) and len(y) else []
-    if not texts or not all(isinstance(text, str) for text in texts):
+def _named(y: TargetsLike | None, names: Sequence[Any], *, several: bool) -> list[Any] | None:
+    values = [y] if isinstance(y, str) else list(y) if several and is_list(y) else []
+    texts = [value for value in values if isinstance(value, str)]
+    if not texts or len(texts) < len(values):
         return None
     result = [place_of(text, names) for text in texts]
     if None not in result:
@@ -322,7 +332,7 @@ def _require_path(y: str) -> None:
         )
 
 
-def _source(X: Any) -> _Source | None:
+def _source(X: object) -> _Source | None:
     if _is("pyarrow", "RecordBatchReader", X):
         raise DataError("a reader of Arrow can be read only once: pass reader.read_all(), or its dataset")
     for (module, name), kind in _SOURCES.items():
@@ -334,7 +344,7 @@ def _source(X: Any) -> _Source | None:
     return None
 
 
-def _is(module: str, name: str, X: Any) -> bool:
+def _is(module: str, name: str, X: object) -> bool:
     library = sys.modules.get(module)
     return library is not None and isinstance(X, getattr(library, name))
 
@@ -383,8 +393,8 @@ class Declaration(Protocol):
     """Declared columns of a table, such as :class:`privstats.Cells`."""
 
     @property
-    def columns(self) -> Sequence[Any]:
+    def columns(self) -> Sequence[Column]:
         """The columns, each with a name."""
 
-    def read(self, table: Any) -> Codes:
+    def read(self, table: RecordsLike) -> Codes:
         """Return the codes of records."""

@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from itertools import product
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any, SupportsFloat, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -53,7 +53,7 @@ TRUTH_TEXTS: Mapping[str, float] = {
 """Texts that mean 1 or 0 where a plan declares a truth, in any case. Elsewhere only ``true`` and ``false`` do."""
 
 
-def reading(value: Any) -> Reading:
+def reading(value: object) -> Reading:
     """Read one value as a number, a text, or None where nothing is given.
 
     - None, NaN, pandas' NA and NaT, infinities, masked values, and the texts :data:`MISSING` are nothing.
@@ -76,7 +76,7 @@ def reading(value: Any) -> Reading:
         return UNREADABLE
 
 
-def text_reading(value: Any) -> Reading:
+def text_reading(value: object) -> Reading:
     """Read one value as :func:`reading` does, but as a text where it is a number or a truth.
 
     Example:
@@ -92,7 +92,7 @@ def text_reading(value: Any) -> Reading:
     return unicodedata.normalize("NFC", value.replace("\0", "")).strip() if isinstance(value, str) else f"{read:.15g}"
 
 
-def local_time(value: Any, zone: tzinfo) -> Any:
+def local_time(value: object, zone: tzinfo) -> object:
     """Return a time with a zone as its time in another zone, without a zone; any other value as it is.
 
     Example:
@@ -102,7 +102,7 @@ def local_time(value: Any, zone: tzinfo) -> Any:
         (datetime.datetime(2019, 3, 28, 0, 0), '2019-03-28')
     """
     try:
-        at = value.as_py() if hasattr(value, "as_py") else value
+        at: Any = value.as_py() if hasattr(value, "as_py") else value
         text = at.decode() if isinstance(at, bytes | bytearray) else at
         if isinstance(text, str):
             text = text.replace("\0", "").strip()
@@ -123,7 +123,7 @@ def in_utc(text: str) -> str:
     return text if not _ISO.fullmatch(text) else f"{text}Z" if len(text) > _OF_A_DATE else f"{text}T00:00:00Z"
 
 
-def word_of(value: Any) -> str:
+def word_of(value: object) -> str:
     """Return the word of :data:`MISSING` that a text is, in lower case, or "".
 
     Example:
@@ -146,7 +146,7 @@ def same(value: float) -> float:
     return float(f"{value:.15g}")
 
 
-def _reading(value: Any) -> Reading:
+def _reading(value: object) -> Reading:
     match value:
         case str():
             return _of_text(str.__str__(value))
@@ -172,7 +172,7 @@ def _reading(value: Any) -> Reading:
     return None if _is_nothing(value) else _of_text(str(value))
 
 
-def of_number(value: Any) -> float | None:
+def of_number(value: SupportsFloat | str) -> float | None:
     """Return a number of any type as a float; None where it is not finite."""
     try:
         number = float(value)
@@ -181,14 +181,14 @@ def of_number(value: Any) -> float | None:
     return number + 0.0 if math.isfinite(number) else None  # -0 is 0
 
 
-def _of_date(value: Any) -> Reading:
+def _of_date(value: object) -> Reading:
     for name in ("to_datetime64", "to_timedelta64"):
         if hasattr(value, name):
             return reading(getattr(value, name)())
     return None if _is_nothing(value) else _of_time(value)
 
 
-def is_decimal(value: Any) -> bool:
+def is_decimal(value: object) -> TypeGuard[str]:
     """Return whether a value is a text of a plain decimal."""
     return type(value) is str and len(value) <= LONGEST and _DECIMAL.fullmatch(value) is not None
 
@@ -234,7 +234,7 @@ def _of_end(text: str) -> str:
     return text.strip() if end is None else f"{end:.15g}" if isinstance(end, float) else end
 
 
-def _of_time(value: Any) -> str:
+def _of_time(value: object) -> str:
     """Return a time's text; beyond 9999 numpy returns an integer."""
     if isinstance(value, timedelta):
         return f"{value // timedelta(microseconds=1)} us"
@@ -258,7 +258,7 @@ def _of_numpys_time(value: np.datetime64 | np.timedelta64) -> str:
     return _of_time(micros.item())
 
 
-def _is_nothing(value: Any) -> bool:
+def _is_nothing(value: object) -> bool:
     try:
         return bool(value != value)
     except TypeError:
@@ -272,7 +272,7 @@ _LONGEST_NAME = 200
 _LARGEST_INTEGER = 1 << 53  # float64 holds every integer up to here
 
 
-def checked_names(field: str, names: Any, count: int | None = None, of: str = "") -> tuple[str, ...] | None:
+def checked_names(field: str, names: object, count: int | None = None, of: str = "") -> tuple[str, ...] | None:
     """Return different printable texts as a tuple."""
     if names is None:
         return None
@@ -292,13 +292,13 @@ def checked_names(field: str, names: Any, count: int | None = None, of: str = ""
     return tuple(str(name) for name in names)
 
 
-def check_distinct(field: str, values: Sequence[Any], *, texts: bool = False) -> None:
+def check_distinct(field: str, values: Sequence[object], *, texts: bool = False) -> None:
     """Refuse public values that no record's value can match.
 
     Such values read as missing (a blank, None or NaN), as another listed value, or as a number from 2**53 on, or
     contain a character lost in decoding. A word such as ``none`` is a value where it is listed.
     """
-    known: dict[Reading, Any] = {}
+    known: dict[Reading, object] = {}
     for value in values:
         read = word_of(value) or (text_reading(value) if texts else reading(value))
         if read is None:

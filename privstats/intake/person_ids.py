@@ -34,6 +34,7 @@ import re
 import struct
 import unicodedata
 from array import array
+from collections.abc import Sequence
 from decimal import Decimal
 from numbers import Number
 from typing import Any
@@ -43,6 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
+from privstats.intake.accepted import ColumnLike
 from privstats.intake.columns import array_of, values_of
 from privstats.intake.meaning import LOST, UNREADABLE, Reading, is_decimal, of_number
 
@@ -81,7 +83,7 @@ RULE = 2
 """Version of this module's rule. A registry of persons stores it, and is opened under no other."""
 
 
-def identity(value: Any) -> Reading:
+def identity(value: object) -> Reading:
     """Return the person that one id names: an integer below 2**53, or a text.
 
     None if the id names no person; :data:`AMBIGUOUS` if a reader of tables may convert it to another value. The
@@ -166,7 +168,7 @@ def _integer(number: float, limit: float) -> float | None:
     return number + 0.0 if abs(number) < limit and number == round(number) else None
 
 
-def persons_of(ids: Any) -> NDArray[np.intp]:
+def persons_of(ids: ColumnLike) -> NDArray[np.intp]:
     """Return each row's person as a code from 0 on, ``(n,)``; -1 or :data:`LIKE_ANOTHER` where an id names no person.
 
     Large numbers name no person in any container, because in some a gap in the column turns integers into floats.
@@ -200,7 +202,7 @@ def _integers(plain: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.intp
     return numbers, np.flatnonzero(fine)
 
 
-def fingerprints_of(ids: Any) -> NDArray[np.uint64]:
+def fingerprints_of(ids: ColumnLike) -> NDArray[np.uint64]:
     """Return 64 bits for each person, sorted: an integer's own bits, or eight bytes of a text's hash.
 
     Equal bits mean one person, except that two texts collide with probability 2**-64.
@@ -230,7 +232,7 @@ def fingerprints_of(ids: Any) -> NDArray[np.uint64]:
     return np.unique((named + 0.0).view(np.uint64))
 
 
-def typed_ids(ids: Any) -> Any:
+def typed_ids(ids: ColumnLike) -> NDArray[Any] | Sequence[object]:
     """Return the values of a column of ids, see ``columns.values_of``. Only the static type is checked.
 
     Raises:
@@ -238,16 +240,20 @@ def typed_ids(ids: Any) -> Any:
     """
     kind = getattr(ids, "dtype", getattr(ids, "type", None))
     if hasattr(ids, "__array__") or isinstance(ids, array | memoryview):
-        nested = _NO_IDS.match(str(kind)) is not None
-        ids = ids if nested or isinstance(ids, np.ndarray) else array_of(ids)
-        narrow = not nested and ids.dtype.kind == "f" and ids.dtype.itemsize < 8 and str(kind) != "Null"  # of polars
-        if nested or narrow or ids.dtype.names or ids.dtype.kind == "c":
-            name = kind if nested else ids.dtype
-            raise DataError(f"ids of type {name} do not distinguish persons: pass texts, or integers of 64 bits")
+        if _NO_IDS.match(str(kind)):
+            raise _alike(kind)
+        ids = ids if isinstance(ids, np.ndarray) else array_of(ids)
+        narrow = ids.dtype.kind == "f" and ids.dtype.itemsize < 8 and str(kind) != "Null"  # of polars
+        if narrow or ids.dtype.names or ids.dtype.kind == "c":
+            raise _alike(ids.dtype)
     return values_of(ids)
 
 
-def names_of(ids: Any) -> list[str | None]:
+def _alike(kind: object) -> DataError:
+    return DataError(f"ids of type {kind} do not distinguish persons: pass texts, or integers of 64 bits")
+
+
+def names_of(ids: ColumnLike) -> list[str | None]:
     """Return each id's text for storage: ``7`` for 007 and 7.0; None for an id that names no person.
 
     Two ids have equal texts exactly where :func:`persons_of` gives them one code.
@@ -264,7 +270,7 @@ def names_of(ids: Any) -> list[str | None]:
     return [str(int(each)) if isinstance(each, float) else each or None for each in result]
 
 
-def persons_held_out(ids: Any, share: float, seed: int) -> NDArray[np.bool_]:
+def persons_held_out(ids: ColumnLike, share: float, seed: int) -> NDArray[np.bool_]:
     """Return which rows a split holds out, ``(n,)``: all rows of a person or none.
 
     The seed and that person's id alone decide. A row whose id names no person is not held out.

@@ -279,5 +279,5 @@ def _present(file: RecordFile, names: list[str], features: list[str], targets: S
     return present_names
 
 
-def _object(values: Sequence[Any]) -> NDArray[np.object_]:
+def _object(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.object_]:
     return np.fromiter(values, object, len(values))  # numpy alone would make numbers of times, and rows of lists

@@ -7,18 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard, TypeVar, overload
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import issparse
+from numpy.typing import DTypeLike, NDArray
+from scipy.sparse import issparse, sparray, spmatrix
 
 from privstats.errors import DataError, RecordError
+from privstats.intake.accepted import ColumnLike
 from privstats.intake.arrays import sparse_rows
 from privstats.intake.column_names import require_records
 from privstats.intake.columns import Readings, array_of, read
 from privstats.intake.meaning import MISSING, has_decimal_comma, listed
 
+if TYPE_CHECKING:
+    from privstats.intake.declared.unlisted import Lost
+
+Selected: TypeAlias = NDArray[np.intp] | NDArray[np.bool_] | slice
+"""Selected rows: their indices, a mask ``(n,)``, or consecutive ones."""
+
+_Records = TypeVar("_Records")
 _MAX_REMARKS = 8
 _NUMBERS = frozenset((bool, int, float, *(kind for kind in np.sctypeDict.values() if np.dtype(kind).kind in "fiub")))
 
@@ -31,17 +39,17 @@ class Codes:
         lost: by column, its ``intake.declared.unlisted.Lost``: values that are in no cell of their own; private.
     """
 
-    def __init__(self, codes: NDArray[np.float64], lost: Mapping[str, Any]) -> None:
+    def __init__(self, codes: NDArray[np.float64], lost: Mapping[str, Lost]) -> None:
         self.codes, self.lost = codes, lost
         self.shape, self.dtype = codes.shape, codes.dtype
 
     def __len__(self) -> int:
         return len(self.codes)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[np.generic]:
         return np.array(self.codes, dtype, copy=copy)
 
-    def __getitem__(self, where: Any) -> Codes:
+    def __getitem__(self, where: Selected) -> Codes:
         return Codes(self.codes[where], self.lost)
 
     @property
@@ -50,7 +58,7 @@ class Codes:
         return {name: lost.unread for name, lost in self.lost.items() if lost.unread}
 
 
-def is_list(values: Any) -> bool:
+def is_list(values: object) -> TypeGuard[Sequence[Any]]:
     """Return whether values come one by one, each with its own type."""
     return isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray | memoryview)
 
@@ -65,7 +73,7 @@ class Table:
     """
 
     records: int
-    take: Callable[[Any], Any]
+    take: Callable[[Selected], Any]
     columns: Callable[[], list[Any]]
     select: Callable[[Sequence[int]], Any]
 
@@ -103,21 +111,21 @@ def table_of(X: Any) -> Table:
     if names:  # polars, or another library
         columns = lambda: [X[name] for name in names]  # noqa: E731
         return Table(records, lambda rows: X[rows], columns, lambda places: X.select([names[at] for at in places]))
-    held = sparse_rows(X, "X") if issparse(X) else X
+    held = sparse_rows(X, "X") if isinstance(X, sparray | spmatrix) else X
     return Table(records, lambda rows: held[rows], lambda: list(held.T), lambda places: held[:, places])
 
 
-def column_of(column: Any) -> Table:
+def column_of(column: ColumnLike) -> Table:
     """Return the table of one column."""
     return table_of(column if hasattr(column, "__getitem__") else array_of(column))
 
 
-def has_order(column: Any) -> bool:
+def has_order(column: object) -> bool:
     """Return whether a column's values have an order: a set or a single value has none."""
     return any(hasattr(column, name) for name in ("__getitem__", "__array__")) and getattr(column, "ndim", 1) != 0
 
 
-def names_of_columns(X: Any) -> list[Any] | None:
+def names_of_columns(X: object) -> list[Any] | None:
     """Return a frame's or mapping's column names, if any; refuse synthetic rows."""
     if isinstance(X, Mapping):
         require_records(X)
@@ -154,7 +162,17 @@ _TYPES_OF_NUMBERS = frozenset(
 """Names that Arrow and polars give to the types of columns whose values are all numbers or missing."""
 
 
-def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False) -> Any:
+@overload
+def ordered_columns(
+    X: _Records, names: tuple[str, ...] | None, *, gaps: Literal[False] = False
+) -> _Records | NDArray[Any]: ...
+@overload
+def ordered_columns(
+    X: _Records, names: tuple[str, ...] | None, *, gaps: Literal[True]
+) -> _Records | NDArray[Any] | ReadRows: ...
+def ordered_columns(
+    X: _Records, names: tuple[str, ...] | None, *, gaps: bool = False
+) -> _Records | NDArray[Any] | ReadRows:
     """Return a named frame's columns in the order of ``names``, as ``(n, columns)``; anything else unchanged.
 
     Args:
@@ -177,11 +195,12 @@ def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False
     places = list(range(len(columns))) if names is None else [columns.index(name) for name in names]
     if (numbers := _as_numbers(X)) is not None:
         return numbers if places == sorted(places) else numbers[:, places]
-    held = table_of(X).columns()
-    result = [read(held[place]) for place in places]
+    held = table_of(X)
+    columns = held.columns()
+    result = [read(columns[place]) for place in places]
     if gaps and any(column.distinct for column in result):  # a word may be a value that the schema declares
         return ReadRows(result)
-    return numbers_of(result, names) if result else np.empty((len(X), 0))
+    return numbers_of(result, names) if result else np.empty((held.records, 0))
 
 
 def as_table(X: Any) -> Any:
@@ -203,7 +222,7 @@ def as_table(X: Any) -> Any:
     return X
 
 
-def _is_column(value: Any) -> bool:
+def _is_column(value: object) -> bool:
     return not isinstance(value, str | bytes) and (is_list(value) or has_order(value))
 
 
@@ -218,7 +237,7 @@ class ReadRows:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[np.generic]:
         return np.array(side_by_side(self.readings, MISSING), dtype, copy=copy)
 
     def __getitem__(self, where: slice) -> ReadRows:
@@ -230,7 +249,7 @@ def side_by_side(columns: Sequence[Readings], words: Collection[str]) -> NDArray
     return np.column_stack([column.keeping(words) for column in columns])
 
 
-def numbers_of(columns: Sequence[Readings], names: Sequence[Any] | None) -> NDArray[np.float64]:
+def numbers_of(columns: Sequence[Readings], names: Sequence[object] | None) -> NDArray[np.float64]:
     """Return read columns as rows of numbers, float64 ``(n, columns)``; NaN for a gap.
 
     Args:
@@ -256,7 +275,7 @@ def numbers_of(columns: Sequence[Readings], names: Sequence[Any] | None) -> NDAr
     return np.column_stack([column.numbers for column in columns])
 
 
-def _remark(name: Any, column: Readings) -> str:
+def _remark(name: object, column: Readings) -> str:
     """Return a column with the numbers of its texts and of those with a decimal comma; "" without a text."""
     texts = int(column.are_texts.sum())
     commas = int(column.each([*map(has_decimal_comma, column.distinct)], nothing=False).sum())
@@ -264,7 +283,7 @@ def _remark(name: Any, column: Readings) -> str:
     return f"{name!r} ({texts:,}{hint})" if texts else ""
 
 
-def of_list(rows: Sequence[Any]) -> NDArray[Any]:
+def of_list(rows: Sequence[object]) -> NDArray[Any]:
     """Return a list as an array: of numbers where all entries are numbers, else of unchanged objects.
 
     numpy would convert all entries to one type, which changes a float32 next to a text.
@@ -280,7 +299,7 @@ def of_list(rows: Sequence[Any]) -> NDArray[Any]:
     return np.fromiter(rows, object, len(rows))
 
 
-def rectangle(rows: Sequence[Any], width: int) -> NDArray[Any]:
+def rectangle(rows: Sequence[object], width: int) -> NDArray[Any]:
     """Return lists as an array, of numbers where possible; a row of another length is None throughout."""
     plain = plain_numbers(rows)
     if plain is not None and (plain.shape == (len(rows), width) or (width == 1 and plain.shape == (len(rows),))):
@@ -317,7 +336,7 @@ def plain_numbers(rows: Sequence[Any]) -> NDArray[Any] | None:
     return array if array.dtype.kind in "fiub" else None
 
 
-def row_entries(row: Any) -> Sequence[Any] | None:
+def row_entries(row: Any) -> Sequence[object] | None:
     """Return the entries of a list or a one-dimensional array."""
     try:
         if is_list(row):
@@ -327,6 +346,6 @@ def row_entries(row: Any) -> Sequence[Any] | None:
         return ()
 
 
-def is_frame(values: Any) -> bool:
+def is_frame(values: object) -> bool:
     """Return whether this is a table in memory with names."""
     return names_of_columns(values) is not None and any(hasattr(values, name) for name in ("to_numpy", "to_pylist"))

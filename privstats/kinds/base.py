@@ -11,11 +11,13 @@ from privstats import moments
 from privstats.errors import PlanError, SchemaError
 from privstats.kinds.registry import KINDS
 from privstats.kinds.worst import WorstPair
-from privstats.moments.base import Moments, Summed, unformed
+from privstats.moments.base import ExactClass, Moments, RealMoments, Summed, unformed
 from privstats.schema.base import Adjacency, Schema
 from privstats.schema.kinds import USUAL, is_known
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from privstats.moments.adders import Adder
     from privstats.moments.record_sums import RecordTerms
     from privstats.records.opened import Opened
@@ -46,7 +48,7 @@ class Kind(Schema):
     proved: ClassVar[str]
     nearer: ClassVar[bool] = False
 
-    def __init_subclass__(cls, **more: Any) -> None:
+    def __init_subclass__(cls, **more: object) -> None:
         super().__init_subclass__(**more)
         fields = {name for name, hint in get_annotations(cls).items() if "ClassVar" not in str(hint)}
         base = {name for each in (Schema, Kind) for name in (*vars(each), *get_annotations(each))}
@@ -63,7 +65,7 @@ class Kind(Schema):
 
     @classmethod
     @abstractmethod
-    def containers(cls) -> tuple[Any, Any]:
+    def containers(cls) -> tuple[ExactClass, type[RealMoments]]:
         """Return the classes of exact sums and of sums in real units."""
 
     @classmethod
@@ -117,12 +119,12 @@ class Kind(Schema):
         """Return mu^2 of one client with n = ``records`` records; None: that of any n records together."""
         return None
 
-    def exact(self, sums: Mapping[str, Any], **extra: Any) -> Moments:
+    def exact(self, sums: Mapping[str, NDArray[Any]], **extra: Any) -> Moments:
         """Build exact moments from sums by letter, blocks first."""
         moments: Moments = self.containers()[0].of_sums(self, sums, **extra)
         return moments
 
-    def real(self, sums: Mapping[str, Any]) -> Any:
+    def real(self, sums: Mapping[str, NDArray[Any]]) -> Any:
         """Build moments in real units from sums by letter in wire steps, blocks first."""
         return self.containers()[1].of_sums(self, sums)
 

@@ -18,7 +18,7 @@ from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.record_rows import class_rows
 from privstats.kinds.worst import Record, WorstPair, added, dense, record_of
-from privstats.moments.base import Moments, containers
+from privstats.moments.base import ExactClass, Moments, RealMoments, containers
 from privstats.records.reading import Labels
 from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED
@@ -149,7 +149,7 @@ class CalibrationSchema(AdaptiveSchema, Kind):
         return WorstPair(_pairs, added(lambda _, record: {("t", 0): dense(record["v"])}))
 
     @classmethod
-    def containers(cls) -> tuple[Any, Any]:
+    def containers(cls) -> tuple[ExactClass, type[RealMoments]]:
         """Return the classes of exact sums and of sums in real units."""
         return CalibrationMoments, RealCalibrationMoments
 

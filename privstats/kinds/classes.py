@@ -14,7 +14,7 @@ from privstats import moments
 from privstats.errors import SchemaError
 from privstats.kinds.base import Added
 from privstats.kinds.worst import Record, Sums, WorstPair, added, rows_of, vectors, wire
-from privstats.moments.base import Moments, RealMoments, readonly_array, require_room
+from privstats.moments.base import ExactClass, Moments, RealMoments, readonly_array, require_room
 from privstats.records.reading import Labels
 from privstats.schema.base import COUNT_SCALE, Adjacency, Predicted, Schema, Statistic, classes_of, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_class_names, checked_vectors, settle
@@ -177,7 +177,7 @@ class ClassSchema(Added["ClassMoments"]):
         return WorstPair(vectors, added(_of_record))
 
     @classmethod
-    def containers(cls) -> tuple[Any, Any]:
+    def containers(cls) -> tuple[ExactClass, type[RealMoments]]:
         """Return the classes of exact sums and of sums in real units."""
         return ClassMoments, RealClassMoments
 
@@ -245,7 +245,7 @@ class RealClassMoments(RealMoments):
     F: NDArray[np.float64] | None = None
 
     @classmethod
-    def of_sums(cls, schema: Schema, sums: Mapping[str, Any]) -> Self:
+    def of_sums(cls, schema: Schema, sums: Mapping[str, NDArray[Any]]) -> Self:
         """Build moments from wire-step sums by letter; S implies B and D."""
         return super().of_sums(schema, {**sums, **_derived(sums.get("S"))})
 
@@ -311,7 +311,13 @@ def _derived(S: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
 
 
 def _opposed(linear: float, quadratic: float) -> float:
-    """Return the maximum over cosines c of 2 linear (1 + c) + 2 quadratic (1 - c^2), where <x, x'> = -c R^2."""
+    """Return the maximum over c of 2 w_A (R^2 - c) + 2 W (R^4 - c^2), where c = <x, x'> is between -R^2 and R^2.
+
+    It is at c = -w_A / (2 W), or at c = -R^2 if that is larger.
+
+    Args:
+        linear, quadratic: w_A R^2 and W R^4.
+    """
     return (linear + 2 * quadratic) ** 2 / (2 * quadratic) if linear < 2 * quadratic else 4 * linear
 
 

@@ -22,7 +22,7 @@ from privstats.intake.declared.categories import Categories
 from privstats.intake.meaning import checked_names
 from privstats.kinds.base import Kind
 from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
-from privstats.moments.base import Moments, RealMoments
+from privstats.moments.base import ExactClass, Moments, RealMoments
 from privstats.records.cells import cells_in, require_cells
 from privstats.records.emptied import listed_columns
 from privstats.records.reading import Reading, Unread
@@ -225,7 +225,7 @@ class CountSchema(Kind):
         return WorstPair(_pairs, added(_of_record), left_out=lambda schema: bool(schema.numbers))
 
     @classmethod
-    def containers(cls) -> tuple[Any, Any]:
+    def containers(cls) -> tuple[ExactClass, type[RealMoments]]:
         """Return the classes of exact sums and of sums in real units."""
         return CountMoments, RealCountMoments
 
@@ -254,13 +254,15 @@ class CountSchema(Kind):
         return moments.record_sums.RecordTerms.joined(several)
 
 
-def _listed(field: str, value: Any, minimum: int = 1) -> tuple[Any, ...]:
+def _listed(field: str, value: object, minimum: int = 1) -> tuple[Any, ...]:
     if not isinstance(value, tuple | list) or len(value) < minimum:
         raise SchemaError(f"{field} must be a tuple with at least one entry")
     return tuple(value)
 
 
-def _checked_transform(transform: Any, variables: tuple[Variable, ...]) -> tuple[Transform, ...]:
+def _checked_transform(
+    transform: Sequence[Transform] | Transform, variables: tuple[Variable, ...]
+) -> tuple[Transform, ...]:
     steps = steps_of(transform)
     if not steps:
         return ()

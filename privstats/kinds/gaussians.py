@@ -20,7 +20,7 @@ from privstats.kinds.base import Kind
 from privstats.kinds.record_rows import target_rows
 from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import WorstPair
-from privstats.moments.base import Moments, RealMoments
+from privstats.moments.base import ExactClass, Moments, RealMoments
 from privstats.records.reading import Reading, Unread
 from privstats.schema.base import Adjacency, Statistic
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle
@@ -227,7 +227,7 @@ class GaussianSchema(Kind):
         return WorstPair(lambda *_: [], lambda *_: {})
 
     @classmethod
-    def containers(cls) -> tuple[Any, Any]:
+    def containers(cls) -> tuple[ExactClass, type[RealMoments]]:
         """Return the classes of exact sums and of sums in real units."""
         return GaussianMoments, RealGaussianMoments
 

@@ -20,7 +20,7 @@ from privstats.kinds.classes import ClassSchema
 from privstats.kinds.record_rows import class_rows, target_rows
 from privstats.kinds.ridge import RecordSchema, RidgeSchema, target_grid
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of
-from privstats.moments.base import Moments, containers
+from privstats.moments.base import ExactClass, Moments, RealMoments, containers
 from privstats.optional_dependencies import require
 from privstats.records.reading import Labels, Targets
 from privstats.records.row_cache import MappedRows
@@ -207,7 +207,7 @@ class GradientSchema(AdaptiveSchema, Kind):
         return WorstPair(_pairs, added(_of_record))
 
     @classmethod
-    def containers(cls) -> tuple[Any, Any]:
+    def containers(cls) -> tuple[ExactClass, type[RealMoments]]:
         """Return the classes of exact sums and of sums in real units."""
         return GradientMoments, RealGradientMoments
 

@@ -26,7 +26,7 @@ from privstats.kinds.column_facts import number_facts
 from privstats.kinds.counts import CountSchema
 from privstats.kinds.score import SQUARE, Errors, checked_errors, errors_facts, within_length
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
-from privstats.moments.base import Moments, containers
+from privstats.moments.base import ExactClass, Moments, RealMoments, containers
 from privstats.progress import progress_bar
 from privstats.records.cells import cells_in, gaps_in, require_cells
 from privstats.records.emptied import ListedColumn, listed_columns
@@ -326,7 +326,7 @@ class HazardSchema(AdaptiveSchema, Kind):
         return WorstPair(_pairs, added(of_score))
 
     @classmethod
-    def containers(cls) -> tuple[Any, Any]:
+    def containers(cls) -> tuple[ExactClass, type[RealMoments]]:
         """Return the classes of exact sums and of sums in real units."""
         return HazardMoments, RealHazardMoments
 
@@ -350,7 +350,7 @@ class HazardSchema(AdaptiveSchema, Kind):
         return _summed(self, persons, values, records.progress)
 
 
-def _checked_bins(value: Any) -> Bins:
+def _checked_bins(value: object) -> Bins:
     result = variable_of(value) if isinstance(value, Mapping) else value
     if not isinstance(result, Bins):
         raise SchemaError(f"bins must be Bins of the time, got {type(result).__name__}")
@@ -363,7 +363,7 @@ def _checked_bins(value: Any) -> Bins:
     return replace(result, open="both")  # the default, which plan files omit; counted() opens it above
 
 
-def _checked_strata(value: Any) -> Categories | None:
+def _checked_strata(value: object) -> Categories | None:
     if value is None:
         return None
     result = variable_of(value) if isinstance(value, Mapping | Categories) else value

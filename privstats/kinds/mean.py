@@ -10,7 +10,7 @@ from privstats import moments
 from privstats.kinds.base import Kind
 from privstats.kinds.record_rows import class_rows
 from privstats.kinds.worst import Record, Sums, WorstPair, added, rows_of, vectors, wire
-from privstats.moments.base import Moments, containers
+from privstats.moments.base import ExactClass, Moments, RealMoments, containers
 from privstats.records.reading import Unread
 from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import REQUIRED, checked_vectors, settle
@@ -94,7 +94,7 @@ class MeanSchema(Kind):
         return WorstPair(vectors, added(_of_record))
 
     @classmethod
-    def containers(cls) -> tuple[Any, Any]:
+    def containers(cls) -> tuple[ExactClass, type[RealMoments]]:
         """Return the classes of exact sums and of sums in real units."""
         return MeanMoments, RealMeanMoments
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,13 +113,12 @@ def numbers_of(schema: CountSchema) -> tuple[Number, ...]:
     return numbers
 
 
-def number_of(value: Any) -> Number:
+def number_of(value: object) -> Number:
     """Return a number, also from a plan file's table."""
     if isinstance(value, Number):
         return value
     known = {field.name for field in fields(Number)}
-    keys = set(value) if isinstance(value, Mapping) else set()
-    if not {"name", "low", "high"} <= keys <= known:
+    if not isinstance(value, Mapping) or not {"name", "low", "high"} <= set(value) <= known:
         raise SchemaError("a number has name, low and high, and may have by and missing; write [[schema.numbers]]")
     return Number(**value)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.record_rows import class_rows
 from privstats.kinds.worst import Record, WorstPair, added, dense, first, record_of
-from privstats.moments.base import Moments, RealMoments
+from privstats.moments.base import ExactClass, Moments, RealMoments
 from privstats.records.reading import Labels
 from privstats.schema.base import Adjacency, Predicted, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, checked_vectors, settle
@@ -161,7 +161,7 @@ class PartySchema(Kind):
         return WorstPair(_pairs, added(lambda _, record: {("P", 0): dense(record["a"])}))
 
     @classmethod
-    def containers(cls) -> tuple[Any, Any]:
+    def containers(cls) -> tuple[ExactClass, type[RealMoments]]:
         """Return the classes of exact sums and of sums in real units."""
         return PartyMoments, RealPartyMoments
 

@@ -16,7 +16,7 @@ from privstats.kinds.base import Added
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.column_facts import gap_facts
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of, rows_of, wire
-from privstats.moments.base import Moments, RealMoments
+from privstats.moments.base import ExactClass, Moments, RealMoments
 from privstats.records.reading import Targets
 from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, as_int, check_coarseness, checked_vectors, settle, size
@@ -158,7 +158,7 @@ class RidgeSchema(Added["RidgeMoments"]):
         return WorstPair(_pairs, added(_of_record))
 
     @classmethod
-    def containers(cls) -> tuple[Any, Any]:
+    def containers(cls) -> tuple[ExactClass, type[RealMoments]]:
         """Return the classes of exact sums and of sums in real units."""
         return RidgeMoments, RealRidgeMoments
 
@@ -202,10 +202,10 @@ class RealRidgeMoments(RealMoments):
     fold_q: NDArray[np.float64]
 
     @classmethod
-    def of_sums(cls, schema: Schema, sums: Mapping[str, Any]) -> Self:
+    def of_sums(cls, schema: Schema, sums: Mapping[str, NDArray[Any]]) -> Self:
         """Build moments from wire-step sums by letter and fold."""
-        folds = {f"fold_{letter}": array / schema.scale_of(letter) for letter, array in sums.items()}
-        return cls(**{letter: array.sum(axis=0) / schema.scale_of(letter) for letter, array in sums.items()}, **folds)
+        real: dict[str, Any] = {s: array.sum(axis=0) / schema.scale_of(s) for s, array in sums.items()}
+        return cls(**real, **{f"fold_{s}": array / schema.scale_of(s) for s, array in sums.items()})
 
 
 @dataclass(frozen=True, eq=False, repr=False)

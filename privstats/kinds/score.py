@@ -22,7 +22,7 @@ from privstats.kinds.column_facts import gap_facts
 from privstats.kinds.record_rows import class_rows, target_rows
 from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
-from privstats.moments.base import Moments, containers
+from privstats.moments.base import ExactClass, Moments, RealMoments, containers
 from privstats.records.reading import Labels, Targets
 from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
@@ -295,7 +295,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
         return WorstPair(_pairs, added(of_score))
 
     @classmethod
-    def containers(cls) -> tuple[Any, Any]:
+    def containers(cls) -> tuple[ExactClass, type[RealMoments]]:
         """Return the classes of exact sums and of sums in real units."""
         return ScoreMoments, RealScoreMoments
 

@@ -39,6 +39,7 @@ from privstats.transforms import Transform
 from privstats.transforms.base import to_builtins
 
 if TYPE_CHECKING:
+    from privstats.moments.base import ExactClass, RealMoments
     from privstats.moments.record_sums import RecordTerms
     from privstats.records.opened import Opened
 
@@ -146,7 +147,7 @@ class ScoringSchema(Kind):
             settle(self, cuts=self._checked_cuts(self.cuts))
         _ = self.counted  # bounds the number of cells
 
-    def _checked_cuts(self, cuts: Any) -> tuple[float, ...]:
+    def _checked_cuts(self, cuts: object) -> tuple[float, ...]:
         values = tuple(float(each) for each in cuts) if isinstance(cuts, list | tuple) and _all_parts(cuts) else ()
         rising = all(low < high for low, high in pairwise((0.0, *values, 1.0)))
         if not (rising and 0.5 in values and len(values) == self.score_bins - 1) or self.classes != 2:
@@ -279,7 +280,7 @@ class ScoringSchema(Kind):
         return WorstPair(_pairs, added(_of_record))
 
     @classmethod
-    def containers(cls) -> tuple[Any, Any]:
+    def containers(cls) -> tuple[ExactClass, type[RealMoments]]:
         """Return the classes of exact sums and of sums in real units."""
         return CountMoments, RealCountMoments
 

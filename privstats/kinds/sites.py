@@ -20,7 +20,7 @@ from privstats.errors import DataError, SchemaError
 from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, first, many, plain, record_of, vectors, wire
-from privstats.moments.base import Moments, RealMoments, checked_index
+from privstats.moments.base import ExactClass, Moments, RealMoments, checked_index
 from privstats.records.reading import Targets
 from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import (
@@ -203,7 +203,7 @@ class SitesSchema(Kind):
         return WorstPair(vectors, _sums, _crowd, lambda schema: [_crowd(schema)], halves=True, left_out=lambda _: True)
 
     @classmethod
-    def containers(cls) -> tuple[Any, Any]:
+    def containers(cls) -> tuple[ExactClass, type[RealMoments]]:
         """Return the classes of exact sums and of sums in real units."""
         return SiteMoments, RealSiteMoments
 

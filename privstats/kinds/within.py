@@ -16,7 +16,7 @@ from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassMoments, ClassSchema, RealClassMoments
 from privstats.kinds.record_rows import class_rows
 from privstats.kinds.worst import Record, Sums, WorstPair, first, many, plain, record_of, vectors, wire
-from privstats.moments.base import Moments, RealMoments
+from privstats.moments.base import ExactClass, Moments, RealMoments
 from privstats.records.reading import Labels
 from privstats.schema.base import COUNT_SCALE, Adjacency, Predicted, Statistic, classes_of, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_class_names, checked_pull, checked_vectors, settle
@@ -169,7 +169,7 @@ class WithinSchema(Kind):
         return WorstPair(vectors, _sums, _crowd, lambda schema: [(), _crowd(schema)])
 
     @classmethod
-    def containers(cls) -> tuple[Any, Any]:
+    def containers(cls) -> tuple[ExactClass, type[RealMoments]]:
         """Return the classes of exact sums and of sums in real units."""
         return WithinMoments, RealWithinMoments
 

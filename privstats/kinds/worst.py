@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.moments.base import Moments
 from privstats.schema.base import Schema
 
 Record: TypeAlias = dict[str, Any]
@@ -91,7 +92,7 @@ def added(of_record: Callable[[Any, Record], Sums]) -> Callable[[Any, Sequence[R
     return sums
 
 
-def of_score(_: Any, record: Record) -> Sums:
+def of_score(_: object, record: Record) -> Sums:
     """Return a record's score and information, and the score's square where the record has it as c."""
     a = dense(record["a"])
     sums = {("g", 0): np.outer(dense(record["x"]), dense(record["r"])), ("H", 0): np.outer(a, a)}
@@ -112,7 +113,7 @@ def plain(records: Sequence[Record]) -> tuple[NDArray[Any], NDArray[Any], NDArra
     return counts, sums, second
 
 
-def wire(moments: Any, cell: int = 0) -> Sums:
+def wire(moments: Moments, cell: int = 0) -> Sums:
     """Return measured sums by letter and cell."""
     return {(row.letter, cell): moments.sums(row).astype(object) * row.factor for row in moments.schema.sent}
 

@@ -21,7 +21,7 @@ from privstats.records.reading import Reading
 
 if TYPE_CHECKING:
     from privstats.moments.adders import Adder
-    from privstats.records.input_validation import Tile
+    from privstats.records.input_validation import Loaded, Tile
     from privstats.records.opened import Opened
 
 # Bytes and rows of a chunk. At most 2**14 rows, so that a chunk of short rows stays in the last-level cache.
@@ -131,7 +131,7 @@ def measured(schema: Summed, records: Opened, *, reading: Reading | None = None)
     tiles = records.tiles(
         reading or schema.reading, grouped="S" in schema.statistics, sparse_rows=exact_rows(schema.bound)
     )
-    used: dict[type[Any], Any] = {}
+    used: dict[type[Any], Any] = {}  # an accumulator adds only tiles of its own kind
     counted = _counted(schema)
     for tile in tiles:
         _require_readable(schema, tile)
@@ -152,7 +152,7 @@ def _counted(schema: Summed) -> type[Any] | None:
     return CellAccumulator if sums_by_cells(schema) else None
 
 
-def _accumulator_of(rows: Any) -> type[Any]:
+def _accumulator_of(rows: Loaded) -> type[Any]:
     if isinstance(rows, np.ndarray):
         return CpuAccumulator
     if issparse(rows):

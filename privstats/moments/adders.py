@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial, reduce
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,11 @@ from privstats.moments.grid import ExactSum, Grid, add_gram, require_known
 from privstats.moments.record_sums import Product, Term, fold_of_key, grid_key, key_weights
 from privstats.moments.tensor_grid import gram, quantize_tensor
 from privstats.schema import Schema
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from torch import Tensor
 
 Rows: TypeAlias = NDArray[np.float64] | csr_array
 
@@ -58,7 +63,9 @@ class Adder(ABC):
         """Add at most ``exact_rows(schema.bound)`` grid vectors ``(n, d)``; ``rows`` may be overwritten."""
 
     @abstractmethod
-    def add_tensors(self, torch: Any, totals: Mapping[str, Any], rows: Any, targets: Any, *, limbs: bool) -> int:
+    def add_tensors(
+        self, torch: ModuleType, totals: Mapping[str, Tensor], rows: Tensor, targets: Tensor, *, limbs: bool
+    ) -> int:
         """Add grid vectors to ``totals``, tensors by letter on their device; return how many targets were clipped."""
 
     @abstractmethod
@@ -99,7 +106,9 @@ class ClassAdder(Adder):
                 self._sums[letter].admit(len(targets))
                 add(rows, targets, self._sums[letter].partial)
 
-    def add_tensors(self, torch: Any, totals: Mapping[str, Any], rows: Any, targets: Any, *, limbs: bool) -> int:
+    def add_tensors(
+        self, torch: ModuleType, totals: Mapping[str, Tensor], rows: Tensor, targets: Tensor, *, limbs: bool
+    ) -> int:
         """Add grid vectors of classes ``targets`` to tensors."""
         labels = targets.to(torch.int64)
         totals["N"].add_(torch.bincount(labels, minlength=len(totals["N"])))
@@ -222,7 +231,9 @@ class FoldAdder(Adder):
                 h[fold] += a.T @ b
                 q[fold] += np.vdot(b, b)
 
-    def add_tensors(self, torch: Any, totals: Mapping[str, Any], rows: Any, targets: Any, *, limbs: bool) -> int:
+    def add_tensors(
+        self, torch: ModuleType, totals: Mapping[str, Tensor], rows: Tensor, targets: Tensor, *, limbs: bool
+    ) -> int:
         """Add grid vectors and raw targets to tensors."""
         floats = targets.to(torch.float64)
         b, _, clipped = quantize_tensor(torch, self._target_grid, floats[:, None] if floats.ndim == 1 else floats)

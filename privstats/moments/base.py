@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, make_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
@@ -53,7 +53,7 @@ class RealMoments:
             object.__setattr__(self, name, readonly_array(getattr(self, name), np.float64))
 
     @classmethod
-    def of_sums(cls, schema: Schema, sums: Mapping[str, Any]) -> Self:
+    def of_sums(cls, schema: Schema, sums: Mapping[str, NDArray[Any]]) -> Self:
         """Build from sums by letter in wire steps, blocks first. Each sum is divided by its letter's scale."""
         build: Any = cls
         real: Self = build(**{letter: array / schema.scale_of(letter) for letter, array in sums.items()})
@@ -108,7 +108,7 @@ class Moments(ABC):
             raise DataError(f"N must {several if np.ndim(counts) else single}; build moments with measure()")
 
     @classmethod
-    def of_sums(cls, schema: Schema, sums: Mapping[str, Any], **extra: Any) -> Self:
+    def of_sums(cls, schema: Schema, sums: Mapping[str, NDArray[Any]], **extra: Any) -> Self:
         """Build moments from exact sums by letter, with blocks as the first axis."""
         build: Any = cls
         moments: Self = build(schema, **{cls.prefix + letter: array for letter, array in sums.items()}, **extra)
@@ -137,7 +137,7 @@ class Moments(ABC):
         """Return one statistic's exact sums, blocks first."""
         return np.asarray(getattr(self, self.prefix + row.letter), np.int64)
 
-    def wire(self) -> dict[str, Any]:
+    def wire(self) -> dict[str, NDArray[Any]]:
         """Return the sums by letter in wire steps."""
         result = {row: self.sums(row) for row in self.schema.sent}
         steps = self.in_wire_steps
@@ -193,8 +193,19 @@ class Summed(Schema):
         """Return the adder of records' own terms."""
 
     @abstractmethod
-    def exact(self, sums: Mapping[str, Any], **extra: Any) -> Moments:
+    def exact(self, sums: Mapping[str, NDArray[Any]], **extra: Any) -> Moments:
         """Build exact moments from sums by letter, blocks first."""
+
+
+class ExactClass(Protocol):
+    """A class of exact sums, with a field for each statistic."""
+
+    # Each kind has its own fields.
+    def __call__(self, *values: Any, **fields: Any) -> Moments:
+        """Build moments from a schema and the values of all fields."""
+
+    def of_sums(self, schema: Schema, sums: Mapping[str, NDArray[Any]], **extra: Any) -> Moments:
+        """Build moments from exact sums by letter, with blocks as the first axis."""
 
 
 _Sums = TypeVar("_Sums", bound=Moments, covariant=True)
@@ -209,7 +220,7 @@ class Forms(Protocol[_Sums]):
     def terms_of(self, records: Opened, values: Mapping[str, Values], /) -> RecordTerms:
         """Return what each record adds alone."""
 
-    def real(self, sums: Mapping[str, Any]) -> Any:
+    def real(self, sums: Mapping[str, NDArray[Any]]) -> Any:
         """Build moments in real units from sums by letter in wire steps."""
 
 
@@ -245,7 +256,7 @@ def containers(
     shown: tuple[str, ...],
     *extra: str,
     optional: tuple[Statistic, ...] = (),
-) -> tuple[Callable[..., Moments], Any]:
+) -> tuple[ExactClass, type[RealMoments]]:
     """Return ``<kind>Moments`` and ``Real<kind>Moments`` for a kind that defines neither class itself.
 
     Args:
@@ -278,7 +289,7 @@ def containers(
     return exact, real
 
 
-def in_real_units(kind: str, module: str, letters: str, optional: str = "") -> Any:
+def in_real_units(kind: str, module: str, letters: str, optional: str = "") -> type[RealMoments]:
     """Return the container ``Real<kind>Moments`` of this module; optional letters may be None."""
     rows: list[Any] = [*((s, Any) for s in letters), *((s, Any, None) for s in optional)]
     members = {"__module__": module, "__doc__": "Sums in real units, float64, with noise or without."}

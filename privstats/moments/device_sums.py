@@ -12,6 +12,12 @@ from privstats.moments.tensor_grid import prefers_limbs, quantize_tensor, requir
 from privstats.transforms import apply
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
+    import torch as _torch
+    from numpy.typing import NDArray
+    from torch import Tensor
+
     from privstats.moments.adders import Adder
 
 
@@ -25,7 +31,7 @@ class DeviceAccumulator:
         self._grid = feature_grid(schema)
         self._records = self._clipped = self._targets_clipped = self._energy = 0
 
-    def add(self, rows: Any, targets: Any) -> None:
+    def add(self, rows: Tensor, targets: NDArray[Any] | Tensor) -> None:
         """Add raw rows and their labels or targets.
 
         Raises:
@@ -54,7 +60,7 @@ class DeviceAccumulator:
         totals = {name: total.cpu().numpy() for name, total in self._totals.items()}
         return self._schema.exact(totals, clip_report=report)
 
-    def _start(self, torch: Any, device: Any) -> None:
+    def _start(self, torch: ModuleType, device: _torch.device) -> None:
         if device.type == "mps":
             raise DataError("X is on a device without 64-bit floats; move it to the host with X.cpu()")
         shapes = {row.letter: row.shape(self._schema.sizes) for row in self._schema.sent}
@@ -64,7 +70,7 @@ class DeviceAccumulator:
         self._limbs = prefers_limbs(torch, device, self._schema.grid_bits)
         self._device, self._started = device, True
 
-    def _add(self, torch: Any, rows: Any, targets: Any) -> None:
+    def _add(self, torch: ModuleType, rows: Tensor, targets: Tensor) -> None:
         require_room(self._records + len(rows), self._schema.bound)
         if self._schema.transform:
             require_finite(torch, self._grid, rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 from privstats.moments.clip_report import PRIVATE
 from privstats.records.cells import beyond
 from privstats.records.variables import Bins
+
+if TYPE_CHECKING:
+    from privstats.intake.declared.columns import Column
+    from privstats.records.variables import Variable
 
 _MANY = 0.1
 """Share of a variable's values that may be beyond its edges without a remark."""
@@ -58,7 +62,7 @@ class EdgeReport:
     expected: tuple[str, ...]
 
     @classmethod
-    def of(cls, variables: Iterable[Any], numbers: Mapping[str, NDArray[np.float64]]) -> Self:
+    def of(cls, variables: Iterable[Column | Variable], numbers: Mapping[str, NDArray[np.float64]]) -> Self:
         """Count each binned variable's numbers, and those beyond its outer edges; NaN is no number."""
         result = []
         bins = [variable for variable in variables if isinstance(variable, Bins)]

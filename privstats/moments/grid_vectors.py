@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,11 @@ from privstats.records.input_validation import check_features, dense
 from privstats.records.table import in_codes
 from privstats.schema import Schema, require_schema
 
+if TYPE_CHECKING:
+    from privstats.intake.accepted import RecordsLike
 
-def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
+
+def quantize(schema: Schema, X: RecordsLike) -> NDArray[np.int64]:
     """Return the grid vectors that :func:`measure` sums: int64 ``(n, features)``, each of norm at most 2**grid_bits.
 
     Example:
@@ -26,9 +29,8 @@ def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
     require_schema(schema, "quantize(schema, X)")
     if schema.appended:
         raise SchemaError(f"the vectors of a {type(schema).__name__} hold more than X; call measure(schema, X, y)")
-    X = in_memory(X)
-    X = in_codes(schema.reading, X, 0, refuse=True)[0]
-    rows = check_features(schema.reading, X)
+    records = in_codes(schema.reading, in_memory(X), (), refuse=True)[0]
+    rows = check_features(schema.reading, records)
     raw = dense(rows[0 : rows.shape[0]])
     grid = feature_grid(schema)
     if schema.transform:

@@ -14,6 +14,7 @@ from privstats.records.opened import Reader
 from privstats.schema import Schema, require_schema
 
 if TYPE_CHECKING:
+    from privstats.intake.accepted import ColumnLike, RecordsLike, TargetsLike
     from privstats.moments.persons import Clip, PersonMoments
     from privstats.moments.record_sums import RecordTerms
     from privstats.records.readable import LeftOut
@@ -27,8 +28,8 @@ _Sums = TypeVar("_Sums", bound=Moments)
 @overload
 def measure(
     schema: Forms[_Sums],
-    X: Any,
-    y: Any = None,
+    X: RecordsLike,
+    y: TargetsLike | None = None,
     *,
     published: Published | None = None,
     unreadable: Unreadable = "refuse",
@@ -39,8 +40,8 @@ def measure(
 @overload
 def measure(
     schema: Schema,
-    X: Any,
-    y: Any = None,
+    X: RecordsLike,
+    y: TargetsLike | None = None,
     *,
     published: Published | None = None,
     unreadable: Unreadable = "refuse",
@@ -51,23 +52,23 @@ def measure(
 @overload
 def measure(
     schema: Schema,
-    X: Any,
-    y: Any = None,
+    X: RecordsLike,
+    y: TargetsLike | None = None,
     *,
     published: Published | None = None,
     unreadable: Unreadable = "refuse",
-    persons: Any,
+    persons: ColumnLike,
     person_clip: Clip | None,
     progress: bool = False,
 ) -> PersonMoments: ...
 def measure(
     schema: Any,
-    X: Any,
-    y: Any = None,
+    X: RecordsLike,
+    y: TargetsLike | None = None,
     *,
     published: Published | None = None,
     unreadable: Unreadable = "refuse",
-    persons: Any = None,
+    persons: ColumnLike | None = None,
     person_clip: Clip | None = None,
     progress: bool = False,
 ) -> Moments:
@@ -138,12 +139,12 @@ def measure(
 
 def exact_moments(
     schema: Schema,
-    X: Any,
-    y: Any = None,
+    X: RecordsLike,
+    y: TargetsLike | None = None,
     *,
     published: Published | None = None,
     unreadable: Unreadable = "refuse",
-    persons: Any = None,
+    persons: ColumnLike | None = None,
     person_clip: Clip | None = None,
     progress: bool = False,
     cache: RowCache | None = None,
@@ -171,11 +172,11 @@ def exact_moments(
 
     reader = Reader(schema.reading, unreadable == "refuse", shown, stored)
 
-    def summed(X: Any, y: Any) -> tuple[Moments, LeftOut]:
+    def summed(X: RecordsLike, y: TargetsLike | None) -> tuple[Moments, LeftOut]:
         formed = reader.formed(lambda records: forms.moments_of(records, values), X, y)
         return formed.result, formed.left_out
 
-    def by_record(X: Any, y: Any) -> tuple[RecordTerms, LeftOut]:
+    def by_record(X: RecordsLike, y: TargetsLike | None) -> tuple[RecordTerms, LeftOut]:
         formed = reader.formed(lambda records: forms.terms_of(records, values), X, y, marked=True)
         return formed.result if formed.marks is None else formed.result.among(formed.marks), formed.left_out
 
@@ -196,7 +197,7 @@ def exact_moments(
     return moments  # type: ignore[no-any-return]
 
 
-def _check_persons(schema: Schema, persons: Any, clip: Clip | None) -> None:
+def _check_persons(schema: Schema, persons: ColumnLike | None, clip: Clip | None) -> None:
     if (persons is None) != (clip is None):
         raise DataError("persons= and person_clip= go together: give an id for each row, and plan.person_clip")
     if clip is not None and not hasattr(clip, "averaged"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from privstats.moments.grid import ExactSum, Ints, add_gram, require_known
 from privstats.moments.record_sums import Product, RecordTerms, Term
 from privstats.schema import COUNT_SCALE, Schema
 from privstats.schema.base import Statistic
+
+_Clip: TypeAlias = Callable[[Ints, NDArray[np.intp]], Ints]
+_Square = TypeVar("_Square", NDArray[np.float64], int)
 
 _EXACT = 1 << 53
 # Persons with more rows are summed one by one, which is cheap at that size.
@@ -171,7 +174,7 @@ class _Part:
         return sum(int(entry) ** 2 for entry in self._lines(own).reshape(-1).tolist())
 
     # Return integers whose sum of squares equals that of the sums: for products of rows, the rows' scalar products.
-    def _lines(self, where: Any) -> Ints:
+    def _lines(self, where: slice | NDArray[np.intp]) -> Ints:
         lines = self.sums[where]
         return np.asarray(lines @ lines.transpose(0, 2, 1) if self.unformed else lines)
 
@@ -193,7 +196,7 @@ class _Part:
             _add_products(into, self.sums[rest], self.sums[rest], owner[rest], clip.of)
 
 
-def _add_products(into: Ints, left: Ints, right: Ints, owner: NDArray[np.intp], clip: Any) -> None:
+def _add_products(into: Ints, left: Ints, right: Ints, owner: NDArray[np.intp], clip: _Clip) -> None:
     for start in range(0, len(into), _SIDE):
         side = slice(start, start + _SIDE)
         strip = into[side, : side.stop]
@@ -226,8 +229,8 @@ class _Squares:
     def exactly(self, person: int) -> Mapping[str, int]:
         return self._by_letter(lambda part: part.exactly(person))
 
-    def _by_letter(self, square: Callable[[_Part], Any]) -> dict[str, Any]:
-        result: dict[str, Any] = {}
+    def _by_letter(self, square: Callable[[_Part], _Square]) -> dict[str, _Square]:
+        result: dict[str, _Square] = {}
         for each in self._parts:
             result[each.letter] = result.get(each.letter, 0) + square(each)
         return result

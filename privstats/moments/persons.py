@@ -28,14 +28,15 @@ from privstats.schema import Schema
 from privstats.schema.base import Statistic
 
 if TYPE_CHECKING:
+    from privstats.intake.accepted import ColumnLike, RecordsLike, TargetsLike
     from privstats.moments.edge_report import EdgeReport
 
 _BITS = 63  # bits of a total
 _WINDOW_ROWS, _WINDOW_ENTRIES = 1 << 14, 1 << 21  # rows read and mapped at once
 
-Summed: TypeAlias = Callable[[Any, Any], tuple[Moments, LeftOut]]
+Summed: TypeAlias = Callable[[RecordsLike, TargetsLike | None], tuple[Moments, LeftOut]]
 """Maps X and y to their moments and the excluded records."""
-ByRecord: TypeAlias = Callable[[Any, Any], tuple[RecordTerms, LeftOut]]
+ByRecord: TypeAlias = Callable[[RecordsLike, TargetsLike | None], tuple[RecordTerms, LeftOut]]
 """Maps X and y to each record's contribution and the excluded records."""
 
 
@@ -128,7 +129,13 @@ class PersonMoments(Moments):
 
 
 def of_persons(
-    X: Any, y: Any, persons: Any, clip: Clip, summed: Summed, by_record: ByRecord, progress: bool
+    X: RecordsLike,
+    y: TargetsLike | None,
+    persons: ColumnLike,
+    clip: Clip,
+    summed: Summed,
+    by_record: ByRecord,
+    progress: bool,
 ) -> tuple[PersonMoments, LeftOut, int]:
     """Return the sums over persons, the unreadable records, and the number without an id (and not ambiguous).
 
@@ -183,7 +190,7 @@ def _windows(
 
 # Return one person's moments in parts that fit 64 bits, so that no number of rows raises an error.
 def _one_person(
-    X: Any, y: Any, rows: NDArray[np.intp], schema: Schema, summed: Summed
+    X: RecordsLike, y: TargetsLike | None, rows: NDArray[np.intp], schema: Schema, summed: Summed
 ) -> tuple[tuple[Moments, ...], LeftOut]:
     max_rows = ((1 << _BITS) - 1) // schema.bound
     result = [summed(*rows_at(X, y, part)) for part in np.array_split(rows, -(-len(rows) // max_rows))]
@@ -248,6 +255,6 @@ def _by_size(codes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp
     return order, np.sort(sizes[sizes > 0])
 
 
-def rows_at(X: Any, y: Any, where: NDArray[np.intp]) -> tuple[Any, Any]:
+def rows_at(X: RecordsLike, y: TargetsLike | None, where: NDArray[np.intp]) -> tuple[RecordsLike, TargetsLike | None]:
     """Return some rows of X and y."""
     return table_of(X).take(where), None if y is None else table_of(y).take(where)

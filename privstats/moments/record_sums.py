@@ -70,14 +70,14 @@ class RecordTerms:
         readable[read] = self.included
         return replace(self, included=readable)
 
-    def at(self, where: Any) -> list[Term]:
+    def at(self, where: NDArray[np.intp]) -> list[Term]:
         """Return the terms of some records in the sums; an array of several products is selected once."""
         selected: dict[int, Any] = {id(None): None}
-        where = slice(where[0], where[-1] + 1) if (np.diff(where) == 1).all() else where
+        chosen = slice(where[0], where[-1] + 1) if (np.diff(where) == 1).all() else where
 
         def some(array: Any) -> Any:
             if id(array) not in selected:
-                selected[id(array)] = array[where]
+                selected[id(array)] = array[chosen]
             return selected[id(array)]
 
         return [

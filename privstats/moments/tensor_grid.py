@@ -13,11 +13,17 @@ with one vector v of ones and twos (Freivalds 1977): X'X v = X'(X v).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from privstats.errors import PrivstatsError
 from privstats.moments.grid import Grid
 from privstats.moments.record_sums import key_weights
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import torch as _torch
+    from torch import Tensor
 
 # Largest grid_bits for which |h| <= 64.
 _FINEST = 13
@@ -28,7 +34,7 @@ _EIGHT_BIT = (7, 5)  # the first capability with products of 8-bit matrices
 _EIGHT, _MIN_ROWS = 8, 24
 
 
-def quantize_tensor(torch: Any, grid: Grid, rows: Any) -> tuple[Any, Any, int]:
+def quantize_tensor(torch: ModuleType, grid: Grid, rows: Tensor) -> tuple[Tensor, Tensor, int]:
     """Return grid vectors of float64 ``rows``, their norms before the clip in grid steps, and the number clipped.
 
     The bits equal those of :meth:`privstats.moments.grid.Grid.quantize`.
@@ -44,13 +50,13 @@ def quantize_tensor(torch: Any, grid: Grid, rows: Any) -> tuple[Any, Any, int]:
     return out, norms, grid.longer(norms[outside])
 
 
-def require_finite(torch: Any, grid: Grid, rows: Any) -> None:
+def require_finite(torch: ModuleType, grid: Grid, rows: Tensor) -> None:
     """Raise RecordError where an entry is NaN or infinite."""
     if not torch.isfinite(rows).all():
         raise grid.not_finite()
 
 
-def prefers_limbs(torch: Any, device: Any, grid_bits: int) -> bool:
+def prefers_limbs(torch: ModuleType, device: _torch.device, grid_bits: int) -> bool:
     """Return whether products of limbs are exact on this grid and faster on this device."""
     if device.type != "cuda" or grid_bits > _FINEST or not hasattr(torch, "_int_mm"):
         return False
@@ -58,7 +64,7 @@ def prefers_limbs(torch: Any, device: Any, grid_bits: int) -> bool:
     return bool(capability >= _EIGHT_BIT and capability not in _FAST_FLOAT64)
 
 
-def gram(torch: Any, rows: Any, *, limbs: bool) -> Any:
+def gram(torch: ModuleType, rows: Tensor, *, limbs: bool) -> Tensor:
     """Sum x x' over rows, int64 ``(d, d)``, exact.
 
     Args:
@@ -67,8 +73,8 @@ def gram(torch: Any, rows: Any, *, limbs: bool) -> Any:
     if not limbs:
         return (rows.T @ rows).to(torch.int64)
     d = rows.shape[1]
-    total = torch.zeros((d, d), dtype=torch.int64, device=rows.device)
-    for part in rows.split(_ROWS):
+    total: Tensor = torch.zeros((d, d), dtype=torch.int64, device=rows.device)
+    for part in torch.split(rows, _ROWS):
         high, low = _limbs(torch, part)
         mixed = torch._int_mm(high, low.T)[:d, :d].to(torch.int64)
         result = torch._int_mm(high, high.T)[:d, :d].to(torch.int64) << 14
@@ -79,7 +85,7 @@ def gram(torch: Any, rows: Any, *, limbs: bool) -> Any:
     return total
 
 
-def _require_right(torch: Any, rows: Any, gram: Any) -> None:
+def _require_right(torch: ModuleType, rows: Tensor, gram: Tensor) -> None:
     """Raise where (X'X) v differs from X'(X v), which float64 computes exactly for up to 2**16 columns."""
     # The vector is fixed, so this finds a device's faults, and not errors that an attacker builds around it.
     vector = torch.from_numpy(1 + (key_weights(rows.shape[1]) >> 40 & 1)).to(rows.device)
@@ -91,7 +97,7 @@ def _require_right(torch: Any, rows: Any, gram: Any) -> None:
         )
 
 
-def _limbs(torch: Any, rows: Any) -> tuple[Any, Any]:
+def _limbs(torch: ModuleType, rows: Tensor) -> tuple[Tensor, Tensor]:
     """Return h and l of ``x = 128 h + l`` as zero-padded int8 ``(columns, rows)``."""
     n, d = rows.shape
     size = max(_MIN_ROWS, -(-d // _EIGHT) * _EIGHT), max(_EIGHT, -(-n // _EIGHT) * _EIGHT)

@@ -6,7 +6,7 @@ A value's cell follows from that value and public declarations, never from its c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,13 @@ from privstats.intake.columns import Readings, alike, read
 from privstats.intake.declared.categories import Categories
 from privstats.intake.meaning import listed
 from privstats.intake.tables import is_list, names_of_columns, rectangle, table_of
-from privstats.records.variables import Bins
+from privstats.records.variables import Binned, Bins
+
+if TYPE_CHECKING:
+    from privstats.records.input_validation import AnyRecords
 
 
-def beyond(variable: Any, numbers: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def beyond(variable: Binned, numbers: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which values are below the first edge and which above the last."""
     edges = np.array(variable.edges)
     read = alike(numbers, edges)
@@ -30,7 +33,7 @@ def beyond(variable: Any, numbers: NDArray[np.float64]) -> tuple[NDArray[np.bool
 _OPENED = {"above": "above only", "below": "below only", "none": "at no end"}
 
 
-def readings_of(X: Any, names: Sequence[str]) -> dict[str, Readings]:
+def readings_of(X: AnyRecords, names: Sequence[str]) -> dict[str, Readings]:
     """Read columns of a table, or of an array with these columns."""
     columns = _columns(X, names)
     for name, column in columns.items():
@@ -59,7 +62,7 @@ def _columns(X: Any, names: Sequence[str]) -> dict[str, Any]:
     return dict(zip(names, table_of(rows).columns(), strict=True))
 
 
-def cells_in(variable: Any, column: Readings) -> NDArray[np.intp]:
+def cells_in(variable: Categories | Binned, column: Readings) -> NDArray[np.intp]:
     """Return each value's cell; -1 without one."""
     gaps = gaps_in(variable, column)
     if isinstance(variable, Categories):
@@ -72,12 +75,12 @@ def cells_in(variable: Any, column: Readings) -> NDArray[np.intp]:
     return cells
 
 
-def gaps_in(variable: Any, column: Readings) -> NDArray[np.bool_]:
+def gaps_in(variable: object, column: Readings) -> NDArray[np.bool_]:
     """Return which values are gaps under the variable's declaration."""
     return variable.decide(column).gaps if isinstance(variable, Categories) else column.missing
 
 
-def _bins(variable: Any, column: Readings) -> NDArray[np.intp]:
+def _bins(variable: Binned, column: Readings) -> NDArray[np.intp]:
     side: Literal["left", "right"] = "right" if variable.closed == "left" else "left"
     cuts = variable.edges[1:-1]
     cells = np.searchsorted(cuts, alike(column.numbers, cuts or variable.edges), side=side).astype(np.intp)
@@ -88,16 +91,15 @@ def _bins(variable: Any, column: Readings) -> NDArray[np.intp]:
     return cells
 
 
-def require_cells(variable: Any, column: Readings, cells: NDArray[np.intp]) -> None:
+def require_cells(variable: Categories | Binned, column: Readings, cells: NDArray[np.intp]) -> None:
     """Refuse values without a cell, and name a remedy."""
     if (cells >= 0).all():
         return
     if gaps_in(variable, column).any() and not variable.missing:
         raise RecordError(f"column {variable.name!r} has missing values; give the plan's variable missing=True")
     if not isinstance(variable, Bins | Categories):
-        raise RecordError(
-            f"column {variable.name!r} needs numbers from {variable.low:g} to {variable.high:g}; correct other values"
-        )
+        low, high = variable.edges[0], variable.edges[-1]
+        raise RecordError(f"column {variable.name!r} needs numbers from {low:g} to {high:g}; correct other values")
     if isinstance(variable, Bins):
         if any(side[cells < 0].any() for side in beyond(variable, column.numbers)):
             raise RecordError(

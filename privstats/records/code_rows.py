@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from privstats.errors import DataError, RecordError
 from privstats.intake.columns import values_of
@@ -14,14 +15,18 @@ from privstats.intake.declared.unlisted import Lost, all_lost
 from privstats.intake.tables import Codes, column_of, has_order, table_of
 
 if TYPE_CHECKING:
+    from privstats.records.input_validation import Rows
     from privstats.transforms import Cells
+
+Source: TypeAlias = "list[Any] | Rows | Codes"
+"""The declared columns in a list, rows of an array with these columns, or codes."""
 
 
 class CodeRows:
     """A table's records as rows of codes.
 
     Args:
-        source: a list of the declared columns; rows of an array with these columns; or :class:`Codes`.
+        source: the records' columns or rows.
         lost: receives the values in no cell of their own, by column.
 
     Attributes:
@@ -30,7 +35,7 @@ class CodeRows:
 
     dtype = np.dtype(np.float64)
 
-    def __init__(self, cells: Cells, source: Any, lost: dict[str, Lost], *, refuse: bool) -> None:
+    def __init__(self, cells: Cells, source: Source, lost: dict[str, Lost], *, refuse: bool) -> None:
         self._cells, self._refuse, self._lost = cells, refuse, lost
         self.shape = (_records(source), len(cells.columns))
         self._source = [column_of(each) for each in source] if isinstance(source, list) else source
@@ -67,7 +72,7 @@ class CodeRows:
         self._lost.update(all_lost(self._lost, codes.lost))
 
 
-def _records(source: Any) -> int:
+def _records(source: Source) -> int:
     if not isinstance(source, list):
         return int(source.shape[0])
     if any(isinstance(each, Mapping) or not has_order(each) for each in source):
@@ -78,10 +83,10 @@ def _records(source: Any) -> int:
     return lengths.pop()
 
 
-def pieces(source: Any, where: slice) -> list[Any]:
+def pieces(source: Source, where: slice) -> list[Any]:
     """Return consecutive values of every declared column."""
     if isinstance(source, list):
         return [column.take(where) for column in source]
     tile = source[where]
-    dense = tile.toarray() if hasattr(tile, "toarray") else tile
+    dense = tile.toarray() if isinstance(tile, csr_array) else tile
     return table_of(dense).columns()

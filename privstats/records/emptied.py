@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.intake.columns import Listed, Readings
+from privstats.intake.declared.categories import Categories
 from privstats.intake.declared.unlisted import MAX_VALUES, MIN_RECORDS, commonest, often, texts_among
 from privstats.intake.meaning import shown
+
+if TYPE_CHECKING:
+    from privstats.intake.tables import Selected
 
 NEARLY = 10
 """A value is nearly emptied if at most one in so many of its records counts."""
@@ -26,13 +30,13 @@ _MAX_CAUSES, _MAX_REMARKS = 3, 8
 class ListedColumn(NamedTuple):
     """A column's listed values, each record's index among them (-1: none, ``(n,)``), and which records are unlisted."""
 
-    values: tuple[Any, ...]
+    values: tuple[object, ...]
     places: NDArray[np.intp]
     unlisted: NDArray[np.bool_]
     readings: Readings
 
     @classmethod
-    def of(cls, values: tuple[Any, ...], listed: Listed, readings: Readings) -> Self:
+    def of(cls, values: tuple[object, ...], listed: Listed, readings: Readings) -> Self:
         """Build from a column's readings; an undeclared word for a gap is unlisted, and a blank is not."""
         places, blank = listed.decide(readings).places, np.isnan(readings.numbers) & (readings.places < 0)
         return cls(values, places, (places < 0) & ~blank, readings)
@@ -126,7 +130,7 @@ class Emptied:
                 yield f"of {level.holders:,} records with {shown(value)} in {name}, {many}; unreadable are {why}"
 
 
-def _by_place(column: ListedColumn, *which: Any) -> list[int]:
+def _by_place(column: ListedColumn, *which: Selected) -> list[int]:
     places = column.places
     for each in which:
         places = places[each]
@@ -134,7 +138,7 @@ def _by_place(column: ListedColumn, *which: Any) -> list[int]:
     return counts
 
 
-def listed_columns(columns: Iterable[Any], readings: Mapping[str, Readings]) -> dict[str, ListedColumn]:
+def listed_columns(columns: Iterable[object], readings: Mapping[str, Readings]) -> dict[str, ListedColumn]:
     """Return the columns of listed values without a cell for other values, by their quoted names."""
-    listed = [each for each in columns if getattr(each, "values", ()) and not getattr(each, "other", False)]
+    listed = [each for each in columns if isinstance(each, Categories) and each.values and not each.other]
     return {repr(each.name): ListedColumn.of(each.values, each.listed, readings[each.name]) for each in listed}

@@ -13,12 +13,15 @@ from privstats.errors import DataError, UnreadableRecordsWarning
 from privstats.records.reading import Reading
 
 if TYPE_CHECKING:
+    from privstats.intake.accepted import ColumnLike, RecordsLike, RowsLike, TargetsLike
     from privstats.intake.record_files import RecordFile
     from privstats.intake.table_parts import Requested
     from privstats.records.reading import Unreadable
 
 
-def records_in(file: RecordFile, reading: Reading, unreadable: Unreadable, *, at_once: bool = False) -> tuple[Any, Any]:
+def records_in(
+    file: RecordFile, reading: Reading, unreadable: Unreadable, *, at_once: bool = False
+) -> tuple[RecordsLike, TargetsLike | None]:
     """Return a file's X and y: named columns and None, ``(X, y)`` batches and None, or all records.
 
     The reading decides; ``at_once`` excludes batches.
@@ -42,11 +45,13 @@ class _FileBatches:
     unreadable: Unreadable
     words: frozenset[str]
 
-    def __iter__(self) -> Iterator[tuple[Any, NDArray[Any]]]:
+    def __iter__(self) -> Iterator[tuple[RowsLike, NDArray[Any]]]:
         return self.file.batches(self.requested, unreadable=self.unreadable, words=self.words)
 
 
-def persons_in(file: RecordFile, reading: Reading, unreadable: Unreadable) -> tuple[Any, Any, Any]:
+def persons_in(
+    file: RecordFile, reading: Reading, unreadable: Unreadable
+) -> tuple[RecordsLike, TargetsLike | None, ColumnLike | None]:
     """Return X, y and person ids of a file, all records at once."""
     if file.persons is None:
         raise DataError("the plan's promise is per person: name the id column with --persons (in Python persons=)")
@@ -57,7 +62,7 @@ def persons_in(file: RecordFile, reading: Reading, unreadable: Unreadable) -> tu
     return records.X, records.y, records.persons
 
 
-def _columns_of(file: RecordFile, named: tuple[str, ...]) -> dict[str, Any]:
+def _columns_of(file: RecordFile, named: tuple[str, ...]) -> dict[str, ColumnLike]:
     if file.split is not None:
         raise DataError(f"{file.path} cannot be split: the plan predicts nothing to score; omit split")
     table = file.table(named)

@@ -10,13 +10,14 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, sparray, spmatrix
 
 from privstats.errors import DataError, RecordError, SchemaError
+from privstats.intake.accepted import ColumnLike, RecordsLike, TargetsLike
 from privstats.intake.arrays import (
     FileRows,
     GuardedRows,
@@ -34,13 +35,26 @@ from privstats.intake.arrays import (
 )
 from privstats.intake.columns import TRUTHS, Listed, array_of, read
 from privstats.intake.meaning import listed
-from privstats.intake.tables import is_list, names_of_columns, of_list, ordered_columns
+from privstats.intake.tables import ReadRows, is_list, names_of_columns, of_list, ordered_columns
 from privstats.records.code_rows import CodeRows
 from privstats.records.emptied import ListedColumn
 from privstats.records.reading import Goal, Labels, Reading, Targets, Unread
 
-Rows: TypeAlias = Any
-"""Something of shape (n, inputs) with a dtype and slices: numpy array, csr_array, FileRows or torch tensor."""
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Rows: TypeAlias = "NDArray[Any] | csr_array | FileRows | GuardedRows | CodeRows | Tensor"
+"""Rows ``(n, inputs)`` of an opened container, with a dtype and slices."""
+Loaded: TypeAlias = "NDArray[Any] | csr_array | Tensor"
+"""Rows in memory, of the host or of a device."""
+Goals: TypeAlias = "Rows | ReadLabels | NamedLabels"
+"""Labels or targets of an opened container."""
+AnyTargets: TypeAlias = TargetsLike | Goals
+"""Labels or targets in a user's container, or opened before."""
+AnyRecords: TypeAlias = "RecordsLike | Rows | ReadRows | Iterable[tuple[AnyRecords, AnyTargets]]"
+"""Records in a user's container, or opened before, or batches of them."""
+
+_Rows = TypeVar("_Rows", bound="Rows | ReadRows")
 
 _TILE_BYTES = 1 << 21  # float64 rows: enough that numpy's calls cost little in comparison
 _TRANSFORMED_TILE_BYTES = 1 << 20  # stays in the second-level cache throughout
@@ -62,8 +76,8 @@ class Tile(NamedTuple):
         seen: which records have their target, those of ``gone`` included; None: all.
     """
 
-    rows: Any
-    targets: Any
+    rows: Loaded
+    targets: Loaded
     gone: NDArray[Any] | None = None
     seen: NDArray[np.bool_] | None = None
 
@@ -78,7 +92,14 @@ class Tile(NamedTuple):
         return Tile(rows, targets, np.asarray(dense(self.rows[_places(self.rows, gone)])), seen)
 
 
-def tiles(reading: Reading, X: Any, y: Any, *, grouped: bool = False, thin_rows: int | None = None) -> Iterator[Tile]:
+def tiles(
+    reading: Reading,
+    X: AnyRecords,
+    y: AnyTargets | None,
+    *,
+    grouped: bool = False,
+    thin_rows: int | None = None,
+) -> Iterator[Tile]:
     """Yield tiles of records; tiles may share memory, so use each before requesting the next.
 
     Args:
@@ -94,8 +115,10 @@ def tiles(reading: Reading, X: Any, y: Any, *, grouped: bool = False, thin_rows:
         yield from _tiles(reading, *pair)
 
 
-def _tiles(reading: Reading, X: Any, y: Any, *, grouped: bool = False, thin_rows: int | None = None) -> Iterator[Tile]:
-    rows, targets = check_features(reading, X), check_goal(reading.goal, as_rows(y, "y"))
+def _tiles(
+    reading: Reading, X: AnyRecords, y: AnyTargets, *, grouped: bool = False, thin_rows: int | None = None
+) -> Iterator[Tile]:
+    rows, targets = check_features(reading, X), check_goal(reading.goal, as_goals(y))
     if rows.shape[0] != targets.shape[0]:
         raise DataError(f"X has {rows.shape[0]} rows but y has {targets.shape[0]}; give one label or target per row")
     if thin_rows is not None and isinstance(rows, csr_array) and not reading.maps and _is_thin(rows):
@@ -109,8 +132,12 @@ def _tiles(reading: Reading, X: Any, y: Any, *, grouped: bool = False, thin_rows
     step = max(16, size // (8 * max(rows.shape[1], reading.features)))
     if isinstance(rows, CodeRows):  # each window costs a call per column
         step = max(step, min(_TABLE_RECORDS, _TABLE_ENTRIES // reading.features))
-    in_memory = not device and not isinstance(rows, FileRows | GuardedRows | CodeRows)
-    if grouped and in_memory and isinstance(targets, np.ndarray):
+    if (
+        grouped
+        and not device
+        and not isinstance(rows, FileRows | GuardedRows | CodeRows)
+        and isinstance(targets, np.ndarray)
+    ):
         take = _taker(rows, step)
         yield from (Tile(take(where), targets[where]) for where in _by_class(targets, step))
         return
@@ -119,7 +146,7 @@ def _tiles(reading: Reading, X: Any, y: Any, *, grouped: bool = False, thin_rows
         yield tile if device else Tile(dense(tile.rows), dense(tile.targets))
 
 
-def pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
+def pairs(batches: object) -> Iterator[tuple[Any, Any]]:
     """Yield the ``(X, y)`` pairs of batches."""
     if hasattr(batches, "ndim") or isinstance(batches, str | bytes | os.PathLike) or not isinstance(batches, Iterable):
         raise DataError("y is missing; give labels or targets next to X, or an iterable of (X, y) batches as X")
@@ -133,14 +160,14 @@ def pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
         raise DataError("the batch iterable yielded nothing; give at least one (X, y) batch, possibly of no rows")
 
 
-def check_features(reading: Reading, X: Any) -> Rows:
+def check_features(reading: Reading, X: AnyRecords) -> Rows:
     """Return ``X`` as rows of real numbers that fit the reading."""
     if is_list(X) and not len(X):  # an empty list does not show its width
         X = np.empty((0, reading.inputs))
     return real("X", check_shape(reading, as_rows(ordered_columns(X, reading.names), "X")))
 
 
-def check_shape(reading: Reading, rows: Rows) -> Rows:
+def check_shape(reading: Reading, rows: _Rows) -> _Rows:
     """Require the number of columns that is read."""
     if len(rows.shape) != 2:
         how = "reshape it" if rows.shape else "if X has one row per record, pass y too"
@@ -169,7 +196,7 @@ def _about_features(reading: Reading, inputs: int, outputs: int | None) -> str:
     return f"X has {inputs} features but the schema has {reading.features}; measure the same features"
 
 
-def count_of(X: Any) -> int | None:
+def count_of(X: object) -> int | None:
     """Return the number of records, if a shape or header shows it."""
     if isinstance(X, str | os.PathLike):
         return file_rows(X, "X").shape[0]
@@ -177,7 +204,7 @@ def count_of(X: Any) -> int | None:
     return shape[0] if isinstance(shape, tuple) and len(shape) == 2 and isinstance(shape[0], int) else None
 
 
-def dense(tile: Any) -> NDArray[np.generic]:
+def dense(tile: Loaded | ReadRows) -> NDArray[np.generic]:
     """Return a tile as a numpy array in host memory."""
     if is_tensor(tile):
         return host_rows(tile.cpu())
@@ -186,9 +213,14 @@ def dense(tile: Any) -> NDArray[np.generic]:
     return tile if isinstance(tile, np.ma.MaskedArray) else np.asarray(tile)
 
 
-def as_rows(array: Any, field: str) -> Any:
+def as_goals(y: AnyTargets) -> Goals:
+    """Return the caller's labels or targets as an object with a shape, a dtype and slices."""
+    return y if isinstance(y, ReadLabels | NamedLabels) else as_rows(y, "y")
+
+
+def as_rows(array: AnyRecords, field: str) -> Rows:
     """Return the caller's container as an object with a shape, a dtype and slices."""
-    if isinstance(array, CodeRows | ReadLabels):
+    if isinstance(array, CodeRows):
         return array
     if isinstance(array, str | os.PathLike):
         return file_rows(array, field)
@@ -197,7 +229,7 @@ def as_rows(array: Any, field: str) -> Any:
     if is_tensor(array):
         require_plain(array, field)
         return array if on_device(array) or is_bfloat16(array) else host_rows(array)
-    if issparse(array):
+    if isinstance(array, sparray | spmatrix):
         return sparse_rows(array, field)
     if isinstance(array, Mapping):
         raise DataError(
@@ -221,7 +253,7 @@ def as_rows(array: Any, field: str) -> Any:
     return rows
 
 
-def real(field: str, array: Any) -> Any:
+def real(field: str, array: Rows) -> Rows:
     """Return real numbers: unchanged where the array's type is real, else read one by one."""
     if not array.is_complex() if is_tensor(array) else array.dtype.kind in "fiub":
         return array
@@ -231,15 +263,19 @@ def real(field: str, array: Any) -> Any:
     return numbers
 
 
-def numbers_in(array: Any) -> tuple[NDArray[np.float64], bool]:
+def numbers_in(array: Loaded | ReadRows) -> tuple[NDArray[np.float64], bool]:
     """Return entries as float64, NaN where missing or no number; and whether all are numbers or missing."""
     plain = dense(array)
     column = read(plain.reshape(-1))
     return column.numbers.reshape(plain.shape), not column.texts
 
 
-def check_goal(goal: Goal, y: Any) -> Any:
+def check_goal(goal: Goal, y: Goals) -> Rows | NamedLabels:
     """Return labels as classes ``(n,)``, targets, or zeros ``(n,)`` where no entry of y is read."""
+    if isinstance(y, ReadLabels):
+        return y.classes
+    if isinstance(y, NamedLabels):
+        return y
     match goal:
         case Labels():
             return check_labels(goal, y)
@@ -253,7 +289,7 @@ def check_goal(goal: Goal, y: Any) -> Any:
             return np.zeros(y.shape[0], np.intp)
 
 
-def check_targets(targets: Any, width: int) -> Any:
+def check_targets(targets: Rows, width: int) -> Rows:
     """Return real targets ``(n, width)``, or ``(n,)`` for one target."""
     columns = 1 if len(targets.shape) == 1 else targets.shape[1] if len(targets.shape) == 2 else 0
     if columns != width and targets.shape != (0,):
@@ -285,7 +321,7 @@ def _is_thin(rows: csr_array) -> bool:
     return bool(rows.nnz * _DENSE_FROM < rows.shape[0] * rows.shape[1])
 
 
-def _places(array: Any, places: NDArray[np.intp]) -> Any:
+def _places(array: object, places: NDArray[np.intp]) -> NDArray[np.intp] | Tensor:
     if not is_tensor(array):
         return places
     import torch
@@ -299,7 +335,7 @@ def _in_order(count: int, step: int) -> Iterator[slice]:
 
 # Return a function that copies rows. Rows of a C-ordered array go into one buffer, because an allocation takes as long
 # as the copy.
-def _taker(rows: Rows, max_rows: int) -> Callable[[NDArray[np.intp]], NDArray[np.generic]]:
+def _taker(rows: Loaded, max_rows: int) -> Callable[[NDArray[np.intp]], NDArray[np.generic]]:
     if not (isinstance(rows, np.ndarray) and rows.flags.c_contiguous and rows.flags.aligned):
         return lambda where: dense(rows[where])  # numpy would copy all rows for each tile
     memory = np.empty((max_rows, rows.shape[1]), rows.dtype)
@@ -319,11 +355,9 @@ _NAMES = "class_names to the plan's schema, one list for all parties"
 _MORE = "raise its classes"
 
 
-def check_labels(goal: Labels, labels: Any) -> Any:
+def check_labels(goal: Labels, labels: Rows) -> NDArray[Any] | FileRows | GuardedRows | Tensor | NamedLabels:
     """Return labels ``(n,)`` as integers in 0..C-1; refuse others."""
-    if isinstance(labels, ReadLabels):
-        return labels.classes
-    if len(labels.shape) != 1:
+    if isinstance(labels, csr_array | CodeRows) or len(labels.shape) != 1:
         raise DataError(f"y must have shape (records,), got {len(labels.shape)} dimensions; give one class per record")
     classes = goal.classes
     if isinstance(classes, range) and _are_integers(labels):
@@ -351,8 +385,11 @@ class ReadLabels:
         """Shape of the labels, ``(n,)``."""
         return self.classes.shape
 
+    def __getitem__(self, where: slice) -> NDArray[np.intp]:
+        return self.classes[where]
 
-def places_of(classes: Sequence[Any], labels: Any) -> NDArray[np.intp]:
+
+def places_of(classes: Sequence[object], labels: ColumnLike) -> NDArray[np.intp]:
     """Return each label's index among the classes, ``(n,)``; -1 for others."""
     return listed_classes(tuple(classes)).places_of(read(labels))
 
@@ -373,12 +410,12 @@ class NamedLabels:
         return indices_of(self.names, self.labels[where], where.start)
 
 
-def listed_labels(classes: tuple[str, ...] | range, labels: Any) -> ListedColumn:
+def listed_labels(classes: tuple[str, ...] | range, labels: ColumnLike) -> ListedColumn:
     """Return labels as a column of the classes, of which each record holds one or none."""
     return ListedColumn.of(tuple(classes), listed_classes(tuple(classes)), read(labels))
 
 
-def indices_of(classes: tuple[str, ...] | range, labels: Any, first: int = 0) -> NDArray[np.intp]:
+def indices_of(classes: tuple[str, ...] | range, labels: ColumnLike, first: int = 0) -> NDArray[np.intp]:
     """Return each label's index among the classes, ``(n,)``; refuse others."""
     column = read(labels)
     result = listed_classes(tuple(classes)).places_of(column)
@@ -401,14 +438,16 @@ def _remedy(classes: int) -> str:
 
 
 @lru_cache(maxsize=8)
-def listed_classes(classes: tuple[Any, ...]) -> Listed:
+def listed_classes(classes: tuple[object, ...]) -> Listed:
     """Return the classes in comparable form; two numbered ones also read yes and no."""
     return TRUTHS if classes == (0, 1) else Listed.of(classes)
 
 
-def _are_integers(labels: Any) -> bool:
+def _are_integers(labels: NDArray[Any] | FileRows | GuardedRows | Tensor) -> bool:
     return not labels.is_floating_point() if is_tensor(labels) else labels.dtype.kind in "iub"
 
 
-def _windows(labels: Any) -> Any:
+def _windows(
+    labels: NDArray[Any] | FileRows | GuardedRows | Tensor | NamedLabels,
+) -> Iterator[NDArray[Any] | Tensor]:
     return (labels[window] for window in _in_order(labels.shape[0], _WINDOW_RECORDS))

@@ -5,7 +5,7 @@ A record that cannot be read either raises an error, or is excluded and counted 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
@@ -21,13 +21,23 @@ from privstats.intake.tables import ReadRows, is_list, ordered_columns
 from privstats.progress import progress_bar
 from privstats.records.cells import readings_of
 from privstats.records.code_rows import CodeRows
-from privstats.records.input_validation import Tile, check_features, count_of, dense, pairs, tiles
-from privstats.records.readable import LeftOut, Noted, Readable, readable_rows
+from privstats.records.input_validation import (
+    AnyRecords,
+    AnyTargets,
+    Tile,
+    check_features,
+    count_of,
+    dense,
+    pairs,
+    tiles,
+)
+from privstats.records.readable import CheckedRows, LeftOut, Noted, Readable, readable_rows
 from privstats.records.reading import Reading, Targets
 from privstats.records.reasons import Why
 from privstats.records.table import in_codes, lost_remark
 
 if TYPE_CHECKING:
+    from privstats.intake.accepted import Batches, RecordsLike, TargetsLike
     from privstats.records.emptied import ListedColumn
     from privstats.records.row_cache import MappedRows, RowCache
 
@@ -46,7 +56,7 @@ class Counted(Protocol):
 _Result = TypeVar("_Result", bound=Counted)
 
 
-def _unnoted(*_: Any) -> None:
+def _unnoted(*_: object) -> None:
     """Ignore which records are readable."""
 
 
@@ -93,7 +103,7 @@ class Excluded:
     def readable(self, reading: Reading, noted: Noted) -> Readable:
         """Return the reader of records that counts the unreadable ones here; ``noted`` as in :class:`Readable`."""
 
-        def note(fine: NDArray[np.bool_], rows: Any, has_y: NDArray[np.bool_]) -> None:
+        def note(fine: NDArray[np.bool_], rows: CheckedRows, has_y: NDArray[np.bool_]) -> None:
             if self._fine is not None:
                 self._fine.append(fine)
             noted(fine, rows, has_y)
@@ -115,8 +125,8 @@ class Opened:
     """
 
     reading: Reading
-    X: Any
-    y: Any
+    X: AnyRecords
+    y: AnyTargets | None
     progress: bool = False
     cache: RowCache | None = None
     excluded: Excluded | None = None
@@ -138,11 +148,11 @@ class Opened:
             return self
         return replace(self, X=ordered_columns(self.X, self.reading.names, gaps=True))
 
-    def over(self, batches: Iterable[tuple[Any, Any]]) -> Self:
+    def over(self, batches: Batches) -> Self:
         """Return batches that were made of these records, in which every record can be read."""
         return replace(self, X=batches, y=None, excluded=None)
 
-    def pairs(self, noted: Noted = _unnoted) -> Iterator[tuple[Any, Any]]:
+    def pairs(self, noted: Noted = _unnoted) -> Iterator[tuple[AnyRecords, AnyTargets]]:
         """Yield containers and their labels or targets: all, or readable records where others are excluded.
 
         Args:
@@ -258,7 +268,9 @@ class Reader:
     cache: RowCache | None = None
     lost: dict[str, Lost] = field(default_factory=dict)
 
-    def containers(self, X: Any, y: Any, closing: ExitStack) -> tuple[Any, Any]:
+    def containers(
+        self, X: RecordsLike, y: TargetsLike | None, closing: ExitStack
+    ) -> tuple[RecordsLike, TargetsLike | None]:
         """Return X and y as containers that can be read: a lazy table becomes batches, a named target its column.
 
         Args:
@@ -285,7 +297,9 @@ class Reader:
                 return batches, None
         return named_target(X, y, several=several)
 
-    def formed(self, form: Callable[[Opened], _Result], X: Any, y: Any, *, marked: bool = False) -> Formed[_Result]:
+    def formed(
+        self, form: Callable[[Opened], _Result], X: RecordsLike, y: TargetsLike | None, *, marked: bool = False
+    ) -> Formed[_Result]:
         """Form sums or terms of all records, or of the readable ones where a record may be unreadable.
 
         Both yield equal sums of readable records.
@@ -295,8 +309,8 @@ class Reader:
             X, y: as :meth:`containers` returns them, or a part.
             marked: whether the result needs marks.
         """
-        X, y, lost = in_codes(self.reading, X, y, refuse=self.refuse)
-        formed = self._formed(form, Opened(self.reading, X, y, self.progress, self.cache), marked=marked)
+        rows, targets, lost = in_codes(self.reading, X, y, refuse=self.refuse)
+        formed = self._formed(form, Opened(self.reading, rows, targets, self.progress, self.cache), marked=marked)
         if lost:
             self.lost.update(all_lost(self.lost, lost))
         return formed
@@ -327,6 +341,6 @@ class Reader:
         return lost_remark(self.reading.declared, self.lost) if self.lost else ""
 
 
-def _lacks_records(result: Counted, X: Any) -> bool:
+def _lacks_records(result: Counted, X: object) -> bool:
     count = count_of(X)
     return count is not None and result.records is not None and result.records < count

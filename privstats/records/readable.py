@@ -7,10 +7,10 @@ still refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,13 @@ from privstats.intake.declared.unlisted import MIN_RECORDS
 from privstats.intake.tables import ReadRows, is_list, ordered_columns, rectangle
 from privstats.records.emptied import NEARLY, Emptied, ListedColumn
 from privstats.records.input_validation import (
+    AnyRecords,
+    AnyTargets,
+    Goals,
+    Loaded,
     ReadLabels,
+    Rows,
+    as_goals,
     as_rows,
     check_shape,
     dense,
@@ -36,6 +42,7 @@ from privstats.records.reasons import ARM, COMMA, GAP, LABEL, TEXT, WORD, Why, n
 from privstats.transforms import apply
 
 if TYPE_CHECKING:
+    from privstats.intake.declared.columns import Column
     from privstats.transforms import Cells
 
 _COLUMNS_SHOWN = 8
@@ -101,8 +108,9 @@ def named(names: Sequence[str] | None, columns: int) -> list[str]:
     return [repr(name) for name in names] if names is not None else [f"column {j + 1}" for j in range(columns)]
 
 
-Noted: TypeAlias = "Callable[[NDArray[np.bool_], Any, NDArray[np.bool_]], None]"
+Noted: TypeAlias = "Callable[[NDArray[np.bool_], CheckedRows, NDArray[np.bool_]], None]"
 """Receives which records are readable, the rows (NaN where an entry is unreadable), and which y are readable."""
+CheckedRows: TypeAlias = Rows | ReadRows
 _ListedColumns: TypeAlias = dict[str, ListedColumn]
 """Columns of declared values, by name."""
 
@@ -110,10 +118,10 @@ _ROWS = 1 << 14
 _ENTRIES = 1 << 22  # entries of dense rows at once: one gap must not expand all sparse rows in memory
 
 
-def readable_rows(reading: Reading, X: Any) -> tuple[NDArray[Any], LeftOut]:
+def readable_rows(reading: Reading, X: AnyRecords) -> tuple[NDArray[Any], LeftOut]:
     """Return the readable rows of X where no y is read, and the excluded records."""
     readable, rows = Readable(reading), _rows(reading, X)
-    parts = [part for part, _ in readable.of(rows, np.zeros(rows.shape[0]))]
+    parts = [dense(part[0 : part.shape[0]]) for part, _ in readable.of(rows, np.zeros(rows.shape[0]))]
     return np.concatenate(parts), readable.left_out
 
 
@@ -131,13 +139,13 @@ class Readable:
         self._reading, self._noted = reading, noted
         self.left_out = LeftOut()
 
-    def of(self, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
+    def of(self, X: AnyRecords, y: AnyTargets | None) -> Iterator[tuple[CheckedRows, Goals]]:
         """Yield batches of readable records and their labels or targets; without ``y``, X holds batches."""
         for rows, rest in pairs(X) if y is None else ((X, y),):
             yield from self._windows(_rows(self._reading, rows), _rest(self._reading, rest))
 
     # Yield readable records, window by window; all at once where every entry is certainly readable.
-    def _windows(self, rows: Any, rest: Any) -> Iterator[tuple[Any, Any]]:
+    def _windows(self, rows: CheckedRows, rest: Goals) -> Iterator[tuple[CheckedRows, Goals]]:
         if not rest.shape or rows.shape[0] != rest.shape[0]:
             raise DataError(f"X has {rows.shape[0]} rows and y has shape {tuple(rest.shape)}; give one for each row")
         if self._is_plain(rows, rest):
@@ -154,7 +162,7 @@ class Readable:
             self._noted(fine.copy(), X, readable)
             yield X[fine], ReadLabels(y[fine]) if isinstance(self._reading.goal, Labels) else y[fine]
 
-    def _is_plain(self, rows: Any, rest: Any) -> bool:
+    def _is_plain(self, rows: CheckedRows, rest: Goals) -> bool:
         if self._reading.maps or not (_is_finite(rows) and _is_finite(rest)):
             return False
         match self._reading.goal:
@@ -164,7 +172,7 @@ class Readable:
             case Targets() | Unread():
                 return True
 
-    def _read(self, rest: Any) -> tuple[NDArray[Any], NDArray[np.bool_], Why, _ListedColumns]:
+    def _read(self, rest: Loaded) -> tuple[NDArray[Any], NDArray[np.bool_], Why, _ListedColumns]:
         match goal := self._reading.goal:
             case Labels():
                 if len(rest.shape) != 1:
@@ -175,7 +183,7 @@ class Readable:
             case Targets():
                 levels = self._reading.levels
                 goals = levels.outcomes if levels is not None else ()
-                columns = rest if len(rest.shape) > 1 else rest.reshape(-1, 1)
+                columns = rest if isinstance(rest, csr_array) or len(rest.shape) > 1 else rest.reshape(-1, 1)
                 numbers, why, outcomes = _parsed(columns, _of_targets(columns.shape[1], goals), goals)
                 readable = np.isfinite(numbers).all(axis=1)
                 if goal.gaps:
@@ -186,21 +194,21 @@ class Readable:
                 return np.zeros(rest.shape[0], np.intp), np.ones(rest.shape[0], np.bool_), {}, {}
 
 
-def _rows(reading: Reading, X: Any) -> Any:
+def _rows(reading: Reading, X: AnyRecords) -> CheckedRows:
     X = ordered_columns(X, reading.names, gaps=True)
     if is_list(X):
         X = rectangle(X, reading.inputs)
     return check_shape(reading, X if isinstance(X, np.ma.MaskedArray | ReadRows) else as_rows(X, "X"))
 
 
-def _rest(reading: Reading, y: Any) -> Any:
+def _rest(reading: Reading, y: AnyTargets) -> Goals:
     if not is_list(y):
-        return y if isinstance(y, np.ma.MaskedArray) else as_rows(y, "y")
+        return y if isinstance(y, np.ma.MaskedArray) else as_goals(y)
     result = rectangle(y, reading.width)
     return result if reading.width > 1 else result[:, 0]
 
 
-def _is_finite(rows: Any) -> bool:
+def _is_finite(rows: object) -> TypeGuard[Loaded]:
     if is_tensor(rows):
         return not rows.is_complex() and bool(rows.isfinite().all())
     if isinstance(rows, csr_array):
@@ -210,11 +218,13 @@ def _is_finite(rows: Any) -> bool:
     )
 
 
-def _is_real(rest: Any) -> bool:
+def _is_real(rest: Loaded) -> bool:
     return bool(rest.is_floating_point()) if is_tensor(rest) else rest.dtype.kind == "f"
 
 
-def _features(reading: Reading, tile: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], Why, _ListedColumns]:
+def _features(
+    reading: Reading, tile: Loaded | ReadRows
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], Why, _ListedColumns]:
     cells, levels, names = reading.cells, reading.levels, reading.names
     of = () if levels is None else tuple(map(levels.of, names or ()))
     columns, declared = named(names, tile.shape[1]), _ListedColumns()
@@ -242,17 +252,21 @@ def _gaps(cells: Cells, codes: NDArray[np.float64]) -> Why:
 
 
 def _parsed(
-    tile: Any, names: Sequence[str], declared: Sequence[Any]
+    tile: Loaded | ReadRows, names: Sequence[str], declared: Sequence[Column | None]
 ) -> tuple[NDArray[np.float64], Why, _ListedColumns]:
     """Return entries as float64, NaN where unreadable; which records are unreadable; and columns of declared values."""
-    columns = tile.readings if isinstance(tile, ReadRows) else None
-    raw = _dense(tile) if columns is None else tile
-    if raw.dtype.kind in "biuf" and not declared:
-        X = numbers_in(raw)[0]
-        return X, {(name, GAP): np.isnan(column) for name, column in zip(names, X.T, strict=True)}, {}
-    X, why, values = np.empty(raw.shape), Why(), _ListedColumns()
-    for j, (name, column) in enumerate(zip(names, declared or [None] * len(names), strict=True)):
-        result, words = read(raw[:, j]) if columns is None else columns[j], getattr(column, "values", ())
+    if isinstance(tile, ReadRows):
+        columns: Iterable[Readings] = tile.readings
+    else:
+        raw = _dense(tile)
+        if raw.dtype.kind in "biuf" and not declared:
+            X = numbers_in(raw)[0]
+            return X, {(name, GAP): np.isnan(column) for name, column in zip(names, X.T, strict=True)}, {}
+        columns = map(read, raw.T)
+    X, why, values = np.empty(tile.shape), Why(), _ListedColumns()
+    each = zip(names, declared or [None] * len(names), columns, strict=True)
+    for j, (name, column, result) in enumerate(each):
+        words = getattr(column, "values", ())
         codes = result.numbers if column is None else column.codes(result)[0]
         # Code len(words) marks an unlisted text.
         X[:, j] = np.where(codes == (len(words) or np.nan), np.nan, codes)
@@ -260,22 +274,22 @@ def _parsed(
         unread = np.isnan(X[:, j]) & ~gone
         why |= {(name, WORD): unread} if words else no_number(name, result, unread)
         why |= spelled(name, column, result)
-        if words:
+        if column is not None and words:
             values[name] = ListedColumn.of(words, column.listed, result)
     return X, why, values
 
 
-def _column(tile: Any, place: int) -> Readings:
+def _column(tile: Loaded | ReadRows, place: int) -> Readings:
     return tile.readings[place] if isinstance(tile, ReadRows) else read(_dense(tile)[:, place])
 
 
-def _of_targets(targets: int, declared: Sequence[Any]) -> list[str]:
+def _of_targets(targets: int, declared: Sequence[Column]) -> list[str]:
     if declared:
         return [repr(each.name) for each in declared]
     return ["the outcome"] if targets == 1 else [f"outcome {place + 1}" for place in range(targets)]
 
 
-def _dense(tile: Any) -> NDArray[Any]:
+def _dense(tile: Loaded | ReadRows) -> NDArray[Any]:
     """Return a tile as an array; a sparse row in which one entry occurs twice becomes NaN."""
     if not isinstance(tile, csr_array):
         return dense(tile)

@@ -13,6 +13,7 @@ from privstats.intake.columns import Listed
 from privstats.transforms.base import Transform, input_features, output_features
 
 if TYPE_CHECKING:
+    from privstats.intake.declared.columns import Column
     from privstats.transforms import Cells, Levels
 
 Unreadable: TypeAlias = Literal["refuse", "leave out"]
@@ -112,7 +113,7 @@ class Reading:
         return first if first is not None and first.reads_cells else None
 
     @cached_property
-    def declared(self) -> tuple[Any, ...]:
+    def declared(self) -> tuple[Column, ...]:
         """The columns of declared cells; empty without any."""
         return () if self.cells is None else self.cells.columns
 

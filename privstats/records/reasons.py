@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ def no_number(name: str, readings: Readings, unread: NDArray[np.bool_]) -> Why:
     return {(name, COMMA): commas, (name, TEXT): unread & ~commas}
 
 
-def spelled(name: str, column: Any, readings: Readings) -> Why:
+def spelled(name: str, column: object, readings: Readings) -> Why:
     """Return which values are words for a gap, or a declared text in another case, of a column of declared texts.
 
     Only public texts are named: the words of ``intake.meaning.MISSING``, and the plan's own.

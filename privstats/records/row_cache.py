@@ -38,7 +38,7 @@ class MappedRows:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Tile:
-    mark: tuple[Any, ...]
+    mark: tuple[object, ...]
     rows: MappedRows
 
     @property
@@ -90,7 +90,7 @@ def _packed(integers: NDArray[Any]) -> NDArray[Any]:
     return integers.copy()
 
 
-def _mark(rows: NDArray[Any]) -> tuple[Any, ...]:
+def _mark(rows: NDArray[Any]) -> tuple[object, ...]:
     # The checksums detect accidental changes: bits that change at random pass both with a chance below 2**-32. No other
     # party chooses the rows.
     held = np.ascontiguousarray(rows).data

@@ -5,28 +5,43 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError, UnreadableRecordsWarning
+from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
 from privstats.intake.declared.unlisted import NOTHING, Lost, comma_hint, often
 from privstats.intake.meaning import has_decimal_comma, shown
 from privstats.intake.tables import Codes, as_table, is_list, names_of_columns, rectangle, table_of
 from privstats.records.code_rows import CodeRows, pieces
 from privstats.records.emptied import Emptied, Level
-from privstats.records.input_validation import as_rows
+from privstats.records.input_validation import AnyRecords, as_rows
 
 if TYPE_CHECKING:
+    from privstats.intake.accepted import RecordsLike, TargetsLike
+    from privstats.records.code_rows import Source
     from privstats.records.reading import Reading
     from privstats.transforms import Cells
+
+
+class _Named(Protocol):
+    """A declared column."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def unread(self) -> str: ...
+
 
 _SHOWN = 3
 _MISSING, _OTHER = "these values count as missing", "These values count as 'other'"
 
 
-def in_codes(reading: Reading, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any, dict[str, Lost]]:
+def in_codes(
+    reading: Reading, X: RecordsLike, y: TargetsLike | None, *, refuse: bool
+) -> tuple[AnyRecords, TargetsLike | None, dict[str, Lost]]:
     """Return X and y with every table of declared columns as rows of codes, and what collects their losses."""
     lost, cells = dict[str, Lost](), reading.cells
     if cells is None:
@@ -38,7 +53,21 @@ def in_codes(reading: Reading, X: Any, y: Any, *, refuse: bool) -> tuple[Any, An
     return _rows(cells, X, lost, refuse), y, lost
 
 
-def codes_of(cells: Cells, X: Any) -> NDArray[np.float64]:
+def code_rows(reading: Reading, X: RecordsLike) -> tuple[CodeRows, dict[str, Lost]]:
+    """Return a table of declared columns as rows of codes, and what collects their losses.
+
+    Raises:
+        SchemaError: no column is declared, or cut points are open.
+    """
+    cells, lost = reading.cells, dict[str, Lost]()
+    if cells is None:
+        raise SchemaError("the schema declares no columns; measure its rows as they are")
+    if not reading.open_cells:
+        cells.require_closed()
+    return _rows(cells, X, lost, refuse=False), lost
+
+
+def codes_of(cells: Cells, X: RecordsLike) -> NDArray[np.float64]:
     """Return a table's codes, float64 ``(n, columns)``; an unreadable value counts as missing.
 
     Warns:
@@ -58,7 +87,7 @@ def codes_of(cells: Cells, X: Any) -> NDArray[np.float64]:
     return codes
 
 
-def _unread_remarks(cells: Cells, source: Any, records: int) -> Iterator[str]:
+def _unread_remarks(cells: Cells, source: Source, records: int) -> Iterator[str]:
     columns = source if isinstance(source, list) else pieces(source, slice(0, records))
     for column, values in zip(cells.columns, columns, strict=True):
         readings = column.readings(values)
@@ -70,7 +99,7 @@ def _unread_remarks(cells: Cells, source: Any, records: int) -> Iterator[str]:
             yield f"{count} of {column.name!r} are {column.unread}, such as {frequent}{comma_hint(commas, count)}"
 
 
-def lost_remark(declared: Iterable[Any], lost: Mapping[str, Lost]) -> str:
+def lost_remark(declared: Iterable[_Named], lost: Mapping[str, Lost]) -> str:
     """Return the warning for the data holder about values in no cell of their own, or "".
 
     Args:
@@ -97,7 +126,7 @@ def lost_remark(declared: Iterable[Any], lost: Mapping[str, Lost]) -> str:
     )
 
 
-def _other_remarks(columns: Iterable[tuple[Any, Lost]]) -> Iterator[str]:
+def _other_remarks(columns: Iterable[tuple[_Named, Lost]]) -> Iterator[str]:
     for column, each in columns:
         if each.is_noted:
             yield f"{each.other:,} of {column.name!r} are not declared{_texts(each)}"
@@ -109,7 +138,7 @@ def _texts(lost: Lost) -> str:
     return often(lost.texts) + "".join(cases)
 
 
-def _emptied(columns: Iterable[tuple[Any, Lost]]) -> str:
+def _emptied(columns: Iterable[tuple[_Named, Lost]]) -> str:
     """Return a sentence that names declared values without records, or nearly so; "" without any."""
     levels, unlisted, texts = dict[tuple[str, str], Level](), dict[str, int](), dict[str, Counter[str]]()
     for column, each in columns:
@@ -121,21 +150,21 @@ def _emptied(columns: Iterable[tuple[Any, Lost]]) -> str:
     return f"{remark[:1].upper()}{remark[1:]}"
 
 
-def _batches(cells: Cells, X: Any, lost: dict[str, Lost], refuse: bool) -> Iterator[Any]:
+def _batches(cells: Cells, X: Any, lost: dict[str, Lost], refuse: bool) -> Iterator[tuple[CodeRows, TargetsLike]]:
     for batch in X:
         pair = isinstance(batch, tuple | list) and len(batch) == 2
         yield (_rows(cells, batch[0], lost, refuse), batch[1]) if pair else batch
 
 
-def _rows(cells: Cells, X: Any, lost: dict[str, Lost], refuse: bool) -> CodeRows:
+def _rows(cells: Cells, X: RecordsLike, lost: dict[str, Lost], refuse: bool) -> CodeRows:
     return CodeRows(cells, X if isinstance(X, Codes) else _columns(cells, X), lost, refuse=refuse)
 
 
-def _is_table(X: Any) -> bool:
+def _is_table(X: object) -> bool:
     return isinstance(X, Codes | str) or hasattr(X, "shape") or names_of_columns(X) is not None
 
 
-def _columns(cells: Cells, X: Any) -> Any:
+def _columns(cells: Cells, X: Any) -> Source:
     if isinstance(getattr(getattr(X, "dtype", None), "names", None), tuple):
         X = {name: X[name] for name in X.dtype.names}  # a structured array
     named = names_of_columns(X)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from privstats.errors import SchemaError
 from privstats.intake.declared.categories import MISSING_CELL, Categories, require_switch
@@ -67,7 +67,35 @@ class Bins:
 Variable: TypeAlias = Categories | Bins
 
 
-def variable_of(value: Any) -> Variable:
+class Binned(Protocol):
+    """A variable of numbers in cells between edges, such as :class:`Bins`."""
+
+    @property
+    def name(self) -> str:
+        """The column."""
+
+    @property
+    def edges(self) -> tuple[float, ...]:
+        """Edges, in increasing order."""
+
+    @property
+    def closed(self) -> str:
+        """Which end belongs to a cell."""
+
+    @property
+    def open(self) -> str:
+        """Which outer cells include values beyond their edge."""
+
+    @property
+    def missing(self) -> bool:
+        """Whether missing values have a cell."""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Names of the cells."""
+
+
+def variable_of(value: object) -> Variable:
     """Return a variable, also from a plan file's table."""
     if isinstance(value, Bins):
         return value

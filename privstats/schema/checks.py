@@ -103,7 +103,7 @@ def _check_levels(schema: Schema, transform: tuple[Transform, ...], names: tuple
 
 
 def _checked_columns(
-    names: Any, transform: tuple[Transform, ...], features: int, appended: int
+    names: object, transform: tuple[Transform, ...], features: int, appended: int
 ) -> tuple[str, ...] | None:
     checked = checked_names("feature_names", names)
     if checked is None:
@@ -120,7 +120,7 @@ def _checked_columns(
     return checked
 
 
-def checked_class_names(names: Any, classes: int) -> tuple[str, ...] | None:
+def checked_class_names(names: object, classes: int) -> tuple[str, ...] | None:
     """Validate class names."""
     checked = checked_names("class_names", names, classes, "classes")
     check_distinct("class_names", checked or ())

@@ -9,11 +9,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.intake.accepted import ColumnLike
 from privstats.intake.columns import Readings, read
 from privstats.intake.meaning import UNREADABLE, has_decimal_comma, reading, word_of
 from privstats.intake.person_ids import names_of
@@ -74,7 +74,7 @@ class Keys:
         return self.most > 1
 
 
-def looked(column: Column, values: Any) -> Looked:
+def looked(column: Column, values: ColumnLike | Readings) -> Looked:
     """Compute one column's facts."""
     readings = values if isinstance(values, Readings) else column.readings(values)
     codes, unread = column.codes(readings)
@@ -96,13 +96,13 @@ def looked(column: Column, values: Any) -> Looked:
     )
 
 
-def keys_of(values: Any) -> Keys:
+def keys_of(values: ColumnLike) -> Keys:
     """Count the records per key, read as persons' ids."""
     counts = Counter(name for name in names_of(values) if name is not None)
     return Keys(len(counts), counts.total(), max(counts.values(), default=0))
 
 
-def times_remark(schema: HazardSchema, values: Any) -> str:
+def times_remark(schema: HazardSchema, values: ColumnLike) -> str:
     """Return a question where all times are integers but the plan treats them as exact.
 
     A person censored in integer units was observed half a unit longer on average, which ``time_unit`` adds.

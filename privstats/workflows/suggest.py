@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError, SchemaError
 from privstats.heads import LDA, OneClassWarning, UnlikeColumnsWarning
+from privstats.intake.accepted import RowsLike, TableLike, TargetsLike
 from privstats.intake.frames import named_target
 from privstats.kinds import ClassMoments, ClassSchema
 from privstats.moments import exact_moments
@@ -88,7 +89,13 @@ class Suggestion:
     remarks: tuple[str, ...] = ()
 
 
-def suggest(X: Any, y: Any = None, *, transform: Sequence[Transform] = (), tolerance: float = 0.005) -> Suggestion:
+def suggest(
+    X: RowsLike | TableLike,
+    y: TargetsLike | None = None,
+    *,
+    transform: Sequence[Transform] = (),
+    tolerance: float = 0.005,
+) -> Suggestion:
     """Sweep clip norms and grids over public data.
 
     Args:
@@ -109,10 +116,10 @@ def suggest(X: Any, y: Any = None, *, transform: Sequence[Transform] = (), toler
     """
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 <= tolerance <= 1:
         raise DataError("tolerance must be between 0 and 1, a share of records; 0.005 is half a point of accuracy")
-    X, y = named_target(X, y)
-    rows = _checked_rows(X, transform)
-    labels = np.zeros(len(rows), np.intp) if y is None else _checked_labels(y, len(rows))
-    held_out = None if y is None else np.arange(len(rows)) % _HELD_OUT == 0
+    features, target = named_target(X, y)
+    rows = _checked_rows(features, transform)
+    labels = np.zeros(len(rows), np.intp) if target is None else _checked_labels(target, len(rows))
+    held_out = None if target is None else np.arange(len(rows)) % _HELD_OUT == 0
     trial = _Trial(rows, labels, held_out)
     norms = np.linalg.norm(rows, axis=1)
     radii = sorted({_rounded_up(float(q)) for q in np.quantile(norms, _QUANTILES) if q > 0})

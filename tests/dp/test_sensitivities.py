@@ -1,17 +1,20 @@
 """The closed forms are never beaten by a search, and are reached: they are exact, not bounds."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privstats import ClassSchema, MeanSchema, RidgeSchema
+from privstats import Categories, Cells, ClassSchema, MeanSchema, Numeric, RidgeSchema, Truth, measure
 from privstats.dp.sensitivities import client_mu, grid_sensitivity, joint_mu, sensitivity
-from privstats.errors import PlanError
+from privstats.errors import ClippedWarning, PlanError, UnreadableRecordsWarning
 from privstats.kinds import CalibrationSchema, GradientSchema
+from privstats.kinds.classes import _opposed
 from privstats.randomness import seeded
+from tests.schema.samples import SCHEMAS
 from threat_models.audits.sensitivity import worst_pair
 
 ADJACENCIES = ["add-remove", "replace-one"]
@@ -255,3 +258,101 @@ def test_no_shape_of_a_calibration_is_further_away(classes):
     assert np.square(t).sum(axis=1).max() == pytest.approx(sensitivity(schema, "t", "add-remove") ** 2)
     apart = np.square(t[:, None] - t[None, -400:]).sum(axis=2)
     assert apart.max() == pytest.approx(sensitivity(schema, "t", "replace-one") ** 2)
+
+
+@given(linear=SIGMA, quadratic=SIGMA)
+def test_the_page_and_the_code_have_the_same_worst_cosine_within_a_class(linear, quadratic):
+    """F(c) of docs/sensitivity.md, at every c = <x, x'> / R^2, by plain numpy."""
+    c = np.linspace(-1, 1, 20_001)
+    by_c = 2 * linear * (1 - c) + 2 * quadratic * (1 - c**2)
+    assert by_c.max() <= _opposed(linear, quadratic) * (1 + 1e-12)
+    assert by_c.max() >= _opposed(linear, quadratic) * (1 - 1e-6)
+    assert by_c.argmax() <= 10_000  # the worst rows are opposed, never alike
+
+
+@given(schema=st.sampled_from([each for each in SCHEMAS if not each.refusal("record")]), data=st.data())
+def test_an_exchange_with_an_excluded_record_costs_no_more_than_replace_one(schema, data):
+    """Such a record contributes 0, so the distance is one record's length: mu under add-remove."""
+    letters = [row.letter for row in schema.sent]
+    named = data.draw(st.sets(st.sampled_from(letters), min_size=1))
+    sigmas = {letter: data.draw(SIGMA) for letter in letters if letter in named}
+    assert joint_mu(schema, sigmas, "replace-one") >= joint_mu(schema, sigmas, "add-remove") * (1 - 1e-12)
+
+
+@settings(deadline=None)
+@given(release=st.one_of(class_releases(), ridge_releases(), mean_releases()), seed=st.integers(0, 2**32))
+def test_no_record_that_becomes_unreadable_moves_a_release_further_than_replace_one(release, seed):
+    """Measured integers of two tables, which differ in one record: readable in one, unreadable in the other."""
+    schema, sigmas = release
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((3, schema.features)) * rng.choice([0.1, 1, 100])
+    y = rng.standard_normal((3, schema.targets)) if isinstance(schema, RidgeSchema) else rng.integers(0, 2, 3)
+    gone = X.copy()
+    gone[0, 0] = rng.choice([math.nan, math.inf])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreadableRecordsWarning)
+        warnings.simplefilter("ignore", ClippedWarning)
+        before, after = (measure(schema, rows, y, unreadable="leave out").real() for rows in (X, gone))
+    moved = {s: np.asarray(getattr(before, s)) - np.asarray(getattr(after, s)) for s in sigmas}
+    distance = math.sqrt(sum(float((moved[s] ** 2).sum()) / sigmas[s] ** 2 for s in sigmas))
+    assert distance <= joint_mu(schema, sigmas, "replace-one") * (1 + 1e-12)
+
+
+COLUMNS = st.one_of(
+    st.integers(1, 6).map(lambda cuts: ("numeric", cuts)),
+    st.just(("truth", 1)),
+    st.integers(2, 5).map(lambda values: ("ordered", values)),
+    st.integers(3, 5).map(lambda values: ("category", values)),
+)
+
+
+@st.composite
+def declared(draw):
+    kinds = draw(st.lists(COLUMNS, min_size=1, max_size=6))
+    columns = [
+        Numeric(f"c{place}", tuple(float(cut) ** 2 for cut in range(size)))
+        if kind == "numeric"
+        else Truth(f"c{place}")
+        if kind == "truth"
+        else Categories(f"c{place}", tuple(range(size)), ordered=kind == "ordered")
+        for place, (kind, size) in enumerate(kinds)
+    ]
+    return Cells(tuple(columns), ramp=draw(st.booleans()), bits=draw(st.sampled_from([12, 14]))), kinds
+
+
+@given(drawn=declared())
+def test_cells_have_the_squares_and_the_cosines_of_the_page(drawn):
+    cells, kinds = drawn
+    full, signs = 1 << 2 * cells.bits, 0
+    lowest = 0
+    for table, (kind, _) in zip(cells.tables, kinds, strict=True):
+        inner = table.astype(object) @ table.T.astype(object)
+        assert len(cells.columns) * max(np.diagonal(inner)) <= full
+        has_signs = kind != "category" and len(table) > 2
+        signs += has_signs
+        if has_signs:
+            assert (table[0] == -table[-2]).all()  # the lowest and the highest value
+            assert not inner[-1, :-1].any()  # a gap is orthogonal to every value
+        else:
+            assert not (inner - np.diag(np.diagonal(inner))).any()
+        lowest += min(inner.min(), 0)
+    assert lowest * len(cells.columns) >= -signs * full
+
+
+@settings(deadline=None)
+@given(drawn=declared(), sigmas=st.tuples(SIGMA, SIGMA, SIGMA), seed=st.integers(0, 2**32))
+def test_no_two_records_of_cells_are_further_apart_than_the_formulas(drawn, sigmas, seed):
+    """Gaps, outermost values and random ones, in one class and in two; from a full row, add-remove is reached."""
+    cells, _ = drawn
+    schema = ClassSchema(2, cells.width, "NAB", 1.0, cells.bits, transform=(cells,))
+    noise, rng = dict(zip("NAB", sigmas, strict=True)), np.random.default_rng(seed)
+    values = [None, -1, 1e9, *range(5)]
+    tables = [{c.name: [values[rng.integers(len(values))]] for c in cells.columns} for _ in range(4)]
+    tables += [{c.name: [value] for c in cells.columns} for value in (None, -1, 1e9)]
+    real = [measure(schema, table, [label]).real() for table in tables for label in (0, 1)]
+    vectors = [np.concatenate([np.ravel(getattr(each, s)) / noise[s] for s in "NAB"]) for each in real]
+    added = max(float(np.linalg.norm(each)) for each in vectors)
+    apart = max(float(np.linalg.norm(one - other)) for one in vectors for other in vectors)
+    assert added <= joint_mu(schema, noise, "add-remove") * (1 + 1e-12)
+    assert added >= joint_mu(schema, noise, "add-remove") * (31 / 32) ** 2
+    assert apart <= joint_mu(schema, noise, "replace-one") * (1 + 1e-12)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
+from privstats.intake.accepted import ColumnLike
 from privstats.intake.columns import Decided, Listed, Readings, read, read_texts
 from privstats.intake.csv_dialect import Marks
 from privstats.intake.meaning import check_distinct, checked_names, reading, shown
@@ -37,7 +38,7 @@ class Declared:
         """Whether :meth:`readings` may read a value otherwise than a column that nothing declares."""
         return False
 
-    def readings(self, values: Any) -> Readings:
+    def readings(self, values: ColumnLike) -> Readings:
         """Return the readings of values of any type, each by itself."""
         return read(values)
 
@@ -186,7 +187,7 @@ class Categories(Declared):
         """Whether codes are texts."""
         return self.as_text
 
-    def readings(self, values: Any) -> Readings:
+    def readings(self, values: ColumnLike) -> Readings:
         """Return the readings of values; with ``as_text`` all are texts."""
         return read_texts(values) if self.as_text else read(values)
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
+from privstats.intake.accepted import ColumnLike
 from privstats.intake.columns import TRUTHS, Listed, Readings, alike, read, read_local
 from privstats.intake.csv_dialect import Marks
 from privstats.intake.declared.categories import Categories, Declared, require_switch, settle_name
@@ -136,7 +137,7 @@ class Dates(Declared):
         """Whether a time zone is declared."""
         return self._form.zone is not None
 
-    def readings(self, values: Any) -> Readings:
+    def readings(self, values: ColumnLike) -> Readings:
         """Return the readings of values; with a declared time zone, of times in that zone."""
         return read(values) if self._form.zone is None else read_local(values, self._form.zone)
 

@@ -45,7 +45,7 @@ from privstats.schema.rounds import check_widths
 from privstats.transforms import ByArm, Transform
 
 if TYPE_CHECKING:
-    from privstats.moments.base import Moments
+    from privstats.moments.base import ExactClass, Moments, RealMoments
     from privstats.moments.record_sums import RecordTerms
     from privstats.records.opened import Opened
 
@@ -447,7 +447,7 @@ class EffectSchema(Kind):
         return WorstPair(_pairs, added(_of_record), left_out=lambda schema: not schema.left_out)
 
     @classmethod
-    def containers(cls) -> tuple[Any, Any]:
+    def containers(cls) -> tuple[ExactClass, type[RealMoments]]:
         """Return the classes of exact sums and of sums in real units."""
         from privstats.kinds.effect.sums import EffectMoments, RealEffectMoments
 
