@@ -26,6 +26,8 @@ app = typer.Typer(rich_help_panel="Begin")
 
 _EXAMPLE = ("north.csv", "south.csv")
 _COLUMNS = "columns.toml"
+# No rehearsal writes a page of this size, so a larger file is another one and is not read.
+_MAX_PAGE_BYTES = 1 << 24
 _FOUND = "of all CSV files; detected in each if omitted."
 
 
@@ -120,7 +122,7 @@ def _files(tables: list[Path], example: bool) -> list[Path]:
         tables = [Path(name) for name in _EXAMPLE]
         for path in tables:
             data = resources("privstats.workflows.rehearsal").joinpath(path.name).read_bytes()
-            if path.exists() and path.read_bytes() != data:
+            if path.exists() and (path.stat().st_size != len(data) or path.read_bytes() != data):
                 raise DataError(f"{path} exists and is another file; go to another folder, or move it away")
             atomic_write(path, data, shared=True)
     if len(tables) < 2:
@@ -132,7 +134,7 @@ def _is_rehearsal(page: Path) -> bool:
     """A new rehearsal may replace an earlier one's page only."""
     from privstats.workflows.rehearsal import STAMP
 
-    return page.is_file() and STAMP.encode() in page.read_bytes()
+    return page.is_file() and page.stat().st_size <= _MAX_PAGE_BYTES and STAMP.encode() in page.read_bytes()
 
 
 def _show_assumptions(what: Opened) -> None:

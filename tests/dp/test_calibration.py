@@ -253,7 +253,3 @@ def test_default_shares_cover_the_schema_and_sum_to_one(schema):
     shares = default_shares(schema)
     assert (list(shares), sum(shares.values())) == (list(schema.statistics), pytest.approx(1))
     assert np.all(np.array(list(shares.values())) > 0)
-
-
-def test_the_class_default_is_the_measured_best():
-    assert default_shares(ps.ClassSchema(2, 2, "NAB", 1.0)) == pytest.approx({"N": 0.02, "A": 0.85, "B": 0.13})

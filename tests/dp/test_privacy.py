@@ -15,37 +15,21 @@ GOOD = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilo
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        ({"model": "shuffle"}, "model"),
-        ({"unit": "device"}, "unit"),
-        ({"adjacency": "replace"}, "adjacency"),
-        ({"epsilon": 0}, "epsilon"),
-        ({"epsilon": 1e-9}, "epsilon"),
-        ({"epsilon": 1e6}, "epsilon"),
-        ({"epsilon": math.nan}, "epsilon"),
-        ({"epsilon": "1"}, "epsilon"),
-        ({"epsilon": True}, "epsilon"),
-        ({"delta": 1e-16}, "delta"),
-        ({"delta": -0.1}, "delta"),
         ({"delta": 0.0, "model": "distributed"}, "delta = 0 is supported with model='central' only"),
-        ({"delta": 1.0}, "delta"),
         ({"shares": {"N": 0.5, "A": 0.4}}, "shares must sum to 1"),
-        ({"shares": {"N": 0.0, "A": 1.0}}, "shares"),
         ({"shares": {"N": "half", "A": 0.5}}, "shares"),
         ({"max_records_per_client": 5}, "max_records_per_client"),
         ({"client_clip": 5.0}, "client_clip"),
         ({"unit": "client"}, "max_records_per_client"),
-        ({"unit": "client", "max_records_per_client": 0}, "max_records_per_client"),
-        ({"unit": "client", "max_records_per_client": 2.5}, "max_records_per_client"),
         ({"unit": "client", "max_records_per_client": 9, "adjacency": "replace-one"}, "replace-one"),
         (
             {"unit": "client", "max_records_per_client": 1, "client_clip": 1.0, "adjacency": "replace-one"},
             "except for a PartySchema without client_clip",
         ),
-        ({"unit": "client", "max_records_per_client": 9, "client_clip": 0.5}, "client_clip"),
-        ({"unit": "client", "max_records_per_client": 9, "client_clip": 10}, "client_clip"),
     ],
 )
-def test_a_promise_that_cannot_be_kept_is_refused_by_name(change, field):
+def test_a_promise_that_contradicts_itself_is_refused_by_name(change, field):
+    """Single values out of range are refused by their rows: ``tests/plan/test_settings.py``."""
     with pytest.raises(ps.PlanError, match=field) as refused:
         ps.Privacy(**GOOD | change)
     assert "\n" not in str(refused.value)

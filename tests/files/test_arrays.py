@@ -115,19 +115,18 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
         read_arrays(tmp_path / "pipe.npz")
 
 
-@pytest.mark.parametrize("place", range(0, 700, 7))
-def test_damage_anywhere_is_one_sentence_or_the_same_arrays(tmp_path: Path, place: int) -> None:
-    whole = {"X": np.arange(6.0).reshape(2, 3), "y": np.array(["a", "b"])}
-    np.savez(tmp_path / "r.npz", **whole)
-    data = bytearray((tmp_path / "r.npz").read_bytes())
-    data[place % len(data)] ^= 0x55
-    (tmp_path / "r.npz").write_bytes(data)
-    try:
-        found = read_arrays(tmp_path / "r.npz", sorted)
-    except DataError as error:
-        assert "\n" not in str(error)
-    else:
-        assert all(np.array_equal(found[name], array) for name, array in whole.items() if name in found)
+def test_damage_anywhere_is_one_sentence_or_the_same_arrays(tmp_path: Path) -> None:
+    full = {"X": np.arange(6.0).reshape(2, 3), "y": np.array(["a", "b"])}
+    np.savez(tmp_path / "r.npz", **full)
+    data = (tmp_path / "r.npz").read_bytes()
+    for place in range(0, len(data), 3):
+        (tmp_path / "r.npz").write_bytes(data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :])
+        try:
+            found = read_arrays(tmp_path / "r.npz", sorted)
+        except DataError as error:
+            assert "\n" not in str(error), place
+        else:
+            assert all(np.array_equal(found[name], array) for name, array in full.items() if name in found), place
 
 
 def test_a_parquet_file_that_repeats_one_value_is_not_unrolled(tmp_path: Path, monkeypatch) -> None:

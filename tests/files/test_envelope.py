@@ -2,7 +2,6 @@
 
 import hashlib
 import importlib
-import itertools
 import json
 import operator
 import os
@@ -306,14 +305,15 @@ def test_attack_a_signature_of_a_release_is_of_no_other_document_of_its_bytes(tm
         ps.Release.load(path, VERIFIER)
 
 
-@pytest.mark.parametrize(("one", "other"), list(itertools.permutations(SAMPLES, 2)))
-def test_no_kind_of_file_is_sealed_as_another_is(one, other):
+def test_no_kind_of_file_is_sealed_as_another_is():
     """So no signature of a key over one of them is its signature over the other."""
-    content = Content(b"{}", {"vector": np.arange(3)})
-    first, second = (FORMATS[kind].readers[max(FORMATS[kind].readers)].sealed(content) for kind in (one, other))
-    (length,) = struct.unpack("<Q", first[:8])
-    assert first[: 8 + length] != second[: 8 + length]
-    assert first[8 : 8 + length].startswith(b"privstats")
+    labels = set()
+    for kind in SAMPLES:
+        sealed = FORMATS[kind].readers[max(FORMATS[kind].readers)].sealed(Content(b"{}", {"vector": np.arange(3)}))
+        (length,) = struct.unpack("<Q", sealed[:8])
+        labels.add(sealed[8 : 8 + length])
+    assert len(labels) == len(SAMPLES)
+    assert all(label.startswith(b"privstats") for label in labels)
 
 
 @pytest.mark.parametrize(

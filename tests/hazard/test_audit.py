@@ -43,12 +43,12 @@ def test_intervals_of_half_their_width_are_flagged(monkeypatch: pytest.MonkeyPat
         return (low + self.estimate) / 2, (high + self.estimate) / 2
 
     monkeypatch.setattr(last_step.LastStep, "interval", half)
-    assert audit_hazard_intervals(course_of(3_000, 8.0), seeded(1), runs=30).violated
+    assert audit_hazard_intervals(course_of(3_000, 8.0), seeded(1), runs=15).violated
 
 
 @pytest.mark.ci
 def test_the_command_takes_a_course(privstats: Any, tmp_path: Any) -> None:
     document.write(tmp_path / "study.toml", course_of(2_000, 8.0, by=None))
-    done = privstats("audit", "inference", "study.toml", "--runs", "20", "--seed", "1", "--json", cwd=tmp_path)
+    done = privstats("audit", "inference", "study.toml", "--runs", "3", "--seed", "1", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert {row["parameter"] for row in json.loads(done.stdout)[0]["rows"]} == {"arm", "age", "dose"}

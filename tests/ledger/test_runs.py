@@ -72,26 +72,6 @@ def test_the_same_run_is_another_spend_for_another_data_set(ledger):
     assert spend(ledger, b"may").id != spend(ledger, b"may", dataset="clinic").id
 
 
-def test_two_uploads_drawn_under_one_spend_cannot_both_leave(ledger):
-    """Two machines of one party that were built under the same run each drew noise; only one of them may speak."""
-    first, second = spend(ledger, b"may"), spend(ledger, b"may")
-    ledger.finish(first, b"one")
-    ledger.finish(first, b"one")
-    with pytest.raises(LedgerError, match="new run name"):
-        ledger.finish(second, b"two")
-    assert ledger.account("ward").entries[0].upload == b"one"
-
-
-def test_an_upload_without_a_digest_is_never_the_same(ledger):
-    entry = spend(ledger, b"may")
-    ledger.finish(entry)
-    made.refused(LedgerError, "new run name", ledger.finish, entry)
-    course = spend(ledger, b"june")
-    ledger.mark_started(course, 0)
-    made.refused(LedgerError, "upload is empty", ledger.finish_round, course, 0, b"")
-    ledger.finish_round(course, 0, b"one")
-
-
 @pytest.mark.parametrize("first", ["round", "nothing"])
 def test_where_a_round_has_begun_its_upload_is_the_only_one(ledger, first):
     """By direct calls a marked entry recorded two uploads: its round's, and one for all of it."""

@@ -7,11 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import privstats as ps
-from privstats.errors import SchemaError
 from privstats.moments.adders import Adder
-from privstats.schema.base import letters_of
-from tests.made import refused
-from tests.schema.samples import SCHEMAS
 
 SUMMED: tuple[Any, ...] = (
     ps.ClassSchema(3, 4, "NABDTF", 1.0, grid_bits=8),
@@ -19,7 +15,6 @@ SUMMED: tuple[Any, ...] = (
     ps.RidgeSchema(4, clip_norm=1.0, target_bound=1.0, grid_bits=8),
     ps.RidgeSchema(4, 2, clip_norm=1.0, target_bound=1.0, grid_bits=8, folds=3),
 )
-WITHOUT = [schema for schema in SCHEMAS if schema.task not in ("classes", "ridge")]
 
 
 def named(schema: ps.schema.Schema) -> str:
@@ -59,13 +54,3 @@ def test_sparse_rows_add_the_integers_of_dense_ones(schema: Any) -> None:
     dense.add(rows.copy(), targets)
     found, expected = sparse.totals(), dense.totals()
     assert all(np.array_equal(found[letter], expected[letter]) for letter in expected)
-
-
-@pytest.mark.parametrize("schema", SUMMED, ids=named)
-def test_an_adder_sums_every_letter_of_its_kind(schema: Any) -> None:
-    assert set(schema.adder().letters) == set(letters_of(type(schema).table))
-
-
-@pytest.mark.parametrize("schema", WITHOUT, ids=named)
-def test_a_kind_without_an_adder_is_refused_by_its_name(schema: Any) -> None:
-    refused(SchemaError, type(schema).__name__, schema.adder)

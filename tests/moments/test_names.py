@@ -1,6 +1,5 @@
 """Names of classes and columns: every party turns the same text into the same class, whatever it holds."""
 
-import importlib.util
 from dataclasses import dataclass
 
 import numpy as np
@@ -164,20 +163,6 @@ def test_arrays_and_unnamed_columns_are_taken_as_they_stand():
     assert np.array_equal(ordered_columns(Frame(["b", "a"], X), None), X)
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
-def test_frames_of_real_libraries_are_ordered(library):
-    if importlib.util.find_spec(library) is None:
-        pytest.skip(f"{library} is not installed")
-    frame = {
-        "pandas": lambda m, data: m.DataFrame(data),
-        "polars": lambda m, data: m.DataFrame(data),
-        "pyarrow": lambda m, data: m.table(data),
-    }[library](importlib.import_module(library), {"b": X[:, 1], "a": X[:, 0], "y": TEXTS})
-    named = schema(feature_names=("a", "b"))
-    columns = frame.select(["b", "a"]) if library != "pandas" else frame[["b", "a"]]
-    assert ps.measure(named, columns, frame["y"]) == ps.measure(named, X, TEXTS)
-
-
 def test_names_stand_before_the_transform():
     named = schema(features=3, transform=(UnitNorm(), ConstantFeature(1.0)), feature_names=("a", "b"))
     assert ps.measure(named, Frame(["b", "a"], X[:, ::-1]), TEXTS) == ps.measure(named, X, TEXTS)
@@ -210,20 +195,6 @@ def test_class_skewed_parties_that_number_their_own_labels_ruin_the_model_and_na
     by_party = [(images[rows], np.unique(names[digits[rows]], return_inverse=True)[1]) for rows in parties]
     _, wrong = accuracy(by_party)
     assert wrong < 0.6  # what the advice of old did: no error, and no model
-
-
-def test_half_the_parties_with_reversed_columns_ruin_the_model_and_names_mend_it():
-    images, digits, _, parties = digits_cohort()
-    columns = [f"pixel {k}" for k in range(64)]
-    plain, right = accuracy([(images[rows], digits[rows]) for rows in parties])
-    steps = [1 if party % 2 else -1 for party in range(10)]
-    frames = [Frame(columns[::step], images[rows][:, ::step]) for step, rows in zip(steps, parties, strict=True)]
-    shards = [(frame, digits[rows]) for frame, rows in zip(frames, parties, strict=True)]
-    named, same = accuracy(shards, feature_names=tuple(columns))
-    assert np.array_equal(named.vector, plain.vector)
-    assert same == right
-    _, wrong = accuracy(shards)
-    assert wrong < right - 0.05
 
 
 def test_no_labels_at_all_are_no_wrong_ones():

@@ -1,26 +1,17 @@
 """Every kind pulls its records from one place, which counts those that cannot be read."""
 
 from dataclasses import replace
-from inspect import signature
 
 import numpy as np
-import pytest
 
 import privstats as ps
 from privstats.errors import RecordError
-from privstats.kinds import KINDS
 from privstats.records.opened import Excluded, Opened
 from tests.made import refused
 
 SCHEMA = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
 X = np.array([[0.5, 0.0], [np.nan, 0.5], [0.0, 0.25]])
 Y = np.array([0, 1, 1])
-
-
-@pytest.mark.parametrize("task", KINDS)
-def test_a_kind_takes_opened_records_and_no_container(task: str) -> None:
-    for forms in (KINDS[task].moments_of, KINDS[task].terms_of):
-        assert [*signature(forms).parameters][1:2] == ["records"]
 
 
 def test_records_that_cannot_be_read_are_refused_or_counted() -> None:

@@ -27,11 +27,9 @@ def flat(text: str) -> str:
     return " ".join(text.split())
 
 
-@pytest.mark.parametrize("condition", CONDITIONS)
-def test_the_conditions_stand_beside_epsilon(condition: str, privstats: Any, tmp_path: Path) -> None:
-    (tmp_path / "plan.toml").write_text(PLAN.to_toml())
-    assert condition in flat(str(PLAN.budget()))
-    assert condition in flat(page_of(Statement(PLAN)).replace("&#39;", "'"))
+def test_the_conditions_stand_beside_epsilon() -> None:
+    for document in (str(PLAN.budget()), page_of(Statement(PLAN)).replace("&#39;", "'")):
+        assert all(condition in flat(document) for condition in CONDITIONS)
 
 
 def test_plan_check_says_them_to_people_and_to_scripts(privstats: Any, tmp_path: Path) -> None:
@@ -46,13 +44,6 @@ def test_a_plan_without_a_promise_has_no_conditions() -> None:
     bare = replace(PLAN, privacy=ps.NoPrivacy())
     assert bare.budget().conditions == ()
     assert "rests on" not in page_of(Statement(bare)).partition("not promised")[0].partition("<body>")[2]
-
-
-def test_the_bounds_that_somebody_chose_are_named() -> None:
-    ridge = replace(PLAN, schema=ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0))
-    assert "clip_norm, target_bound, grid_bits, transform, nonnegative, folds and shares were chosen" in " ".join(
-        ridge.budget().conditions
-    )
 
 
 NUMBER = ps.Number("stay", low=0, high=30)

@@ -33,10 +33,6 @@ def test_interactive_has_no_panel_whose_members_could_draw() -> None:
     refused(ps.PlanError, told, plan_of, PROMISE, protocol="interactive", panel=())
 
 
-def test_an_unknown_model_is_refused_by_name() -> None:
-    refused(ps.PlanError, "'central', 'distributed', 'local', 'panel', got 'pannel'", ps.Privacy, model="pannel", **DP)
-
-
 def test_the_model_is_in_the_file_and_in_every_digest() -> None:
     plan, central = noisy(), plan_of(ps.Privacy(model="central", **DP))
     assert ps.Plan.from_toml(plan.to_toml()) == plan

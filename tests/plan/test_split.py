@@ -32,13 +32,6 @@ RNG = np.random.default_rng(0)
 SHARDS = [(RNG.normal(size=(9, 4)), RNG.integers(0, 3, 9)) for _ in range(6)]
 
 
-def test_a_plan_without_a_panel_has_the_digest_that_it_had() -> None:
-    plain = plan_of(protocol="interactive", panel=())
-    assert "protocol" not in plain.to_toml()
-    assert "panel" not in plain.to_toml()
-    assert plain.digest == ps.Plan(schema=SCHEMA, cohort=plain.cohort, privacy=plain.privacy).digest
-
-
 def test_the_panel_is_in_the_digest_and_in_the_file() -> None:
     plan = plan_of()
     assert ps.Plan.from_toml(plan.to_toml()) == plan_of(panel=list(PANEL)) == plan
@@ -51,15 +44,8 @@ def test_the_panel_is_in_the_digest_and_in_the_file() -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"protocol": "committee"}, "protocol must be one of interactive, split, got 'committee'"),
-        ({"protocol": None}, "protocol must be one of"),
         ({"panel": ()}, "needs a panel"),
         ({"panel": PANEL[:1]}, "needs a panel"),
-        ({"panel": (PANEL[0], PANEL[0])}, "names one identity twice"),
-        ({"panel": ("short",)}, "64 lower-case hex digits"),
-        ({"panel": PANEL[0]}, "64 lower-case hex digits"),
-        ({"panel": (PANEL[0].upper(), PANEL[1])}, "64 lower-case hex digits"),
-        ({"panel": 3}, "64 lower-case hex digits"),
         ({"graph": "complete"}, "leave graph at 'auto'"),
         ({"protocol": "interactive"}, "has no helpers: omit panel"),
         ({"protocol": "interactive", "panel": PANEL[:1]}, "omit panel, or choose protocol='split'"),

@@ -1,4 +1,4 @@
-"""Every document that states a plan's promise states its condition, for each trust model, protocol and graph."""
+"""Every document that states a plan's promise states its condition, for each trust model and each graph."""
 
 import html
 import io
@@ -8,6 +8,7 @@ import re
 import tempfile
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -47,9 +48,15 @@ GRAPHS = {
     "committee": {"cohort": ps.Cohort(1200, 1100, 3000, colluders=3)},
     "split": {"cohort": ps.Cohort(12, 9, 1000, colluders=1), "protocol": "split", "panel": PANEL},
 }
-SETTINGS = [(model, graph) for model in (*MODELS, "none") for graph in GRAPHS if model != "panel" or graph == "split"]
+SETTINGS = [
+    *((model, "split" if model == "panel" else "complete") for model in (*MODELS, "none")),
+    *(("distributed", graph) for graph in GRAPHS if graph != "complete"),
+    ("central", "split"),
+]
+"""Each trust model on one graph, and each graph under one model; the server of a panel is its leader."""
 
 
+@cache
 def plan_of(model: str, graph: str) -> ps.Plan:
     more = dict(GRAPHS[graph])
     privacy = ps.NoPrivacy() if model == "none" else made.promise(model)

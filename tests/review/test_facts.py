@@ -216,10 +216,8 @@ def test_columns_of_0_and_1_without_declared_texts_are_named_when_the_plan_is_ma
             ps.Effect.full_plan(schema=schema, cohort=cohort, privacy=made.promise("distributed")), "hold numbers"
         )
 
-    assert said("arm", {"died": (0, 1)}) == (
-        "arm and died must hold numbers, true and false as 1 and 0: a record with another text there is excluded; "
-        "where files hold texts, declare both, what means no first, as in arm=no/yes"
-    )
+    assert said("arm", {"died": (0, 1)}).startswith("arm and died must hold")
+    assert "as in arm=no/yes" in said("arm", {"died": (0, 1)})
     assert said({"arm": ("a", "b")}, {"died": (0, 1)}).startswith("died must hold")
     assert said("arm", {"days": (0, 30)}).startswith("arm must hold")
     assert said({"arm": ("a", "b")}, {"died": ("no", "yes")}) is None

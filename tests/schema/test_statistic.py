@@ -52,12 +52,6 @@ def test_bounds_and_scales_follow_from_the_degree(grid_bits: int) -> None:
     assert THIRD.scale(8.0) == 512.0
 
 
-def test_default_shares_sum_to_one_for_every_choice_of_letters() -> None:
-    for letters in ("NA", "NAB", "NAS", "NAD", "NABD"):
-        assert sum(default_shares(ps.ClassSchema(3, 4, letters, 1.0)).values()) == pytest.approx(1, abs=1e-15)
-    assert default_shares(ps.ClassSchema(3, 4, "NA", 1.0)) == {"N": 0.02, "A": 0.98}
-
-
 def test_a_letter_that_another_implies_is_computed_from_it() -> None:
     implied = [row.letter for row in CLASS_TABLE if row.implied_by]
     exact = ps.measure(ps.ClassSchema(3, 4, "NAS", 1.0), np.full((2, 4), 0.1), [0, 1])

@@ -24,7 +24,6 @@ from privstats.engines.journal import JournaledClient, JournaledServer
 from privstats.errors import AggregationError, LocalProtocolError, PlanError, RemoteProtocolError
 from privstats.randomness import seeded
 from privstats.review import facts
-from privstats.secagg import Client, Parameters, Server
 from privstats.secagg.machines import Aggregator, Masking, Outbox, Peer, StepStatus
 from privstats.secagg.masking_facts import masking_facts, masking_numbers
 from privstats.secagg.protocols import PROTOCOLS, Machines, MaskingProtocol, protocol_of
@@ -197,12 +196,6 @@ RNG = np.random.default_rng(0)
 SHARDS = [(RNG.normal(size=(6, 4)), RNG.integers(0, 3, 6)) for _ in range(5)]
 
 
-def test_the_interactive_protocol_is_a_row():
-    row = PROTOCOLS["interactive"]
-    assert (row.parameters, row.machines.client, row.machines.server) == (Parameters, Client, Server)
-    assert protocol_of(plan().masking) is row
-
-
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_a_protocol_with_a_panel_has_helpers_and_one_without_has_none(name):
     row = PROTOCOLS[name]
@@ -227,12 +220,6 @@ def test_every_place_where_a_protocol_is_chosen_names_it(name):
 def test_a_plan_in_the_place_of_its_masking_is_refused_in_words():
     with pytest.raises(LocalProtocolError, match="got Plan: pass plan.masking"):
         protocol_of(plan())
-
-
-@pytest.mark.parametrize("graph", [None, 3, ["sparse"], b"sparse", "\ud800"])
-def test_a_graph_that_is_no_word_is_refused_by_the_plan(graph):
-    with pytest.raises(PlanError, match="graph must be an ASCII name, for example 'auto'"):
-        plan(graph=graph)
 
 
 @pytest.mark.parametrize("graph", ["ring", ""])

@@ -158,14 +158,6 @@ def test_too_few_survivors_release_nothing_as_ever() -> None:
         loopback.run(parties.server, parties.clients, dropouts={"mask": {0, 1, 2}})
 
 
-def test_the_document_of_a_plan_says_it_and_those_of_others_do_not() -> None:
-    assert 'excess_noise = "removed"' in PLAN.to_toml()
-    assert "excess_noise" not in KEPT.to_toml()
-    assert ps.Plan.from_toml(PLAN.to_toml()) == PLAN
-    assert PLAN.digest != KEPT.digest
-    assert PLAN.masking.levels == (5, 6, 7)
-
-
 CENTRAL = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
 SPLIT = {"protocol": "split", "panel": [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]}
 

@@ -28,8 +28,13 @@ def forgery(cohort: Cohort, **changes) -> bytes:
     return bytes(messages.encode(msgspec.structs.replace(genuine, **changes)))
 
 
-@pytest.mark.parametrize("step", OPENED)
-@pytest.mark.parametrize("code", sorted(messages.ABORTS))
+@pytest.mark.parametrize(
+    ("step", "code"),
+    [
+        *((step, "abandoned") for step in OPENED),
+        *(("mask", code) for code in sorted(messages.ABORTS.keys() - {"abandoned"})),
+    ],
+)
 def test_an_abandoned_session_ends_at_every_client(step: str, code: str) -> None:
     cohort = cohort_of()
     play_until(cohort, step)

@@ -379,7 +379,5 @@ def test_bytes_times_and_disks_of_a_million_are_in_plain_units() -> None:
     solved = parameters_of(clients=1_000, ring=Ring(((125_205, 35),)), min_survivors=500, helpers=1)
     (fact,) = [fact for fact in masking_facts(replace(solved, clients=1_000_000)) if "Gbit/s" in fact]
     size, total, disk = ("550,244", 550, 633) if solved.suite.redrawn else ("548,020", 548, 630)
-    assert fact == (
-        f"1,000,000 reports of {size} bytes are {total} GB for the leader to receive, 73 minutes at "
-        f"1 Gbit/s, and need at most {disk} GB of its disk"
-    )
+    for number in ("1,000,000 reports", f"{size} bytes", f"{total} GB", "73 minutes", f"{disk} GB of its disk"):
+        assert number in fact
