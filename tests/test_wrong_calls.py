@@ -18,7 +18,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import privstats as ps
 from privstats import dp, heads, transforms
-from privstats.contrib.client_updates import ClientUpdates
 from privstats.contrib.personal import Personal, with_local_transform
 from privstats.contrib.streams import PersonRows
 from privstats.contrib.sweep import Axes, study, sweep
@@ -30,6 +29,7 @@ from privstats.kinds import KINDS
 from privstats.moments import quantize
 from privstats.randomness import seeded
 from privstats.review import difference
+from privstats.session.client_updates import ClientUpdates
 from privstats.workflows.report import Statement, finder
 from privstats.workflows.simulate import dirichlet_partition
 from privstats.workflows.suggest import suggest
@@ -501,11 +501,6 @@ def named_head() -> Any:
     names = np.array(NAMED.class_names)
     named = ps.Plan(schema=NAMED, cohort=COHORT, privacy=ps.NoPrivacy())
     return heads.LDA().fit_release(ps.simulate(named, [(X[k::3], names[Y[k::3]]) for k in range(3)]))
-
-
-def test_there_are_many_rows_and_none_twice() -> None:
-    codes = [call.__code__ for call, _ in ROWS]
-    assert len({(each.co_code, each.co_names, each.co_consts) for each in codes}) == len(ROWS) >= 190
 
 
 def test_every_sampler_is_among_them() -> None:
