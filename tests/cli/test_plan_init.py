@@ -187,7 +187,6 @@ def test_yes_takes_what_is_given(init):
         (["--yes"], "missing: --task, --clients, --vanish"),
         (options(epsilon=None, delta=None), "missing: --epsilon, --delta; .* no choice of privacy has a default"),
         (options(target_bound=3), "--target-bound does not go with the other answers"),
-        (options(task="trees", classes=None), "task must be 'classes' or 'ridge' or 'effect' or 'hazard' or 'score'"),
         (options(vanish=8), "vanish must be 0 to 7 of 8"),
         (options(model="panel"), "protocol"),
         (options(unit="patient"), "unit must be 'record' or 'client' or 'person', got 'patient': record: one record"),
