@@ -145,10 +145,6 @@ ROWS: list[Row] = [
     (lambda: heads.PartyDiscriminant().fit_release(RELEASE), "reads a PartySchema"),
     (lambda: heads.PartyDiscriminant().fit_private(X, Y), r"use LDA\(\).fit_private"),
     (
-        lambda: heads.RefinedSoftmax(calibrated="yes").fit(X, Y),  # type: ignore[arg-type]
-        "calibrated must be True or False",
-    ),
-    (
         lambda: heads.RefinedSoftmax(module="mlp").fit(X, Y),
         "module must be None or a module's KIND/SIZE, such as 'mlp/64', got 'mlp'",
     ),
@@ -330,17 +326,11 @@ ROWS: list[Row] = [
     (lambda: heads.LDA().fit_release(MEAN), "holds no class sums .N, A.; give the release of a"),
     (lambda: heads.Ridge().fit_release(MEAN), "holds no ridge sums"),
     (lambda: heads.Ridge().fit_release(RELEASE), "holds class sums; use heads.RidgeClassifier"),
-    (lambda: heads.QDA().fit_release(RELEASE), "QDA needs statistic S.* can build LDA, NaiveBayes"),
     (lambda: heads.LDA().fit_release(RELEASE, labels=["a"]), "labels must name each of the 3 classes"),
     (
         lambda: heads.LDA().fit_release(RELEASE, public=X),
         r"public must be a pair \(X, y\) of public records, got ndarray",
     ),
-    (lambda: heads.NaiveBayes(shrinkage="bogus").fit(X, Y), r"shrinkage must be 'auto', None or a number in \[0, 1\]"),
-    (lambda: heads.FisherMix(weight_decay=-1).fit(X, Y), "weight_decay must be a finite number of at least 0"),
-    (lambda: heads.LDA(subspace=99).fit(X, Y), "subspace=99 is more than the 4 features; give at most 4"),
-    (lambda: heads.FisherMix(device="gpu").fit(X, Y), "device must be 'auto', 'cpu', 'cuda' or 'cuda:0', got 'gpu'"),
-    (lambda: heads.Ridge(penalty="cv").fit(X, X[:, 0]), "penalty must be .* got 'cv'"),
     (lambda: heads.RidgeClassifier(penalty="folds").fit(X, Y), "penalty must be a finite number"),
     (lambda: HEAD.predict(X[:, :3]), "X has 3 features, but LDA is expecting 4 features"),
     (lambda: named_head().predict(Frame()), "X lacks 'a'; pass exactly the columns"),
