@@ -212,6 +212,17 @@ def privstats(monkeypatch, capsys):
     return command
 
 
+@pytest.fixture
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> int:
+    """The number of releases that forecasts draw in this test: a command prints as much of three as of a hundred."""
+    from privstats.inference import forecasts, prediction
+
+    drawn = forecasts.forecast
+    for module in (forecasts, prediction):
+        monkeypatch.setattr(module, "forecast", lambda *plan, **given: drawn(*plan, **{**given, "draws": 3}))
+    return 3
+
+
 @pytest.fixture(params=["x25519", "mlkem768-x25519"])
 def both_suites(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """What the uploads of one test agree on keys by: a module that uses it is played with either."""

@@ -17,7 +17,6 @@ import pytest
 
 import privstats as ps
 from privstats import session
-from privstats.contrib.client_updates import ClientUpdates
 from privstats.contrib.streams.stream import weighed_release
 from privstats.encoding import flatten
 from privstats.engines.journal import JournaledServer
@@ -25,6 +24,7 @@ from privstats.engines.loopback import run
 from privstats.randomness import secure, seeded
 from privstats.secagg import Identity
 from privstats.secagg.upload import messages
+from privstats.session.client_updates import ClientUpdates
 from tests import made
 from tests.project.core_graph import DRAWS
 

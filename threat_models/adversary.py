@@ -195,8 +195,8 @@ class Adversary:
 
     def _sums(self, plan: Plan, vector: NDArray[np.int64]) -> Sums:
         real = to_real(plan.schema, vector)
-        letters = [s for s in "NABSDTFGhq" if getattr(real, s, None) is not None]
-        chosen = [s for s in letters if not self.statistics or s in self.statistics]
+        held = [s for s in plan.schema.statistics + plan.schema.derived if getattr(real, s, None) is not None]
+        chosen = [s for s in held if not self.statistics or s in self.statistics]
         return MappingProxyType({s: _copy(np.asarray(getattr(real, s), np.float64)) for s in chosen})
 
 
@@ -215,12 +215,15 @@ def _noise(plan: Plan, sees: Sees, survivors: int) -> Mapping[str, float]:
 
 
 def _published(release: Release) -> Sums:
-    """The class means of a model that can be fitted on the release, under the key "means"; none without one."""
-    from privstats import heads
+    """The class means of the first registered head in closed form that stores them, under the key "means"."""
+    from privstats.heads import registry
 
-    sent = release.plan.schema.statistics
-    head = heads.LDA() if set("BS") & set(sent) else heads.NaiveBayes()
-    return MappingProxyType({"means": _copy(head.fit_release(release).means_)})
+    for name in registry.able(release.plan.schema.statistics):
+        if registry.HEADS[name].closed_form:
+            head = registry.head_class(name)().fit_release(release)
+            if hasattr(head, "means_"):
+                return MappingProxyType({"means": _copy(head.means_)})
+    raise PlanError("no registered head stores class means of this release: add B, S or D to statistics")
 
 
 def _copy(array: NDArray[Any]) -> NDArray[Any]:

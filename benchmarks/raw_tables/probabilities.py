@@ -21,7 +21,7 @@ from benchmarks.raw_tables import rivals
 from benchmarks.raw_tables.cells import Array, behind_counts, declared, default, found_by
 from benchmarks.raw_tables.known import Known
 from benchmarks.raw_tables.mean_probability import LINES
-from benchmarks.raw_tables.running import Ways, options, tables_of
+from benchmarks.raw_tables.running import Ways, once, options, tables_of
 from benchmarks.raw_tables.sets import Split
 from privstats import heads
 from privstats.course.rounds import Rounds
@@ -69,7 +69,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 def tables(chosen: argparse.Namespace) -> Tables:
     """As ``running`` has them."""
-    ways = replace(WAYS, releases=lambda records: max(chosen.releases, releases(records)))
+    ways = replace(WAYS, releases=once if chosen.quick else lambda records: max(chosen.releases, releases(records)))
     yield from tables_of(ways, "raw_tables.probabilities", chosen)
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from privstats.session.charges import free as free
     from privstats.session.charges import withdraw as withdraw
     from privstats.session.charges import withdraw_run as withdraw_run
+    from privstats.session.client_updates import ClientUpdates as ClientUpdates
     from privstats.session.local import LocalParties as LocalParties
     from privstats.session.local import aggregate_unmasked as aggregate_unmasked
     from privstats.session.local import local_parties as local_parties

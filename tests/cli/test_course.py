@@ -16,11 +16,9 @@ from privstats.course import read, write
 from privstats.course.kinds import KINDS
 from privstats.schema.public_values import Published
 from privstats.workflows.report.explanations import headline
-from tests.contrib.alignment.cohort import PROMISE as CLIENT
-from tests.contrib.alignment.cohort import PUBLIC, first
-from tests.contrib.alignment.cohort import first as aligned
-from tests.course.cases import OF_CELLS, parties_plan, plan_of, shards, tables
-from tests.course.test_kinds import HAZARDS, SCORES, counts_plan, ranged_plan
+from tests.contrib.alignment.cohort import first
+from tests.course.cases import OF_CELLS, plan_of, shards, tables
+from tests.course.test_kinds import SCORES, WHOLES
 from tests.made import promise, unnamed
 
 
@@ -144,25 +142,6 @@ def test_a_mean_first_is_written_and_run_from_files(more: list[str], run: Any, p
     assert privstats("head", "verify", "head", "--release", names[1], cwd=tmp_path).returncode == 1
 
 
-TRIAL = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
-
-
-def whole_of(kind: str) -> ps.Plan:
-    """A plan whose promise is the whole course's, of a schema from which this kind follows."""
-    if kind == "newton":
-        return ps.Newton.full_plan(schema=SCORES, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=3.0))
-    if kind == "standardised":
-        return ranged_plan()
-    if kind == "hazard":
-        return ps.Hazard.full_plan(schema=HAZARDS, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=3.0))
-    if kind == "effect":
-        return ps.Effect.full_plan(schema=TRIAL, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=3.0))
-    if kind == "synthetic":
-        return counts_plan()
-    plans = {"parties": parties_plan(), "alignment": aligned(PUBLIC, CLIENT), "binned": plan_of(OF_CELLS)}
-    return plans.get(kind, plan_of(epsilon=4.0))
-
-
 WORDS: dict[str, list[str]] = {
     "rounds": ["--rounds", "2", "--retries", "1", "--expected-records", "500"],
     "centred": ["--centred", "--calibrated"],
@@ -192,7 +171,7 @@ WORDS: dict[str, list[str]] = {
 
 
 def wanted(kind: str) -> Any:
-    whole = whole_of(kind)
+    whole = WHOLES[kind]
     return {
         "rounds": lambda: ps.Rounds.within(whole, 2, retries=1, expected_records=500),
         "centred": lambda: ps.Centred.within(whole, calibrated=True),
@@ -213,13 +192,13 @@ def wanted(kind: str) -> Any:
 @pytest.mark.parametrize("kind", [name for name, row in KINDS.items() if row.promise is not None])
 def test_every_kind_that_has_a_file_is_written(kind: str, run: Any, tmp_path: Path) -> None:
     """Five refusals name this command as the remedy; it wrote three of six kinds."""
-    (tmp_path / "other.toml").write_text(whole_of(kind).to_toml())
+    (tmp_path / "other.toml").write_text(WHOLES[kind].to_toml())
     run("init", "one.toml", "--plan", "other.toml", *WORDS[kind])
     assert read(tmp_path / "one.toml") == wanted(kind)
     assert f'kind = "{kind}"' in (tmp_path / "one.toml").read_text()
     checked = json.loads(run("check", "one.toml", "--json").stdout)
     assert checked["violated"] is False
-    assert checked["promise"]["epsilon"] == whole_of(kind).privacy.epsilon
+    assert checked["promise"]["epsilon"] == WHOLES[kind].privacy.epsilon
 
 
 def test_the_command_takes_every_option_of_every_kind_that_has_a_file() -> None:
@@ -256,14 +235,14 @@ def test_every_kind_that_has_a_file_can_be_asked_for_and_no_two_by_one_word() ->
     ],
 )  # fmt: skip
 def test_options_of_another_kind_are_refused(kind: str, words: list[str], said: str, run: Any, tmp_path: Path) -> None:
-    (tmp_path / "other.toml").write_text(whole_of(kind).to_toml())
+    (tmp_path / "other.toml").write_text(WHOLES[kind].to_toml())
     assert said in run("init", "one.toml", "--plan", "other.toml", *words, code=2).stderr.replace("\n", " ")
     assert not (tmp_path / "one.toml").exists()
 
 
 def test_a_plan_of_scores_need_not_publish_the_weights_that_follow_from_it(run: Any, tmp_path: Path) -> None:
     """Nobody writes a digest by hand, and ``plan init`` has no such plan."""
-    text = whole_of("newton").to_toml()
+    text = WHOLES["newton"].to_toml()
     (tmp_path / "scores.toml").write_text(text[: text.index("[published]")])
     run("init", "one.toml", "--plan", "scores.toml", *WORDS["newton"])
     assert read(tmp_path / "one.toml") == wanted("newton")

@@ -99,13 +99,6 @@ def test_the_app_is_what_flower_looks_for(tmp_path: Path) -> None:
         assert (names["__all__"], type(names["app"]).__name__) == (["app"], f"{side.capitalize()}App")
 
 
-def test_what_a_party_writes_is_five_lines() -> None:
-    from importlib.resources import files
-
-    script = (files("privstats.engines.flower") / "template" / "party" / "records.py").read_text()
-    assert len([line for line in script.splitlines() if line.strip()]) <= 5
-
-
 def test_records_that_no_plan_reads_are_said_in_one_sentence_and_not_counted(privstats, tmp_path: Path) -> None:
     study_of(tmp_path, privacy=PRIVACY)
     rows = "".join(f"0.{place},0.1,0.2,{('mild', 'severe')[place % 2]}\n" for place in range(8))
@@ -344,16 +337,6 @@ def test_renew_moves_what_outlives_a_run(privstats, tmp_path: Path) -> None:
     assert facts["records"] == 9
     again = privstats("flower", "renew", "study/party 0", "new/party", cwd=tmp_path, code=2)
     assert "has no identity.pem: it was renewed before" in " ".join(again.stderr.split())
-
-
-def test_the_help_of_other_commands_does_not_ask_for_flower() -> None:
-    code = (
-        "import sys; sys.modules['flwr'] = None; sys.argv = ['privstats', '--help']\n"
-        "import importlib.util as util; plain = util.find_spec\n"
-        "util.find_spec = lambda name, *rest: None if name == 'flwr' else plain(name, *rest)\n"
-        "from privstats.cli import main; main()"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 
 
 @pytest.mark.parametrize("command", ["check", "join", "serve"])

@@ -45,7 +45,7 @@ def test_help_of_every_command_is_built_without_what_computes() -> None:
 
 @pytest.mark.parametrize(
     ("words", "boxes"),
-    [(("--help",), False), (("plan", "--help"), False), (("try", "--help"), True), (("plan", "check", "--help"), True)],
+    [(("--help",), False), (("plan", "--help"), False), (("plan", "check", "--help"), True)],
 )
 def test_help_is_printed_without_what_computes_and_a_list_without_what_draws_boxes(words: tuple[str, ...], boxes: bool):
     modules = loaded(RUN.format(["privstats", *words]))

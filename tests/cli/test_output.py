@@ -60,13 +60,6 @@ def test_every_command_says_so_before_it_reads_or_computes(privstats: Any, tmp_p
     assert "there is no folder none; make it, or name another place" in " ".join(done.stderr.split()), done.stderr
 
 
-def test_no_command_looks_for_itself() -> None:
-    """The sentence stands once: five commands had it, and one of them another error."""
-    root = Path(__file__).parents[2] / "privstats"
-    found = [path.name for path in root.rglob("*.py") if "pass --force to replace it" in path.read_text("utf-8")]
-    assert found == ["terminal.py"]
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize("room", ["privstats", "threat_models"])
 def test_what_is_said_in_one_line_is_one_line(room: str) -> None:

@@ -187,7 +187,6 @@ def test_yes_takes_what_is_given(init):
         (["--yes"], "missing: --task, --clients, --vanish"),
         (options(epsilon=None, delta=None), "missing: --epsilon, --delta; .* no choice of privacy has a default"),
         (options(target_bound=3), "--target-bound does not go with the other answers"),
-        (options(task="trees", classes=None), "task must be 'classes' or 'ridge' or 'effect' or 'hazard' or 'score'"),
         (options(vanish=8), "vanish must be 0 to 7 of 8"),
         (options(model="panel"), "protocol"),
         (options(unit="patient"), "unit must be 'record' or 'client' or 'person', got 'patient': record: one record"),
@@ -436,6 +435,7 @@ def test_errors_of_hazards_are_robust_unless_an_answer_trusts_the_model(init):
     assert "errors must be 'robust' or 'model', or omitted, got 'HC1'" in str(refused.exception)
 
 
+@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize(("events", "warned"), [(300, None), (350, "ratio is above 2"), (600, "hazard of 1: the")])
 def test_expected_events_that_pass_the_cap_are_warned_of_before_anything_is_spent(init, events, warned):
     """By ``plan init`` and ``check``; once by ``suggest``, too, in words and in JSON. Not where few are expected."""

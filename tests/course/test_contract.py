@@ -16,8 +16,7 @@ from privstats.course.kinds import KINDS
 from privstats.course.promise import Promise
 from tests import made
 from tests.contrib.alignment.cohort import PROMISE, PUBLIC, first
-from tests.course.cases import OF_CELLS, plan_of
-from tests.course.test_kinds import SAMPLES
+from tests.course.test_kinds import SAMPLES, WHOLES
 from tests.made import promise, refused
 
 PRIVATE: dict[str, Any] = {**SAMPLES, "alignment": Alignment(first(PUBLIC, PROMISE))}
@@ -103,23 +102,11 @@ def test_epsilon_is_infinite_without_dp_and_a_pure_plan_keeps_its_own() -> None:
         Alignment(first(), promise=Promise(1.0, 1e-5))
 
 
-@pytest.mark.parametrize(
-    "name", ["rounds", "alignment", "newton", "hazard", "standardised", "centred", "parties", "binned"]
-)
+@pytest.mark.parametrize("name", OWN)
 def test_within_divides_a_promise_over_all_rounds(name: str) -> None:
     """Never more than was promised, and no more than rounding less."""
-    wholes = {
-        "rounds": (ps.Rounds, SAMPLES["centred"].plan),
-        "centred": (ps.Centred, SAMPLES["centred"].plan),
-        "alignment": (Alignment, first(PUBLIC, PROMISE)),
-        "newton": (ps.Newton, SAMPLES["newton"].first),
-        "standardised": (ps.Standardised, SAMPLES["standardised"].plan),
-        "hazard": (ps.Hazard, SAMPLES["hazard"].plan),
-        "parties": (ps.PartyRounds, SAMPLES["parties"].first),
-        "binned": (ps.Binned, plan_of(OF_CELLS)),
-    }
-    kind, whole = wholes[name]
-    course = kind.within(whole, **({"expected_records": 600} if name == "binned" else {}))
+    row, whole = KINDS[name], WHOLES[name]
+    course = row.within(whole, **{option: {"expected_records": 600}[option] for option in row.needed})
     epsilon, delta = whole.privacy.epsilon, whole.privacy.delta
     assert course.promise == Promise(epsilon, delta)
     assert epsilon * (1 - 1e-6) < course.epsilon(delta) <= epsilon * (1 + 1e-9)

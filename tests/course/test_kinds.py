@@ -22,10 +22,10 @@ from privstats.tables import LazyRows
 from privstats.transforms import ConstantFeature
 from privstats.workflows.report import sessions
 from privstats.workflows.simulate import _THROUGH
-from tests.contrib.alignment.cohort import first
+from tests.contrib.alignment.cohort import PROMISE, PUBLIC, first
 from tests.contrib.streams.streams import plan_of as stream_plan
 from tests.contrib.streams.streams import stream_of
-from tests.course.cases import OF_CLOSED, TABLE, parties_plan, plan_of, promise, rounds, shards
+from tests.course.cases import OF_CELLS, OF_CLOSED, TABLE, parties_plan, plan_of, promise, rounds, shards
 
 ELEVEN = replace(TABLE, signs=11)
 OF_ELEVEN = ps.ClassSchema(2, ELEVEN.width, "NAB", 1.0, transform=(ELEVEN,))
@@ -83,6 +83,22 @@ SAMPLES = {
     "binned": ps.Binned.within(plan_of(OF_ELEVEN), "centred", expected_records=600),
     "synthetic": Synthetic.within(counts_plan()),
 }
+
+_REGRESSION = {"cohort": ps.Cohort(2, 2, 2_000), "privacy": promise(epsilon=3.0)}
+WHOLES = {
+    "rounds": plan_of(),
+    "alignment": first(PUBLIC, PROMISE),
+    "stream": plan_of(),
+    "newton": ps.Newton.full_plan(schema=SCORES, **_REGRESSION),
+    "hazard": ps.Hazard.full_plan(schema=HAZARDS, **_REGRESSION),
+    "standardised": ranged_plan(),
+    "centred": plan_of(),
+    "effect": ps.Effect.full_plan(schema=OBSERVED, **_REGRESSION),
+    "parties": parties_plan(),
+    "binned": plan_of(OF_CELLS),
+    "synthetic": counts_plan(),
+}
+"""By kind with a file: a plan that states the promise of all sessions together, from which a course of it follows."""
 
 CHANGED = {
     "single": {"plan": plan_of(epsilon=4.1)},

@@ -68,11 +68,6 @@ def serving(cohort: Cohort, directory: Path) -> SimpleNamespace:
 
 
 @pytest.fixture
-def cohort() -> Cohort:
-    return cohort_of()
-
-
-@pytest.fixture
 def process(cohort: Cohort, tmp_path: Path) -> Iterator[Killed]:
     server = Killed(lambda: serving(cohort, tmp_path / "journal"))
     yield server

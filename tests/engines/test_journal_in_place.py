@@ -20,13 +20,6 @@ from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
 from tests.secagg.upload.cohorts import uploads_of
 
 
-@pytest.fixture
-def party(tmp_path: Path) -> Path:
-    """A party's folder, in which its sessions and the counters beside them lie."""
-    (tmp_path / "party" / "sessions").mkdir(parents=True)
-    return tmp_path / "party"
-
-
 def anew(cohort: Cohort, path: Path, **named: Any) -> JournaledClient:
     return JournaledClient.resume_or_create(path, KEY, lambda: cohort.client(0), **cohort.place(0), **named)
 

@@ -49,6 +49,16 @@ def fuse(monkeypatch) -> Fuse:
     return Fuse(monkeypatch, "os.fsync")
 
 
+def new_party(backups: Path) -> Callable[[Path], None]:
+    """The beginning of a party that has no journal yet; a backup of its folder is kept."""
+
+    def begin(party: Path) -> None:
+        path_in(party).parent.mkdir(parents=True)
+        shutil.copytree(party, backups / party.name)
+
+    return begin
+
+
 def then_refused(party: Path, backups: Path, again: Callable[[], Any]) -> None:
     """After an answer, however often it was cut short before, the folder of before it is refused."""
     put_back(backups / party.name, party)
@@ -86,16 +96,12 @@ def test_a_kill_between_two_writes_locks_no_client_out_and_lets_no_older_copy_in
 def test_a_kill_while_a_client_begins_lets_it_begin_and_no_second_one(tmp_path: Path, fuse: Fuse) -> None:
     cohort, backups = cohort_of(), tmp_path / "backups"
 
-    def begin(party: Path) -> None:
-        path_in(party).parent.mkdir(parents=True)
-        shutil.copytree(party, backups / party.name)
-
     def act(party: Path) -> None:
         anew(cohort, path_in(party)).close()
         fuse.left = 0
         then_refused(party, backups, lambda: anew(cohort, path_in(party)))
 
-    assert killed_everywhere(fuse, tmp_path / "parties", begin, act) >= 6
+    assert killed_everywhere(fuse, tmp_path / "parties", new_party(backups), act) >= 6
 
 
 @pytest.mark.parametrize("key_agreement", KEY_AGREEMENTS)
@@ -169,10 +175,6 @@ def test_a_kill_while_a_client_is_kept_from_beginning_keeps_older_folders_from_i
     cohort, backups = cohort_of(), tmp_path / "backups"
     outside = client_outside(session_id(cohort.parameters, cohort.roster), 0)
 
-    def begin(party: Path) -> None:
-        path_in(party).parent.mkdir(parents=True)
-        shutil.copytree(party, backups / party.name)
-
     def act(party: Path) -> None:
         never(path_in(party), KEY, outside)
         with pytest.raises(SessionEndedError):
@@ -180,4 +182,4 @@ def test_a_kill_while_a_client_is_kept_from_beginning_keeps_older_folders_from_i
         fuse.left = 0
         then_refused(party, backups, lambda: anew(cohort, path_in(party)))
 
-    assert killed_everywhere(fuse, tmp_path / "parties", begin, act) >= 6
+    assert killed_everywhere(fuse, tmp_path / "parties", new_party(backups), act) >= 6

@@ -11,25 +11,18 @@ import pytest
 
 import privstats as ps
 from privstats.engines import loopback
-from privstats.engines.journal import JournaledServer, server_files
+from privstats.engines.journal import JournaledServer
 from privstats.errors import LocalProtocolError
 from privstats.secagg.hpke import Schedule
-from privstats.secagg.upload import batching, checks
+from privstats.secagg.upload import checks
 from privstats.secagg.upload.deferred import SealedBody, sum_of
 from privstats.secagg.upload.leader import Leader
 from tests.contrib.proofs.proved import proved_of
 from tests.engines.test_journal_segments import comes_through, polled
 from tests.engines.test_journal_uploads import KEY, Journals
-from tests.secagg.upload.cohorts import uploads_of
 from tests.secagg.upload.test_lying_client import parts, signed
 
-
-@pytest.fixture(autouse=True)
-def small_parts(monkeypatch) -> None:
-    """Parts of two reports, and a snapshot after every kilobyte."""
-    monkeypatch.setattr(batching, "PART_BYTES", 2 * uploads_of().parameters.upload_bytes)
-    monkeypatch.setattr(server_files, "_LEAST_LIMIT", 1000)
-    monkeypatch.setattr(server_files, "_SNAPSHOT_SHARE", 0)
+pytestmark = pytest.mark.usefixtures("small_parts")
 
 
 def settled(journals: Journals, leader: JournaledServer) -> None:

@@ -37,13 +37,6 @@ def root(request) -> Root:
     return (lambda place: place) if request.param == "alone" else (lambda place: place.parent)
 
 
-@pytest.fixture
-def party(tmp_path: Path) -> Path:
-    """A party's folder, in which its sessions and the counters beside them lie."""
-    (tmp_path / "party" / "sessions").mkdir(parents=True)
-    return tmp_path / "party"
-
-
 def path_in(party: Path) -> Path:
     return party / "sessions" / "client"
 

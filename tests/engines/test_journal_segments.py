@@ -16,7 +16,7 @@ import pytest
 
 from privstats.encoding import Ring
 from privstats.engines import records
-from privstats.engines.journal import JournaledServer, server_files
+from privstats.engines.journal import JournaledServer
 from privstats.engines.journal.segments import HighWater
 from privstats.engines.records import RecordLog
 from privstats.errors import LocalProtocolError
@@ -31,14 +31,6 @@ pytestmark = pytest.mark.usefixtures("both_suites")
 
 PAGE = 64
 """Of the double; a record here has some 250 bytes."""
-
-
-@pytest.fixture
-def small_parts(monkeypatch) -> None:
-    """Parts of two reports, and a snapshot after every kilobyte."""
-    monkeypatch.setattr(batching, "PART_BYTES", 2 * uploads_of().parameters.upload_bytes)
-    monkeypatch.setattr(server_files, "_LEAST_LIMIT", 1000)
-    monkeypatch.setattr(server_files, "_SNAPSHOT_SHARE", 0)
 
 
 def polled(leader: JournaledServer, journals: Journals, number: int) -> bool:

@@ -96,17 +96,6 @@ def test_priors(blobs):
         refused(ValueError, "priors must be", LDA(priors=wrong).fit, X, y)
 
 
-@pytest.mark.parametrize("wrong", ["half", -0.1, 1.1])
-def test_shrinkage_outside_its_range_is_refused(blobs, wrong):
-    X, y = blobs()
-    refused(ValueError, "shrinkage must be", LDA(shrinkage=wrong).fit, X, y)
-
-
-def test_unknown_covariance_is_refused(blobs):
-    X, y = blobs()
-    refused(ValueError, "covariance must be", LDA(covariance="between").fit, X, y)
-
-
 def test_features_far_from_zero_lose_no_accuracy(blobs):
     X, y = blobs()
     near, far = LDA().fit(X, y), LDA().fit(X + 1e6, y)

@@ -80,7 +80,8 @@ def test_counts_have_the_noise_that_their_part_of_the_promise_asks_for() -> None
     mu, draws = gaussian_mu(4.0, 1e-6) / 8, 1_500
     found = []
     for n in (20, 21):
-        counts = [row_count.counted_first(promise(4.0), SCHEMA, OwnRecords.of(*records(n))) for _ in range(draws)]
+        own = OwnRecords.of(*records(n))
+        counts = [row_count.counted_first(promise(4.0), SCHEMA, own) for _ in range(draws)]
         found.append(np.array([float(each[1].moments.T[1]) for each in counts if each is not None]))
     small, large = found
     error = 4 / math.sqrt(draws)

@@ -11,7 +11,7 @@ import privstats as ps
 from privstats import inference as inf
 from privstats.errors import PlanError, ReleaseError
 from privstats.inference import forecasts
-from privstats.inference.forecasts import DRAWS, Guesses, forecast_sentences, study_of
+from privstats.inference.forecasts import Guesses, forecast_sentences, study_of
 from tests import made
 from tests.hazard.worlds import course_of, played, schema, world
 
@@ -30,14 +30,14 @@ def survival(events, epsilon, records=4_000, **changes):
     return ps.Hazard.start(given, ps.Cohort(2, 2, records), made.promise(epsilon=epsilon, delta=1e-6))
 
 
-def test_what_no_draw_reports_is_said_with_the_reader_s_reason():
+def test_what_no_draw_reports_is_said_with_the_reader_s_reason(few_draws):
     found = inf.forecast(survival(552, 0.5), records=4_000, draws=FEW)
     assert found.reports_nothing
     assert [row.half_width for row in found.rows] == [math.inf] * 3
     assert "noise hides the last step, and more rounds would not mend that" in found.why
     (line,) = forecast_sentences(survival(552, 0.5))
     assert line.startswith("WARNING: no row will be reported (forecast for 4,000 records: reported ")
-    assert f"in 0 of {DRAWS} draws" in line
+    assert f"in 0 of {few_draws} draws" in line
 
 
 def test_hazards_of_many_events_are_reported_and_as_wide_as_the_reader_s():
@@ -149,7 +149,7 @@ def test_rows_that_no_draw_reports_are_a_warning_next_to_others_that_are(monkeyp
     assert "): noise hides it; other guesses" in line
 
 
-def test_checks_of_a_plan_and_a_course_print_the_forecast(privstats, tmp_path):
+def test_checks_of_a_plan_and_a_course_print_the_forecast(privstats, tmp_path, few_draws):
     course = survival(552, 0.5)
     whole = replace(course.plan, privacy=made.promise(epsilon=0.5, delta=1e-6))
     (tmp_path / "plan.toml").write_text(whole.to_toml())
@@ -157,7 +157,8 @@ def test_checks_of_a_plan_and_a_course_print_the_forecast(privstats, tmp_path):
     assert "WARNING: no row will be reported (forecast for 4,000 records" in text
     ps.course.write(tmp_path / "course.toml", trial())
     text = " ".join(privstats("course", "check", "course.toml", cwd=tmp_path, code=0).stdout.split())
-    assert "forecast for 4,000 records: reported in 100 of 100 draws, for columns spread evenly" in text
+    reported = f"reported in {few_draws} of {few_draws} draws, for columns spread evenly"
+    assert f"forecast for 4,000 records: {reported}" in text
     facts = json.loads(privstats("course", "check", "course.toml", "--json", cwd=tmp_path, code=0).stdout)
     assert len(facts["forecast"]) == 1
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import foldnorm
 
-from privstats.inference.inversion import Inversion, NormalEquations, folded, folded_quantile, holm, quantile
+from privstats.inference.inversion import Inversion, NormalEquations, folded, folded_quantile, quantile
 
 SLOPES = np.array([0.2, 0.3, -0.2, 0.0, 0.25])
 
@@ -206,8 +206,3 @@ def test_the_worst_bias_is_missed_in_alpha_of_draws():
         missed.append((low > 0) | (high < 0))
     assert np.mean(missed, axis=0)[0] == pytest.approx(0.05, abs=0.011)
     assert np.mean(missed, axis=0)[1] < 0.01
-
-
-def test_holm_is_step_down():
-    assert holm(np.array([0.04, 0.001, 0.03])).tolist() == pytest.approx([0.06, 0.003, 0.06])
-    assert holm(np.array([0.9, 0.8])).tolist() == [1.0, 1.0]

@@ -9,14 +9,12 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import privstats as ps
-from privstats import course as courses
 from privstats import inference as inf
-from privstats import session
 from privstats.inference.inversion import Inversion, NormalEquations
 from privstats.inference.last_step import EARLY, HIDDEN_STEP, Earlier, LastStep, notes_on, remainder
-from privstats.randomness import seeded
 from privstats.transforms import ConstantFeature
 from tests import made
+from tests.inference.test_score import played
 from tests.lengths import sized
 
 MEANS = {"logistic": lambda u: 1 / (1 + np.exp(-u)), "poisson": np.exp}
@@ -142,16 +140,11 @@ def missed_and_told(name, runs):
     read = inf.logit if family == "logistic" else inf.poisson
     missed, told = np.zeros(len(truth), int), np.zeros(len(truth), int)
     for run in range(runs):
-        chance, rng = np.random.default_rng(run), seeded(run)
+        chance = np.random.default_rng(run)
         X = draw(chance, n)
         mean = MEANS[family](truth[0] + X @ truth[1:])
         y = chance.poisson(mean) if family == "poisson" else (chance.random(n) < mean).astype(int)
-
-        def release(node, X=X, y=y, rng=rng):
-            parts = [ps.measure(node.plan.schema, X[k::2], y[k::2], published=node.plan.published) for k in range(2)]
-            return session.aggregate_unmasked(node.plan, parts, rng)
-
-        table = read(courses.run(course, release))
+        table = read(played(course, X, y, run))
         low, high = table.conf_int().T
         missed += (low > truth) | (high < truth)
         told += table.reported

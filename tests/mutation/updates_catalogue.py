@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from privstats import dp
-from privstats.contrib.client_updates import ClientUpdates
+from privstats.session.client_updates import ClientUpdates
 from tests.mutation.mutant import Mutant, bug
 from tests.mutation.planting import member
 
-_UPDATES = "tests/contrib/test_client_updates.py::"
+_UPDATES = "tests/session/test_client_updates.py::"
 
 
 def _not_clipped(self: ClientUpdates, row: Any) -> Any:

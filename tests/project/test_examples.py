@@ -13,7 +13,7 @@ import pytest
 import privstats as ps
 
 ROOMS = [
-    "privstats", "privstats.course", "privstats.dp", "privstats.encoding", "privstats.contrib.client_updates",
+    "privstats", "privstats.course", "privstats.dp", "privstats.encoding",
     "privstats.contrib.personal",
     "privstats.engines.flower", "privstats.engines.journal", "privstats.engines.loopback", "privstats.errors",
     "privstats.estimates.filter_bank", "privstats.estimates.regression",

@@ -6,7 +6,9 @@ import pytest
 from privstats import ClassSchema, Cohort, Privacy, RidgeSchema
 from privstats.randomness import seeded
 from privstats.secagg import Identity
+from privstats.secagg.interactive import checks
 from tests import made
+from threat_models import world
 from threat_models.world import Pool
 
 PANEL = {"protocol": "split", "panel": [Identity.generate(seeded(s).bytes).public.hex() for s in range(3)]}
@@ -28,6 +30,28 @@ def ridge_plan(privacy=None):
 def records(count, features, classes=2, seed=0):
     X = np.random.default_rng(seed).standard_normal((count, features)) / np.sqrt(features) * 0.7
     return X, np.arange(count) % classes
+
+
+@pytest.fixture
+def a_third_of_the_noise(monkeypatch):
+    """The weakened double of a release, with a third of its noise."""
+    honest = world.session.release
+
+    def weak(plan, total, survivors, rng, **how):
+        noisy, exact = honest(plan, total, survivors, rng, **how), total.lift()
+        return type(noisy)(plan, exact + (noisy.vector - exact) // 3, survivors)
+
+    monkeypatch.setattr(world.session, "release", weak)
+
+
+@pytest.fixture
+def neighbours_alone(monkeypatch):
+    """The weakened double of clients on a random graph: each counts its neighbours among the signers."""
+
+    def quorum(message, graph, index, _):
+        checks._check_quorum(len(set(message.signers).intersection(graph.neighbours(index))), graph, "signed")
+
+    monkeypatch.setattr(checks, "check_agreement", quorum)
 
 
 @pytest.fixture

@@ -71,17 +71,8 @@ def test_replace_one_stays_under_its_ceiling():
 
 
 @pytest.mark.ci
-def test_a_mechanism_with_a_third_of_the_noise_violates_its_ceiling(monkeypatch):
+def test_a_mechanism_with_a_third_of_the_noise_violates_its_ceiling(a_third_of_the_noise):
     """The same harness on a broken double: what lands on the ceiling with our noise is far above it with less."""
-    from threat_models import world
-
-    honest = world.session.release
-
-    def weak(plan, total, survivors, rng, **how):
-        noisy, exact = honest(plan, total, survivors, rng, **how), total.lift()
-        return type(noisy)(plan, exact + (noisy.vector - exact) // 3, survivors)
-
-    monkeypatch.setattr(world.session, "release", weak)
     assert informed(3.0, 200).verdict == "violates ceiling"
 
 

@@ -36,14 +36,7 @@ def test_a_lying_server_gets_nothing_out_of_sound_software():
 
 
 @pytest.mark.nightly
-def test_a_third_of_the_noise_is_seen_by_those_who_read_releases(monkeypatch):
-    honest = world.session.release
-
-    def weak(plan, total, survivors, rng, **how):
-        noisy, exact = honest(plan, total, survivors, rng, **how), total.lift()
-        return type(noisy)(plan, exact + (noisy.vector - exact) // 3, survivors)
-
-    monkeypatch.setattr(world.session, "release", weak)
+def test_a_third_of_the_noise_is_seen_by_those_who_read_releases(a_third_of_the_noise):
     assert {"informed", "float-digits"} <= set(violations(PLANS["central"], trials=80, names=READERS))
 
 

@@ -100,6 +100,20 @@ class Owner:
         result: T = await self._enqueued(lambda answer: _Call(action, answer))
         return result
 
+    def caller(self, loop: asyncio.AbstractEventLoop) -> Callable[[Callable[[], T]], T]:
+        """Return a function for other threads that waits for the result of :meth:`call`.
+
+        The function raises ``RuntimeError`` once the journal takes no calls any more.
+        """
+
+        def call(action: Callable[[], T]) -> T:
+            try:
+                return asyncio.run_coroutine_threadsafe(self.call(action), loop).result()
+            except Refused as refused:
+                raise RuntimeError(f"the journal takes no calls any more: {refused.code}") from None
+
+        return call
+
     async def _enqueued(self, entry: Callable[[asyncio.Future[Any]], _Report | _Call]) -> Any:
         if self._stopped:
             raise Refused("restarting")

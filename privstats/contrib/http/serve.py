@@ -21,7 +21,7 @@ from datetime import datetime
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import uvicorn
 
@@ -108,8 +108,8 @@ class Sums(Protocol):
 class Summing(Protocol):
     """Starts ``Sums``: ``contrib.parts`` on a cluster."""
 
-    def start(self, run: LeaderRun, owner: Owner, loop: asyncio.AbstractEventLoop) -> Sums:
-        """Begin with a run's parts; the owner's thread calls its journal."""
+    def start(self, run: LeaderRun, call: Callable[[Callable[[], Any]], Any]) -> Sums:
+        """Begin with a run's parts; ``call`` is :meth:`Owner.caller`."""
 
 
 def serve(
@@ -167,7 +167,7 @@ class _Process:
         self.leader = Leader(self.run, self.owner, full=lambda: self.room.full)
         self.owner.start()
         cluster, loop = self.cluster, asyncio.get_running_loop()
-        sums = None if cluster is None else cluster.start(self.run, self.owner, loop)
+        sums = None if cluster is None else cluster.start(self.run, self.owner.caller(loop))
         servers = self._servers(public, private)
         tasks = [asyncio.create_task(server.serve([])) for server in servers]
         clock = asyncio.create_task(self._clock())

@@ -10,10 +10,10 @@ from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable, make_reply
 
-from privstats.contrib.client_updates import ClientUpdates
 from privstats.contrib.nvflare.executor import home_of
 from privstats.dp import Ledger
 from privstats.errors import DataError
+from privstats.session.client_updates import ClientUpdates
 
 LEDGER = "ledger"
 """The ledger's name in the folder of the site."""
@@ -39,7 +39,7 @@ class PrivateWeights(Filter):
     records reveals a bit about them per round; no filter can hide it.
 
     Guarantee:
-        That of :class:`~privstats.contrib.client_updates.ClientUpdates`: unit one client, replace-one, for all results
+        That of :class:`~privstats.session.client_updates.ClientUpdates`: unit one client, replace-one, for all results
         under the account together.
 
     Args:

@@ -6,7 +6,6 @@ after three such parts in a row or an unexpected error.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -15,9 +14,6 @@ from dataclasses import dataclass
 from threading import Event, Thread
 from typing import Any, Protocol, TypeVar
 
-from privstats.contrib.http.exchange import Refused
-from privstats.contrib.http.owner import Owner
-from privstats.contrib.http.run import LeaderRun
 from privstats.contrib.parts.part_store import PartStore, StoredPart
 from privstats.engines.journal import JournaledServer
 from privstats.engines.network.folder import RoundFolder
@@ -32,6 +28,48 @@ _TRIES = _MOST_IN_A_ROW = 3
 _PATIENCE_SECONDS, _FETCH_SECONDS = 600.0, 60.0
 _PAUSE_SECONDS, _BACK_OFF_SECONDS = 0.2, 2.0
 _STOP_SECONDS = 2.0
+
+
+class Run(Protocol):
+    """A leader's run: the journal that stores its reports, and whether it leaves settled parts unsummed."""
+
+    defers: bool
+
+    @property
+    def folder(self) -> RoundFolder:
+        """The leader's folder, with plan and roster."""
+        ...
+
+    @property
+    def journal(self) -> JournaledServer | None:
+        """The journal; None before the reports open and after the run's end."""
+        ...
+
+    @property
+    def ended(self) -> object | None:
+        """How the run ended; None while it goes on."""
+        ...
+
+    @property
+    def say(self) -> Callable[[str], None]:
+        """Log a line for the operator."""
+        ...
+
+    def tick(self) -> None:
+        """Do what is due."""
+        ...
+
+
+class Call(Protocol):
+    """Calls a function in the journal's thread and waits for its result.
+
+    Raises:
+        RuntimeError: that thread takes no calls any more.
+    """
+
+    def __call__(self, action: Callable[[], T], /) -> T:
+        """Return the action's result."""
+        ...
 
 
 class Tasks(Protocol):
@@ -62,9 +100,9 @@ class Cluster:
             raise LocalProtocolError("with [validity] the leader checks proofs and sums itself: omit --cluster")
         return cls(PartStore(store, folder.roster.run.hex()), PartTasks(scheduler))
 
-    def start(self, run: LeaderRun, owner: Owner, loop: asyncio.AbstractEventLoop) -> PartSums:
+    def start(self, run: Run, call: Call) -> PartSums:
         """Hand out settled parts, in a thread."""
-        sums = PartSums(run, owner, loop, self)
+        sums = PartSums(run, call, self)
         sums.start()
         return sums
 
@@ -89,14 +127,13 @@ class PartSums:
 
     def __init__(
         self,
-        run: LeaderRun,
-        owner: Owner,
-        loop: asyncio.AbstractEventLoop,
+        run: Run,
+        call: Call,
         cluster: Cluster,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._run, self._owner, self._loop, self._store, self._tasks = run, owner, loop, cluster.store, cluster.tasks
+        self._run, self._call, self._store, self._tasks = run, call, cluster.store, cluster.tasks
         masking: Any = run.folder.plan.masking
         self._masking, self._at_once = masking, max(1, _READ_BYTES // masking.upload_bytes)
         self._clock, self._pending = clock, dict[int, _Task]()
@@ -218,8 +255,8 @@ class PartSums:
         if self._stopping.is_set():
             raise _GoneError("the process ends")
         try:
-            return asyncio.run_coroutine_threadsafe(self._owner.call(action), self._loop).result()
-        except (Refused, RuntimeError):  # the owner has stopped, or its loop
+            return self._call(action)
+        except RuntimeError:
             raise _GoneError("the journal takes no calls any more") from None
         except LocalProtocolError as error:
             if self._run.journal is None:

@@ -122,7 +122,7 @@ class Desk:
         self.owner.start()
         self._thread = Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
-        self.sums = self._cluster and self._cluster.start(self.run, self.owner, self.loop)
+        self.sums = self._cluster and self._cluster.start(self.run, self.owner.caller(self.loop))
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,7 +26,9 @@ from typing import Any
 
 import numpy as np
 
+from privstats.cli import main
 from privstats.engines.door.ports import free_port
+from tests.forks import beside
 from tests.javascript.node import CLIENT
 
 __all__ = ["Interval", "Survey", "survey"]
@@ -204,16 +206,26 @@ def _beside(found: dict[str, list[dict[str, Any]]], answers: list[dict[str, Any]
 
 
 def _command(words: str, place: Path, env: dict[str, str]) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "privstats", *shlex.split(words)],
-        cwd=place,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, f"privstats {words}: {done.stderr[-2000:]}"
-    return done.stdout
+    code, printed, complaint = _forked(shlex.split(words), place, env)
+    assert code == 0, f"privstats {words}: {complaint[-2000:]}"
+    return printed
+
+
+def _forked(words: list[str], place: Path, env: dict[str, str]) -> tuple[int | None, str, str]:
+    """Exit code and both outputs of a command in a fork, which has numpy and the rest loaded already."""
+    outputs = [place / "printed.txt", place / "complaint.txt"]
+    child = beside(_run, words, place, env, outputs)
+    child.join(120)
+    return (child.exitcode, *(each.read_text("utf-8") for each in outputs))
+
+
+def _run(words: list[str], place: Path, env: dict[str, str], outputs: list[Path]) -> None:
+    os.environ.update(env)
+    os.chdir(place)
+    sys.argv = ["privstats", *words]
+    printed, complaint = (each.open("w") for each in outputs)
+    with printed, complaint, redirect_stdout(printed), redirect_stderr(complaint):
+        main()
 
 
 @contextmanager
@@ -236,8 +248,7 @@ def _serving(place: Path, port: int, env: dict[str, str]) -> Iterator[None]:
 
 def _ready(place: Path, env: dict[str, str]) -> bool:
     """Whether devices can send."""
-    command = [sys.executable, "-m", "privstats", "http", "status", "leader", "--ready"]
-    return subprocess.run(command, cwd=place, env=env, capture_output=True, timeout=60).returncode == 0
+    return _forked(["http", "status", "leader", "--ready"], place, env)[0] == 0
 
 
 def _await(there: Callable[[], bool], what: str) -> None:

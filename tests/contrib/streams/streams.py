@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import privstats as ps
 from privstats.contrib.streams import MomentsDelta, RecordRegistry
-from tests import made
+from tests.course.cases import promise
 
 D, C, CLIENTS = 4, 3, 5
 CLASSES = ps.ClassSchema(C, D, "NAB", 1.0)
@@ -17,12 +18,24 @@ SECRET = b"s" * 32
 EXACT = ps.NoPrivacy()
 
 
-def promise(**changes: Any) -> ps.Privacy:
-    return made.promise(**{"epsilon": 4.0, **changes})
-
-
 def plan_of(schema: Any = CLASSES, privacy: Any = None, **changes: Any) -> ps.Plan:
     return ps.Plan(schema=schema, cohort=COHORT, privacy=privacy or promise(**changes))
+
+
+def levels_of(stream: ps.Stream) -> np.ndarray:
+    """The deviation of each entry of a node, in grid steps."""
+    noise = stream.first.noise
+    return np.concatenate([np.full(each.size, noise.grid_sigma(each)) for each in stream.first.layout.segments])
+
+
+def careless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weakened double: a party that takes silence for proof."""
+
+    def lose(book: RecordRegistry, node: int) -> None:
+        with book._log.changing() as changes:
+            changes.end(node, "returned")
+
+    monkeypatch.setattr(RecordRegistry, "lose", lose)
 
 
 def stream_of(epochs: int = 4, mechanism: Any = "increments", *, plan: ps.Plan | None = None, **kind: Any) -> ps.Stream:

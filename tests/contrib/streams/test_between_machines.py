@@ -21,8 +21,8 @@ from privstats.engines.network.session_end import StoredStatements
 from privstats.engines.network.statements import EndStatements, Envelope
 from privstats.engines.network.transport import Reply
 from privstats.errors import DataError, SessionEndedError
-from tests.contrib.streams.streams import promise
 from tests.contrib.streams.ward import Ward, exact, plan_of
+from tests.course.cases import promise
 from tests.faults import Fuse, Killed, killed, killed_in_a_child
 
 EVERYBODY = (0, 1, 2, 3, 4)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests import made
-from tests.contrib.streams.streams import CLASSES, promise
+from tests.contrib.streams.streams import CLASSES
 from tests.contrib.streams.test_local_stream import COHORT, Records
 from tests.contrib.streams.ward import Ward, exact
-from tests.course.cases import rounds
+from tests.course.cases import promise, rounds
 from tests.engines.network.courses.study import course_study
 
 

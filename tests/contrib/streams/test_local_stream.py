@@ -23,7 +23,8 @@ from privstats.engines.network.party import answer as answered
 from privstats.errors import DataError, LedgerError, LocalProtocolError, PlanError, ReleaseError, SessionEndedError
 from privstats.secagg import Identity
 from tests import made
-from tests.contrib.streams.streams import CLASSES, promise
+from tests.contrib.streams.streams import CLASSES
+from tests.course.cases import promise
 from tests.faults import killed, killed_in_a_child
 
 COHORT = ps.Cohort(3, 2, 500)

@@ -22,7 +22,7 @@ from privstats.contrib.streams import (
 )
 from privstats.course import spend
 from tests import made
-from tests.contrib.streams.streams import SECRET
+from tests.contrib.streams.streams import SECRET, levels_of
 from tests.contrib.streams.test_record_registry import sent
 from tests.contrib.streams.test_stream import columns_of
 from tests.made import refused
@@ -64,12 +64,6 @@ def added(stream: ps.Stream, rows: PersonRows) -> np.ndarray:
     plan = stream.plan
     return ps.encoding.flatten(ps.moments.exact_moments(plan.schema, rows.X, rows.y, persons=list(rows.persons),
                                             person_clip=plan.person_clip))  # fmt: skip
-
-
-def levels_of(stream: ps.Stream) -> np.ndarray:
-    """The deviation of each entry of a node, in grid steps."""
-    noise = stream.first.noise
-    return np.concatenate([np.full(each.size, noise.grid_sigma(each)) for each in stream.first.layout.segments])
 
 
 def far(stream: ps.Stream, nodes: np.ndarray) -> float:

@@ -19,7 +19,7 @@ from privstats.dp.ledger.accounts import LedgerState
 from privstats.dp.ledger.price import Cost
 from privstats.dp.ledger.records import Assigned, Held, Spent, decode, encode
 from privstats.session.charges import RoundCharge
-from tests.contrib.streams.streams import SECRET, World, exact_stream, registry, stream_of
+from tests.contrib.streams.streams import SECRET, World, exact_stream, levels_of, registry, stream_of
 from tests.contrib.streams.test_record_registry import PEOPLE, roster
 from tests.made import refused
 from threat_models.audits.canary import GROUP_MU, lower_bounds
@@ -46,7 +46,7 @@ def released(stream: ps.Stream, X: Any, rng: ps.randomness.Generator) -> np.ndar
     labels = np.zeros(len(X), np.int64)
     named: dict[str, Any] = {"ledger": "uncharged", "rng": rng, "allow_reproducible": True}
     vectors = [each.vector for each in private_releases(stream, X, labels, **named) if each is not None]
-    return np.asarray(np.sum(vectors, axis=0) / _levels(stream))
+    return np.asarray(np.sum(vectors, axis=0) / levels_of(stream))
 
 
 def apart_is_nothing(weakened: pytest.MonkeyPatch) -> None:
@@ -63,18 +63,15 @@ def test_attack_the_same_records_in_every_epoch(mechanism: Any, monkeypatch: pyt
     """A likelihood ratio over all nodes tells a record of the double's apart by far more than the stream claims."""
     stream, trials = one_party(mechanism), 40
     apart_is_nothing(monkeypatch)
-    step = float(np.linalg.norm(ps.encoding.flatten(ps.measure(SMALL, np.array([[1.0, 0.0]]), [0])) / _levels(stream)))
+    step = float(
+        np.linalg.norm(ps.encoding.flatten(ps.measure(SMALL, np.array([[1.0, 0.0]]), [0])) / levels_of(stream))
+    )
     copies = round(GROUP_MU / (step * math.sqrt(stream.most)))
     canaries, rng = np.repeat([[1.0, 0.0]], copies, axis=0), ps.randomness.seeded(1)
-    along = ps.encoding.flatten(ps.measure(SMALL, canaries, np.zeros(copies, np.int64))) / _levels(stream)
+    along = ps.encoding.flatten(ps.measure(SMALL, canaries, np.zeros(copies, np.int64))) / levels_of(stream)
     scores = [np.array([released(stream, X, rng) @ along for _ in range(trials)]) for X in (np.zeros((0, 2)), canaries)]
     found = lower_bounds(*scores, 0.95, PROMISE.delta).mu / copies
     assert found > 1.25 * stream.mu
-
-
-def _levels(stream: ps.Stream) -> np.ndarray:
-    noise = stream.first.noise
-    return np.concatenate([np.full(each.size, noise.grid_sigma(each)) for each in stream.first.layout.segments])
 
 
 def test_the_door_of_other_courses_is_no_door_into_a_stream(tmp_path: Path) -> None:

@@ -15,23 +15,13 @@ import pytest
 
 import privstats as ps
 from benchmarks.streams import audit
-from privstats.contrib.streams import RecordRegistry, stream
+from privstats.contrib.streams import stream
 from privstats.contrib.streams.mechanisms import MECHANISMS
-from tests.contrib.streams.streams import CLIENTS, EXACT, World, exact_stream, plan_of, registry, stream_of
+from tests.contrib.streams.streams import CLIENTS, EXACT, World, careless, exact_stream, plan_of, registry, stream_of
 from tests.contrib.streams.test_record_registry import machine, others_of, played, sent
 from tests.made import refused
 
 VICTIM, EPOCHS = 0, 4
-
-
-def careless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The weakened double: a party that takes silence for proof."""
-
-    def lose(book: RecordRegistry, node: int) -> None:
-        with book._log.changing() as changes:
-            changes.end(node, "returned")
-
-    monkeypatch.setattr(RecordRegistry, "lose", lose)
 
 
 def silenced(folder: Path, name: str) -> tuple[ps.Stream, World, list[Any]]:

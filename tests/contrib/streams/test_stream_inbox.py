@@ -14,7 +14,8 @@ from privstats.contrib.streams.inbox import Batch, RecordInbox, picked, read_bat
 from privstats.encoding import flatten
 from privstats.errors import DataError, PrivstatsError
 from privstats.intake.meaning import reading
-from tests.contrib.streams.streams import CLASSES, EXACT, World, plan_of, promise, registry
+from tests.contrib.streams.streams import CLASSES, EXACT, World, plan_of, registry
+from tests.course.cases import promise
 
 
 @pytest.fixture

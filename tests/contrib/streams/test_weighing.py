@@ -11,7 +11,7 @@ import privstats as ps
 from privstats.contrib.streams import stream as weighing
 from privstats.contrib.streams.mechanisms import FIXED_BITS, coefficients
 from privstats.contrib.streams.stream import Summed, weighed_release
-from tests.contrib.streams.streams import CLIENTS, COHORT, World, plan_of, stream_of
+from tests.contrib.streams.streams import CLIENTS, COHORT, World, levels_of, plan_of, stream_of
 from tests.made import refused
 
 EVERYBODY = tuple(range(CLIENTS))
@@ -70,11 +70,6 @@ def test_attack_a_copy_of_the_seed_beside_other_sums(where: int, monkeypatch: py
     assert 1.2 < (difference() / levels_of(stream)).std() < 1.6  # sqrt 2
     monkeypatch.setattr(weighing, "bytes_of_sums", lambda sums: b"")  # the double: noise of the epoch's number alone
     assert np.abs(difference()).max() <= 1
-
-
-def levels_of(stream: ps.Stream) -> np.ndarray:
-    noise = stream.first.noise
-    return np.concatenate([np.full(each.size, noise.grid_sigma(each)) for each in stream.first.layout.segments])
 
 
 def test_the_same_sum_over_other_clients_is_another_draw() -> None:

@@ -21,8 +21,8 @@ from privstats.engines.network.round_host import Ended
 from privstats.release import Release
 from privstats.secagg import Identity, Roster
 from tests import made
-from tests.contrib.streams.streams import CLASSES, promise
-from tests.course.cases import CLIENTS
+from tests.contrib.streams.streams import CLASSES
+from tests.course.cases import CLIENTS, promise
 from tests.engines.network.courses.study import CourseStudy
 from tests.engines.network.fake import NAMES, FolderNet, write_folders
 

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import pytest
 from flwr.app import ConfigRecord, Context, Message, RecordDict
-from flwr.supercore.task_identity import TaskIdentity
 
 from privstats.engines.flower import client_app, records, server_app
 from privstats.engines.flower.grid import GridTransport
@@ -15,12 +14,7 @@ from privstats.engines.network.round_host import Ended, Waiting
 from privstats.engines.network.transport import Answer, Deadlines
 from privstats.errors import PlanError, PrivstatsError
 
-
-@pytest.fixture(autouse=True)
-def task(monkeypatch):
-    """Flower makes messages inside a task only."""
-    for name in ("_task_id", "_run_id", "_node_id"):
-        monkeypatch.setattr(TaskIdentity, name, 1)
+pytestmark = pytest.mark.usefixtures("task")
 
 
 def context(run_config=None, **node_config):

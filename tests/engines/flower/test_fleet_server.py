@@ -15,20 +15,12 @@ from privstats.engines.door import server as door_server
 from privstats.engines.door.connection_limits import PATIENCE_SECONDS, ConnectionLimiter, Limits
 from privstats.engines.door.server import DoorServer
 from privstats.engines.flower.addresses import FleetOnly
-from privstats.engines.flower.certificates import write_certificates
 from privstats.engines.flower.node_authentication import Logins, NodeAuthentication
 from tests.engines.flower.signing import KEY, PUBLIC, signed
 from tests.threads import join
 
 LIMITS = Limits(connections=6, strangers=4, of_address=2)
 BODY = 1 << 20
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tls") / "certificates"
-    write_certificates(folder, ["localhost"], days=1)
-    return folder
 
 
 async def flowers(scope, receive, send):

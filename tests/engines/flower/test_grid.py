@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import pytest
 from flwr.app import Error, Message
-from flwr.supercore.task_identity import TaskIdentity
 
 from privstats.engines.flower import records
 from privstats.engines.flower.grid import GridTransport
@@ -13,6 +12,8 @@ from privstats.engines.network.statements import most_bytes
 from privstats.engines.network.transport import Reply, Transport
 from privstats.secagg.protocols import PROTOCOLS
 from tests.engines.network.fake import study_of
+
+pytestmark = pytest.mark.usefixtures("task")
 
 MARY, BONN = 1444, 77
 
@@ -41,13 +42,6 @@ class Grid:
             if name in self.failing:
                 raise self.failing[name]
         return [self.replies.pop(name) for name in ids if name in self.replies]
-
-
-@pytest.fixture(autouse=True)
-def task(monkeypatch):
-    """Flower makes messages inside a task only."""
-    for name in ("_task_id", "_run_id", "_node_id"):
-        monkeypatch.setattr(TaskIdentity, name, 1)
 
 
 @pytest.fixture

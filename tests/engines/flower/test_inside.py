@@ -8,7 +8,6 @@ import pytest
 from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.clientapp.mod import arrays_size_mod, message_size_mod
-from flwr.supercore.task_identity import TaskIdentity
 
 import privstats as ps
 from privstats.dp import Ledger
@@ -22,14 +21,9 @@ from tests.engines.flower.quickstart import AtOnce, client_app, fed_avg, seen, s
 from tests.engines.network.courses.study import course_study
 from tests.engines.network.fake import open_accounts, study_of
 
+pytestmark = pytest.mark.usefixtures("task")
+
 PROMISE = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
-
-
-@pytest.fixture(autouse=True)
-def task(monkeypatch):
-    """Flower makes messages inside a task only."""
-    for name in ("_task_id", "_run_id", "_node_id"):
-        monkeypatch.setattr(TaskIdentity, name, 1)
 
 
 @pytest.fixture

@@ -11,13 +11,14 @@ from flwr.proto.message_pb2 import ObjectTree, PullObjectResponse
 from flwr.proto.node_pb2 import NodeInfo
 from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects, get_object_id, get_object_tree
 from flwr.supercore.run import Run
-from flwr.supercore.task_identity import TaskIdentity
 from flwr.superlink.grid.http_grid import HttpGrid
 
 from privstats.engines.flower import records
 from privstats.engines.flower.grid import GridTransport
 from privstats.engines.network.nodes import RequestQueue
 from privstats.engines.network.transport import ARRIVING, CODES, Reply
+
+pytestmark = pytest.mark.usefixtures("task")
 
 LIAR, BONN, MARY = 66, 77, 1444
 MOST = 4096
@@ -85,12 +86,6 @@ class Grid(HttpGrid):
 
     def pull_messages(self, _):
         raise AssertionError("Flower decodes all replies together, and waits for those that never come")
-
-
-@pytest.fixture(autouse=True)
-def task(monkeypatch):
-    for name in ("_task_id", "_run_id", "_node_id"):
-        monkeypatch.setattr(TaskIdentity, name, 1)
 
 
 @pytest.fixture

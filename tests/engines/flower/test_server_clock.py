@@ -11,13 +11,6 @@ from privstats.engines.flower.server_clock import clock_difference, clock_senten
 from tests.engines.flower.tls import answering
 
 
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tls") / "certificates"
-    write_certificates(folder, ["localhost"], days=1)
-    return folder
-
-
 def difference(certificates, answer):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificates / "server.pem", certificates / "server.key")

@@ -10,15 +10,27 @@ from privstats import heads
 from privstats.errors import HeadError
 from privstats.heads import registry
 from privstats.heads.estimator import ClassHead
-from privstats.heads.registry.entries import WEIGHT, Bounds
+from privstats.heads.registry.entries import WEIGHT, Bounds, Constraints, Number, Share, Whole
 
 NEVER = ["bogus", -1, -0.5, float("nan"), float("inf"), b"auto", 10**400, [], {}, "AUTO", np.array([[1.0]]), 1 + 2j]
 """Right for no parameter of any head."""
+
+
+def beyond(bounds: Constraints) -> list[float]:
+    """The nearest numbers that an interval leaves out, where one interval bounds the parameter."""
+    match [bound for bound in bounds if isinstance(bound, Number | Whole | Share)]:
+        case [Number(low, high, closed)]:
+            return [float(np.nextafter(low, -np.inf)) if closed else low, float(np.nextafter(high, np.inf))]
+        case [Whole(low)]:
+            return [low - 1, low + 0.5]
+    return []
+
+
 WRONG = [
     pytest.param(name, parameter, value, id=f"{name}-{parameter}-{str(value)[:8]}")
     for name in registry.HEADS
-    for parameter in registry.head_class(name)().get_params()
-    for value in NEVER
+    for parameter, bounds in registry.head_class(name).bounds.items()
+    for value in [*NEVER, *beyond(bounds)]
 ]
 
 

@@ -9,7 +9,6 @@ import privstats as ps
 from privstats.errors import PlanError
 from privstats.randomness import seeded
 from privstats.secagg import Parameters
-from privstats.secagg.interactive import checks
 from privstats.secagg.keys import HYBRID
 from tests import made
 from tests.made import refused
@@ -23,10 +22,6 @@ SCHEMA = ps.ClassSchema(2, 3, "NA", 1.0)
 RANDOM = made.plan(SCHEMA, ps.Cohort(100, 85, 1000, colluders=1), graph="robust")
 
 
-def _neighbours_alone(message, graph, index, _) -> None:
-    checks._check_quorum(len(set(message.signers).intersection(graph.neighbours(index))), graph, "signed")
-
-
 def test_no_list_shows_a_smaller_sum_of_a_plan():
     report = audit_lists(RANDOM, seeded(1), sessions=1)
     assert not report.violated
@@ -35,8 +30,7 @@ def test_no_list_shows_a_smaller_sum_of_a_plan():
     assert RANDOM.masking.condition in report.notes[-1]
 
 
-def test_clients_that_count_neighbours_alone_contradict_the_plan(monkeypatch):
-    monkeypatch.setattr(checks, "check_agreement", _neighbours_alone)
+def test_clients_that_count_neighbours_alone_contradict_the_plan(neighbours_alone):
     report = audit_lists(RANDOM, seeded(1), sessions=1)
     assert report.violated
     assert all(row[-1] == 1 for row in report.rows)

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 import privstats as ps
-from privstats.contrib.streams import RecordRegistry, Stream
+from privstats.contrib.streams import Stream
 from privstats.randomness import seeded
 from tests import made
+from tests.contrib.streams.streams import careless
 from tests.made import refused
 from tests.mutation import stream_bugs
 from tests.mutation.persons_catalogue import PERSONS_MUTANTS
@@ -69,11 +70,7 @@ def test_every_model_unit_and_adjacency_is_audited(terms: dict[str, Any]) -> Non
 
 
 def test_a_party_that_takes_silence_for_proof_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lose(book: RecordRegistry, node: int) -> None:
-        with book._log.changing() as changes:
-            changes.end(node, "returned")
-
-    monkeypatch.setattr(RecordRegistry, "lose", lose)
+    careless(monkeypatch)
     report = audit_stream(stream_of("increments", 2, deletions=False), seeded(3), asks=1, trials=100)
     assert report.violated
     assert rows(report)[0]["mu moved"] > 1.4 * rows(report)[0]["mu claimed"]

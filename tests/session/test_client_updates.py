@@ -10,9 +10,9 @@ from hypothesis.extra import numpy as arrays
 
 import privstats as ps
 from privstats import randomness
-from privstats.contrib.client_updates import ClientUpdates
 from privstats.dp import Ledger, gaussian_epsilon, gaussian_mu
 from privstats.errors import DataError, LedgerError, PlanError, RandomnessError
+from privstats.session.client_updates import ClientUpdates
 from threat_models.audits.canary import lower_bounds
 
 SHAPES = {"b": (2,), "W": (2, 3)}

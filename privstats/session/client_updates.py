@@ -56,8 +56,8 @@ class ClientUpdates:
         PlanError: a value out of range, or so little budget per round that only noise would remain.
 
     Example:
-        >>> from privstats.contrib.client_updates import ClientUpdates
-        >>> updates = ClientUpdates({"W": (2, 3), "b": (2,)}, clip_norm=1.0, epsilon=8.0, delta=1e-5, rounds=10)
+        >>> shapes = {"W": (2, 3), "b": (2,)}
+        >>> updates = ps.session.ClientUpdates(shapes, clip_norm=1.0, epsilon=8.0, delta=1e-5, rounds=10)
         >>> round(updates.sigma, 2)
         3.8
         >>> ledger = ps.dp.Ledger.create("ledger")
