@@ -198,8 +198,18 @@ def _ols(rounds: list[Release], options: TableOptions) -> TableResult:
 
 def _effect(rounds: list[Release], options: TableOptions) -> TableResult:
     declared: Any = None if options.course is None else read_course(options.course)
+    if getattr(declared, "looks", 1) > 1:
+        return _looks(rounds, declared, options)
     shown = balance if options.balance else outcomes if options.arms else effects
     return shown(inference.effects(rounds, declared), options.alpha)
+
+
+def _looks(rounds: list[Release], course: Any, options: TableOptions) -> TableResult:
+    """Return a trial's looks, or both arms or the balance at the last one."""
+    table = inference.looks(rounds, course)
+    if options.balance or options.arms:
+        return (balance if options.balance else outcomes)(table.at(table.rounds[-1].number), options.alpha)
+    return TableResult(table.summary(), table.to_rows(), table.reported)
 
 
 def _scorecard(rounds: list[Release], options: TableOptions) -> TableResult:
@@ -222,7 +232,13 @@ def _kaplan_meier(rounds: list[Release], options: TableOptions) -> TableResult:
             "plan; for table-one pass --by alone, for shares --reader proportions --column"
         )
     how: Any = {name: getattr(options, name) for name in ("time", "event", "by", "times", "alpha")}
-    if _causes(rounds[0], options.event) > 1:
+    late = {name: getattr(options, name) for name in ("entry", "start")}
+    several = _causes(rounds[0], options.event) > 1
+    if late["entry"] is not None and (several or options.follow_up or options.tau is not None):
+        raise ReleaseError(
+            "--entry is for curves and risks of one event: omit it, or --follow-up or --tau, and declare one cause"
+        )
+    if several:
         incidence = inference.cumulative_incidence(rounds[0], **how)
         return TableResult(incidence.summary(), incidence.to_rows(), incidence.reported)
     if options.follow_up:
@@ -234,9 +250,9 @@ def _kaplan_meier(rounds: list[Release], options: TableOptions) -> TableResult:
         means = inference.restricted_means(inference.kaplan_meier(rounds[0], **how), options.tau)
         return TableResult(means.summary(), means.to_rows(), means.difference.reported)
     if options.at is not None:
-        risks = inference.risks_at(inference.kaplan_meier(rounds[0], **how), options.at)
+        risks = inference.risks_at(inference.kaplan_meier(rounds[0], **how, **late), options.at)
         return TableResult(risks.summary(), risks.to_rows(), reported=True)
-    return curves(inference.kaplan_meier(rounds[0], **how), options.time)
+    return curves(inference.kaplan_meier(rounds[0], **how, **late), options.time)
 
 
 def _proportions(rounds: list[Release], options: TableOptions) -> TableResult:

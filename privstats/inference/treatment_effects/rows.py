@@ -17,8 +17,10 @@ from privstats.inference.releases import all_sessions
 from privstats.inference.summary import RowTable, Summary, formerly, framed
 from privstats.inference.treatment_effects.arm_table import ArmTable, by_arm
 from privstats.inference.treatment_effects.influence_sums import CourseSums, course_sums
+from privstats.inference.treatment_effects.subgroup_tests import SubgroupTest, equal_effects
 from privstats.inference.treatment_effects.table import EffectTable, question
 from privstats.kinds import EffectSchema
+from privstats.plan import Plan
 from privstats.release import Release
 
 
@@ -158,6 +160,24 @@ class EffectRows(RowTable):
             for each, (low, high), p in zip(margins, ends, adjusted, strict=True)
         )
 
+    def interactions(self) -> tuple[SubgroupTest, ...]:
+        """Return a test of equal effects in the subgroups of each variable, per outcome.
+
+        Only of differences in a trial: without randomisation the errors of one published propensity are in all
+        subgroups, and no bound on their correlation is known.
+        """
+        schema = self.tables[0].release.plan.schema
+        if not isinstance(schema, EffectSchema) or schema.probability is None or schema.measure == "ratio":
+            return ()
+        by: dict[str, list[str]] = {}
+        for variable, name, _ in subgroups_of(schema):
+            by.setdefault(variable, []).append(name)
+        return tuple(
+            SubgroupTest(outcome, variable, equal_effects([self[outcome, name] for name in names]))
+            for outcome in schema.outcome_names or ("",)
+            for variable, names in by.items()
+        )
+
     def by_arm(self, alpha: float = 0.05) -> ArmTable:
         """Return both arms' numbers analysed, events and risks or means, and the effects (CONSORT 17a).
 
@@ -224,8 +244,13 @@ def effects(releases: Sequence[Release | None], course: Effect | None = None) ->
     """
     read = course_sums(releases := all_sessions(releases))
     if course is not None:
-        _require_own(course, releases)
+        require_own(course, releases)
     plans = tuple(None if each is None else each.plan for each in releases)
+    return effect_rows(read, plans, course)
+
+
+def effect_rows(read: CourseSums, plans: tuple[Plan | None, ...], course: Effect | None = None) -> EffectRows:
+    """Return the effects of checked sums, declared where the course is given."""
     analysis = None if course is None else course.analysis
     names = read.schema.outcome_names or ("",)
     return EffectRows(
@@ -262,7 +287,8 @@ def _places(tables: Sequence[EffectTable], family: str) -> list[int]:
     return [place for place, table in enumerate(tables) if table.declared == family]
 
 
-def _require_own(course: object, releases: Sequence[Release | None]) -> None:
+def require_own(course: object, releases: Sequence[Release | None]) -> None:
+    """Refuse releases that are not of this course."""
     if not isinstance(course, Effect):
         raise ReleaseError(f"course must be an Effect course, got {type(course).__name__}; read it with course.read")
     try:
