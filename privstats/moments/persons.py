@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, UnreadableRecordsWarning
+from privstats.intake.accepted import ColumnLike, RecordsLike, TargetsLike
 from privstats.intake.tables import Codes, is_list, table_of
 from privstats.moments.base import Moments, forming, readonly_array, require_room
 from privstats.moments.clip_report import ClipReport
@@ -28,7 +29,6 @@ from privstats.schema import Schema
 from privstats.schema.base import Statistic
 
 if TYPE_CHECKING:
-    from privstats.intake.accepted import ColumnLike, RecordsLike, TargetsLike
     from privstats.moments.edge_report import EdgeReport
 
 _BITS = 63  # bits of a total

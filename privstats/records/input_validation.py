@@ -49,7 +49,7 @@ Loaded: TypeAlias = "NDArray[Any] | csr_array | Tensor"
 """Rows in memory, of the host or of a device."""
 Goals: TypeAlias = "Rows | ReadLabels | NamedLabels"
 """Labels or targets of an opened container."""
-AnyTargets: TypeAlias = TargetsLike | Goals
+AnyTargets: TypeAlias = "TargetsLike | Goals"
 """Labels or targets in a user's container, or opened before."""
 AnyRecords: TypeAlias = "RecordsLike | Rows | ReadRows | Iterable[tuple[AnyRecords, AnyTargets]]"
 """Records in a user's container, or opened before, or batches of them."""

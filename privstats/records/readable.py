@@ -110,7 +110,7 @@ def named(names: Sequence[str] | None, columns: int) -> list[str]:
 
 Noted: TypeAlias = "Callable[[NDArray[np.bool_], CheckedRows, NDArray[np.bool_]], None]"
 """Receives which records are readable, the rows (NaN where an entry is unreadable), and which y are readable."""
-CheckedRows: TypeAlias = Rows | ReadRows
+CheckedRows: TypeAlias = "Rows | ReadRows"
 _ListedColumns: TypeAlias = dict[str, ListedColumn]
 """Columns of declared values, by name."""
 
