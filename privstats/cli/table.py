@@ -303,7 +303,11 @@ def _fitting(release: ps.Release, *, grouped: bool, timed: bool) -> Reader:
 
     schema = release.plan.schema
     fitting = [name for name, reader in TABLES.items() if reader.takes(release.plan)]
-    if not fitting and isinstance(schema, ps.ClassSchema | ps.GradientSchema) and schema.reading.cells is not None:
+    if (
+        not fitting
+        and isinstance(schema, ps.ClassSchema | ps.GradientSchema)
+        and schema.reading.declaration is not None
+    ):
         return Reader.SCORECARD
     if not fitting:
         require_gaussian(release)

@@ -267,7 +267,7 @@ def charge_for(ledger: Paid, dataset: str | None) -> Charge | None:
 
 def _unreadable(plan: Plan) -> Unreadable:
     """Refuse without declared tables, because only the data holder sees the refusal."""
-    return "refuse" if plan.schema.reading.cells is None else plan.unreadable
+    return "refuse" if plan.schema.reading.declaration is None else plan.unreadable
 
 
 def _warn_of_delta(privacy: Any, records: int | None) -> None:

@@ -43,7 +43,7 @@ class ReadOnce:
 
     def rows(self, schema: Schema) -> RecordsLike:
         """Return the records in a form that ``measure`` accepts under this schema."""
-        cells = schema.reading.cells
+        cells = schema.reading.declaration
         if cells is None or self._labels is None or not _is_table(self._X):
             return self._X
         codes = self._known(cells.columns)

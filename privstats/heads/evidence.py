@@ -251,7 +251,7 @@ def class_evidence(release: Released) -> tuple[ClassEvidence, NDArray[np.intp]]:
     if not len(keep):
         raise ReleaseError("every class is suppressed, so there is nothing to predict; lower min_count or add records")
     copies = noise_copies(len(N), release.suppressed, release.plan.merge)[keep].max()
-    pooled = {row.letter for row in release.plan.schema.sent if row.cells == "pooled"}
+    pooled = {row.letter for row in release.plan.schema.sent if row.partition == "pooled"}
     sigma = {name: level * (1.0 if name in pooled else math.sqrt(copies)) for name, level in sigma.items()}
     A = require_finite("A", moments.A)
     S, D = _optional("S", moments.S), _optional("D", moments.D)

@@ -1,7 +1,7 @@
 """Readings of a column of any library: one reader for each static type, chosen by that type alone.
 
 A container stores a column with one type, so one record could change how others are read. A blank turns integers into
-floats, a word turns numbers into texts. So each reader reads every value as :func:`privstats.intake.meaning.reading`
+floats, a word turns numbers into texts. So each reader reads every value as :func:`privstats.intake.meaning.meaning_of`
 reads it alone.
 
 :data:`READERS` lists the readers and states three laws, by which ``tests/intake/test_columns.py`` tests each. A column
@@ -35,10 +35,10 @@ from privstats.intake.meaning import (
     in_utc,
     is_decimal,
     local_time,
+    meaning_of,
     of_number,
-    reading,
     same,
-    text_reading,
+    text_meaning_of,
     word_of,
 )
 
@@ -147,7 +147,7 @@ def read(values: ColumnLike) -> Readings:
 
 
 def read_texts(values: ColumnLike) -> Readings:
-    """Return the reading of every value as :func:`privstats.intake.meaning.text_reading` reads it alone.
+    """Return the reading of every value as :func:`privstats.intake.meaning.text_meaning_of` reads it alone.
 
     Example:
         >>> from privstats.intake.columns import read_texts
@@ -155,7 +155,7 @@ def read_texts(values: ColumnLike) -> Readings:
         ('042', '42')
     """
     plain = values if isinstance(values, list | tuple) else values_of(values)
-    readings = [text_reading(value) for value in (plain.tolist() if isinstance(plain, np.ndarray) else plain)]
+    readings = [text_meaning_of(value) for value in (plain.tolist() if isinstance(plain, np.ndarray) else plain)]
     texts = [word_of(value) if each is None else each for each, value in zip(readings, plain, strict=True)]
     return Readings.of(np.full(len(texts), math.nan), [text if isinstance(text, str) else "" for text in texts])
 
@@ -171,7 +171,7 @@ def read_local(values: ColumnLike, zone: tzinfo) -> Readings:
     """
     if has_zone(static_type(values)[1]):
         readings = read(values)
-        local = [reading(local_time(in_utc(text), zone)) for text in readings.distinct]
+        local = [meaning_of(local_time(in_utc(text), zone)) for text in readings.distinct]
         return Readings.of(
             readings.numbers, [*(text if isinstance(text, str) else "" for text in local), ""], readings.places
         )
@@ -222,7 +222,7 @@ def reader_of(library: str, kind: str) -> Callable[[Any], Readings]:
 def of_values(plain: Sequence[object]) -> Readings:
     """Return the readings of values that have no common type, each value by itself.
 
-    Two shortcuts use the types of all values; each returns what ``reading`` returns for every value.
+    Two shortcuts use the types of all values; each returns what ``meaning_of`` returns for every value.
     """
     kinds = set(map(type, plain))
     if (numbers := _numbers(plain, kinds)) is not None:
@@ -231,7 +231,7 @@ def of_values(plain: Sequence[object]) -> Readings:
     if kinds <= _PLAIN:  # each different value is read once
         known = {value: place for place, value in enumerate(dict.fromkeys(plain))}
         plain, index = list(known), np.fromiter(map(known.__getitem__, plain), np.intp, len(plain))
-    readings = [of_number(value) if type(value) is float or is_decimal(value) else reading(value) for value in plain]
+    readings = [of_number(value) if type(value) is float or is_decimal(value) else meaning_of(value) for value in plain]
     numbers = np.array([each if isinstance(each, float) else math.nan for each in readings], np.float64)
     texts = [word_of(value) if each is None else each for each, value in zip(readings, plain, strict=True)]
     return Readings.of(numbers[index], [text if isinstance(text, str) else "" for text in texts], index)
@@ -306,7 +306,7 @@ READERS: Mapping[tuple[str, str], Callable[[Any], Readings]] = {
 }
 """The readers by a column's library and a pattern of the names of its static type, as :func:`static_type` gives both.
 
-A reader reads each value as ``reading`` does alone, and joined columns likewise. A value that the
+A reader reads each value as ``meaning_of`` does alone, and joined columns likewise. A value that the
 library promotes to another type has the same reading, but for the pairs that ``tests/intake/test_columns.py`` lists. A
 type without a row is read value by value (:func:`_of_any`).
 """
@@ -316,17 +316,17 @@ def values_of(values: Any) -> NDArray[Any] | Sequence[object]:
     """Return the values of a column one by one: an array of numbers ``(n,)``, or a list."""
     if isinstance(values, list | tuple):
         return values
-    if not isinstance(values, np.ndarray):
-        if not hasattr(values, "__array__") and not isinstance(values, array | memoryview):
-            return list(values)
-        values = array_of(values)
-    if values.ndim > 1:  # a column of structures or arrays of polars
-        return [UNREADABLE] * len(values)
-    if isinstance(values, np.ma.MaskedArray):
-        return [None if gone else value for value, gone in zip(values.data, np.ma.getmaskarray(values), strict=True)]
-    if values.dtype.kind in "biuf":
-        return values
-    return list(values) if values.dtype.kind in "cmM" else values.tolist()
+    if not isinstance(values, np.ndarray | array | memoryview) and not hasattr(values, "__array__"):
+        return list(values)
+    held: NDArray[Any] = values if isinstance(values, np.ndarray) else array_of(values)
+    if held.ndim > 1:  # a column of structures or arrays of polars
+        return [UNREADABLE] * len(held)
+    if isinstance(held, np.ma.MaskedArray):
+        return [None if gone else value for value, gone in zip(held.data, np.ma.getmaskarray(held), strict=True)]
+    if held.dtype.kind in "biuf":
+        return held
+    plain: list[object] = list(held) if held.dtype.kind in "cmM" else held.tolist()
+    return plain
 
 
 def _numbers(plain: Any, kinds: set[type]) -> NDArray[np.float64] | None:
@@ -450,7 +450,7 @@ class Listed:
         Args:
             texts: numbers are texts, too.
         """
-        readings = [word_of(value) or (text_reading(value) if texts else reading(value)) for value in values]
+        readings = [word_of(value) or (text_meaning_of(value) if texts else meaning_of(value)) for value in values]
         numbers = sorted((value, place) for place, value in enumerate(readings) if isinstance(value, float))
         words = {value: place for place, value in enumerate(readings) if isinstance(value, str)}
         return cls(np.array([n for n, _ in numbers], np.float64), np.array([p for _, p in numbers], np.intp), words)

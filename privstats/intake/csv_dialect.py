@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
 from privstats.errors import DataError
-from privstats.intake.meaning import UNREADABLE, reading
+from privstats.intake.meaning import UNREADABLE, meaning_of
 
 Marks: TypeAlias = Literal["number", "affixed", "text"]
 """What a column's declaration lets a field be: a number, a number with other signs around it, or a text as it is."""
@@ -101,8 +101,8 @@ class Dialect:
             return text
         if "," in text:
             pointed = text.replace(",", ".")
-            return pointed if "." not in text and isinstance(reading(pointed), float) else text
-        return UNREADABLE if "." in text and isinstance(reading(text), float) else text
+            return pointed if "." not in text and isinstance(meaning_of(pointed), float) else text
+        return UNREADABLE if "." in text and isinstance(meaning_of(text), float) else text
 
 
 @lru_cache

@@ -23,7 +23,7 @@ from privstats.intake.csv_records import (
     split_records,
     stray_column,
 )
-from privstats.intake.meaning import reading
+from privstats.intake.meaning import meaning_of
 
 Lines = dict[str, list[str | None]]
 """The texts of some records by column; None throughout a record that has another number of fields."""
@@ -291,7 +291,7 @@ def like_a_record(names: Sequence[str]) -> bool:
         >>> like_a_record(["age", "sex"]), like_a_record(["51", "f"])
         (False, True)
     """
-    readings = [reading(name) for name in names]
+    readings = [meaning_of(name) for name in names]
     return len(set(names)) < len(names) or any(not isinstance(each, str) or _DATE.fullmatch(each) for each in readings)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from privstats.errors import SchemaError
 
-Reading: TypeAlias = float | str | None
+Meaning: TypeAlias = float | str | None
 """A finite number, a text, or None where nothing is given."""
 
 _INFINITE = frozenset(sign + word for sign in ("", "+", "-") for word in ("inf", "infinity"))
@@ -53,7 +53,7 @@ TRUTH_TEXTS: Mapping[str, float] = {
 """Texts that mean 1 or 0 where a plan declares a truth, in any case. Elsewhere only ``true`` and ``false`` do."""
 
 
-def reading(value: object) -> Reading:
+def meaning_of(value: object) -> Meaning:
     """Read one value as a number, a text, or None where nothing is given.
 
     - None, NaN, pandas' NA and NaT, infinities, masked values, and the texts :data:`MISSING` are nothing.
@@ -66,25 +66,26 @@ def reading(value: object) -> Reading:
       :data:`UNREADABLE`, which equals no public value. Nothing is raised.
 
     Example:
-        >>> from privstats.intake.meaning import reading
-        >>> [reading(value) for value in ("007", 7, 7.0, " True", "n/a", None, "stage II", np.datetime64("2020-01-02"))]
+        >>> from privstats.intake.meaning import meaning_of
+        >>> values = "007", 7, 7.0, " True", "n/a", None, "stage II", np.datetime64("2020-01-02")
+        >>> [meaning_of(value) for value in values]
         [7.0, 7.0, 7.0, 1.0, None, None, 'stage II', '2020-01-02']
     """
     try:
-        return _reading(value)
+        return _meaning_of(value)
     except Exception:  # from its methods, or from deep recursion: no value may stop the reading of others
         return UNREADABLE
 
 
-def text_reading(value: object) -> Reading:
-    """Read one value as :func:`reading` does, but as a text where it is a number or a truth.
+def text_meaning_of(value: object) -> Meaning:
+    """Read one value as :func:`meaning_of` does, but as a text where it is a number or a truth.
 
     Example:
-        >>> from privstats.intake.meaning import text_reading
-        >>> [text_reading(value) for value in (" 042", "1E30", 42, "true", "n/a")]
+        >>> from privstats.intake.meaning import text_meaning_of
+        >>> [text_meaning_of(value) for value in (" 042", "1E30", 42, "true", "n/a")]
         ['042', '1E30', '42', 'true', None]
     """
-    read = reading(value)
+    read = meaning_of(value)
     if not isinstance(read, float):
         return read
     if isinstance(value, bytes | bytearray):
@@ -146,7 +147,7 @@ def same(value: float) -> float:
     return float(f"{value:.15g}")
 
 
-def _reading(value: object) -> Reading:
+def _meaning_of(value: object) -> Meaning:
     match value:
         case str():
             return _of_text(str.__str__(value))
@@ -163,10 +164,10 @@ def _reading(value: object) -> Reading:
         case complex() | np.complexfloating() if value.imag == 0:
             return of_number(value.real)
         case np.ndarray() if not value.ndim:
-            return reading(value[()])
+            return meaning_of(value[()])
     for name in ("as_py", "item"):  # a scalar of Arrow, or of torch
         if hasattr(value, name) and getattr(value, "ndim", 0) == 0 and not isinstance(value, np.ndarray):
-            return reading(getattr(value, name)())
+            return meaning_of(getattr(value, name)())
     if hasattr(type(value), "__len__") or hasattr(type(value), "__iter__"):
         return UNREADABLE
     return None if _is_nothing(value) else _of_text(str(value))
@@ -181,10 +182,10 @@ def of_number(value: SupportsFloat | str) -> float | None:
     return number + 0.0 if math.isfinite(number) else None  # -0 is 0
 
 
-def _of_date(value: object) -> Reading:
+def _of_date(value: object) -> Meaning:
     for name in ("to_datetime64", "to_timedelta64"):
         if hasattr(value, name):
-            return reading(getattr(value, name)())
+            return meaning_of(getattr(value, name)())
     return None if _is_nothing(value) else _of_time(value)
 
 
@@ -201,10 +202,10 @@ def has_decimal_comma(text: str) -> bool:
         >>> [has_decimal_comma(text) for text in ("61,5", "61.5", "1,2,3")]
         [True, False, False]
     """
-    return _COMMA.fullmatch(text) is not None and isinstance(reading(text.replace(",", ".")), float)
+    return _COMMA.fullmatch(text) is not None and isinstance(meaning_of(text.replace(",", ".")), float)
 
 
-def _of_text(text: str) -> Reading:
+def _of_text(text: str) -> Meaning:
     if is_decimal(text):  # nearly always, and nothing below changes one
         return of_number(text)
     text = text.replace("\0", "").strip()  # numpy's texts drop zeros (U+0000) at their end
@@ -298,9 +299,9 @@ def check_distinct(field: str, values: Sequence[object], *, texts: bool = False)
     Such values read as missing (a blank, None or NaN), as another listed value, or as a number from 2**53 on, or
     contain a character lost in decoding. A word such as ``none`` is a value where it is listed.
     """
-    known: dict[Reading, object] = {}
+    known: dict[Meaning, object] = {}
     for value in values:
-        read = word_of(value) or (text_reading(value) if texts else reading(value))
+        read = word_of(value) or (text_meaning_of(value) if texts else meaning_of(value))
         if read is None:
             raise SchemaError(
                 f"{field} holds {shown(value)}, which is read as a missing value, in every container: write another "

@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 from privstats.errors import DataError
 from privstats.intake.accepted import ColumnLike
 from privstats.intake.columns import array_of, values_of
-from privstats.intake.meaning import LOST, UNREADABLE, Reading, is_decimal, of_number
+from privstats.intake.meaning import LOST, UNREADABLE, Meaning, is_decimal, of_number
 
 _SPLIT = b"privstats/split/persons\0"
 _NO_IDS = re.compile(
@@ -83,7 +83,7 @@ RULE = 2
 """Version of this module's rule. A registry of persons stores it, and is opened under no other."""
 
 
-def identity(value: object) -> Reading:
+def identity(value: object) -> Meaning:
     """Return the person that one id names: an integer below 2**53, or a text.
 
     None if the id names no person; :data:`AMBIGUOUS` if a reader of tables may convert it to another value. The
@@ -100,7 +100,7 @@ def identity(value: object) -> Reading:
         return None
 
 
-def _identity(value: Any) -> Reading:
+def _identity(value: Any) -> Meaning:
     match value:
         case str():
             return _id_of_text(str.__str__(value))
@@ -143,12 +143,12 @@ def _id_of_number(value: Any, limit: float) -> float | None:
     return None if number is None or number != value else _integer(number, limit)
 
 
-def _id_of_bytes(raw: bytes) -> Reading:
+def _id_of_bytes(raw: bytes) -> Meaning:
     text = raw.decode("utf-8", "surrogateescape")  # so that bytes that are no text stay what they are
     return _id_of_text(text) if text == text.strip(_BLANKS) or _NO_UTF8.search(text) else None
 
 
-def _id_of_text(value: str) -> Reading:
+def _id_of_text(value: str) -> Meaning:
     if _NO_UTF8.search(value):
         return value if len(value) <= _LONGEST_ID and LOST not in value else None
     text = value.strip(_BLANKS)  # numpy's texts lose what is 0 at their end
@@ -288,7 +288,7 @@ def persons_held_out(ids: ColumnLike, share: float, seed: int) -> NDArray[np.boo
     return np.asarray(held_out, bool)[np.searchsorted(result, codes)]
 
 
-def _number(person: Reading, seed: int) -> float:
+def _number(person: Meaning, seed: int) -> float:
     """Return a hash of the person and the seed in [0, 1)."""
     number = isinstance(person, float)
     encoded = b"n" + struct.pack(">d", person) if number else b"t" + str(person).encode(errors="surrogatepass")

@@ -20,7 +20,7 @@ from privstats.intake.columns import Readings, read
 from privstats.intake.csv_dialect import Marks
 from privstats.intake.csv_lines import names_below, other_separator, quoted_names
 from privstats.intake.frames import Declaration
-from privstats.intake.meaning import listed, reading
+from privstats.intake.meaning import listed, meaning_of
 from privstats.intake.person_ids import typed_ids
 from privstats.intake.table_sources import TableFile, csv_files, table_file
 from privstats.intake.tables import Codes, side_by_side
@@ -147,7 +147,7 @@ def _as_labels(values: Sequence[Any]) -> NDArray[Any]:
         return np.asarray(values)
     if all(value.lower() in ("true", "false") for value in values):
         return np.array([value.lower() == "true" for value in values])
-    readings = [reading(value) for value in values]
+    readings = [meaning_of(value) for value in values]
     if not all(isinstance(number, float) for number in readings):
         return np.asarray(values)
     integral = all(value.lstrip("+-").isdecimal() for value in values)

@@ -13,7 +13,7 @@ from privstats.kinds.registry import KINDS
 from privstats.kinds.worst import WorstPair
 from privstats.moments.base import ExactClass, Moments, RealMoments, Summed, unformed
 from privstats.schema.base import Adjacency, Schema
-from privstats.schema.kinds import USUAL, is_known
+from privstats.schema.narrowing import USUAL, is_known
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

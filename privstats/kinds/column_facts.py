@@ -33,7 +33,7 @@ def gap_facts(schema: Schema, warning: str = "") -> tuple[str, ...]:
     Args:
         warning: a prefix, where the sums end in a table of estimates.
     """
-    cells = schema.reading.cells
+    cells = schema.reading.declaration
     if cells is None or (cells.missing is None and len(cells.columns) == 1):
         return ()
     if cells.missing:

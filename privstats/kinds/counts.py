@@ -30,7 +30,7 @@ from privstats.records.reasons import GAP, NO_CELL, Why, spelled
 from privstats.records.variables import Bins, Variable, plain_variable, variable_of
 from privstats.schema.base import COUNT_SCALE, Adjacency, Statistic, letters_of
 from privstats.schema.checks import settle
-from privstats.schema.kinds import bare
+from privstats.schema.narrowing import bare
 from privstats.transforms import Transform, steps_of
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ class CountSchema(Kind):
         """Return each record's contribution."""
         several = []
         for read, fine in _all(self, records):
-            cells = read.cells(self)
+            cells = read.cells_of_tables(self)
             result = counted_terms(self, fine, cells, read.report)
             if self.numbers:
                 from privstats.kinds.numbers import number_terms
@@ -355,13 +355,13 @@ class CountMoments(Moments):
 
 
 class _Read(NamedTuple):
-    codes: dict[str, NDArray[np.intp]]
+    cell_of: dict[str, NDArray[np.intp]]
     numbers: dict[str, NDArray[np.float64]]
     report: EdgeReport | None
 
-    def cells(self, schema: CountSchema) -> list[NDArray[np.intp]]:
+    def cells_of_tables(self, schema: CountSchema) -> list[NDArray[np.intp]]:
         return [
-            np.asarray(np.ravel_multi_index([self.codes[name] for name in table], schema.shape(table)))
+            np.asarray(np.ravel_multi_index([self.cell_of[name] for name in table], schema.shape(table)))
             for table in schema.tables
         ]
 
@@ -370,15 +370,15 @@ class _Read(NamedTuple):
 def _all(schema: CountSchema, records: Opened) -> Iterator[tuple[_Read, NDArray[np.bool_]]]:
     excluded = records.excluded
     for columns in records.columns([each.name for each in schema.read]):
-        codes = {each.name: cells_in(each, columns[each.name]) for each in schema.read}
+        cell_of = {each.name: cells_in(each, columns[each.name]) for each in schema.read}
         for each in schema.read:
             if excluded is None:
-                require_cells(each, columns[each.name], codes[each.name])
+                require_cells(each, columns[each.name], cell_of[each.name])
             elif not isinstance(each, Categories) and each.missing:
-                codes[each.name][codes[each.name] < 0] = len(each.cells) - 1
-        fine = np.logical_and.reduce([places >= 0 for places in codes.values()])
-        why = {(repr(name), NO_CELL): places < 0 for name, places in codes.items()}
-        declared = schema.reading.cells
+                cell_of[each.name][cell_of[each.name] < 0] = len(each.cells) - 1
+        fine = np.logical_and.reduce([places >= 0 for places in cell_of.values()])
+        why = {(repr(name), NO_CELL): places < 0 for name, places in cell_of.items()}
+        declared = schema.reading.declaration
         if declared is not None and declared.missing:
             gaps: Why = {(repr(each.name), GAP): columns[each.name].missing for each in declared.columns}
             fine, why = fine & ~np.logical_or.reduce(list(gaps.values())), {**why, **gaps}
@@ -388,20 +388,20 @@ def _all(schema: CountSchema, records: Opened) -> Iterator[tuple[_Read, NDArray[
             excluded.add(fine, why, listed_columns(schema.read, columns))
         numbers = {name: column.numbers for name, column in columns.items()}
         report = None if schema.transform else moments.edge_report.EdgeReport.of(schema.variables, numbers)
-        cells = {name: each[fine] for name, each in codes.items()}
-        yield _Read(cells, {name: each[fine] for name, each in numbers.items()}, report), fine
+        readable = {name: each[fine] for name, each in cell_of.items()}
+        yield _Read(readable, {name: each[fine] for name, each in numbers.items()}, report), fine
 
 
 def _counted(schema: CountSchema, read: _Read) -> CountMoments:
     out = np.zeros(schema.sizes["cell"], np.int64)
-    for table, cells in zip(schema.tables, read.cells(schema), strict=True):
+    for table, cells in zip(schema.tables, read.cells_of_tables(schema), strict=True):
         there = schema.place(table)
         out[there] = np.bincount(cells, minlength=there.stop - there.start)
     if not schema.numbers:
         return CountMoments(schema, out, edge_report=read.report)
     from privstats.kinds.numbers import number_sums
 
-    return CountMoments(schema, out, *number_sums(schema, read.cells(schema), read.numbers), read.report)
+    return CountMoments(schema, out, *number_sums(schema, read.cells_of_tables(schema), read.numbers), read.report)
 
 
 def counted_terms(

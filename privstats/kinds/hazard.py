@@ -511,7 +511,7 @@ def _read(schema: HazardSchema, records: Opened) -> tuple[_Persons, Why, dict[st
 def _numbers(schema: HazardSchema, name: str, column: Readings) -> NDArray[np.float64]:
     levels = schema.reading.levels
     texts = None if levels is None else levels.of(name)
-    return column.numbers if texts is None else texts.codes(column)[0]
+    return column.numbers if texts is None else texts.codes_and_unread(column)[0]
 
 
 def _summed(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values], progress: bool) -> Moments:

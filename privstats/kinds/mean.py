@@ -14,7 +14,7 @@ from privstats.moments.base import ExactClass, Moments, RealMoments, containers
 from privstats.records.reading import Unread
 from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import REQUIRED, checked_vectors, settle
-from privstats.schema.kinds import bare
+from privstats.schema.narrowing import bare
 from privstats.schema.public_values import Values
 from privstats.transforms import Transform
 

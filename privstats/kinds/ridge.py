@@ -20,7 +20,7 @@ from privstats.moments.base import ExactClass, Moments, RealMoments
 from privstats.records.reading import Targets
 from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, as_int, check_coarseness, checked_vectors, settle, size
-from privstats.schema.kinds import bare
+from privstats.schema.narrowing import bare
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
@@ -205,7 +205,8 @@ class RealRidgeMoments(RealMoments):
     def of_sums(cls, schema: Schema, sums: Mapping[str, NDArray[Any]]) -> Self:
         """Build moments from wire-step sums by letter and fold."""
         real: dict[str, Any] = {s: array.sum(axis=0) / schema.scale_of(s) for s, array in sums.items()}
-        return cls(**real, **{f"fold_{s}": array / schema.scale_of(s) for s, array in sums.items()})
+        real |= {f"fold_{s}": array / schema.scale_of(s) for s, array in sums.items()}
+        return cls(**real)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

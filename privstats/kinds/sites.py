@@ -32,7 +32,7 @@ from privstats.schema.checks import (
     settle,
     size,
 )
-from privstats.schema.kinds import bare
+from privstats.schema.narrowing import bare
 from privstats.schema.public_values import Values
 from privstats.transforms import ConstantFeature, Transform
 

@@ -20,7 +20,7 @@ from privstats.moments.base import ExactClass, Moments, RealMoments
 from privstats.records.reading import Labels
 from privstats.schema.base import COUNT_SCALE, Adjacency, Predicted, Statistic, classes_of, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_class_names, checked_pull, checked_vectors, settle
-from privstats.schema.kinds import bare
+from privstats.schema.narrowing import bare
 from privstats.schema.public_values import Values
 from privstats.transforms import Transform
 

@@ -145,7 +145,7 @@ def measured(schema: Summed, records: Opened, *, reading: Reading | None = None)
 
 
 def _counted(schema: Summed) -> type[Any] | None:
-    if schema.reading.cells is None:
+    if schema.reading.declaration is None:
         return None
     from privstats.moments.cell_sums import CellAccumulator, sums_by_cells
 

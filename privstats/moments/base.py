@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from privstats.errors import DataError, SchemaError
 from privstats.schema import Schema
 from privstats.schema.base import Statistic, letters_of
-from privstats.schema.kinds import is_known
+from privstats.schema.narrowing import is_known
 
 if TYPE_CHECKING:
     from privstats.moments.adders import Adder

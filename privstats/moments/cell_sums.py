@@ -27,7 +27,7 @@ _MAX_PAIRS = 1 << 25  # counts in memory at once
 
 def sums_by_cells(schema: Summed) -> bool:
     """Return whether the schema's records are summed by counting cells."""
-    cells = schema.reading.cells
+    cells = schema.reading.declaration
     if cells is None or len(schema.transform) > 1 or not schema.adder().counts_cells:
         return False
     blocks = schema.sizes["class"] if "S" in schema.statistics else 1
@@ -135,7 +135,7 @@ class CellAccumulator:
 
 
 def _cells(schema: Summed) -> Cells:
-    cells = schema.reading.cells
+    cells = schema.reading.declaration
     if cells is None:
         raise SchemaError("sums by cells need declared columns: put Cells first into the transform")
     return cells

@@ -182,7 +182,7 @@ def exact_moments(
 
     moments: Any
     with ExitStack() as closing:
-        X, y = reader.containers(X, y, closing)
+        X, y = reader.settled(X, y, closing)
         if persons is None or person_clip is None:
             (moments, left_out), unnamed = summed(X, y), 0
         else:

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 _BITS = 63  # bits of a total
 _WINDOW_ROWS, _WINDOW_ENTRIES = 1 << 14, 1 << 21  # rows read and mapped at once
 
-Summed: TypeAlias = Callable[[RecordsLike, TargetsLike | None], tuple[Moments, LeftOut]]
+MeasureRows: TypeAlias = Callable[[RecordsLike, TargetsLike | None], tuple[Moments, LeftOut]]
 """Maps X and y to their moments and the excluded records."""
-ByRecord: TypeAlias = Callable[[RecordsLike, TargetsLike | None], tuple[RecordTerms, LeftOut]]
+TermsOfRows: TypeAlias = Callable[[RecordsLike, TargetsLike | None], tuple[RecordTerms, LeftOut]]
 """Maps X and y to each record's contribution and the excluded records."""
 
 
@@ -133,8 +133,8 @@ def of_persons(
     y: TargetsLike | None,
     persons: ColumnLike,
     clip: Clip,
-    summed: Summed,
-    by_record: ByRecord,
+    summed: MeasureRows,
+    by_record: TermsOfRows,
     progress: bool,
 ) -> tuple[PersonMoments, LeftOut, int]:
     """Return the sums over persons, the unreadable records, and the number without an id (and not ambiguous).
@@ -190,7 +190,7 @@ def _windows(
 
 # Return one person's moments in parts that fit 64 bits, so that no number of rows raises an error.
 def _one_person(
-    X: RecordsLike, y: TargetsLike | None, rows: NDArray[np.intp], schema: Schema, summed: Summed
+    X: RecordsLike, y: TargetsLike | None, rows: NDArray[np.intp], schema: Schema, summed: MeasureRows
 ) -> tuple[tuple[Moments, ...], LeftOut]:
     max_rows = ((1 << _BITS) - 1) // schema.bound
     result = [summed(*rows_at(X, y, part)) for part in np.array_split(rows, -(-len(rows) // max_rows))]

@@ -136,7 +136,7 @@ def check_size(layout: Layout, schema: Schema) -> None:
 
 def _remedy(schema: Schema, statistic: str) -> str:
     row = by_letter(schema.table, statistic)[0]
-    axes = dict.fromkeys(axis for axis in (*reversed(row.axes), row.cells) if axis != "pooled")
+    axes = dict.fromkeys(axis for axis in (*reversed(row.axes), row.partition) if axis != "pooled")
     *several, last = [field for axis in axes for field in _GROWS_WITH[axis]] or ["the number of statistics"]
     exclude = ", or omit B and S" if statistic in schema.optional and statistic in ("B", "S") else ""
     return f"lower {', '.join(several)}{' or ' if several else ''}{last}{exclude}"

@@ -205,7 +205,7 @@ class Opened:
         Args:
             names: the columns to read of a table without declared columns.
         """
-        cells = self.reading.cells
+        cells = self.reading.declaration
         if cells is not None:
             for codes in self._codes():
                 yield {column.name: Readings.of(codes[:, place]) for place, column in enumerate(cells.columns)}
@@ -268,7 +268,7 @@ class Reader:
     cache: RowCache | None = None
     lost: dict[str, Lost] = field(default_factory=dict)
 
-    def containers(
+    def settled(
         self, X: RecordsLike, y: TargetsLike | None, closing: ExitStack
     ) -> tuple[RecordsLike, TargetsLike | None]:
         """Return X and y as containers that can be read: a lazy table becomes batches, a named target its column.
@@ -306,7 +306,7 @@ class Reader:
 
         Args:
             form: forms them of opened records; called again where an attempt over all records fails.
-            X, y: as :meth:`containers` returns them, or a part.
+            X, y: as :meth:`settled` returns them, or a part.
             marked: whether the result needs marks.
         """
         rows, targets, lost = in_codes(self.reading, X, y, refuse=self.refuse)
@@ -318,7 +318,7 @@ class Reader:
     def _formed(self, form: Callable[[Opened], _Result], records: Opened, *, marked: bool) -> Formed[_Result]:
         reading = self.reading
         # A number must not pass for a declared text, and a gap must not count where its record is excluded.
-        one_by_one = reading.levels is not None or (reading.cells is not None and not reading.gaps_have_cells)
+        one_by_one = reading.levels is not None or (reading.declaration is not None and not reading.gaps_have_cells)
         if self.refuse and not one_by_one:
             return Formed(form(records), LeftOut())
         records = records.ordered()

@@ -225,7 +225,7 @@ def _is_real(rest: Loaded) -> bool:
 def _features(
     reading: Reading, tile: Loaded | ReadRows
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_], Why, _ListedColumns]:
-    cells, levels, names = reading.cells, reading.levels, reading.names
+    cells, levels, names = reading.declaration, reading.levels, reading.names
     of = () if levels is None else tuple(map(levels.of, names or ()))
     columns, declared = named(names, tile.shape[1]), _ListedColumns()
     if cells is None:
@@ -267,7 +267,7 @@ def _parsed(
     each = zip(names, declared or [None] * len(names), columns, strict=True)
     for j, (name, column, result) in enumerate(each):
         words = getattr(column, "values", ())
-        codes = result.numbers if column is None else column.codes(result)[0]
+        codes = result.numbers if column is None else column.codes_and_unread(result)[0]
         # Code len(words) marks an unlisted text.
         X[:, j] = np.where(codes == (len(words) or np.nan), np.nan, codes)
         why[name, GAP] = gone = result.missing if column is None else column.decide(result).gaps

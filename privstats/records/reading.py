@@ -107,7 +107,7 @@ class Reading:
         return self.goal.width if isinstance(self.goal, Targets) else 1
 
     @cached_property
-    def cells(self) -> Cells | None:
+    def declaration(self) -> Cells | None:
         """The declared columns, if any."""
         first: Any = self.maps[0] if self.maps else None
         return first if first is not None and first.reads_cells else None
@@ -115,12 +115,12 @@ class Reading:
     @cached_property
     def declared(self) -> tuple[Column, ...]:
         """The columns of declared cells; empty without any."""
-        return () if self.cells is None else self.cells.columns
+        return () if self.declaration is None else self.declaration.columns
 
     @cached_property
     def gaps_have_cells(self) -> bool:
         """Whether columns are declared in which every value has a cell, a gap too."""
-        return self.cells is not None and not self.cells.missing
+        return self.declaration is not None and not self.declaration.missing
 
     @cached_property
     def levels(self) -> Levels | None:
@@ -131,7 +131,7 @@ class Reading:
     @property
     def source(self) -> Cells | tuple[str, ...] | None:
         """The columns to read from a file: declared ones, or names; None: all."""
-        return self.cells or self.names
+        return self.declaration or self.names
 
     @cached_property
     def words(self) -> frozenset[str]:

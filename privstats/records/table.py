@@ -43,7 +43,7 @@ def in_codes(
     reading: Reading, X: RecordsLike, y: TargetsLike | None, *, refuse: bool
 ) -> tuple[AnyRecords, TargetsLike | None, dict[str, Lost]]:
     """Return X and y with every table of declared columns as rows of codes, and what collects their losses."""
-    lost, cells = dict[str, Lost](), reading.cells
+    lost, cells = dict[str, Lost](), reading.declaration
     if cells is None:
         return X, y, lost
     if not reading.open_cells:
@@ -59,7 +59,7 @@ def code_rows(reading: Reading, X: RecordsLike) -> tuple[CodeRows, dict[str, Los
     Raises:
         SchemaError: no column is declared, or cut points are open.
     """
-    cells, lost = reading.cells, dict[str, Lost]()
+    cells, lost = reading.declaration, dict[str, Lost]()
     if cells is None:
         raise SchemaError("the schema declares no columns; measure its rows as they are")
     if not reading.open_cells:
@@ -91,7 +91,7 @@ def _unread_remarks(cells: Cells, source: Source, records: int) -> Iterator[str]
     columns = source if isinstance(source, list) else pieces(source, slice(0, records))
     for column, values in zip(cells.columns, columns, strict=True):
         readings = column.readings(values)
-        codes, count = column.codes(readings)
+        codes, count = column.codes_and_unread(readings)
         if count:
             texts = readings.counted(np.isnan(codes) & ~column.decide(readings).gaps)
             frequent = ", ".join(shown(text) for text, _ in texts.most_common(_SHOWN))

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from privstats.records.variables import Variable as Variable
     from privstats.schema.base import COUNT_SCALE as COUNT_SCALE
     from privstats.schema.base import Schema as Schema
-    from privstats.schema.kinds import USUAL as USUAL
-    from privstats.schema.kinds import bare as bare
-    from privstats.schema.kinds import is_known as is_known
-    from privstats.schema.kinds import narrowed as narrowed
-    from privstats.schema.kinds import predicted as predicted
-    from privstats.schema.kinds import require_schema as require_schema
+    from privstats.schema.narrowing import USUAL as USUAL
+    from privstats.schema.narrowing import bare as bare
+    from privstats.schema.narrowing import is_known as is_known
+    from privstats.schema.narrowing import narrowed as narrowed
+    from privstats.schema.narrowing import predicted as predicted
+    from privstats.schema.narrowing import require_schema as require_schema
 else:
     __getattr__, __dir__ = lazy_names(__name__)

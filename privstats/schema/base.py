@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Adjacency: TypeAlias = Literal["add-remove", "replace-one"]
 """How two neighbouring data sets differ: one unit is added or removed, or one is replaced."""
 
-Cells: TypeAlias = Literal["class", "pooled", "fold", "cell", "pull", "block"]
+Partition: TypeAlias = Literal["class", "pooled", "fold", "cell", "pull", "block"]
 Axis: TypeAlias = Literal["class", "feature", "target", "temperature", "power", "exclusion"]
 
 COUNT_SCALE = 1 << 12
@@ -38,8 +38,8 @@ class Statistic:
 
     Attributes:
         letter: name in plans and releases.
-        cells: partition into blocks: per ``"class"``, ``"fold"``, ``"cell"`` of count tables, ``"pull"`` (a lambda or a
-            site group), ``"block"`` of records, or one ``"pooled"`` block.
+        partition: how blocks divide records: per ``"class"``, ``"fold"``, ``"cell"`` of count tables, ``"pull"`` (a
+            lambda or a site group), ``"block"`` of records, or one ``"pooled"`` block.
         axes: axes of a block, with lengths in ``sizes``.
         powers: degrees in the feature and target vectors' entries.
         symmetric: only diagonal and strict upper triangle are sent.
@@ -51,7 +51,7 @@ class Statistic:
     """
 
     letter: str
-    cells: Cells
+    partition: Partition
     axes: tuple[Axis, ...]
     powers: tuple[int, int]
     _: KW_ONLY
@@ -82,11 +82,11 @@ class Statistic:
 
     def blocks(self, sizes: Mapping[str, int]) -> int:
         """Return the number of blocks."""
-        return 1 if self.cells == "pooled" else sizes[self.cells]
+        return 1 if self.partition == "pooled" else sizes[self.partition]
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """Return the array's shape, blocks first unless pooled."""
-        lead = () if self.cells == "pooled" else (self.blocks(sizes),)
+        lead = () if self.partition == "pooled" else (self.blocks(sizes),)
         return (*lead, *self.block(sizes))
 
     def entries(self, sizes: Mapping[str, int]) -> int:
@@ -268,13 +268,13 @@ class Schema(ABC):
     @property
     def open_columns(self) -> tuple[str, ...]:
         """Declared columns without cut points."""
-        cells = self.reading.cells
+        cells = self.reading.declaration
         return () if cells is None or self.reading.open_cells else tuple(cells.open)
 
     @property
     def columns(self) -> str:
         """Description of the input columns."""
-        cells = self.reading.cells
+        cells = self.reading.declaration
         if cells is not None:
             return f"the columns {', '.join(column.name for column in cells.columns)} of a table"
         width = self.features - self.appended

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privstats.errors import RecordError, SchemaError
 from privstats.intake.column_names import same_names
 from privstats.intake.declared.categories import MISSING_CELL, OTHER_CELL, Categories
-from privstats.intake.declared.columns import Column, Dates, Numeric, column_of, table_of
+from privstats.intake.declared.columns import Column, Dates, Numeric, column_from_plan, column_to_plan
 from privstats.intake.declared.table import coded, sources_of
 from privstats.intake.tables import Codes
 from privstats.transforms.base import Transform
@@ -180,7 +180,7 @@ class Cells(Transform):
         super().__post_init__()
         if not isinstance(self.columns, tuple | list) or not self.columns:
             raise SchemaError("columns must be a tuple of declared columns, for example (Numeric('age'),)")
-        object.__setattr__(self, "columns", tuple(_with_every_cell(column_of(each)) for each in self.columns))
+        object.__setattr__(self, "columns", tuple(_with_every_cell(column_from_plan(each)) for each in self.columns))
         _require_between("signs", self.signs, 1, _MAX_SIGNS)
         _require_between("bits", self.bits, *_BITS)
         if not isinstance(self.ramp, bool):
@@ -318,7 +318,7 @@ class Cells(Transform):
 
     def plain_table(self) -> dict[str, Any]:
         """Return the fields for a plan file."""
-        table = {**super().plain_table(), "columns": [table_of(column) for column in self.columns]}
+        table = {**super().plain_table(), "columns": [column_to_plan(column) for column in self.columns]}
         if self.missing is None:
             del table["missing"]  # digests of earlier plans stay
         return table

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from privstats.errors import SchemaError
 from privstats.intake.column_names import same_names
 from privstats.intake.declared.categories import Categories
-from privstats.intake.declared.columns import Numeric, column_of, table_of
+from privstats.intake.declared.columns import Numeric, column_from_plan, column_to_plan
 from privstats.transforms.base import Transform
 from privstats.transforms.exact import Rows, arrays_of
 
@@ -108,7 +108,7 @@ class Levels(Transform):
 
     def plain_table(self) -> dict[str, Any]:
         """Return the fields for a plan file."""
-        tables = {name: [table_of(each) for each in getattr(self, name)] for name in ("columns", "outcomes")}
+        tables = {name: [column_to_plan(each) for each in getattr(self, name)] for name in ("columns", "outcomes")}
         return {**tables, "spread": list(self.spread)} if self.spread else tables
 
 
@@ -126,7 +126,7 @@ def _checked_places(places: Any, several: tuple[Categories, ...]) -> tuple[int, 
 def _checked(field: str, columns: Any, *, numbers: bool) -> tuple[Any, ...]:
     if not isinstance(columns, Sequence) or isinstance(columns, str):
         raise SchemaError(f"{field} must be a tuple of columns, such as Categories('arm', ('placebo', 'drug'))")
-    checked = tuple(column_of(each) for each in columns)
+    checked = tuple(column_from_plan(each) for each in columns)
     for each in checked:
         if numbers and isinstance(each, Numeric) and each.edges is None and not each.unit:
             continue

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privstats.intake.accepted import ColumnLike
 from privstats.intake.columns import Readings, read
-from privstats.intake.meaning import UNREADABLE, has_decimal_comma, reading, word_of
+from privstats.intake.meaning import UNREADABLE, has_decimal_comma, meaning_of, word_of
 from privstats.intake.person_ids import names_of
 from privstats.kinds import HazardSchema
 from privstats.transforms import Categories, Column, Dates, Numeric, Truth
@@ -77,7 +77,7 @@ class Keys:
 def looked(column: Column, values: ColumnLike | Readings) -> Looked:
     """Compute one column's facts."""
     readings = values if isinstance(values, Readings) else column.readings(values)
-    codes, unread = column.codes(readings)
+    codes, unread = column.codes_and_unread(readings)
     gone = column.decide(readings).gaps
     other = int((codes == len(column.values)).sum()) if isinstance(column, Categories) and not column.is_scale else 0
     known = codes[~np.isnan(codes)]
@@ -202,7 +202,7 @@ def _of_others(column: Categories, readings: Readings, count: int) -> str:
 
 
 def _is_code(value: str) -> bool:
-    number = reading(value)
+    number = meaning_of(value)
     return isinstance(number, float) and number in GAP_CODES
 
 

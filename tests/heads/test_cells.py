@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.intake.declared.columns import column_of
+from privstats.intake.declared.columns import column_from_plan
 from tests.made import refused
 
 COLUMNS = (
@@ -123,8 +123,8 @@ def test_a_graph_takes_codes_and_says_what_they_are(lda, tmp_path):
     assert (label == lda.predict(X)).all()
     np.testing.assert_allclose(chances, lda.predict_proba(X), atol=1e-9)
     held = {each.key: each.value for each in onnx.load(tmp_path / "ward.onnx").metadata_props}
-    assert tuple(column_of(each) for each in json.loads(held["privstats.columns"])) == tuple(
-        column_of(each) for each in CELLS.plain_table()["columns"]
+    assert tuple(column_from_plan(each) for each in json.loads(held["privstats.columns"])) == tuple(
+        column_from_plan(each) for each in CELLS.plain_table()["columns"]
     )
 
 

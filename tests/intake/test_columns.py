@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privstats.intake.columns import READERS, Readings, alike, of_values, read, reader_of, static_type
-from privstats.intake.meaning import Reading, reading, same
+from privstats.intake.meaning import Meaning, meaning_of, same
 from privstats.testing import table_values
 
 
@@ -173,7 +173,7 @@ COLUMNS: Mapping[str, Column] = {
 _HERE = [name for name, column in COLUMNS.items() if column.library is not None]
 
 
-def said(readings: Readings) -> list[Reading]:
+def said(readings: Readings) -> list[Meaning]:
     """The reading of each value."""
     texts = readings.texts
     numbers = (None if math.isnan(number) else number for number in readings.numbers.tolist())
@@ -197,7 +197,7 @@ def test_a_reader_gives_each_value_what_it_means_alone_whatever_stands_beside_it
         warnings.simplefilter("ignore", RuntimeWarning)  # a library that compares or casts infinities
         made = column.make(several)
         result = said(read(made))
-        assert result == [reading(value) for value in one_by_one(made)]
+        assert result == [meaning_of(value) for value in one_by_one(made)]
         assert result == [*said(read(column.make(several[:place]))), *said(read(column.make(several[place:])))]
 
 

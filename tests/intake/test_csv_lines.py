@@ -13,7 +13,7 @@ from privstats.errors import DataError, RecordError
 from privstats.intake.column_names import place_of
 from privstats.intake.csv_dialect import Dialect
 from privstats.intake.csv_lines import csv_header, csv_lines, first_misfit
-from privstats.intake.meaning import reading
+from privstats.intake.meaning import meaning_of
 from privstats.moments import RecordFile
 
 GERMAN = {"encoding": "cp1252", "separator": ";", "decimal": ","}
@@ -29,7 +29,7 @@ def whole(path: Path, **how):
      ("2020-01-02", "2020-01-02"), ("3,5 mg", "3,5 mg"), ("a.b", "a.b"), ("", None), ("1,234,5", "1,234,5")],
 )  # fmt: skip
 def test_a_comma_before_decimals_is_one_and_a_point_is_no_number_then(field, said):
-    assert reading(Dialect(separator=";", decimal=",").read(field)) == said
+    assert meaning_of(Dialect(separator=";", decimal=",").read(field)) == said
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_comma_before_decimals_is_one_and_a_point_is_no_number_then(field, sai
 )  # fmt: skip
 def test_thousands_are_groups_of_three_digits(how, field, said):
     decimal, thousands = how
-    assert reading(Dialect(separator=";", decimal=decimal, thousands=thousands).read(field)) == said
+    assert meaning_of(Dialect(separator=";", decimal=decimal, thousands=thousands).read(field)) == said
 
 
 def test_a_file_s_signs_are_read_around_a_number_and_never_in_a_code(tmp_path):

@@ -14,7 +14,7 @@ import privstats as ps
 from privstats.errors import RecordError, UnreadableRecordsWarning
 from privstats.intake import csv_lines
 from privstats.intake.columns import read
-from privstats.intake.meaning import reading
+from privstats.intake.meaning import meaning_of
 from privstats.moments import RecordFile
 from privstats.records.from_file import records_in
 from privstats.schema.public_values import Published, Values
@@ -136,14 +136,14 @@ def test_every_kind_reads_a_file_in_parts_or_at_once(tmp_path, monkeypatch, sche
 def test_texts_of_the_characters_of_decimals_are_read_as_each_alone(texts):
     both = read(texts)
     for place, text in enumerate(texts):
-        alone = reading(text)
+        alone = meaning_of(text)
         assert both.texts.get(place) == (alone if isinstance(alone, str) else None)
         np.testing.assert_equal(both.numbers[place], alone if isinstance(alone, float) else np.nan)
 
 
 @pytest.mark.parametrize("text", ["1" * 2000, "1e999", "-1e999", "-0", "", "1.", ".5", ".", "+", "1e", "0" * 1025])
 def test_edges_of_the_shortcut_for_decimals(text):
-    found, alone = read([text, "7"]), reading(text)
+    found, alone = read([text, "7"]), meaning_of(text)
     assert found.numbers[1] == 7
     assert found.texts.get(0) == (alone if isinstance(alone, str) else None)
     np.testing.assert_equal(found.numbers[0], alone if isinstance(alone, float) else np.nan)

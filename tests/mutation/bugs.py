@@ -73,7 +73,7 @@ def lost_rows_kept(right: Callable[..., Any]) -> Callable[..., Any]:
 
     def features(reading: Reading, tile: Any) -> Any:
         X, fine, *rest = right(reading, tile)
-        return X, np.ones_like(fine) if reading.cells is not None else fine, *rest
+        return X, np.ones_like(fine) if reading.declaration is not None else fine, *rest
 
     return features
 

@@ -52,7 +52,7 @@ def test_a_row_without_a_meaning_cannot_be_written() -> None:
 def test_a_meaning_says_what_its_row_sums_apart(row: Statistic) -> None:
     """Counts are "how many" or "counts", pooled sums do not speak of each class, and sums by class do."""
     assert bool(re.search("how many|counts", row.meaning)) == (row.degree == 0)
-    assert bool(re.search("each class|for each class", row.meaning)) == (row.cells == "class")
+    assert bool(re.search("each class|for each class", row.meaning)) == (row.partition == "class")
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: f"{schema.task}-{schema.statistics}")

@@ -11,11 +11,11 @@ import pytest
 
 import privstats as ps
 from privstats.intake.columns import read
-from privstats.intake.declared.columns import column_of, days_of, table_of
+from privstats.intake.declared.columns import column_from_plan, column_to_plan, days_of
 
 
 def codes(column, values):
-    found, unread = column.codes(column.readings(values))
+    found, unread = column.codes_and_unread(column.readings(values))
     return [None if math.isnan(code) else code for code in found.tolist()], unread
 
 
@@ -118,7 +118,7 @@ def test_a_value_that_is_an_edge_in_15_digits_has_reached_it():
     ],
 )
 def test_a_column_is_its_table(column):
-    read_back = column_of(table_of(column))
+    read_back = column_from_plan(column_to_plan(column))
     assert read_back == (replace(column, other=None, missing=None) if column.kind == "categories" else column)
 
 
@@ -158,13 +158,13 @@ def test_a_column_is_its_table(column):
         (lambda: ps.Categories("a", ("x",)), "at least two different texts"),
         (lambda: ps.Categories("a", ("x", "y"), gaps=("y",)), "which are read as one value"),
         (lambda: ps.Categories("a", ("x", "y"), ordered=1), "ordered of a must be True or False"),
-        (lambda: column_of({"kind": "?", "name": "a"}), "the column 'a' has the kind '\\?'; say what it holds"),
-        (lambda: column_of({"kind": "truth"}), "a column lacks name"),
+        (lambda: column_from_plan({"kind": "?", "name": "a"}), "the column 'a' has the kind '\\?'; say what it holds"),
+        (lambda: column_from_plan({"kind": "truth"}), "a column lacks name"),
         (
-            lambda: column_of({"kind": "truth", "name": "a", "values": []}),
+            lambda: column_from_plan({"kind": "truth", "name": "a", "values": []}),
             "values of a must be two, what means no first",
         ),
-        (lambda: column_of({"kind": "truth", "name": "a", "edges": []}), "has unknown keys \\[.edges.\\]"),
+        (lambda: column_from_plan({"kind": "truth", "name": "a", "edges": []}), "has unknown keys \\[.edges.\\]"),
         (
             lambda: ps.Truth("a", values=("no", "yes", "maybe")),
             "values of a must be two, .* got 3; omit them for yes/no",
@@ -174,7 +174,7 @@ def test_a_column_is_its_table(column):
         (lambda: ps.Truth("a", values=(1, 0)), "got 1 and then 0: exchange them"),
         (lambda: ps.Truth("a", values="no"), "at least two different texts"),
         (lambda: ps.Truth("a", values=("no", "ja"), gaps=("ja",)), "which are read as one value"),
-        (lambda: column_of("age"), "columns must hold Numeric, Dates, Truth, Categories, got str"),
+        (lambda: column_from_plan("age"), "columns must hold Numeric, Dates, Truth, Categories, got str"),
         (lambda: ps.CountSchema((ps.Categories("a", ()),), (("a",),)), "at least two different texts"),
         (lambda: ps.CountSchema((ps.Categories("a", (1, 2), gaps=(9,)),), (("a",),)), "belong to Cells"),
     ],
@@ -196,7 +196,9 @@ def test_a_listed_word_is_a_value_where_it_is_listed_and_a_gap_elsewhere(of: Any
     """An airbag may be none, in any case and container; what is really missing stays so."""
     values = of(["none", "belt", " NONE", "NA", ""])
     two, three = ps.Categories("v", ("belt", "none"), gaps=("na",)), ps.Categories("v", ("belt", "bag", "none"))
-    np.testing.assert_array_equal(two.codes(read(values))[0], [1, 0, 1, np.nan, np.nan])
-    np.testing.assert_array_equal(three.codes(read(values))[0], [2, 0, 2, np.nan, np.nan])
-    np.testing.assert_array_equal(ps.Categories("v", ()).codes(read(values))[0], [np.nan, 0, np.nan, np.nan, np.nan])
-    assert column_of(table_of(two)) == two
+    np.testing.assert_array_equal(two.codes_and_unread(read(values))[0], [1, 0, 1, np.nan, np.nan])
+    np.testing.assert_array_equal(three.codes_and_unread(read(values))[0], [2, 0, 2, np.nan, np.nan])
+    np.testing.assert_array_equal(
+        ps.Categories("v", ()).codes_and_unread(read(values))[0], [np.nan, 0, np.nan, np.nan, np.nan]
+    )
+    assert column_from_plan(column_to_plan(two)) == two

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats.errors import DataError, SchemaError
 from privstats.intake.columns import Listed, alike, read
-from privstats.intake.meaning import MISSING, UNREADABLE, reading, same
+from privstats.intake.meaning import MISSING, UNREADABLE, meaning_of, same
 from privstats.testing import held, table_values
 
 
@@ -38,7 +38,10 @@ def test_equal_values_are_read_one_by_one():
     for pair in ((summer, summer.replace(fold=1)), (Hostile(), 1), ((1,), 1.0)):
         for one, other in (pair, pair[::-1]):
             both = read([one, other])
-            assert [both.texts.get(place, both.numbers[place]) for place in (0, 1)] == [reading(one), reading(other)]
+            assert [both.texts.get(place, both.numbers[place]) for place in (0, 1)] == [
+                meaning_of(one),
+                meaning_of(other),
+            ]
 
 
 @pytest.mark.parametrize(
@@ -71,8 +74,8 @@ def test_equal_values_are_read_one_by_one():
     ],
 )
 def test_values_that_say_the_same_are_read_alike(values, said):
-    assert [reading(value) for value in values] == [said] * len(values)
-    assert not math.copysign(1, reading(-0.0) or 0.0) < 0
+    assert [meaning_of(value) for value in values] == [said] * len(values)
+    assert not math.copysign(1, meaning_of(-0.0) or 0.0) < 0
 
 
 @pytest.mark.parametrize("kind", ["M8[ns]", "M8[D]", "m8[ns]", "m8[D]"])
@@ -87,24 +90,24 @@ def test_a_mask_over_one_time_changes_no_other(kind):
 def test_what_pandas_says_of_gaps_and_times_is_read():
     pandas = pytest.importorskip("pandas")
     stamp = pandas.Timestamp("2020-01-01", tz="Europe/Berlin")
-    assert [reading(value) for value in (pandas.NA, pandas.NaT, stamp)] == [None, None, "2019-12-31T23:00:00"]
-    assert reading(pandas.Interval(0, 10)) == reading(pandas.Interval(0.0, 10.0)) == "(0, 10]"
+    assert [meaning_of(value) for value in (pandas.NA, pandas.NaT, stamp)] == [None, None, "2019-12-31T23:00:00"]
+    assert meaning_of(pandas.Interval(0, 10)) == meaning_of(pandas.Interval(0.0, 10.0)) == "(0, 10]"
     far = np.datetime64("20000-01-01", "s")
-    assert reading(pandas.Timestamp(far)) == reading(far)
+    assert meaning_of(pandas.Timestamp(far)) == meaning_of(far)
     na_values = pandas._libs.parsers.STR_NA_VALUES  # what read_csv makes NaN, so what a text of it must say
     assert {text.lower() for text in na_values} <= MISSING
 
 
 @given(table_values())
 def test_a_reading_reads_as_itself(value):
-    once = reading(value)
-    assert reading(once) == once
+    once = meaning_of(value)
+    assert meaning_of(once) == once
 
 
 @given(st.lists(table_values(), min_size=1, max_size=8))
 def test_every_container_gives_the_reading_of_each_value(values):
     plain = [value for value in values if not isinstance(value, bytes | tuple)]  # files write them in their own way
-    expected = [reading(value) for value in plain]
+    expected = [meaning_of(value) for value in plain]
     for name, table in held({"v": plain}).items():
         column = read(table["v"] if isinstance(table["v"], list) else np.asarray(table["v"]))
         found = [column.texts.get(place, column.numbers[place]) for place in range(len(plain))]
@@ -202,9 +205,9 @@ def _slice(column, place):
 def test_a_time_that_numpy_cannot_count_is_not_read_as_another():
     span = 2**64 // 86_400_000_000
     far = [np.datetime64(each, unit) for each, unit in ((span + 18_000, "D"), (2**62, "s"), (2**31 - 1, "D"))]
-    assert [reading(value) for value in [*far, np.timedelta64(2**62, "s")]] == [UNREADABLE] * 4
-    assert reading(np.datetime64("2020-01-02T03:04:05.123456789")) == "2020-01-02T03:04:05.123456"
-    assert [reading(np.datetime64("2020", unit)) for unit in "YMDhms"] == ["2020-01-01"] * 6
+    assert [meaning_of(value) for value in [*far, np.timedelta64(2**62, "s")]] == [UNREADABLE] * 4
+    assert meaning_of(np.datetime64("2020-01-02T03:04:05.123456789")) == "2020-01-02T03:04:05.123456"
+    assert [meaning_of(np.datetime64("2020", unit)) for unit in "YMDhms"] == ["2020-01-01"] * 6
 
 
 def test_a_union_of_arrow_is_no_column():

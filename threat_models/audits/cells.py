@@ -38,7 +38,7 @@ def worst_of_tables(schema: Schema, sigmas: Mapping[str, float], rng: Generator)
         sigmas: noise by statistic, in real units.
         rng: draws the records.
     """
-    cells = schema.reading.cells
+    cells = schema.reading.declaration
     if cells is None or cells.open:
         return {}
     chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))

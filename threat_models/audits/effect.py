@@ -170,7 +170,7 @@ def _apart(schema: EffectSchema, moments: Moments, block: np.intp) -> NDArray[np
     for row in schema.sent:
         one = moments.sums(row)
         sums[row.letter] = np.zeros(row.shape(schema.sizes), np.int64)
-        sums[row.letter][block if schema.blocks > 1 and row.cells == "block" else ...] = one
+        sums[row.letter][block if schema.blocks > 1 and row.partition == "block" else ...] = one
     return flatten(type(moments).of_sums(schema, sums))
 
 

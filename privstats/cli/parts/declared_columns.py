@@ -15,7 +15,7 @@ import tomli_w
 
 from privstats.errors import SchemaError
 from privstats.files.text import toml_tables
-from privstats.intake.declared.columns import column_of, table_of
+from privstats.intake.declared.columns import column_from_plan, column_to_plan
 from privstats.plan.document import read_text
 from privstats.transforms import Column
 
@@ -65,12 +65,12 @@ def undeclared(
 
 def declared(columns: Sequence[Column]) -> str:
     """Return a declaration as a file."""
-    return _HEAD + "".join(_table(table_of(each)) for each in columns)
+    return _HEAD + "".join(_table(column_to_plan(each)) for each in columns)
 
 
 def read_columns(path: str | os.PathLike[str]) -> tuple[Column, ...]:
     """Return the declaration in a file; refuse an undeclared column."""
-    return tuple(map(column_of, tables_in(path)))
+    return tuple(map(column_from_plan, tables_in(path)))
 
 
 def tables_in(path: str | os.PathLike[str]) -> list[Any]:

@@ -116,7 +116,7 @@ def _public(file: RecordFile, labels: Path | None, plan: ps.Plan | None) -> tupl
         return file_rows(file.path, "public")[:], file_rows(labels, "labels")[:] if labels else None
     if labels is not None:
         raise PlanError("--labels go with an array: of a table, name the column of its labels with --target")
-    if plan is not None and plan.schema.reading.cells is not None:
+    if plan is not None and plan.schema.reading.declaration is not None:
         raise PlanError(
             "rows of declared columns always have norm 1, so there is no clip norm to suggest: pass --plan without "
             "--public for its shares"

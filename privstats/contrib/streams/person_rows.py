@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from privstats.errors import DataError
 from privstats.intake.arrays import host_rows, is_tensor, require_plain
 from privstats.intake.columns import Readings, array_of, read
-from privstats.intake.meaning import Reading, reading, word_of
+from privstats.intake.meaning import Meaning, meaning_of, word_of
 from privstats.intake.person_ids import names_of
 from privstats.intake.tables import (
     Codes,
@@ -212,11 +212,11 @@ def _read(row: Sequence[Any], target: Sequence[Any], words: Collection[str], dec
     return _encoded(numbers) + (json.dumps(texts).encode() if texts else b"")
 
 
-def _read_one(cell: Any, words: Collection[str], column: Column | None) -> Reading:
+def _read_one(cell: Any, words: Collection[str], column: Column | None) -> Meaning:
     if (word := word_of(cell)) in words:
         return word
     if column is None:
-        return reading(cell)
+        return meaning_of(cell)
     readings = column.readings([cell])
     return readings.texts.get(0, float(readings.numbers[0]))
 

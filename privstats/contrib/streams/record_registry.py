@@ -499,7 +499,7 @@ class PersonRegistry(RecordRegistry):
 
     def _marks(self, rows: PersonRows) -> Mapping[bytes, bytes]:
         reading = self.stream.first.schema.reading
-        keys, rows = self._keys(rows.names), replace(rows, words=reading.listed_words, cells=reading.cells)
+        keys, rows = self._keys(rows.names), replace(rows, words=reading.listed_words, cells=reading.declaration)
         return {
             key: hmac.digest(self.secret, _ROWS + key + rows.digests[name], "sha256")[:KEY_BYTES]
             for key, name in zip(keys, rows.names, strict=True)

@@ -201,13 +201,13 @@ def _cohort(cohort: Cohort, clients: int) -> Cohort:
 
 def open_columns(plan: Plan) -> tuple[str, ...]:
     """Return declared columns with open cut points."""
-    cells = plan.schema.reading.cells
+    cells = plan.schema.reading.declaration
     return () if cells is None else cells.open
 
 
 def with_quantile_cuts(plan: Plan, X: Any) -> Plan:
     """Return the plan with open cut points at the records' quantiles."""
-    cells = plan.schema.reading.cells
+    cells = plan.schema.reading.declaration
     if cells is None or not cells.open:
         return plan
     codes = codes_of(cells, X)

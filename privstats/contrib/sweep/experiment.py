@@ -306,7 +306,7 @@ def _pair(field: str, pair: Any) -> tuple[Any, Any]:
 
 
 def _arrays(plan: Plan, field: str, pair: Any) -> tuple[Any, Any]:
-    (X, y), cells = _pair(field, pair), plan.schema.reading.cells
+    (X, y), cells = _pair(field, pair), plan.schema.reading.declaration
     X = ordered_columns(X, plan.schema.feature_names) if cells is None else Codes(codes_of(cells, X), {})
     try:
         moments = exact_moments(plan.schema, X, y)

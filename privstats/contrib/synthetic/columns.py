@@ -18,7 +18,7 @@ from privstats.intake.column_names import places_in
 from privstats.intake.columns import Readings, read
 from privstats.intake.csv_dialect import Marks
 from privstats.intake.declared.categories import Declared, settle_name
-from privstats.intake.declared.columns import column_of as plain_column
+from privstats.intake.declared.columns import column_from_plan
 from privstats.intake.declared.unlisted import Lost
 from privstats.intake.frames import in_memory
 from privstats.intake.meaning import LOST, UNREADABLE, same
@@ -85,7 +85,7 @@ class Hashed(Declared):
 
     def bucket(self, value: Any) -> int | None:
         """Return a value's bucket; None where it is missing or unreadable."""
-        (code,) = self.codes(read([value]))[0].tolist()
+        (code,) = self.codes_and_unread(read([value]))[0].tolist()
         return None if math.isnan(code) else int(code)
 
     def _codes_of(self, readings: Readings) -> NDArray[np.float64]:
@@ -160,7 +160,7 @@ def column_of(table: Any) -> Column:
     if isinstance(table, Hashed):
         return table
     if not isinstance(table, Mapping) or table.get("kind") != Hashed.kind:
-        return plain_column(table)
+        return column_from_plan(table)
     try:
         return Hashed(**{key: value for key, value in table.items() if key != "kind"})
     except TypeError:

@@ -24,7 +24,7 @@ from privstats.course.planned import Stepped, require_plan
 from privstats.course.promise import Promise, count_plan, part_of, promised
 from privstats.course.steps import Past, Step, Steps
 from privstats.errors import PlanError
-from privstats.intake.declared.columns import table_of
+from privstats.intake.declared.columns import column_to_plan
 from privstats.intake.record_files import RecordFile
 from privstats.kinds import CountSchema
 from privstats.kinds.counts import MAX_COUNT_CELLS
@@ -140,7 +140,7 @@ class Synthetic(Stepped):
                 f"the first session counts each of 2 to {_MOST_COLUMNS} variables by itself: give tables=((name,), "
                 "...) of all variables in order, as columns.schema_of does"
             )
-        object.__setattr__(self, "columns", tuple(table_of(each) for each in self.declared))  # type: ignore[arg-type]
+        object.__setattr__(self, "columns", tuple(column_to_plan(each) for each in self.declared))  # type: ignore[arg-type]
         if self.columns and schema_of(self.declared) != schema:
             raise PlanError(
                 "columns must declare the plan's variables, in order: write plan and course from one columns.toml, by "

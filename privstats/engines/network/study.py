@@ -62,7 +62,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[Course, dict[str, bytes]]:
         course = document.read(path)
         return course, dict(document.texts(COURSE, course))
     plan = Plan.read(path)
-    if plan.schema.open_columns and (cells := plan.schema.reading.cells) is not None:
+    if plan.schema.open_columns and (cells := plan.schema.reading.declaration) is not None:
         cells.require_closed()
     documents = {"plan.toml": read_bounded(path, LocalProtocolError, "privstats plan init")}
     if values_path(path).exists():  # values that a schema reads in addition to the records

@@ -14,7 +14,7 @@ from privstats.errors import SchemaError
 from privstats.intake.accepted import ColumnLike
 from privstats.intake.columns import Decided, Listed, Readings, read, read_texts
 from privstats.intake.csv_dialect import Marks
-from privstats.intake.meaning import check_distinct, checked_names, reading, shown
+from privstats.intake.meaning import check_distinct, checked_names, meaning_of, shown
 
 if TYPE_CHECKING:
     from privstats.intake.declared.unlisted import Lost
@@ -47,7 +47,7 @@ class Declared:
         name = self.name  # type: ignore[attr-defined]
         if not isinstance(gaps, tuple | list):
             raise SchemaError(f"gaps of {name} must be a tuple of codes, for example (-9, 999), got {shown(gaps)}")
-        gaps = tuple(reading(gap) if isinstance(gap, date | np.datetime64) else gap for gap in gaps)
+        gaps = tuple(meaning_of(gap) if isinstance(gap, date | np.datetime64) else gap for gap in gaps)
         if not all(isinstance(gap, str | int | float) for gap in gaps):
             raise SchemaError(f"gaps of {name} must be texts or numbers; a date is its ISO text")
         check_distinct(f"gaps of {name}", gaps, texts=self.marks == "text")
@@ -78,7 +78,7 @@ class Declared:
         """Return which values are declared gap codes, ``(n,)``."""
         return self._gaps.places_of(readings) >= 0
 
-    def codes(self, readings: Readings) -> tuple[NDArray[np.float64], int]:
+    def codes_and_unread(self, readings: Readings) -> tuple[NDArray[np.float64], int]:
         """Return codes, float64 ``(n,)``, and the number of unreadable values."""
         codes, lost = self.codes_and_lost(readings)
         return codes, lost.unread
@@ -110,7 +110,7 @@ class Declared:
 class Categories(Declared):
     """A column of public values.
 
-    Values are compared as :func:`privstats.intake.meaning.reading` reads them, for any column type: ``"007"``, ``7``
+    Values are compared as :func:`privstats.intake.meaning.meaning_of` reads them, for any column type: ``"007"``, ``7``
     and ``7.0`` are one value, so are ``"True"``, ``True`` and ``1``.
 
     Args:

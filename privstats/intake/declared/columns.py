@@ -19,7 +19,7 @@ from privstats.intake.columns import TRUTHS, Listed, Readings, alike, read, read
 from privstats.intake.csv_dialect import Marks
 from privstats.intake.declared.categories import Categories, Declared, require_switch, settle_name
 from privstats.intake.declared.dates import EPOCH, DateForm, days_between
-from privstats.intake.meaning import TRUTH_TEXTS, is_decimal, local_time, reading, same, shown
+from privstats.intake.meaning import TRUTH_TEXTS, is_decimal, local_time, meaning_of, same, shown
 from privstats.python_values import python_fields, python_value
 
 _LONGEST_UNIT = 40
@@ -87,7 +87,7 @@ class Numeric(Declared):
             off, text = _CENSORED[text[:1]], text[1:].removeprefix("=").strip()
         if self.suffix:
             text = text.removesuffix(self.suffix).strip()
-        number = reading(text) if is_decimal(text) else None
+        number = meaning_of(text) if is_decimal(text) else None
         return number + off * abs(number) if isinstance(number, float) else math.nan
 
     def _codes_of(self, readings: Readings) -> NDArray[np.float64]:
@@ -221,7 +221,7 @@ def _checked_pair(name: str, values: Any, gaps: tuple[Any, ...]) -> tuple[Any, .
     if len(pair) != len(TRUTHS.numbers):
         raise SchemaError(f"values of {name} must be two, what means no first, got {len(pair)}; omit them for yes/no")
     no, yes = (TRUTH_TEXTS.get(str(each)) for each in pair)
-    if no == 1 or yes == 0 or [*map(reading, pair)] == [1.0, 0.0]:
+    if no == 1 or yes == 0 or [*map(meaning_of, pair)] == [1.0, 0.0]:
         raise SchemaError(
             f"values of {name} must name what means no first, got {shown(pair[0])} and then {shown(pair[1])}: exchange "
             "them"
@@ -235,7 +235,7 @@ Column: TypeAlias = Numeric | Dates | Truth | Categories
 _KINDS: Mapping[str, type[Column]] = {kind.kind: kind for kind in (Numeric, Dates, Truth, Categories)}
 
 
-def table_of(column: Column) -> dict[str, Any]:
+def column_to_plan(column: Column) -> dict[str, Any]:
     """Return a plain table for a plan file, without defaults."""
     usual = {field.name: field.default for field in fields(column)}
     values = {name: getattr(column, name) for name in usual if name not in ("other", "missing")}  # Cells sets both
@@ -243,8 +243,8 @@ def table_of(column: Column) -> dict[str, Any]:
     return {"kind": column.kind, **{name: list(v) if isinstance(v, tuple) else v for name, v in stated.items()}}
 
 
-def column_of(table: Any) -> Column:
-    """Invert :func:`table_of`; SchemaError for unknown or missing keys."""
+def column_from_plan(table: Any) -> Column:
+    """Invert :func:`column_to_plan`; SchemaError for unknown or missing keys."""
     if isinstance(table, Numeric | Dates | Truth | Categories):
         return table
     known = ", ".join(kind.__name__ for kind in _KINDS.values())
@@ -290,13 +290,13 @@ def _checked_edges(name: str, edges: Any, number: Callable[[Any], float]) -> tup
 
 
 def _number_of(edge: Any) -> float:
-    number = reading(edge) if isinstance(edge, int | float) and not isinstance(edge, bool) else None
+    number = meaning_of(edge) if isinstance(edge, int | float) and not isinstance(edge, bool) else None
     return number if isinstance(number, float) else math.nan
 
 
 def _day_of(edge: Any) -> float:
     if isinstance(edge, str | date | np.datetime64):
-        day = reading(python_value(edge) if not isinstance(edge, np.datetime64) else edge)
+        day = meaning_of(python_value(edge) if not isinstance(edge, np.datetime64) else edge)
         return days_of(day) if isinstance(day, str) else math.nan
     return _number_of(edge)
 

@@ -88,7 +88,7 @@ def rows_of(table: tuple[Statistic, ...], names: tuple[str, ...], partition: str
     rows = (*counts, *(several or [influence]))
     if not partition:
         return rows
-    return tuple(replace(row, cells="block", meaning=f"in every {partition}, {row.meaning}") for row in rows)
+    return tuple(replace(row, partition="block", meaning=f"in every {partition}, {row.meaning}") for row in rows)
 
 
 @cache

@@ -19,7 +19,7 @@ from privstats.intake.columns import Listed, Readings, read
 from privstats.intake.csv_dialect import Dialect, Marks
 from privstats.intake.csv_lines import quoted_names
 from privstats.intake.declared.unlisted import often
-from privstats.intake.meaning import reading
+from privstats.intake.meaning import meaning_of
 from privstats.intake.person_ids import names_of, persons_held_out
 from privstats.intake.record_files import RecordFile, held_out
 from privstats.intake.table_parts import column_hint
@@ -67,7 +67,7 @@ def _of_column(column: Column, readings: Readings, written: Sequence[Any]) -> It
 
 def _codes_among(values: Sequence[Any], readings: Readings) -> dict[float, int]:
     """Count the records with each of a column's values, or of the classes, that looks like a gap code."""
-    numbers = [number for value in values if isinstance(number := reading(value), float)]
+    numbers = [number for value in values if isinstance(number := meaning_of(value), float)]
     texts = len(numbers) < len(values)
     codes = [number for number in numbers if number in GAP_CODES] if texts else odd_codes(numbers)
     counts = {code: int((readings.numbers == code).sum()) for code in codes}

@@ -10,7 +10,7 @@ from privstats.errors import DataError
 from privstats.intake.column_names import place_of
 from privstats.intake.columns import Listed, read, read_texts, values_of
 from privstats.intake.csv_lines import quoted_names
-from privstats.intake.meaning import reading
+from privstats.intake.meaning import meaning_of
 from privstats.transforms import Column
 from privstats.workflows.forms import are_codes
 
@@ -46,9 +46,9 @@ class StatedGaps:
             place = place_of(column, names) if sign else None
             if place is not None:
                 codes[names[place]] = (*codes.get(names[place], ()), code)
-            elif sign and isinstance(reading(code), float):
+            elif sign and isinstance(meaning_of(code), float):
                 raise DataError(f"--gaps {each} names no column of the tables; name one of {quoted_names(names)}")
-            elif isinstance(reading(each), float):
+            elif isinstance(meaning_of(each), float):
                 raise DataError(
                     f"gaps without a column are words in a rehearsal, got {each}: a number may be a value of another "
                     f"column, so name its column, as in --gaps {names[0]}={each}"
@@ -78,7 +78,7 @@ NO_GAPS = StatedGaps()
 
 
 def _value_of(text: str) -> str | int | float:
-    number = reading(text)
+    number = meaning_of(text)
     if not isinstance(number, float):
         return text
     return int(number) if number.is_integer() else number

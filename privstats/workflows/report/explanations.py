@@ -90,7 +90,7 @@ def persons(plan: Plan) -> list[str]:
 
 
 def _mapped(schema: Schema) -> list[str]:
-    cells, maps = schema.reading.cells, ", ".join(step.kind for step in schema.transform)
+    cells, maps = schema.reading.declaration, ", ".join(step.kind for step in schema.transform)
     if cells is None:
         levels = schema.reading.levels
         words = "" if levels is None else levels_text(levels)

@@ -13,7 +13,7 @@ from privstats.contrib.streams import Pending, Stream
 from privstats.contrib.streams.inbox import Batch, RecordInbox, picked, read_batch
 from privstats.encoding import flatten
 from privstats.errors import DataError, PrivstatsError
-from privstats.intake.meaning import reading
+from privstats.intake.meaning import meaning_of
 from tests.contrib.streams.streams import CLASSES, EXACT, World, plan_of, registry
 from tests.course.cases import promise
 
@@ -38,8 +38,8 @@ def test_a_day_of_texts_changes_no_value_of_another_day() -> None:
         1: Batch(("b",), np.array([["x"]]), np.array(["?"])),
     }
     X, y = picked(days, ("a", "b")) or ((), ())
-    assert [reading(X[0, 0]), reading(X[1, 0])] == [float(np.float32(0.1)), "x"]
-    assert [reading(label) for label in y] == [1.0, "?"]
+    assert [meaning_of(X[0, 0]), meaning_of(X[1, 0])] == [float(np.float32(0.1)), "x"]
+    assert [meaning_of(label) for label in y] == [1.0, "?"]
 
 
 def test_batches_go_in_order_and_a_change_is_what_measuring_gives(inbox: RecordInbox, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import privstats as ps
 from privstats.contrib.synthetic.columns import DeclaredFile, Hashed, coded, column_of, restored, schema_of
 from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
 from privstats.intake.columns import read
-from privstats.intake.declared.columns import table_of
+from privstats.intake.declared.columns import column_to_plan
 from privstats.moments import RecordFile
 from tests.contrib.synthetic.cases import COLUMNS, table
 
@@ -24,7 +24,7 @@ from tests.contrib.synthetic.cases import COLUMNS, table
 @given(st.lists(st.one_of(st.text(), st.integers(), st.floats(), st.none()), max_size=20), st.integers(2, 64))
 def test_a_bucket_follows_from_its_one_value(values, buckets):
     hashed = Hashed("icd", buckets)
-    codes, unread = hashed.codes(read(values))
+    codes, unread = hashed.codes_and_unread(read(values))
     assert unread == 0
     together = [None if np.isnan(code) else int(code) for code in codes]
     assert together == [hashed.bucket(value) for value in values]
@@ -33,7 +33,7 @@ def test_a_bucket_follows_from_its_one_value(values, buckets):
 
 def test_a_code_that_cannot_be_read_is_missing_and_counted():
     values = ["E1", "x" * 5_000, "E\ufffd", ["E1", "E2"], "", "None", "999"]
-    codes, unread = Hashed("icd", 8, gaps=("none", 999)).codes(read(values))
+    codes, unread = Hashed("icd", 8, gaps=("none", 999)).codes_and_unread(read(values))
     assert np.isnan(codes).tolist() == [False, True, True, True, True, True, True]
     assert unread == 3
     with pytest.warns(UnreadableRecordsWarning, match="2 of 'icd' are too long, several values in one"):
@@ -63,7 +63,7 @@ def test_one_more_record_adds_one_to_a_single_bucket_whatever_its_code():
 
 def test_another_salt_puts_other_codes_together():
     codes = [f"E{k}" for k in range(64)]
-    one, other = (Hashed("icd", 16, salt).codes(read(codes))[0] for salt in ("", "2025"))
+    one, other = (Hashed("icd", 16, salt).codes_and_unread(read(codes))[0] for salt in ("", "2025"))
     assert one.tolist() != other.tolist()
 
 
@@ -148,7 +148,7 @@ def test_gap_codes_are_missing():
 
 @pytest.mark.parametrize("column", [*COLUMNS, Hashed("icd", 64, "2025", ("none",))])
 def test_a_column_and_its_table_are_one(column):
-    assert column_of(table_of(column)) == column_of(column) == column
+    assert column_of(column_to_plan(column)) == column_of(column) == column
 
 
 def test_a_file_is_read_as_its_declaration_and_other_columns_stay(tmp_path):
