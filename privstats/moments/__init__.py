@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from privstats.intake.accepted import ColumnLike as ColumnLike
+    from privstats.intake.accepted import RecordsLike as RecordsLike
+    from privstats.intake.accepted import TargetsLike as TargetsLike
     from privstats.intake.record_files import RecordFile as RecordFile
     from privstats.intake.record_files import Records as Records
     from privstats.moments.base import Moments as Moments

@@ -33,6 +33,10 @@ def test_a_file_that_type_checks_has_the_same_sums(tmp_path):
     assert typed_calls.files(tmp_path) == typed_calls.lists()
 
 
+def test_a_function_of_a_users_own_passes_records_on():
+    assert typed_calls.passed_on(typed_calls.ROWS, typed_calls.LABELS) == typed_calls.lists()
+
+
 def test_columns_persons_and_a_release_run_as_they_type_check():
     assert typed_calls.columns_by_name().records == 3
     assert typed_calls.persons().persons == 2
