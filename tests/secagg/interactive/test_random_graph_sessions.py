@@ -1,6 +1,6 @@
 """Kills and drop-outs at each step of a session on a random graph: the exact sum, or an abort that is named.
 
-Sixty clients of both versions. A killed machine begins again from what it stored, and nothing is lost by it.
+Thirty-four clients of both versions. A killed machine begins again from what it stored, and nothing is lost by it.
 """
 
 from collections.abc import Collection
@@ -14,7 +14,7 @@ from privstats.secagg.keys import KEY_AGREEMENTS
 from tests.secagg.interactive.cohorts import STEPS, Cohort, cohort_of
 
 KEY = bytes(range(32))
-CLIENTS, MIN_SURVIVORS, COLLUDERS = 60, 52, 1
+CLIENTS, MIN_SURVIVORS, COLLUDERS = 34, 28, 1
 ABORTS = {"too_few_clients", "isolated", "too_few_signatures", "too_few_shares"}
 
 
