@@ -6,6 +6,7 @@ With one-hot rows H, and all columns' public cell entries in one block-diagonal 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -70,6 +71,34 @@ class CellAccumulator:
         squares = sum(square[place] for square, place in zip(self._squares, places, strict=True))
         self._energy += int(np.sum(squares))
         self._norm_counts += norm_histogram(np.sqrt(squares), self._schema.steps)
+
+    def add_counts(
+        self,
+        labels: NDArray[np.int64],
+        each: Sequence[NDArray[np.int64]],
+        together: Callable[[int, int], NDArray[np.int64]],
+        norms: NDArray[np.int64],
+    ) -> None:
+        """Add records that were counted elsewhere.
+
+        Args:
+            labels: number of records by class, ``(classes,)``.
+            each: by column, by class and cell, ``(classes, cells)``.
+            together: the numbers for two columns, by the cells of both, ``(cells, cells)``; with S by class first.
+                Called only where B or S is summed.
+            norms: number of records by bin of their norm, as ``norm_histogram`` counts them.
+        """
+        records = int(labels.sum())
+        require_room(self._records + records, self._schema.bound)
+        self._records += records
+        self._counts += labels
+        for total, counts in zip(self._each, each, strict=True):
+            total += counts
+        for (i, j), total in self._together.items():
+            total += together(i, j).reshape(total.shape)
+        cells = zip(self._squares, each, strict=True)
+        self._energy += sum(int(counts.sum(axis=0) @ squares) for squares, counts in cells)
+        self._norm_counts += norms
 
     def moments(self) -> Moments:
         """Return the exact moments."""

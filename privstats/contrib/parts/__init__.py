@@ -1,7 +1,7 @@
 """Measure records that outgrow one machine in parts, on one's own engine; or sum a leader's settled parts on a cluster.
 
 ``measure`` is the door for a party's records: Dask, DuckDB, Arrow and Parquet go through it. ``Partitioned`` is what
-any other engine calls. ``part_sums`` is a leader's.
+any other engine calls. ``sql`` lets a data base count the records. ``part_sums`` is a leader's.
 """
 
 from typing import TYPE_CHECKING

@@ -1,0 +1,32 @@
+"""``privstats sql``: print the statement that counts a plan's records in a data base."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privstats.cli.parts.options import argument, option
+
+app = typer.Typer(rich_help_panel="Plan")
+
+
+@app.command()
+def sql(
+    plan: Annotated[Path, argument("The plan, whose columns are declared.", "PLAN.TOML")],
+    dialect: Annotated[str, option("The data base: duckdb, postgres or spark.", "NAME")],
+    table: Annotated[str, option("The table or view, such as hospital.patients.", "NAME")],
+    target: Annotated[str | None, option("The column of labels, for a plan of classes.", "COLUMN")] = None,
+    persons: Annotated[
+        str | None, option("The column of person ids, integers, for a promise per person.", "COLUMN")
+    ] = None,
+) -> None:
+    """Print one statement that counts a plan's records where they are. It reads no record, and can be read before it runs.
+
+    Its rows are exact counts: keep them where the records are. records.py of a party reads them (docs/sql.md).
+    """
+    import privstats as ps
+    from privstats.contrib.parts.sql import Query
+
+    typer.echo(Query.of(ps.Plan.read(plan), table, target, dialect=dialect, persons=persons).text + ";")

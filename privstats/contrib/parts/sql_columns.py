@@ -1,0 +1,421 @@
+"""Write the cell of a declared column's value as SQL, from the library's own reading of values.
+
+No rule of reading is written twice. A column's rule is asked for the cells of public values: each listed text, each
+word for a gap, and numbers or times between which the cell changes, which bisection finds to the last float64 or
+microsecond. A value about which SQL could decide otherwise than the library has the cell :data:`UNDECIDED`.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.contrib.parts.sql_dialects import Dialect
+from privstats.errors import SchemaError
+from privstats.intake.columns import TRUTHS, Listed, Readings, read
+from privstats.intake.declared.categories import Categories
+from privstats.intake.declared.columns import Dates, Numeric
+from privstats.intake.declared.dates import EPOCH
+from privstats.intake.meaning import LONGEST, MISSING, reading, text_reading
+from privstats.records.cells import beyond, cells_in
+from privstats.records.variables import Bins
+
+_MAX = sys.float_info.max
+_NEAR = 2.0**-40  # relative: more than the 15 digits in which values are compared
+_DAY = 86_400_000_000
+_FIRST, _LAST = (round((at - EPOCH).total_seconds()) * 1_000_000 for at in (datetime(1, 1, 1), datetime(9999, 12, 31)))
+_OTHERWISE = "\x02"  # no public value equals it, because those are printable
+
+_SIMPLE = "^[+-]?([0-9]{1,250}[.]?[0-9]{0,250}|[.][0-9]{1,250})$"
+_DECIMAL = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
+_TIME = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}"
+# Signs that Unicode's normal form NFC never changes, and that no reader strips.
+_UNSTABLE = "[^ -~\u00c0-\u017f]"
+_WORDS_OF_TRUTH = ("true", "false", "yes", "no", "y", "n", "t", "f")
+
+
+class Outcome(NamedTuple):
+    """The cell of a value.
+
+    Attributes:
+        cell: -1 excludes the record.
+        note: "" or why a data holder should look at the value: ``unread``, ``gap``, ``below``, ``above``,
+            ``undecided``.
+    """
+
+    cell: int
+    note: str = ""
+
+
+UNDECIDED = Outcome(-1, "undecided")
+"""The outcome of a value that only the library can read."""
+
+Reader: TypeAlias = Callable[[Any], list[Outcome]]
+"""Returns the outcomes of several values."""
+
+
+@dataclass(frozen=True)
+class CodedColumn:
+    """A column whose values have cells.
+
+    Attributes:
+        kind: ``number`` and ``time`` columns have such a type in the table; a ``word`` column has texts, integers or
+            booleans; ``code`` is a word whose numbers are texts.
+        cells: number of cells.
+        outcomes: the library's reading.
+        marks: float64 numbers, or microseconds, near which the cell changes.
+        texts: texts with a cell of their own, case-sensitive.
+        words: texts that are read in any case, in lower case.
+    """
+
+    name: str
+    kind: Literal["number", "time", "word", "code"]
+    cells: int
+    outcomes: Reader
+    marks: tuple[float, ...] = ()
+    texts: tuple[str, ...] = ()
+    words: tuple[str, ...] = field(default=(), repr=False)
+
+
+def cells_column(cells: Any, place: int) -> CodedColumn:
+    """Return a column of :class:`~privstats.Cells`; its cells are those of its block, the gap last.
+
+    Raises:
+        SchemaError: only the library can read such a column, by its declaration.
+    """
+    column, marks = cells.columns[place], cells.marks[place]
+    _require_typed(column)
+    gap = len(cells.tables[place]) - 1
+
+    def outcomes(values: Any) -> list[Outcome]:
+        readings = column.readings(values)
+        codes = column.codes(readings)[0]
+        unread = np.isnan(codes) & ~column.decide(readings).gaps
+        index = np.where(np.isnan(codes), -1 if cells.missing else gap, np.searchsorted(marks, codes, side="right"))
+        return [
+            Outcome(cell, "unread" if lost else "gap" if nothing else "")
+            for cell, lost, nothing in zip(index.tolist(), unread.tolist(), np.isnan(codes).tolist(), strict=True)
+        ]
+
+    return _declared(column, gap + 1, outcomes, marks.tolist())
+
+
+def presence_column(column: Any) -> CodedColumn:
+    """Return a declared column of which only gaps count, because a gap excludes its record."""
+    _require_typed(column)
+
+    def outcomes(values: Any) -> list[Outcome]:
+        return [
+            Outcome(-1, "gap") if math.isnan(code) else Outcome(0) for code in column.codes(column.readings(values))[0]
+        ]
+
+    return _declared(column, 1, outcomes, getattr(column, "edges", None) or ())
+
+
+def _declared(column: Any, cells: int, outcomes: Reader, marks: Sequence[float]) -> CodedColumn:
+    if isinstance(column, Dates):
+        return CodedColumn(column.name, "time", cells, outcomes, _micros(column, marks))
+    gaps = Listed.of(column.gaps, texts=column.marks == "text")
+    if isinstance(column, Numeric):
+        return CodedColumn(column.name, "number", cells, outcomes, (*marks, *gaps.numbers.tolist()))
+    return _words(column.name, cells, outcomes, (column.listed, gaps), code=column.marks == "text")
+
+
+def _require_typed(column: Any) -> None:
+    """Refuse a column whose values are texts that SQL cannot read as its declaration does."""
+    if isinstance(column, Dates) and column.reads_otherwise:
+        raise SchemaError(
+            f"{column.name} is declared as {column.written!r}, which SQL cannot read alike in every engine; store "
+            "dates in a view, or measure with contrib.parts.measure"
+        )
+    if isinstance(column, Numeric) and column.marks == "affixed":
+        raise SchemaError(
+            f"{column.name} is declared with a suffix or with signs such as <, so its values are texts; store numbers "
+            "in a view, or measure with contrib.parts.measure"
+        )
+
+
+def counted_column(variable: Any, declared: Any, *, gaps: bool, refuses: bool) -> CodedColumn:
+    """Return a variable of a table of counts.
+
+    Args:
+        declared: the column of Cells whose codes are counted; None where values are.
+        gaps: whether a gap may count; otherwise it excludes its record.
+        refuses: whether a value without a cell is refused; otherwise a declared cell for gaps also counts it.
+    """
+    counted = variable if refuses or isinstance(variable, Categories) or not variable.missing else None
+
+    def outcomes(values: Any) -> list[Outcome]:
+        readings = read(values) if declared is None else Readings.of(declared.codes(declared.readings(values))[0])
+        cells = cells_in(variable, readings)
+        if counted is None:
+            cells[cells < 0] = len(variable.cells) - 1
+        if not gaps:
+            cells[np.isnan(readings.numbers)] = -1
+        notes = np.full(len(cells), "", object)
+        if isinstance(variable, Bins):
+            below, above = beyond(variable, readings.numbers)
+            notes[below], notes[above], notes[np.isnan(readings.numbers)] = "below", "above", "gap"
+        return [*map(Outcome, cells.tolist(), notes.tolist())]
+
+    name, cells = variable.name, len(variable.cells)
+    if declared is not None:
+        _require_typed(declared)
+        return _declared(declared, cells, outcomes, (*variable.edges, *(declared.edges or ())))
+    if isinstance(variable, Bins):
+        return CodedColumn(name, "number", cells, outcomes, variable.edges)
+    return _words(name, cells, outcomes, (variable.listed,))
+
+
+def label_column(name: str, listed: Listed, classes: int) -> CodedColumn:
+    """Return the column of labels."""
+
+    def outcomes(values: Any) -> list[Outcome]:
+        return [Outcome(place, "unread" if place < 0 else "") for place in listed.places_of(read(values)).tolist()]
+
+    return _words(name, classes, outcomes, (listed,))
+
+
+def _words(name: str, cells: int, outcomes: Reader, listed: Sequence[Listed], *, code: bool = False) -> CodedColumn:
+    read_alike = text_reading if code else reading
+    usual = any(each is TRUTHS for each in listed)
+    words = {*MISSING, *(() if code else ("true", "false")), *(_WORDS_OF_TRUTH if usual else ())}
+    texts = tuple(text for each in listed if each is not TRUTHS for text in each.texts if text not in words)
+    if odd := [text for text in texts if read_alike(text) != text]:
+        raise SchemaError(
+            f"{name} lists {odd[0]!r}, which SQL cannot compare; choose another text, or measure in parts"
+        )
+    marks = tuple(number for each in listed for number in each.numbers.tolist())
+    return CodedColumn(name, "code" if code else "word", cells, outcomes, marks, texts, tuple(sorted(words)))
+
+
+def _micros(column: Dates, days: Iterable[float]) -> tuple[float, ...]:
+    """Return the microseconds of cut points and of gap codes."""
+    at: list[float] = [day * _DAY for day in days]
+    for gap in column.gaps:
+        try:
+            at.append((datetime.fromisoformat(str(reading(gap))) - EPOCH).total_seconds() * 1_000_000)
+        except (ValueError, TypeError):  # a gap code that no date equals
+            continue
+    return tuple(at)
+
+
+def changes(outcomes: Reader, marks: Collection[float], *, times: bool = False) -> list[tuple[Any, Outcome]]:
+    """Return where the outcome changes: the first value of each stretch of values, and its outcome.
+
+    Args:
+        marks: numbers, between any two of which the outcome changes at most at one place on each side of their middle.
+        times: values are microseconds since 1970, else float64.
+
+    Example:
+        >>> from privstats.contrib.parts.sql_columns import Outcome, changes
+        >>> changes(lambda values: [Outcome(int(value >= 0.5)) for value in values], (0.5,))[1]
+        (0.5, Outcome(cell=1, note=''))
+    """
+    first, last = (float(_FIRST), float(_LAST)) if times else (-_MAX, _MAX)
+    around = [mark * (1 + side) for mark in marks for side in (-_NEAR, 0.0, _NEAR)]
+    around += [
+        mark + side for mark in marks for side in ((-_DAY, _DAY) if times else (-math.ulp(mark), math.ulp(mark)))
+    ]
+    inside = sorted({first, last, 0.0, *(each for each in around if first < each < last)})
+    middles = [low / 2 + high / 2 for low, high in pairwise(inside)]
+    places = _places(np.array(sorted({*inside, *middles})), times)
+    values, back = _from_places(places, times)
+    found = outcomes(values)
+    change = [at for at, (left, right) in enumerate(pairwise(found)) if left != right]
+    low, high = places[change], places[[at + 1 for at in change]]
+    before = [found[at] for at in change]
+    while (high - low > 1).any():
+        middle = low // 2 + high // 2 + (low & high & 1)
+        same = np.array([a == b for a, b in zip(outcomes(_from_places(middle, times)[0]), before, strict=True)])
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    starts = _from_places(high, times)[0]
+    after = outcomes(starts) if len(starts) else []
+    return [(back(values[0]), found[0]), *zip(map(back, starts), after, strict=True)]
+
+
+def _places(values: NDArray[np.float64], times: bool) -> NDArray[np.int64]:
+    """Return integers in the order of values, one for each value that there is."""
+    if times:
+        return np.unique(np.rint(values).astype(np.int64))
+    bits = (values + 0.0).view(np.int64)
+    return np.where(bits < 0, -(bits & np.int64(_MAX_INT)), bits)
+
+
+_MAX_INT = (1 << 63) - 1
+
+
+def _from_places(places: NDArray[np.int64], times: bool) -> tuple[Any, Callable[[Any], Any]]:
+    if times:
+        return places.astype("datetime64[us]"), lambda value: int(value.astype(np.int64))
+    return np.where(places < 0, -np.abs(places).view(np.float64), places.view(np.float64)) + 0.0, float
+
+
+@dataclass(frozen=True)
+class Written:
+    """A column in SQL.
+
+    Attributes:
+        value: the quoted column of the table, and the name that ``stages`` use for it.
+        stages: expressions with their names; those of the second stage use those of the first.
+        case: an integer expression over both, the index of the value's outcome.
+        outcomes: by that index.
+    """
+
+    value: tuple[str, str]
+    stages: tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
+    case: str
+    outcomes: tuple[Outcome, ...]
+
+
+def written(column: CodedColumn, dialect: Dialect, place: str) -> Written:
+    """Write a column as SQL.
+
+    Args:
+        place: a suffix that no other column of the statement has.
+    """
+    write = {"number": _number, "time": _time}.get(column.kind, _word)
+    first, second, lines, outcomes = write(column, dialect, place)
+    case = "CASE\n" + "\n".join(f"      {line}" for line in lines) + "\n    END"
+    return Written((dialect.name(column.name), f"value_{place}"), (tuple(first), tuple(second)), case, outcomes)
+
+
+def written_person(name: str, dialect: Dialect, place: str, most: int) -> Written:
+    """Write a column of ids, which must be integers; the outcome's cell is the number of the person's rows.
+
+    Args:
+        most: number of rows up to which a person counts in full; more have the note "many".
+    """
+    value, odd, rows = f"value_{place}", f"odd_{place}", f"count(*) OVER (PARTITION BY value_{place})"
+    case = (
+        f"CASE WHEN {odd} = 1 THEN 0 WHEN {value} IS NULL OR {value} <= -{_MAX_ID} OR {value} >= {_MAX_ID} THEN 1 "
+        f"WHEN {rows} > {most} THEN 2 ELSE 2 + {rows} END"
+    )
+    first = ((_unless(dialect, value, dialect.integers), odd),)
+    outcomes = (UNDECIDED, Outcome(-1, "nobody"), Outcome(-1, "many"), *(Outcome(rows) for rows in range(1, most + 1)))
+    return Written((dialect.name(name), value), (first, ()), case, outcomes)
+
+
+_MAX_ID = 1 << 53
+_Pairs: TypeAlias = list[tuple[str, str]]
+_Lines: TypeAlias = list[str]
+_Parts: TypeAlias = tuple[_Pairs, _Pairs, _Lines, tuple[Outcome, ...]]
+
+
+class _Codes(dict[Outcome, int]):
+    """Indices of outcomes, in the order of first use."""
+
+    def __missing__(self, outcome: Outcome) -> int:
+        return self.setdefault(outcome, len(self))
+
+
+def _number(column: CodedColumn, dialect: Dialect, place: str) -> _Parts:
+    value, number, odd, codes = f"value_{place}", f"number_{place}", f"odd_{place}", _Codes()
+    (gap,) = column.outcomes([None])
+    plain, over_text = (*dialect.numbers, *dialect.singles), dialect.decimals
+    cast = f"CASE WHEN {dialect.is_type(value, plain)} THEN CAST({value} AS {dialect.number_type})"
+    if over_text:
+        text = f"CAST({value} AS {dialect.text_type})"
+        cast += f" WHEN {dialect.is_type(value, over_text)} THEN CAST({text} AS {dialect.number_type})"
+    first = [(f"{cast} END", number), (_unless(dialect, value, (*plain, *over_text)), odd)]
+    lines = [
+        f"WHEN {odd} = 1 THEN {codes[UNDECIDED]}",
+        f"WHEN {number} IS NULL THEN {codes[gap]}",
+        *_stretches(column, dialect, number, codes, gap),
+    ]
+    return first, [], lines, tuple(codes)
+
+
+def _time(column: CodedColumn, dialect: Dialect, place: str) -> _Parts:
+    value, time, odd, codes = f"value_{place}", f"time_{place}", f"odd_{place}", _Codes()
+    (gap,) = column.outcomes([None])
+    zoned, in_utc = dialect.zoned
+    types = dialect.is_type(value, dialect.times)
+    if zoned:
+        types = f"({types} OR ({dialect.is_type(value, zoned)} AND {in_utc}))"
+    first = [
+        (f"CASE WHEN {types} THEN CAST({value} AS {dialect.time_type}) END", time),
+        (f"CASE WHEN {types} THEN 0 ELSE 1 END", odd),
+    ]
+    starts = changes(column.outcomes, column.marks, times=True)
+    lines = [
+        f"WHEN {odd} = 1 THEN {codes[UNDECIDED]}",
+        f"WHEN {time} IS NULL THEN {codes[gap]}",
+        f"WHEN {time} < {_moment(dialect, _FIRST)} OR {time} >= {_moment(dialect, _LAST)} THEN {codes[UNDECIDED]}",
+    ]
+    lines += [
+        f"WHEN {time} < {_moment(dialect, end)} THEN {codes[outcome]}" for (_, outcome), (end, _) in pairwise(starts)
+    ]
+    return first, [], [*lines, f"ELSE {codes[starts[-1][1]]}"], tuple(codes)
+
+
+def _word(column: CodedColumn, dialect: Dialect, place: str) -> _Parts:
+    value, word, number, odd = f"value_{place}", f"word_{place}", f"number_{place}", f"odd_{place}"
+    (gap, otherwise), codes = column.outcomes([None, _OTHERWISE]), _Codes()
+    text = f"CAST({value} AS {dialect.text_type})"
+    numbers = [each for each in (*dialect.numbers, *dialect.decimals) if each not in dialect.truths]
+    is_text, is_number = dialect.is_type(value, dialect.texts), dialect.is_type(value, numbers)
+    unstable = [
+        f"length({text}) > {LONGEST}",
+        dialect.holds(text, _UNSTABLE),
+        dialect.holds(word, _TIME),
+        f"substring({word}, 1, 1) IN ('(', '[')",
+    ]
+    lines = [f"WHEN {word} IS NULL THEN {codes[gap]}"]
+    if column.kind == "code":
+        plain = f"{dialect.is_type(value, dialect.integers)} AND length({word}) <= 15"
+        second = []
+    else:
+        plain = f"{is_number} OR {dialect.is_type(value, dialect.truths)}"
+        simple = f"{is_number} OR ({is_text} AND {dialect.holds(word, _SIMPLE)})"
+        unstable.append(dialect.holds(word, _DECIMAL))
+        second = [(f"CASE WHEN {simple} THEN {dialect.cast}({word} AS {dialect.number_type}) END", number)]
+        inner = "\n".join(f"        {line}" for line in _stretches(column, dialect, number, codes, gap))
+        lines.append(f"WHEN {number} IS NOT NULL THEN CASE\n{inner}\n      END")
+    unread = f"WHEN NOT {is_text} OR {' OR '.join(unstable)} THEN 1"
+    second.append((f"CASE WHEN {plain} THEN 0 {unread} ELSE 0 END", odd))
+    lines += [
+        f"WHEN {word} IN ({dialect.listed(texts)}) THEN {codes[outcome]}"
+        for outcome, texts in _grouped(column.outcomes, column.texts).items()
+    ]
+    lines += [
+        f"WHEN {dialect.folded(word)} IN ({dialect.listed(texts)}) THEN {codes[outcome]}"
+        for outcome, texts in _grouped(column.outcomes, column.words).items()
+    ]
+    lines += [f"WHEN {odd} = 1 THEN {codes[UNDECIDED]}", f"ELSE {codes[otherwise]}"]
+    return [(f"TRIM(BOTH ' ' FROM {text})", word)], second, lines, tuple(codes)
+
+
+def _unless(dialect: Dialect, value: str, types: Iterable[str]) -> str:
+    return f"CASE WHEN {dialect.is_type(value, types)} THEN 0 ELSE 1 END"
+
+
+def _grouped(outcomes: Reader, texts: Sequence[str]) -> dict[Outcome, list[str]]:
+    grouped: dict[Outcome, list[str]] = {}
+    for text, outcome in zip(texts, outcomes([*texts]) if texts else [], strict=True):
+        grouped.setdefault(outcome, []).append(text)
+    return grouped
+
+
+def _stretches(column: CodedColumn, dialect: Dialect, number: str, codes: _Codes, gap: Outcome) -> _Lines:
+    """Return the lines of a number's cell; NaN is above every number in each of the engines."""
+    starts = changes(column.outcomes, column.marks)
+    lowest, highest = dialect.number(-_MAX), dialect.number(_MAX)
+    lines = [f"WHEN {number} < {lowest} OR {number} > {highest} THEN {codes[gap]}"]
+    lines += [
+        f"WHEN {number} < {dialect.number(end)} THEN {codes[outcome]}" for (_, outcome), (end, _) in pairwise(starts)
+    ]
+    return [*lines, f"ELSE {codes[starts[-1][1]]}"]
+
+
+def _moment(dialect: Dialect, micros: int) -> str:
+    at = np.datetime64(micros, "us").astype(object)
+    return f"{dialect.time_type} '{at.isoformat(sep=' ', timespec='microseconds')}'"
