@@ -15,11 +15,10 @@ from privstats.errors import DataError
 from privstats.files.arrays import read_arrays
 from privstats.intake.columns import read
 from privstats.intake.csv_dialect import Dialect, Marks
-from privstats.intake.table_files import Csv, Table, require_file, table_file
+from privstats.intake.table_files import Table, require_file
 from privstats.intake.table_parts import Requested, joined, labels_of, parts_of, present
+from privstats.intake.table_sources import is_table, table_file
 from privstats.intake.tables import Codes
-
-_TABLES = (".csv", ".txt", ".tsv", ".tab", ".parquet")
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,7 +97,9 @@ class RecordFile:
     """A file of records; nothing is read until needed. ``load()`` in a party's ``records.py`` may return one.
 
     Args:
-        path: a CSV file (also .txt, .tsv, .tab), a Parquet file, or an npz file with ``X`` and ``y``.
+        path: a CSV file (also .txt, .tsv, .tab), a Parquet file, or an npz file with ``X`` and ``y``; a folder or a
+            pattern of CSV or Parquet files with the same columns (``parts/2024-*.csv``); or a table of a DuckDB file
+            (``base.duckdb/patients``). Files that are read together are one party's records.
         target: a table's target column; several as a tuple, in the plan's order.
         split: share held out of every sum, between 0 and 1; :meth:`Records.split` has the promise.
         seed: fixes the split.
@@ -149,8 +150,8 @@ class RecordFile:
 
     @property
     def is_table(self) -> bool:
-        """Whether the file's name ends as a table's does."""
-        return Path(self.path).suffix.lower() in _TABLES
+        """Whether the path names a table, and not an archive of arrays."""
+        return is_table(Path(self.path))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -160,8 +161,7 @@ class RecordFile:
     @property
     def nameless(self) -> tuple[int, ...]:
         """A CSV file's columns without a name, counted from 1, which are never read."""
-        file = table_file(Path(self.path), self.dialect)
-        return file.nameless if isinstance(file, Csv) else ()
+        return table_file(Path(self.path), self.dialect).nameless
 
     def table(self, names: Sequence[str] | None = None, marks: Sequence[Marks] = ()) -> Table:
         """Load columns as written; ``marks`` states for each what its declaration lets a field be."""

@@ -6,18 +6,17 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.files.arrays import MOST_BYTES
-from privstats.intake.column_names import place_of, require_records, same_names
+from privstats.intake.column_names import place_of, same_names
 from privstats.intake.columns import with_zones
 from privstats.intake.csv_dialect import Dialect, Marks
-from privstats.intake.csv_lines import csv_header, csv_lines, first_misfit, lines_at_once
+from privstats.intake.csv_lines import csv_header, csv_lines, first_misfit, line_of, lines_at_once
 from privstats.intake.frames import Refusal, each_refusing, refusing
 from privstats.optional_dependencies import load, require
 
@@ -80,7 +79,16 @@ class Csv:
             for name, texts in self.records(part).items():
                 columns[name] += texts
         left_out = every - len(columns[wanted[0]])
-        return Table(columns, left_out, first_misfit(self.path, self.dialect) if left_out else "", self.nameless)
+        return Table(columns, left_out, self.misfit if left_out else "", self.nameless)
+
+    @property
+    def misfit(self) -> str:
+        """Line and cause of the first record that does not fit the header; "" if all fit."""
+        return first_misfit(self.path, self.dialect)
+
+    def place(self, record: int) -> str:
+        """Return where a record is, counted from 0."""
+        return f"line {line_of(self.path, self.dialect, record)}"
 
     @staticmethod
     def records(part: Mapping[str, list[Any]]) -> Mapping[str, list[Any]]:
@@ -99,6 +107,8 @@ class Parquet:
 
     path: Path
     names: list[str]
+    misfit: str = ""
+    nameless: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, path: Path) -> Parquet:
@@ -125,6 +135,10 @@ class Parquet:
         if none:
             yield {name: np.empty(0) for name in columns}
 
+    def place(self, record: int) -> str:
+        """Return where a record is, counted from 0."""
+        return f"record {record + 1}"
+
     @staticmethod
     def records(part: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the part."""
@@ -138,7 +152,7 @@ class Parquet:
             problem = f"{len(columns)} columns hold {least:,} bytes, and at most {MOST_BYTES:,} are read"
             raise DataError(f"{self.path}: {problem}: pass fewer records or columns")
         parts = [file.load(columns) for file in files]
-        return Table({name: _joined([part[name] for part in parts]) for name in wanted}, 0)
+        return Table({name: joined_values([part[name] for part in parts]) for name in wanted}, 0)
 
 
 @dataclass(frozen=True)
@@ -153,26 +167,26 @@ class _ParquetFile:
 
     @classmethod
     def of(cls, path: Path, keys: Mapping[str, str | None]) -> _ParquetFile:
-        with refusing(_refusal(path)):
+        with refusing(refusal_of(path)):
             opened = _opened(path)
             schema = opened.schema_arrow
             index = (schema.pandas_metadata or {}).get("index_columns", [])
             columns = tuple(name for name in schema.names if name not in index)
             result = cls(path, columns, tuple(schema.names), keys, opened.metadata.num_rows)
         if len(set(result.stored)) < len(result.stored):
-            raise _no_table(path)
+            raise no_table(path)
         return result
 
     def parts(self, columns: Sequence[str], step: int) -> Iterator[Mapping[str, Any]]:
         """Yield pages as needed, never a full row group."""
-        yield from each_refusing(self._each(columns, step), _refusal(self.path))
+        yield from each_refusing(self._each(columns, step), refusal_of(self.path))
 
     def _each(self, columns: Sequence[str], step: int) -> Generator[Any]:
         batches = _opened(self.path).iter_batches(batch_size=step, columns=self._own(columns), use_threads=False)
         yield from (self._part(batch, columns) for batch in batches)
 
     def load(self, columns: Sequence[str]) -> Mapping[str, Any]:
-        with refusing(_refusal(self.path)):
+        with refusing(refusal_of(self.path)):
             return self._part(_opened(self.path).read(columns=self._own(columns)), columns)
 
     def _own(self, columns: Sequence[str]) -> list[str]:
@@ -211,28 +225,23 @@ def _keys(folders: Path) -> dict[str, str | None]:
 _NO_KEY = "__HIVE_DEFAULT_PARTITION__"
 
 
-def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def joined_values(parts: Sequence[Any]) -> Any:
+    """Join the values of one column of several files, each as its file has it."""
+    if all(isinstance(part, list) for part in parts):
+        return list(chain(*parts))
     if len({part.dtype for part in parts}) == 1:
         return np.concatenate(parts)
     return np.fromiter(chain(*parts), object, sum(map(len, parts)))
 
 
-def _refusal(path: Path) -> Refusal:
-    return lambda kind: _no_table(path, f" ({kind})")
+def refusal_of(path: Path) -> Refusal:
+    """Return the sentence about a file that is no table."""
+    return lambda kind: no_table(path, f" ({kind})")
 
 
-def _no_table(path: Path, why: str = "") -> DataError:
+def no_table(path: Path, why: str = "") -> DataError:
+    """Return the error about a file that is no table."""
     return DataError(f"cannot read {path} as a table with a column per feature{why}")
-
-
-TableFile: TypeAlias = Csv | Parquet
-
-
-def table_file(path: Path, dialect: Dialect) -> TableFile:
-    """Open a table by its file's name."""
-    file: TableFile = Parquet.of(path) if path.suffix.lower() == ".parquet" else Csv.of(path, dialect)
-    require_records(file.names)
-    return file
 
 
 def require_file(path: Path) -> None:

@@ -18,11 +18,11 @@ from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.intake.column_names import place_of, places_in
 from privstats.intake.columns import Readings, read
 from privstats.intake.csv_dialect import Marks
-from privstats.intake.csv_lines import first_misfit, line_of, names_below, other_separator, quoted_names
+from privstats.intake.csv_lines import names_below, other_separator, quoted_names
 from privstats.intake.frames import Declaration
 from privstats.intake.meaning import listed, reading
 from privstats.intake.person_ids import typed_ids
-from privstats.intake.table_files import Csv, TableFile, table_file
+from privstats.intake.table_sources import TableFile, csv_files, table_file
 from privstats.intake.tables import Codes, side_by_side
 
 if TYPE_CHECKING:
@@ -99,9 +99,10 @@ def _column(file: RecordFile, names: list[str], name: str | None, lacks: str) ->
 
 def column_hint(file: RecordFile, names: Sequence[str], name: str | None) -> str:
     """Return where a column that a file lacks may be: behind another separator, or in a lower line; else ""."""
-    if (hint := other_separator(names, file.separator)) or name is None or Path(file.path).suffix.lower() == ".parquet":
+    files = csv_files(Path(file.path))
+    if (hint := other_separator(names, file.separator)) or name is None or not files:
         return hint
-    return names_below(Path(file.path), file.dialect, name)
+    return names_below(files[0], file.dialect, name)
 
 
 def joined(
@@ -198,8 +199,7 @@ def _of_cells(
         yield Part(coded, goals, names, columns.ids(records))
     if broken:
         warnings.warn(
-            f"{broken} records of {file.path} have too few or too many fields and are excluded, first: "
-            f"{first_misfit(Path(file.path), file.dialect)}",
+            f"{broken} records of {file.path} have too few or too many fields and are excluded, first: {table.misfit}",
             UnreadableRecordsWarning,
             stacklevel=4,
         )
@@ -215,10 +215,7 @@ class _Place:
 
     def of(self, record: int) -> str:
         """Return where a record of the part is, for an error."""
-        place = self.before + record
-        if isinstance(self.table, Csv):
-            return f"line {line_of(self.table.path, self.table.dialect, place)}"
-        return f"record {place + 1}"
+        return self.table.place(self.before + record)
 
 
 def _require_numbers(

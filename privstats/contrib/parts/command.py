@@ -22,7 +22,7 @@ def sql(
         str | None, option("The column of person ids, integers, for a promise per person.", "COLUMN")
     ] = None,
 ) -> None:
-    """Print one statement that counts a plan's records where they are. It reads no record, and can be read before it runs.
+    """Print one statement that counts a plan's records where they are; it reads no record.
 
     Its rows are exact counts: keep them where the records are. records.py of a party reads them (docs/sql.md).
     """

@@ -17,6 +17,7 @@ from privstats.intake.csv_dialect import SEPARATORS, THOUSANDS, Dialect, Marks
 from privstats.intake.csv_records import fields_of, first_lines, stated_separator, wide_encoding
 from privstats.intake.frames import in_memory
 from privstats.intake.table_files import Table
+from privstats.intake.table_sources import csv_files
 from privstats.intake.tables import names_of_columns
 from privstats.moments import RecordFile
 from privstats.workflows.forms import bare_number
@@ -91,10 +92,10 @@ _ONE_GROUP = {sign: re.compile(rf"[+-]?[1-9][0-9]{{0,2}}{form}[0-9]{{3}}") for s
 def written_as(file: RecordFile, settings: Mapping[str, Any]) -> RecordFile:
     """Return the file with its dialect: the settings that are not None, and detected ones for the rest."""
     stated: Any = {name: each for name, each in settings.items() if each is not None}
-    path = Path(file.path)
-    if path.suffix.lower() == ".parquet" or not path.is_file():  # the reader refuses it
+    files = csv_files(Path(file.path))
+    if not files:  # it has types, or the reader refuses it
         return replace(file, **stated)
-    dialect = detect_dialect(path)
+    dialect = detect_dialect(files[0])
     names = ("encoding", "separator", "decimal", "thousands")
     chosen: Any = {name: getattr(dialect, name) for name in names} | stated
     if chosen["decimal"] == chosen["thousands"]:
