@@ -49,6 +49,10 @@ class Columns:
     public_file: Annotated[
         bool, option("The --from file itself is public: read kinds and classes too.", flag="--public-file")
     ] = False
+    omop: Annotated[
+        Path | None,
+        option("Concept sets: write a view of an OMOP common data model, one row per person.", "CONCEPTS.TOML"),
+    ] = None
     target: Target = None
     drop: Annotated[
         list[str] | None, option("A column of the file to drop, such as an id; repeat for more.", "COLUMN")
@@ -64,6 +68,14 @@ class Columns:
         for name, named in (("--target", self.target), ("--drop", self.drop)):
             if named and self.table is None and self.public is None:
                 raise PlanError(f"{name} names a column: pass the table with --from, or its columns with --public")
+
+    def of_omop(self) -> Any:
+        """Return the study of ``--omop``; None without it."""
+        if self.omop is None:
+            return None
+        if others := [each for each in self.given() if each != "--omop"]:
+            raise PlanError(f"--omop declares every column and the outcome: omit {', '.join(others)}")
+        return of_contrib("omop", "privstats plan init --omop", PlanError)(self.omop)
 
     def declared(self, file: RecordFile | None, task: str | None) -> Declaration | RowsDeclaration | None:
         """Return the declaration of the columns."""
@@ -106,6 +118,7 @@ def init(
 
     writable([path], force)
     options = answers_in(answers)
+    study = columns.of_omop()
     columns.check()
     file = None if columns.table is None else dialect.file(columns.table, columns.target)
     answered = [*(f"--{name.replace('_', '-')}" for name in options), *columns.given()]
@@ -114,6 +127,8 @@ def init(
     if example or not (yes or answered or can_ask()):
         atomic_write(path, files(__package__).joinpath("plan.toml").read_bytes(), shared=True)
         say(f"wrote {path}; edit it, then run: privstats plan check {path}")
+    elif study is not None:
+        _write_study(path, study, options, ask=not yes and can_ask(), force=force)
     elif file is not None and columns.public is None and not columns.public_file:
         _write_columns(path, file, columns.drop or (), options, ask=not yes and can_ask(), force=force)
     else:
@@ -149,6 +164,26 @@ def _write_plan(
     if plan.schema.several_sessions:
         say(f"its promise is for several sessions: divide it with privstats course init study.toml --plan {path}")
     say(f"wrote {path}; edit it, then run: privstats plan check {path}")
+
+
+_OF_PERSONS = {"unit": "person", "max_records_per_person": 1, "person_clip": "1"}
+"""Answers that follow from one row per person."""
+
+
+def _write_study(path: Path, study: Any, given: dict[str, Any], *, ask: bool, force: bool) -> None:
+    """Write a view of one row per person, and a plan whose unit is the person."""
+    from privstats.cli.parts.declaring import Declaration
+
+    view = path.with_suffix(".sql")
+    writable([view], force)
+    if asked := [f"--{name.replace('_', '-')}" for name in given if name in _OF_PERSONS]:
+        raise PlanError(f"--omop fixes the unit as the person, with one row each: omit {', '.join(asked)}")
+    _write_plan(path, given | _OF_PERSONS, Declaration(study.columns, study.outcome), ask=ask, force=force)
+    atomic_write(view, f"{study.view};\n".encode(), shared=True)
+    say(
+        f"wrote {view}, which creates the view {study.name} with one row per person: run it in the data base, then "
+        f"measure its rows with --target {study.outcome.name} --persons person_id"
+    )
 
 
 def _write_columns(

@@ -27,11 +27,12 @@ from tests.schema.samples import SCHEMAS
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 NAMES = [
-    "age", 'two"quotes', "it's", "a--b", "x; DROP TABLE records; --", "back\\slash", "Größe", "select", "% of {0}", "a`b",
-    "$1", "/* no */", "value_c0", "records", "?",
+    "age", 'two"quotes', "it's", "a--b", "x; DROP TABLE records; --", "back\\slash", "Größe", "select", "% of {0}",
+    "a`b", "$1", "/* no */", "value_c0", "records", "?",
 ]  # fmt: skip
 WORDS = [
-    "f", "m", "it's", 'a"b', "'; DROP TABLE records; --", "none", "NULL", "b\\", "Ärzte", "A1", "yes", "x y", "/*", "$x",
+    "f", "m", "it's", 'a"b', "'; DROP TABLE records; --", "none", "NULL", "b\\", "Ärzte", "A1", "yes", "x y", "/*",
+    "$x",
 ]  # fmt: skip
 NUMBERS = ["1", "2", "-3", "0", "0.5"]
 AROUND = [-2, -1, 0, 1, 2]

@@ -1,0 +1,264 @@
+"""Write one row per person from an OMOP common data model: the SQL view of a study, from a small file of concept sets.
+
+The view has each person's index date, covariates known by then, and whether the first outcome follows in time. A plan
+over it has the person as its unit, because each person has one row.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+from tomllib import TOMLDecodeError
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from privstats.contrib.parts.sql_dialects import Dialect, dialect_of
+from privstats.errors import PlanError
+from privstats.files.text import toml_tables
+from privstats.intake.column_names import same_names
+from privstats.intake.declared.categories import Categories
+from privstats.intake.declared.columns import Column, Numeric, Truth
+from privstats.plan.document import read_text
+
+Domain: TypeAlias = Literal["condition", "drug", "measurement", "death"]
+
+_EVENTS = {
+    "condition": ("condition_occurrence", "condition_concept_id", "condition_start_date"),
+    "drug": ("drug_exposure", "drug_concept_id", "drug_exposure_start_date"),
+    "measurement": ("measurement", "measurement_concept_id", "measurement_date"),
+    "death": ("death", "", "death_date"),
+}
+"""By domain: its table, and the columns of concept and date."""
+_FEMALE, _MALE = 8532, 8507
+_MAX_DAYS = 36_500
+
+
+class _Concepts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    domain: Domain
+    concepts: tuple[int, ...] = ()
+    descendants: bool = True
+
+
+class _Index(_Concepts, frozen=True):
+    first: date | None = msgspec.field(default=None, name="from")
+    last: date | None = msgspec.field(default=None, name="until")
+    observed_before_days: int = 0
+
+
+class _Outcome(_Concepts, frozen=True):
+    name: str
+    within_days: int
+    or_death: bool = False
+
+
+class _Covariate(_Concepts, frozen=True):
+    name: str
+    before_days: int
+    edges: tuple[float, ...] = ()
+    units: tuple[int, ...] = ()
+
+
+class _Age(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    edges: tuple[float, ...]
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    view: str
+    dialect: str
+    index: _Index
+    outcome: _Outcome
+    covariates: tuple[_Covariate, ...] = ()
+    cdm: str = ""
+    age: _Age | None = None
+    sex: bool = True
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study's view over an OMOP common data model, and the declaration of its columns.
+
+    Attributes:
+        view: the statement that creates the view.
+        columns: the columns that a plan reads, without the outcome.
+        outcome: 1 where the outcome is the first in time, 0 where none is, NULL where the follow-up is too short.
+    """
+
+    name: str
+    view: str
+    columns: tuple[Column, ...]
+    outcome: Truth
+
+
+def study_of(path: str | os.PathLike[str]) -> Study:
+    """Read a file of concept sets, and write its view.
+
+    Args:
+        path: a TOML file. ``dialect`` and ``view`` name the SQL and the view, ``cdm`` the schema of OMOP's tables. The
+            tables ``[index]``, ``[outcome]`` and ``[[covariates]]`` hold concept sets: a ``domain`` (condition, drug,
+            measurement or death) and ``concepts``, with their ``descendants`` by default.
+
+    Raises:
+        PlanError: the file is malformed, or a setting is out of bounds.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.contrib.parts.omop import study_of
+        >>> _ = Path("concepts.toml").write_text('''view = "study"
+        ... dialect = "duckdb"
+        ... index = {domain = "condition", concepts = [201826]}
+        ... outcome = {name = "stroke", domain = "condition", concepts = [443454], within_days = 365}
+        ... ''')
+        >>> study_of("concepts.toml").view.splitlines()[0]
+        'CREATE VIEW "study" AS'
+    """
+    try:
+        file = msgspec.convert(toml_tables(read_text(path)), _File)
+    except TOMLDecodeError as error:
+        raise PlanError(f"{path} is not valid TOML: {error}") from None
+    except msgspec.ValidationError as error:
+        raise PlanError(f"{path} is no file of concept sets: {error}; docs/omop.md lists its keys") from None
+    _check(file)
+    columns: list[Column] = [] if file.age is None else [Numeric("age", file.age.edges)]
+    columns += [Categories("sex", ("female", "male"))] if file.sex else []
+    columns += [Numeric(each.name, each.edges) if each.edges else Truth(each.name) for each in file.covariates]
+    if not columns:
+        raise PlanError("the study has no covariate; add [[covariates]], [age] or sex = true")
+    names = ["person_id", "index_date", *(each.name for each in columns), file.outcome.name]
+    if twice := same_names(names):
+        raise PlanError(f"the view would have {twice[0]!r} and {twice[1]!r}, one name in any case; rename one")
+    return Study(file.view, _view(file, dialect_of(file.dialect)), tuple(columns), Truth(file.outcome.name))
+
+
+def _check(file: _File) -> None:
+    sets = [("index", file.index), ("outcome", file.outcome), *((each.name, each) for each in file.covariates)]
+    for name, each in sets:
+        if (each.domain == "death") == bool(each.concepts):
+            raise PlanError(f"{name} must list concepts, and death none: change its concepts or its domain")
+        if any(not 0 < concept < 1 << 31 for concept in each.concepts):
+            raise PlanError(f"concepts of {name} must be positive concept ids below 2**31")
+    days = [("index", file.index.observed_before_days, 0), ("outcome", file.outcome.within_days, 1)]
+    for name, number, least in [*days, *((each.name, each.before_days, 1) for each in file.covariates)]:
+        if not least <= number <= _MAX_DAYS:
+            raise PlanError(f"the days of {name} must be {least} to {_MAX_DAYS}, got {number}")
+    if file.index.domain == "death":
+        raise PlanError("the index must not be death, which no outcome follows; name another domain")
+    if file.outcome.domain == "death" and file.outcome.or_death:
+        raise PlanError("the outcome is death itself: omit or_death")
+    for each in file.covariates:
+        if each.domain == "death":
+            raise PlanError(f"{each.name} must not be death, which no index date follows; name another domain")
+        if (each.edges or each.units) and each.domain != "measurement":
+            raise PlanError(f"{each.name} has edges or units, which only a measurement has; omit them")
+        if any(low >= high for low, high in pairwise(each.edges)):
+            raise PlanError(f"edges of {each.name} must increase; sort them")
+
+
+def _view(file: _File, dialect: Dialect) -> str:
+    cdm = _Cdm(dialect, file.cdm)
+    events = [_first_index(cdm, file.index), *_first_outcome(cdm, file)]
+    covariates = [_covariate(cdm, place, each) for place, each in enumerate(file.covariates)]
+    places = range(len(covariates))
+    joins = [f"LEFT JOIN covariate_{at} ON covariate_{at}.person_id = c.person_id" for at in places]
+    shown = ["c.person_id", "c.index_date", *_person(dialect, file)]
+    for place, each in enumerate(file.covariates):
+        known = f"CASE WHEN covariate_{place}.person_id IS NULL THEN 0 ELSE 1 END"
+        shown.append(f"{f'covariate_{place}.value' if each.edges else known} AS {dialect.name(each.name)}")
+    horizon = f"c.index_date + INTERVAL '{file.outcome.within_days}' DAY"
+    known = f"c.observed_until >= {horizon} OR d.died <= {horizon}"
+    outcome = f"CASE WHEN o.outcome_date <= {horizon} THEN 1 WHEN {known} THEN 0 END"
+    shown.append(f"{outcome} AS {dialect.name(file.outcome.name)}")
+    steps = ",\n".join([*events, _cohort(cdm, file), *covariates])
+    tables = [
+        "FROM cohort AS c",
+        f"JOIN {cdm.table('person')} AS p ON p.person_id = c.person_id",
+        "LEFT JOIN first_outcome AS o ON o.person_id = c.person_id",
+        "LEFT JOIN deaths AS d ON d.person_id = c.person_id",
+        *joins,
+    ]
+    return "\n".join(
+        [f"CREATE VIEW {dialect.table(file.view)} AS", f"WITH {steps}", "SELECT", "  " + ",\n  ".join(shown), *tables]
+    )
+
+
+def _person(dialect: Dialect, file: _File) -> list[str]:
+    age = f"CAST(EXTRACT(YEAR FROM c.index_date) AS INTEGER) - p.year_of_birth AS {dialect.name('age')}"
+    sex = f"CASE p.gender_concept_id WHEN {_FEMALE} THEN 'female' WHEN {_MALE} THEN 'male' END AS {dialect.name('sex')}"
+    return [age] * (file.age is not None) + [sex] * file.sex
+
+
+@dataclass(frozen=True)
+class _Cdm:
+    """The tables of one common data model."""
+
+    dialect: Dialect
+    schema: str
+
+    def table(self, name: str) -> str:
+        """Return the quoted name of a table."""
+        return self.dialect.table(f"{self.schema}.{name}" if self.schema else name)
+
+    def events(self, concepts: _Concepts) -> tuple[str, str, str]:
+        """Return a concept set's table, its date column, and the condition that an event ``e`` is of the set."""
+        table, concept, day = _EVENTS[concepts.domain]
+        if not concept:
+            return self.table(table), day, "1 = 1"
+        listed = ", ".join(map(str, concepts.concepts))
+        condition = f"e.{concept} IN ({listed})"
+        if concepts.descendants:
+            below = f"SELECT a.descendant_concept_id FROM {self.table('concept_ancestor')} AS a"
+            condition = f"({condition} OR e.{concept} IN ({below} WHERE a.ancestor_concept_id IN ({listed})))"
+        return self.table(table), day, condition
+
+
+def _first_index(cdm: _Cdm, index: _Index) -> str:
+    table, day, condition = cdm.events(index)
+    limits = [f"MIN(e.{day}) >= DATE '{index.first}'"] if index.first else []
+    limits += [f"MIN(e.{day}) <= DATE '{index.last}'"] if index.last else []
+    having = f" HAVING {' AND '.join(limits)}" if limits else ""
+    return (
+        f"first_index AS (\n  SELECT e.person_id, MIN(e.{day}) AS index_date\n  FROM {table} AS e\n"
+        f"  WHERE {condition}\n  GROUP BY e.person_id{having}\n)"
+    )
+
+
+def _first_outcome(cdm: _Cdm, file: _File) -> list[str]:
+    table, day, condition = cdm.events(file.outcome)
+    deaths = f"SELECT e.person_id, MIN(e.death_date) AS died FROM {cdm.table('death')} AS e GROUP BY e.person_id"
+    every = f"SELECT e.person_id, e.{day} AS outcome_date FROM {table} AS e WHERE {condition}"
+    if file.outcome.or_death:
+        every += f"\n    UNION ALL SELECT e.person_id, e.death_date FROM {cdm.table('death')} AS e"
+    first = (
+        f"SELECT e.person_id, MIN(e.outcome_date) AS outcome_date FROM (\n    {every}\n  ) AS e GROUP BY e.person_id"
+    )
+    return [f"deaths AS (\n  {deaths}\n)", f"first_outcome AS (\n  {first}\n)"]
+
+
+def _cohort(cdm: _Cdm, file: _File) -> str:
+    """Return persons who are observed at their index date, and had no outcome by then."""
+    before = f"i.index_date - INTERVAL '{file.index.observed_before_days}' DAY"
+    return (
+        "cohort AS (\n  SELECT i.person_id, i.index_date, MAX(v.observation_period_end_date) AS observed_until\n"
+        f"  FROM first_index AS i\n  JOIN {cdm.table('observation_period')} AS v ON v.person_id = i.person_id\n"
+        f"    AND v.observation_period_start_date <= {before} AND v.observation_period_end_date >= i.index_date\n"
+        "  LEFT JOIN first_outcome AS o ON o.person_id = i.person_id AND o.outcome_date <= i.index_date\n"
+        "  WHERE o.person_id IS NULL\n  GROUP BY i.person_id, i.index_date\n)"
+    )
+
+
+def _covariate(cdm: _Cdm, place: int, covariate: _Covariate) -> str:
+    """Return persons with an event by the index date; for a number the value of the last."""
+    table, day, condition = cdm.events(covariate)
+    within = (
+        f"e.{day} <= c.index_date AND e.{day} > c.index_date - INTERVAL '{covariate.before_days}' DAY AND {condition}"
+    )
+    source = f"FROM cohort AS c\n    JOIN {table} AS e ON e.person_id = c.person_id\n    WHERE {within}"
+    if not covariate.edges:
+        return f"covariate_{place} AS (\n  SELECT DISTINCT c.person_id\n    {source}\n)"
+    units = f" AND e.unit_concept_id IN ({', '.join(map(str, covariate.units))})" if covariate.units else ""
+    order = f"ROW_NUMBER() OVER (PARTITION BY c.person_id ORDER BY e.{day} DESC, e.measurement_id DESC) AS latest"
+    source = f"{source} AND e.value_as_number IS NOT NULL{units}"
+    rows = f"SELECT c.person_id, e.value_as_number AS value, {order}\n    {source}"
+    return f"covariate_{place} AS (\n  SELECT r.person_id, r.value FROM (\n    {rows}\n  ) AS r WHERE r.latest = 1\n)"
