@@ -294,12 +294,16 @@ def written_person(name: str, dialect: Dialect, place: str, most: int) -> Writte
     Args:
         most: number of rows up to which a person counts in full; more have the note "many".
     """
-    value, odd, rows = f"value_{place}", f"odd_{place}", f"count(*) OVER (PARTITION BY value_{place})"
+    value, person, odd = f"value_{place}", f"id_{place}", f"odd_{place}"
+    rows, whole = f"count(*) OVER (PARTITION BY {person})", dialect.is_type(value, dialect.integers)
     case = (
-        f"CASE WHEN {odd} = 1 THEN 0 WHEN {value} IS NULL OR {value} <= -{_MAX_ID} OR {value} >= {_MAX_ID} THEN 1 "
+        f"CASE WHEN {odd} = 1 THEN 0 WHEN {person} IS NULL OR {person} <= -{_MAX_ID} OR {person} >= {_MAX_ID} THEN 1 "
         f"WHEN {rows} > {most} THEN 2 ELSE 2 + {rows} END"
     )
-    first = ((_unless(dialect, value, dialect.integers), odd),)
+    first = (
+        (f"CASE WHEN {whole} THEN CAST({value} AS BIGINT) END", person),
+        (f"CASE WHEN {whole} THEN 0 ELSE 1 END", odd),
+    )
     outcomes = (UNDECIDED, Outcome(-1, "nobody"), Outcome(-1, "many"), *(Outcome(rows) for rows in range(1, most + 1)))
     return Written((dialect.name(name), value), (first, ()), case, outcomes)
 
