@@ -517,7 +517,9 @@ def test_postgres_counts_a_table_of_every_kind_of_column(postgres: Any, setting:
 
 
 @pytest.fixture
-def spark() -> Iterator[Any]:
+def spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    for name in ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"):  # which it sets itself
+        monkeypatch.setenv(name, "")
     pyspark = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
     if shutil.which("java") is None:
         pytest.skip("there is no Java on this machine")
