@@ -364,7 +364,7 @@ def _time(column: CodedColumn, dialect: Dialect, place: str) -> _Parts:
 def _word(column: CodedColumn, dialect: Dialect, place: str) -> _Parts:
     value, word, number, odd = f"value_{place}", f"word_{place}", f"number_{place}", f"odd_{place}"
     (gap, otherwise), codes = column.outcomes([None, _OTHERWISE]), _Codes()
-    text = f"CAST({value} AS {dialect.text_type})"
+    text = dialect.as_text.format(value)
     numbers = [each for each in (*dialect.numbers, *dialect.decimals) if each not in dialect.truths]
     is_text, is_number = dialect.is_type(value, dialect.texts), dialect.is_type(value, numbers)
     unstable = [
