@@ -6,7 +6,7 @@ that reads a file reads them alike, warns once for all, and sees which rows are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -141,7 +141,7 @@ class DuckDb:
         del gaps, marks  # a table with types has no marks
         yield from each_refusing(self._each(list(dict.fromkeys(wanted))), refusal_of(self.path))
 
-    def _each(self, wanted: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    def _each(self, wanted: Sequence[str]) -> Generator[Any]:
         none = True
         with _base(self.path) as base:
             for batch in base.sql(self._query(wanted)).to_arrow_reader(lines_at_once(len(wanted))):

@@ -155,7 +155,7 @@ _WITHIN = np.where(
 """The edge in each bucket; infinite where there is none."""
 
 
-def warn_of_excluded(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
+def warn_of_excluded(moments: Moments, left_out: LeftOut, unnamed: int, *, stacklevel: int = 3) -> None:
     """Warn the data holder of unreadable records, and of ``unnamed`` records whose id names no person."""
     remarks = [left_out.remark(none_left=moments.records == 0)] if left_out.records else []
     if unnamed:
@@ -166,7 +166,7 @@ def warn_of_excluded(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
             "lost a character in decoding (name the file's --encoding, in Python encoding=). Do not share this number"
         )
     for remark in remarks:
-        warnings.warn(remark, UnreadableRecordsWarning, stacklevel=3)
+        warnings.warn(remark, UnreadableRecordsWarning, stacklevel=stacklevel)
 
 
 def remarks_on(*moments: Moments) -> tuple[str, ...]:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from privstats.errors import DataError, UnreadableRecordsWarning
+from privstats.intake.declared.unlisted import Lost, all_lost
 from privstats.moments.base import Forms, Moments, forming
 from privstats.moments.clip_report import warn_if_clipped, warn_of_excluded
 from privstats.records.opened import Reader
+from privstats.records.readable import LeftOut
+from privstats.records.table import lost_remark
 from privstats.schema import Schema, require_schema
 
 if TYPE_CHECKING:
     from privstats.intake.accepted import ColumnLike, RecordsLike, TargetsLike
     from privstats.moments.persons import Clip, PersonMoments
     from privstats.moments.record_sums import RecordTerms
-    from privstats.records.readable import LeftOut
     from privstats.records.reading import Unreadable
     from privstats.records.row_cache import RowCache
     from privstats.schema.public_values import Published
@@ -160,6 +163,72 @@ def exact_moments(
         >>> parts[0].clip_report.fraction_clipped, (parts[0] + parts[1]).N.tolist()
         (1.0, [1, 1])
     """
+    named: Any = {"persons": persons, "person_clip": person_clip, "progress": progress, "cache": cache}
+    moments, notes = noted_moments(schema, X, y, published=published, unreadable=unreadable, **named)
+    warn_of_excluded(moments, notes.left_out, notes.unnamed)
+    if remark := notes.remark(schema):
+        warnings.warn(remark, UnreadableRecordsWarning, stacklevel=3)
+    return moments
+
+
+@dataclass(frozen=True, repr=False)
+class Notes:
+    """What of some records was not read, for the data holder's warning; notes on parts add up.
+
+    Attributes:
+        unnamed: number of records whose id names no person.
+        lost: values in no cell of their own, by column.
+
+    Example:
+        >>> from privstats.moments.measurement import Notes
+        >>> (Notes(unnamed=2) + Notes(unnamed=3)).unnamed
+        5
+    """
+
+    left_out: LeftOut = field(default_factory=LeftOut)
+    unnamed: int = 0
+    lost: Mapping[str, Lost] = field(default_factory=dict)
+
+    def __add__(self, other: Notes) -> Notes:
+        left_out = self.left_out + other.left_out
+        return Notes(left_out, self.unnamed + other.unnamed, all_lost(self.lost, other.lost))
+
+    def remark(self, schema: Schema) -> str:
+        """Return the warning about values in no cell of their own, or ""."""
+        return lost_remark(schema.reading.declared, self.lost) if self.lost else ""
+
+    def warn(self, moments: Moments, *, stacklevel: int = 3) -> None:
+        """Warn the data holder once of all parts.
+
+        Args:
+            moments: the sums of all parts.
+        """
+        warn_of_excluded(moments, self.left_out, self.unnamed, stacklevel=stacklevel + 1)
+        if remark := self.remark(moments.schema):
+            warnings.warn(remark, UnreadableRecordsWarning, stacklevel=stacklevel)
+
+
+def noted_moments(
+    schema: Schema,
+    X: Any,
+    y: Any = None,
+    *,
+    published: Published | None = None,
+    unreadable: Unreadable = "refuse",
+    persons: Any = None,
+    person_clip: Clip | None = None,
+    progress: bool = False,
+    cache: RowCache | None = None,
+) -> tuple[Moments, Notes]:
+    """Measure as :func:`exact_moments` does, and return what was not read in place of a warning.
+
+    Example:
+        >>> from privstats.moments.measurement import noted_moments
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> moments, notes = noted_moments(schema, [[0.5, None], [0.0, 0.5]], [0, 1], unreadable="leave out")
+        >>> moments.records, notes.left_out.records
+        (1, 1)
+    """
     require_schema(schema, "measure(schema, X, y)")
     _check_persons(schema, persons, person_clip)
     forms = forming(schema)
@@ -189,12 +258,9 @@ def exact_moments(
             from privstats.moments.persons import of_persons
 
             moments, left_out, unnamed = of_persons(X, y, persons, person_clip, summed, by_record, progress)
-    warn_of_excluded(moments, left_out, unnamed)
-    if remark := reader.remark():
-        warnings.warn(remark, UnreadableRecordsWarning, stacklevel=3)
     if published is not None and hasattr(moments, "published"):
         moments = replace(moments, published=published.sha256)
-    return moments  # type: ignore[no-any-return]
+    return moments, Notes(left_out, unnamed, reader.lost)
 
 
 def _check_persons(schema: Schema, persons: ColumnLike | None, clip: Clip | None) -> None:

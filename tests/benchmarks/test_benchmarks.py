@@ -31,6 +31,7 @@ _LONG = (  # even in their quick forms: one paper is many tables, and an attack 
     "benchmarks.inference.persons",
     "benchmarks.inference.three_hospitals",  # test_three_hospitals.py walks it in every run
     "benchmarks.moments.dask",
+    "benchmarks.moments.engines",
     "benchmarks.moments.sums",
     "benchmarks.mutation",
     "benchmarks.raw_tables.cells",

@@ -146,6 +146,11 @@ report plan.toml --trials 1 --out page
 score
 score {nowhere.head,plan.toml} table.csv
 score release right.npz
+sql
+sql nowhere.toml --dialect duckdb --table t
+sql plan.toml --dialect {duckdb,oracle} --table t --target y
+plan init omop.toml --omop {nowhere.toml,plan.toml,x.npy} --yes
+plan init omop.toml --omop plan.toml --target y --yes
 sweep
 sweep plan.toml
 sweep {nowhere.toml,none.toml} right.npz

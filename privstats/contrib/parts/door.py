@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from privstats.contrib.parts import dask, ray, spark, tables
 from privstats.contrib.parts.partitioned import Partitioned
 from privstats.intake.frames import engine_of
-from privstats.moments import Moments, warn_if_clipped
+from privstats.moments import Moments
 from privstats.schema import Schema
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def measure(
         rows in two parts is refused before the parts are added (:class:`Partitioned`).
 
     Warns:
-        ClippedWarning: as ``privstats.measure``. Each part warns of its own unreadable records, on its worker.
+        ClippedWarning, UnreadableRecordsWarning: as ``privstats.measure``, once for all parts. From Spark and Ray they
+            hold numbers and no texts of records.
 
     Raises:
         DataError: records do not fit; the message names the part.
@@ -72,9 +73,7 @@ def measure(
     door = Partitioned(schema, published, unreadable, person_clip)
     X, first = _opened(X)
     engine: Any = _ENGINES[engine_of(X) or engine_of(first)]
-    moments: Moments = engine.summed(door, X, y, persons, progress=progress).moments
-    warn_if_clipped(moments)
-    return moments
+    return door.warned(engine.summed(door, X, y, persons, progress=progress), stacklevel=4)
 
 
 _ENGINES: Mapping[str, Any] = {"Dask": dask, "Spark": spark, "Ray": ray, "": tables}

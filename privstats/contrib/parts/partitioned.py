@@ -16,18 +16,20 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats import moments as room
 from privstats import optional_dependencies
 from privstats.engines.stored_moments import StoredMoments
 from privstats.errors import DataError, SchemaError
 from privstats.files.decoding import from_msgpack
 from privstats.intake.column_names import place_of
+from privstats.intake.declared.unlisted import Lost
 from privstats.intake.frames import in_memory, named_target
 from privstats.intake.person_ids import fingerprints_of
 from privstats.intake.tables import names_of_columns, table_of
 from privstats.kinds.base import kind_of
-from privstats.moments import Moments, PersonMoments
+from privstats.moments import Moments, PersonMoments, warn_if_clipped
+from privstats.moments.measurement import Notes, noted_moments
 from privstats.plan.document import digest_of, schema_table
+from privstats.records.readable import LeftOut
 from privstats.schema import Schema, require_schema
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ class PartSum:
     Attributes:
         parts: names of the parts, sorted; parts without a name have none here.
         persons: 64 bits for each person in these parts (``intake.person_ids.fingerprints_of``), sorted.
+        notes: what of these parts' records was not read; :meth:`Partitioned.total` warns of it once.
 
     Example:
         >>> from privstats.contrib.parts.partitioned import Partitioned
@@ -62,6 +65,7 @@ class PartSum:
     measured: Moments | None = field(repr=False)
     parts: tuple[str, ...] = ()
     persons: NDArray[np.uint64] = field(default_factory=_NO_PERSONS.copy, repr=False)
+    notes: Notes = field(default_factory=Notes, repr=False)
 
     @property
     def moments(self) -> Moments:
@@ -90,7 +94,7 @@ class PartSum:
         total: Any = self.measured + other.measured
         if isinstance(total, PersonMoments):
             total = replace(total, parties=1)
-        return PartSum(total, tuple(sorted((*self.parts, *other.parts))), persons)
+        return PartSum(total, tuple(sorted((*self.parts, *other.parts))), persons, self.notes + other.notes)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PartSum):
@@ -116,6 +120,9 @@ class _Stored(StoredMoments, frozen=True, kw_only=True):
     mark: bytes
     parts: list[str]
     fingerprints: bytes
+    excluded: list[tuple[str, str, int]]
+    counts: tuple[int, int, int]
+    lost: dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -192,13 +199,13 @@ class Partitioned:
             X, persons = _with_ids(X, persons)
             terms: Any = {"published": self.published, "unreadable": self.unreadable}
             ids = {} if persons is None else {"persons": persons}
-            moments = room.exact_moments(self.schema, X, y, **terms, **ids, person_clip=self.person_clip)
+            moments, notes = noted_moments(self.schema, X, y, **terms, **ids, person_clip=self.person_clip)
         except DataError as error:
             if not part:
                 raise
             raise type(error)(f"partition {part}: {error}") from None
         named = (part,) if part else ()
-        return PartSum(moments, named, _NO_PERSONS if persons is None else fingerprints_of(persons))
+        return PartSum(moments, named, _NO_PERSONS if persons is None else fingerprints_of(persons), notes)
 
     def measure_tables(self, tables: Iterable[Any], y: Any, *, persons: str | None, part: str = "") -> PartSum:
         """Return the exact sums of one part that comes as several Arrow tables or batches.
@@ -223,9 +230,20 @@ class Partitioned:
         return self.measure(arrow.Table.from_batches(batches, first.schema), y, persons=persons, part=part)
 
     def encode(self, sums: PartSum) -> bytes:
-        """Return a sum as bytes, which hold exact sums and ids: store and send them as you do the records."""
-        ids = sums.persons.astype("<u8").tobytes()
-        stored = _Stored.of(sums.moments, mark=self._mark, parts=list(sums.parts), fingerprints=ids)
+        """Return a sum as bytes, which hold exact sums and ids: store and send them as you do the records.
+
+        Of ``notes`` they hold the numbers, and no text of a record.
+        """
+        ids, notes = sums.persons.astype("<u8").tobytes(), sums.notes
+        stored = _Stored.of(
+            sums.moments,
+            mark=self._mark,
+            parts=list(sums.parts),
+            fingerprints=ids,
+            excluded=[(*key, number) for key, number in notes.left_out.why.items()],
+            counts=(notes.left_out.records, notes.left_out.read, notes.unnamed),
+            lost={name: (each.unread, each.other) for name, each in notes.lost.items()},
+        )
         return msgspec.msgpack.encode(stored)
 
     def decode(self, content: bytes) -> PartSum:
@@ -243,9 +261,15 @@ class Partitioned:
         try:
             moments = stored.moments(self.schema, self.person_clip)
             persons = np.frombuffer(stored.fingerprints, "<u8").astype(np.uint64)
+            (excluded, read, unnamed), why = (
+                stored.counts,
+                {(name, what): number for name, what, number in stored.excluded},
+            )
+            lost = {name: Lost(unread, other) for name, (unread, other) in stored.lost.items()}
         except ValueError:
             raise DataError("these bytes of a part's sum are damaged; measure the part again") from None
-        return PartSum(moments, tuple(stored.parts), persons)
+        notes = Notes(LeftOut(excluded, why, read), unnamed, lost)
+        return PartSum(moments, tuple(stored.parts), persons, notes)
 
     def total(self, sums: Iterable[PartSum | bytes]) -> Moments:
         """Return the moments of all parts' records.
@@ -255,7 +279,7 @@ class Partitioned:
                 earlier one, so that a retry counts once.
 
         Warns:
-            ClippedWarning: as ``privstats.measure``.
+            ClippedWarning, UnreadableRecordsWarning: as ``privstats.measure``, once for all parts.
 
         Raises:
             DataError: there is no part, or sums overlap otherwise.
@@ -264,9 +288,13 @@ class Partitioned:
         for place, each in enumerate(sums):
             one = self.decode(each) if isinstance(each, bytes) else each
             latest[one.parts or place] = one
-        moments = self.added(list(latest.values())).moments
-        room.warn_if_clipped(moments)
-        return moments
+        return self.warned(self.added(list(latest.values())), stacklevel=4)
+
+    def warned(self, sums: PartSum, *, stacklevel: int = 3) -> Moments:
+        """Return the moments of all parts, and warn the data holder once of all parts' records."""
+        sums.notes.warn(sums.moments, stacklevel=stacklevel)
+        warn_if_clipped(sums.moments, stacklevel=stacklevel)
+        return sums.moments
 
     def added(self, sums: Sequence[PartSum]) -> PartSum:
         """Return the sum of some parts."""

@@ -24,7 +24,7 @@ from privstats.intake.columns import TRUTHS, Listed, Readings, read
 from privstats.intake.declared.categories import Categories
 from privstats.intake.declared.columns import Dates, Numeric
 from privstats.intake.declared.dates import EPOCH
-from privstats.intake.meaning import LONGEST, MISSING, meaning_of, text_meaning_of
+from privstats.intake.meaning import LONGEST, MISSING, reading, text_reading
 from privstats.records.cells import beyond, cells_in
 from privstats.records.variables import Bins
 
@@ -97,7 +97,7 @@ def cells_column(cells: Any, place: int) -> CodedColumn:
 
     def outcomes(values: Any) -> list[Outcome]:
         readings = column.readings(values)
-        codes = column.codes_and_unread(readings)[0]
+        codes = column.codes(readings)[0]
         unread = np.isnan(codes) & ~column.decide(readings).gaps
         index = np.where(np.isnan(codes), -1 if cells.missing else gap, np.searchsorted(marks, codes, side="right"))
         return [
@@ -114,8 +114,7 @@ def presence_column(column: Any) -> CodedColumn:
 
     def outcomes(values: Any) -> list[Outcome]:
         return [
-            Outcome(-1, "gap") if math.isnan(code) else Outcome(0)
-            for code in column.codes_and_unread(column.readings(values))[0]
+            Outcome(-1, "gap") if math.isnan(code) else Outcome(0) for code in column.codes(column.readings(values))[0]
         ]
 
     return _declared(column, 1, outcomes, getattr(column, "edges", None) or ())
@@ -155,9 +154,7 @@ def counted_column(variable: Any, declared: Any, *, gaps: bool, refuses: bool) -
     counted = variable if refuses or isinstance(variable, Categories) or not variable.missing else None
 
     def outcomes(values: Any) -> list[Outcome]:
-        readings = (
-            read(values) if declared is None else Readings.of(declared.codes_and_unread(declared.readings(values))[0])
-        )
+        readings = read(values) if declared is None else Readings.of(declared.codes(declared.readings(values))[0])
         cells = cells_in(variable, readings)
         if counted is None:
             cells[cells < 0] = len(variable.cells) - 1
@@ -188,7 +185,7 @@ def label_column(name: str, listed: Listed, classes: int) -> CodedColumn:
 
 
 def _words(name: str, cells: int, outcomes: Reader, listed: Sequence[Listed], *, code: bool = False) -> CodedColumn:
-    read_alike = text_meaning_of if code else meaning_of
+    read_alike = text_reading if code else reading
     usual = any(each is TRUTHS for each in listed)
     words = {*MISSING, *(() if code else ("true", "false")), *(_WORDS_OF_TRUTH if usual else ())}
     texts = tuple(text for each in listed if each is not TRUTHS for text in each.texts if text not in words)
@@ -205,7 +202,7 @@ def _micros(column: Dates, days: Iterable[float]) -> tuple[float, ...]:
     at: list[float] = [day * _DAY for day in days]
     for gap in column.gaps:
         try:
-            at.append((datetime.fromisoformat(str(meaning_of(gap))) - EPOCH).total_seconds() * 1_000_000)
+            at.append((datetime.fromisoformat(str(reading(gap))) - EPOCH).total_seconds() * 1_000_000)
         except (ValueError, TypeError):  # a gap code that no date equals
             continue
     return tuple(at)
@@ -297,12 +294,16 @@ def written_person(name: str, dialect: Dialect, place: str, most: int) -> Writte
     Args:
         most: number of rows up to which a person counts in full; more have the note "many".
     """
-    value, odd, rows = f"value_{place}", f"odd_{place}", f"count(*) OVER (PARTITION BY value_{place})"
+    value, person, odd = f"value_{place}", f"id_{place}", f"odd_{place}"
+    rows, whole = f"count(*) OVER (PARTITION BY {person})", dialect.is_type(value, dialect.integers)
     case = (
-        f"CASE WHEN {odd} = 1 THEN 0 WHEN {value} IS NULL OR {value} <= -{_MAX_ID} OR {value} >= {_MAX_ID} THEN 1 "
+        f"CASE WHEN {odd} = 1 THEN 0 WHEN {person} IS NULL OR {person} <= -{_MAX_ID} OR {person} >= {_MAX_ID} THEN 1 "
         f"WHEN {rows} > {most} THEN 2 ELSE 2 + {rows} END"
     )
-    first = ((_unless(dialect, value, dialect.integers), odd),)
+    first = (
+        (f"CASE WHEN {whole} THEN CAST({value} AS BIGINT) END", person),
+        (f"CASE WHEN {whole} THEN 0 ELSE 1 END", odd),
+    )
     outcomes = (UNDECIDED, Outcome(-1, "nobody"), Outcome(-1, "many"), *(Outcome(rows) for rows in range(1, most + 1)))
     return Written((dialect.name(name), value), (first, ()), case, outcomes)
 
@@ -363,7 +364,7 @@ def _time(column: CodedColumn, dialect: Dialect, place: str) -> _Parts:
 def _word(column: CodedColumn, dialect: Dialect, place: str) -> _Parts:
     value, word, number, odd = f"value_{place}", f"word_{place}", f"number_{place}", f"odd_{place}"
     (gap, otherwise), codes = column.outcomes([None, _OTHERWISE]), _Codes()
-    text = f"CAST({value} AS {dialect.text_type})"
+    text = dialect.as_text.format(value)
     numbers = [each for each in (*dialect.numbers, *dialect.decimals) if each not in dialect.truths]
     is_text, is_number = dialect.is_type(value, dialect.texts), dialect.is_type(value, numbers)
     unstable = [

@@ -23,6 +23,7 @@ class Dialect:
     Attributes:
         quote: sign around a name, doubled inside it.
         text_type, number_type, time_type: types of casts; ``time_type`` has no zone.
+        as_text: a value's text, which is compared by its code points whatever its column's collation is.
         cast: a cast of a text to a number, which must not stop the statement where a text is no number.
         type_of: a column's type as a text.
         text_of: a text's literal where it holds other signs than letters, digits and spaces.
@@ -30,7 +31,7 @@ class Dialect:
         integers: patterns (``LIKE``) of types of integers that fit 64 bits.
         numbers: patterns of types that a cast to ``number_type`` converts without a further rounding.
         decimals: patterns of types that are cast over their text.
-        singles: patterns of 32-bit floats, whose text is another number than their value.
+        singles: patterns of floats whose text may be another number than their value.
         texts, truths, times: patterns of types of texts, of booleans, and of dates and times without a zone.
         zoned: patterns of types of times that have the session's zone, and a condition that this zone is UTC.
         name_bytes: maximum bytes of a name.
@@ -40,6 +41,7 @@ class Dialect:
     label: str
     quote: str
     text_type: str
+    as_text: str
     number_type: str
     time_type: str
     cast: str
@@ -139,6 +141,7 @@ DIALECTS: Mapping[str, Dialect] = {
         label="DuckDB",
         quote='"',
         text_type="VARCHAR",
+        as_text="(CAST({0} AS VARCHAR) COLLATE C)",
         number_type="DOUBLE",
         time_type="TIMESTAMP",
         cast="TRY_CAST",
@@ -157,6 +160,7 @@ DIALECTS: Mapping[str, Dialect] = {
         label="PostgreSQL",
         quote='"',
         text_type="text",
+        as_text='(CAST({0} AS text) COLLATE "C")',
         number_type="double precision",
         time_type="timestamp",
         cast="CAST",
@@ -164,9 +168,9 @@ DIALECTS: Mapping[str, Dialect] = {
         text_of=_escaped,
         matches="{0} ~ {1}",
         integers=("smallint", "integer", "bigint"),
-        numbers=("smallint", "integer", "bigint", "double precision", "numeric"),
+        numbers=("smallint", "integer", "bigint", "numeric"),
         decimals=(),
-        singles=("real",),
+        singles=("real", "double precision"),
         texts=("text", "character varying", "character"),
         truths=("boolean",),
         times=("date", "timestamp without time zone"),
@@ -176,6 +180,7 @@ DIALECTS: Mapping[str, Dialect] = {
         label="Spark",
         quote="`",
         text_type="STRING",
+        as_text="CAST({0} AS STRING)",
         number_type="DOUBLE",
         time_type="TIMESTAMP_NTZ",
         cast="TRY_CAST",

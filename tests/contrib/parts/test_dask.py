@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import dask
 import dask.array as da
@@ -16,6 +18,7 @@ from distributed import Client, LocalCluster
 
 import privstats as ps
 from privstats import session
+from privstats.contrib.parts import dask as dask_parts
 from privstats.contrib.parts import measure
 from privstats.errors import DataError, MissingExtraError, PrivstatsError, SchemaError
 from privstats.moments import exact_moments
@@ -276,6 +279,15 @@ def test_the_engine_is_imported_without_dask():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
+@pytest.mark.parametrize(("values", "warned"), [(["65536", "65536"], 2), (["268435456", ""], 0), (["", "1"], 1)])
+def test_dasks_allocator_setting_is_warned_of(values, warned):
+    client = SimpleNamespace(run=lambda *_, **__: dict(enumerate(values)))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        dask_parts._warn_of_allocator(client)
+    assert [str(each.message).startswith(f"{warned} of 2 workers") for each in told] == [True] * bool(warned)
+
+
 @pytest.fixture(scope="module")
 def cluster():
     """Two workers, each a process of its own, that are started again when they die."""
@@ -300,7 +312,8 @@ def dying(folder: str, place: int, deaths: int):
 @pytest.mark.slow
 def test_a_cluster_of_processes_gives_the_whole(cluster, capsys):
     rows, labels = da.from_array(X, chunks=(100, 5)), da.from_array(Y, chunks=100)
-    assert measure(SCHEMA, rows, labels) == WHOLE
+    with pytest.warns(UserWarning, match="2 of 2 workers run with MALLOC_TRIM_THRESHOLD_=65536, Dask's own setting"):
+        assert measure(SCHEMA, rows, labels) == WHOLE
     assert measure(SCHEMA, rows, labels, progress=True) == WHOLE
     assert "100%" in capsys.readouterr().out
     with pytest.raises(DataError, match=r"partition \d: X has 5 features but the schema has 4"):

@@ -1,6 +1,7 @@
 """Sums of parts: any partition, order and tree gives the bits of all records at once, and no part counts twice."""
 
 import pickle
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.contrib.parts import Partitioned, PartSum
+from privstats.contrib.parts import Partitioned, PartSum, measure
 from privstats.errors import DataError, RecordError, SchemaError
 from privstats.intake.person_ids import fingerprints_of, persons_of
 from privstats.kinds.base import kind_of
@@ -204,3 +205,33 @@ def test_equal_fingerprints_are_equal_persons(ids: list[Any]) -> None:
     assert sorted({bit for each in split for bit in each}) == bits.tolist()
     numbers = np.array([each for each in ids if isinstance(each, int)], np.int64)
     assert fingerprints_of(numbers).tolist() == fingerprints_of([str(each) for each in numbers]).tolist()
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_one_warning_counts_what_no_part_could_read() -> None:
+    cells = ps.Cells((ps.Numeric("age", (40,)), ps.Categories("sex", ("f", "m"))))
+    schema = ps.ClassSchema(2, statistics="NA", clip_norm=1.0, transform=(cells,))
+    tables = [
+        {"age": [50, "Anna"], "sex": ["f", sex], "ill": [1, ill]} for sex, ill in (("m", 0), ("x", 7), ("m", None))
+    ]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = measure(schema, map(pd.DataFrame, tables), "ill", unreadable="leave out")
+    assert found.records == 4
+    excluded, missing = (str(each.message) for each in told)
+    assert "2 of the records cannot be read and are excluded" in excluded
+    assert "3 of 'age' are no numbers" in missing
+    assert "1 of 'sex' are not among its listed values" in missing
+    assert {each.filename for each in told} == {__file__}
+
+    door, sums = Partitioned(schema, unreadable="leave out"), []
+    with warnings.catch_warnings(action="error"):
+        for table in tables:
+            sums.append(door.encode(door.measure(pd.DataFrame(table), "ill")))
+    assert not any(b"Anna" in each for each in sums)
+    with warnings.catch_warnings(record=True) as again:
+        warnings.simplefilter("always")
+        assert door.total(sums) == found
+    assert "2 of the records cannot be read and are excluded" in str(again[0].message)
+    assert "3 of 'age' are no numbers" in str(again[1].message)
+    assert {each.filename for each in again} == {__file__}

@@ -284,6 +284,15 @@ def test_ids_that_are_no_integers_are_refused() -> None:
         sql.query_of(SCHEMA, "records", "ill", dialect="duckdb", persons="id")
 
 
+def test_a_collation_that_ignores_case_changes_no_cell() -> None:
+    rows = [(1, 50.0, sex, True, 1) for sex in ("f", "F", "m", "M", "f ")]
+    for setting, kind in (("nocase", "VARCHAR"), ("", "VARCHAR COLLATE NOCASE")):
+        with loaded(COLUMNS, [*TYPES[:2], kind, *TYPES[3:]], rows) as base:
+            base.execute(f"SET default_collation = '{setting}'")
+            assert base.execute("SELECT count(*) FROM records WHERE sex = 'f' OR TRIM(sex) = 'f'").fetchall() == [(3,)]
+            assert agree(SCHEMA, base, "ill", "leave out")
+
+
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: type(schema).__name__)
 def test_every_kind_is_counted_or_refused_by_name(schema: Any) -> None:
     why = sql.refuses_sql(schema)
@@ -511,13 +520,18 @@ def test_postgres_counts_a_table_of_every_kind_of_column(postgres: Any, setting:
     postgres(f"CREATE TABLE records ({declared}); INSERT INTO records VALUES {values};")
     query = query_for("postgres")
     assert query.moments(postgres(f"{setting} {query.text};")) == of_all(rows)
+    postgres("CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false);")
+    postgres(f"""ALTER TABLE records ALTER {dialect.name("sex's")} TYPE text COLLATE ci;""")
+    assert query.moments(postgres(f"SET extra_float_digits = -10; {query.text};")) == of_all(rows)
     zoned = postgres("ALTER TABLE records ALTER seen TYPE timestamptz;") or postgres(f"{query.text};")
     with pytest.raises(DataError, match="column 'seen': 400 values cannot be decided in SQL"):
         query.moments(zoned)
 
 
 @pytest.fixture
-def spark() -> Iterator[Any]:
+def spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    for name in ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"):  # which it sets itself
+        monkeypatch.setenv(name, "")
     pyspark = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
     if shutil.which("java") is None:
         pytest.skip("there is no Java on this machine")
