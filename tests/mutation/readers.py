@@ -336,7 +336,7 @@ READERS: dict[str, Mutant] = {
     "counts left out of a table's promise": bug(
         "a table behind cut points that were found says the promise of its last session alone",
         name_in("privstats.inference.releases", "counted_before", lambda right: lambda given: ((), right(given)[1])),
-        _CELLS + "test_the_promise_of_a_table_is_that_of_all_sessions_and_one_release_alone_says_its_own"),
+        _CELLS + "test_the_promise_of_a_table_is_that_of_all_sessions_also_of_its_last_release_alone"),
     "clipped variance taken for the true one": bug(
         "the share of clipped targets follows from the variance that the clip left",
         name_in("privstats.inference.regression.clipping", "share_beyond", lambda right: _of_the_clipped),

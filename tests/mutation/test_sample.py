@@ -37,6 +37,14 @@ def test_the_table_is_long_enough_and_most_of_it_is_seen_by_audits():
     assert all(mutant.tests for mutant in MUTANTS.values())
 
 
+def test_every_test_that_the_table_names_exists():
+    """Where a seer is renamed or removed, the bug would be seen by nobody until its turn comes."""
+    named = {node.partition("[")[0] for mutant in MUTANTS.values() for node in mutant.tests}
+    for file, _, function in (node.partition("::") for node in named):
+        text = (measuring.ROOT / file).read_text("utf-8")
+        assert not function or f"def {function.rpartition('::')[2]}(" in text, f"{file}::{function}"
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 def test_every_bug_can_be_planted_and_leaves_no_trace(name):
     """A bug whose name has gone from the library would be seen by nobody and say nothing."""

@@ -33,7 +33,7 @@ OF_RECORDS = (  # take a ``RecordSchema``, which has two kinds: the type checker
     "threat_models/data.py",
 )
 MODELS = [schema for schema in SCHEMAS if schema.predicts]
-OTHERS = [schema for schema in SCHEMAS if not schema.predicts]
+OTHERS = [*{type(schema): schema for schema in SCHEMAS if not schema.predicts}.values()]
 ASKED: dict[str, Callable[[Any], object]] = {
     "predicted": predicted,
     "metric": metric,
