@@ -14,6 +14,7 @@ import argparse
 import importlib.util
 import os
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -97,6 +98,7 @@ def spark_of(workers: int) -> Iterator[Callable[[Path], Any]]:
     """Spark in this machine's Java."""
     if importlib.util.find_spec("pyspark") is None or shutil.which("java") is None:
         return
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # its workers run this environment
     builder = optional_dependencies.load("pyspark.sql", by=_BY).SparkSession.builder.master(f"local[{workers}]")
     named = {"spark.ui.enabled": "false", "spark.sql.files.maxPartitionBytes": "256m", "spark.driver.memory": "2g"}
     for name, value in named.items():

@@ -255,11 +255,11 @@ def _is_pattern(path: Path) -> bool:
 def _files_of(path: Path) -> list[Path]:
     """Return the files of a folder and its folders, or of a pattern, in the order of names; no hidden ones."""
     if path.is_dir():
-        start, found = path, path.rglob("*")
+        start, matching = path, path.rglob("*")
     else:
         start = next(above for above in path.parents if above.is_dir())
-        found = start.glob(str(path.relative_to(start)))
-    return sorted(each for each in found if each.suffix.lower() in _TABLES and not _is_hidden(each, start))
+        matching = start.glob(str(path.relative_to(start)))
+    return sorted(each for each in matching if each.suffix.lower() in _TABLES and not _is_hidden(each, start))
 
 
 def _is_hidden(path: Path, start: Path) -> bool:

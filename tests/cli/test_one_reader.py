@@ -143,7 +143,7 @@ def takers() -> Iterator[tuple[str, set[str]]]:
         inner = getattr(found, "commands", None)
         for name, each in ({command: found} if inner is None else inner).items():
             options = {option: param.type.name for param in each.params for option in param.opts}
-            if options.get("--target") == "text":
+            if options.get("--target") == "text" and "--dialect" not in options:  # sql names a data base, and no file
                 yield (command if inner is None else f"{command} {name}"), set(options)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from privstats.cli.parts.options import argument, option
+from privstats.cli.parts.options import Force, argument, option
 
 app = typer.Typer(rich_help_panel="Plan")
 
@@ -21,12 +21,22 @@ def sql(
     persons: Annotated[
         str | None, option("The column of person ids, integers, for a promise per person.", "COLUMN")
     ] = None,
+    out: Annotated[Path | None, option("Write the statement to this file.", "FILE")] = None,
+    force: Force = False,
 ) -> None:
     """Print one statement that counts a plan's records where they are; it reads no record.
 
     Its rows are exact counts: keep them where the records are. records.py of a party reads them (docs/sql.md).
     """
     import privstats as ps
+    from privstats.cli.parts.terminal import say, writable
     from privstats.contrib.parts.sql import Query
+    from privstats.files.atomic import atomic_write
 
-    typer.echo(Query.of(ps.Plan.read(plan), table, target, dialect=dialect, persons=persons).text + ";")
+    text = Query.of(ps.Plan.read(plan), table, target, dialect=dialect, persons=persons).text + ";"
+    if out is None:
+        typer.echo(text)
+        return
+    writable([out], force)
+    atomic_write(out, f"{text}\n".encode(), shared=True)
+    say(f"wrote {out}; it reads no record before the data base runs it, and its rows are exact counts: keep them there")
