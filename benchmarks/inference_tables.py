@@ -374,6 +374,11 @@ _QUESTIONS: dict[str, Shown] = {
     "95 % of it": _ENDS["95 % of it"],
     "half width": _ENDS["half width"],
 }
+_INTERACTIONS: dict[str, Shown] = {
+    **_RELEASE,
+    **_RUNS,
+    **{k: v for k, v in _QUESTIONS.items() if k not in ("rows", "half width")},
+}
 _FAMILIES: dict[str, Shown] = {
     "primary": _share("primary"),
     "secondary": _share("secondary"),
@@ -460,6 +465,7 @@ TABLES: Tables = {
     "inference_questions": Table(_DECLARED, "trials", _WORLD | _RELEASE | _QUESTIONS),
     "inference_questions_overlap": Table(_DECLARED, "overlap weights", _WORLD | _RELEASE | _QUESTIONS),
     "inference_questions_all": Table(_DECLARED, "all records", _WORLD | _RELEASE | _QUESTIONS),
+    "inference_interactions": Table("inference.interactions", "", _INTERACTIONS, ("what", lambda rest: rest)),
     "inference_families": Table(_DECLARED, "families without an effect", _WORLD | _RELEASE | _FAMILIES),
     "inference_same": Table(_BY_SITE, "the same effect at all sites", _SITES),
     "inference_sites": Table(_BY_SITE, "effects that differ between sites", _SITES),

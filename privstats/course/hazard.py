@@ -26,6 +26,7 @@ from privstats.records.reading import Unreadable
 from privstats.release import Release
 from privstats.schema import Schema, narrowed
 from privstats.schema.public_values import Published, Values
+from privstats.transforms import Interactions
 
 _COUNTS = 0.06  # share of mu^2; the ratios are equally good from .02 to .15
 _FINE_COUNTS = 0.12  # for continuous times, which have four times as many cells
@@ -198,6 +199,11 @@ def _check_early(schema: HazardSchema, early_bins: object) -> None:
         raise PlanError(
             f"early_bins must be an integer from {_FEWEST_EARLY} to {schema.periods - 1}, the bins before the time "
             f"that splits the follow-up for the check of proportionality, or 0 for no check; got {early_bins!r}"
+        )
+    if early_bins and any(isinstance(step, Interactions) for step in schema.transform):
+        raise PlanError(
+            "early_bins and interactions cannot be combined: a column with a product has no single ratio to compare "
+            "before and after; omit one of both"
         )
 
 

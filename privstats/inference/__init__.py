@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from privstats.inference.prediction import predicted_half_width as predicted_half_width
     from privstats.inference.regression.cell_table import CellTable as CellTable
     from privstats.inference.regression.clipping import Saturation as Saturation
+    from privstats.inference.regression.interactions import InteractionTest as InteractionTest
     from privstats.inference.regression.linear import ols as ols
     from privstats.inference.regression.score import logit as logit
     from privstats.inference.regression.score import poisson as poisson
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from privstats.inference.treatment_effects.rows import EffectRows as EffectRows
     from privstats.inference.treatment_effects.rows import Verdict as Verdict
     from privstats.inference.treatment_effects.rows import effects as effects
+    from privstats.inference.treatment_effects.subgroup_tests import SubgroupTest as SubgroupTest
     from privstats.inference.treatment_effects.table import EffectTable as EffectTable
     from privstats.inference.treatment_effects.table import effect as effect
 else:

@@ -13,7 +13,13 @@ from privstats.estimates.denoise import Array
 from privstats.heads.evidence import FoldSums, GramEvidence, release_gram
 from privstats.inference.cell_design import CellDesign, declared_cells, design_of
 from privstats.inference.inversion import NormalEquations
-from privstats.inference.releases import chosen_columns, column_names, map_columns, require_records
+from privstats.inference.releases import (
+    chosen_columns,
+    column_names,
+    raw_slopes,
+    require_both_columns,
+    require_records,
+)
 from privstats.kinds import RidgeSchema
 from privstats.release import Release
 from privstats.schema import Schema, narrowed
@@ -76,11 +82,12 @@ def linear_sums(
     places = [*chosen, raw] if evidence.constant is not None else chosen
     count, count_sigma = _records(evidence, raw, records)
     degrees = residual_degrees(count, count_sigma, len(places), f"{len(places)} columns")
-    scale, shift = map_columns(schema.transform, raw)
+    require_both_columns(schema.transform, names, chosen)
+    slopes, level = raw_slopes(schema.transform, raw)
     return LinearSums(
         equations=_equations(evidence, evidence.G[np.ix_(places, places)], evidence.h[places], target, degrees),
         names=((CONSTANT,) if evidence.constant is not None else ()) + tuple(names[j] for j in chosen),
-        contrasts=contrasts_of(scale[chosen], shift[chosen], evidence.constant),
+        contrasts=contrasts_of(slopes[np.ix_(chosen, chosen)], level[chosen], evidence.constant),
         records=count,
         mean=_mean(evidence, target, count),
         columns=raw,
@@ -182,13 +189,12 @@ def _other_targets(G: Array, h: Array, target: int) -> float:
     return float((others * np.linalg.lstsq(G, others, rcond=None)[0]).sum())
 
 
-def contrasts_of(scale: Array, shift: Array, constant: float | None) -> Array:
-    """Return the contrasts from weights to raw intercept and slopes."""
-    slopes = np.diag(scale)
+def contrasts_of(slopes: Array, level: Array, constant: float | None) -> Array:
+    """Return the contrasts from weights to raw intercept and slopes; arguments as ``raw_slopes`` returns them."""
     if constant is None:
         return slopes
-    rows = np.zeros((len(scale) + 1, len(scale) + 1))
-    rows[0, :-1], rows[0, -1] = shift, constant
+    rows = np.zeros((len(slopes) + 1, len(slopes) + 1))
+    rows[0, :-1], rows[0, -1] = level, constant
     rows[1:, :-1] = slopes
     return rows
 

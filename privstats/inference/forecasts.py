@@ -25,14 +25,14 @@ from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.hazard_ratios import hazards
 from privstats.inference.regression.linear import ols
-from privstats.inference.releases import column_names, map_columns
+from privstats.inference.releases import column_names, interactions_of, map_columns
 from privstats.inference.treatment_effects.rows import effects, subgroups_of
 from privstats.kinds import EffectSchema, HazardSchema, RidgeSchema
 from privstats.moments import Moments, exact_moments
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import Bins, Schema
-from privstats.transforms import ByArm, Categories, Centre, ConstantFeature, Scale, Transform
+from privstats.transforms import ByArm, Categories, Centre, ConstantFeature, Interactions, Scale, Transform
 
 DRAWS = 100
 """Number of releases that a forecast draws."""
@@ -327,11 +327,17 @@ def _bounded(variance: float, size: tuple[int, ...], chance: Random) -> Array:
     return chance.uniform(-1, 1, size) * math.sqrt(3 * variance)
 
 
+def _with_products(schema: Schema, columns: Array) -> Array:
+    """Return the columns behind their ranges, with products of the declared pairs in the last ones."""
+    products = interactions_of(schema.transform)
+    return columns if products is None else products.apply(columns[:, : products.takes(columns.shape[1])])
+
+
 def _columns(schema: Schema, width: int, guesses: Guesses, records: int, chance: Random) -> Array:
-    """Draw the columns behind their ranges, ``(records, width)``: numbers, and columns of declared texts."""
+    """Draw the columns behind their ranges, ``(records, width)``: numbers, columns of declared texts, and products."""
     columns, levels = _bounded(guesses.variance, (records, width), chance), schema.reading.levels
     if levels is None:
-        return columns
+        return _with_products(schema, columns)
     names, (scale, shift) = column_names(schema, width), _mapped(schema, width)
     for declared in levels.columns:
         codes = chance.choice(len(declared.values), records, p=guesses.share_of(len(declared.values)))
@@ -340,12 +346,16 @@ def _columns(schema: Schema, width: int, guesses: Guesses, records: int, chance:
             if name in names:
                 place = names.index(name)
                 columns[:, place] = scale[place] * (codes == code) + shift[place]
-    return columns
+    return _with_products(schema, columns)
 
 
 def _mapped(schema: Schema, width: int) -> tuple[Array, Array]:
-    """Return ``(scale, shift)`` of the maps to the columns' ranges."""
-    return map_columns([step for step in schema.transform if not isinstance(step, ByArm)], width)
+    """Return ``(scale, shift)`` of the maps to the columns' ranges; products are of mapped columns."""
+    products = interactions_of(schema.transform)
+    own = width if products is None else products.takes(width)
+    maps = [step for step in schema.transform if not isinstance(step, ByArm | Interactions)]
+    scale, shift = map_columns(maps, own)
+    return np.pad(scale, (0, width - own), constant_values=1.0), np.pad(shift, (0, width - own))
 
 
 def _explained(u: Array, relative: float, guesses: Guesses) -> Array:
@@ -472,7 +482,11 @@ def _persons(
     end = schema.bins.edges[-1]
     times = chance.exponential(1 / np.maximum(low * risk / end, 1e-12))
     if by is not None:
-        u[:, names.index(by)] = chance.random(records) < guesses.treated
+        (scale, shift), place = _mapped(schema, columns), names.index(by)
+        crossed = chance.random(records) < guesses.treated
+        u[:, place] = scale[place] * crossed + shift[place]
+        u = _with_products(schema, u)
+        u[:, place] = crossed
     table: dict[str, Any] = dict(zip(names, u.T, strict=True))
     table |= {schema.bins.name: np.minimum(times, end), schema.event: (times < end) * 1}
     if schema.strata is not None:
@@ -493,8 +507,9 @@ def _of_slopes(schema: RidgeSchema, plan: Plan) -> Study:
     last = schema.transform[-1] if schema.transform else None
     constant = (last,) if isinstance(last, ConstantFeature) else ()
     columns = schema.features - len(constant)
-    numeric = replace(schema, transform=constant, feature_names=None)
-    names = tuple(f"x{place}" for place in range(columns))
+    products = () if (found := interactions_of(schema.transform)) is None else (found,)
+    numeric = replace(schema, transform=(*products, *constant), feature_names=None)
+    names = column_names(numeric, columns)
     return Study(
         Single(replace(plan, schema=numeric)), names, lambda *given: _slope_records(numeric, columns, *given),
         lambda releases, alpha: _read_slopes(releases, alpha, len(constant)),
@@ -504,7 +519,9 @@ def _of_slopes(schema: RidgeSchema, plan: Plan) -> Study:
 def _slope_records(
     schema: RidgeSchema, columns: int, guesses: Guesses, records: int, chance: Random
 ) -> tuple[Array, Array]:
-    u = _bounded(guesses.variance, (records, columns), chance)
+    products = interactions_of(schema.transform)
+    own = columns if products is None else products.takes(columns)
+    u = _bounded(guesses.variance, (records, own), chance)
     bound = schema.target_bound / math.sqrt(schema.targets)
     relative = 0.5 if guesses.residual is None else guesses.residual / bound
     y = bound * np.stack([_outcome(u, relative, guesses, chance) for _ in range(schema.targets)], axis=1)

@@ -19,6 +19,7 @@ from privstats.inference.counts.two_groups import LogRank, Proportionality, logr
 from privstats.inference.figures import plot_survival
 from privstats.inference.forest import forest_rows
 from privstats.inference.last_step import EARLY, HIDDEN_STEP, LastStep, is_robust, last_step, notes_on
+from privstats.inference.regression.interactions import interaction_lines, interaction_notes
 from privstats.inference.regression.score import fields_of_rounds
 from privstats.inference.regression.summary import ratio_columns, ratio_rows
 from privstats.inference.regression.table import Regression
@@ -27,6 +28,7 @@ from privstats.inference.releases import (
     column_names,
     map_columns,
     present_releases,
+    raw_slopes,
     require_gaussian,
 )
 from privstats.inference.reporting import HIDDEN, Source, listed, texts_of
@@ -273,8 +275,8 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
     weights = [each.real for each in hazard_weights(schema, counts, rounds)[: len(rounds)]]
     columns, within = schema.features - 1, "" if schema.strata is None else f" and {schema.strata.name}"
     lost = sum(each is None for each in releases[1:])
-    scale, _ = map_columns(schema.transform, columns)
-    rows = np.concatenate([np.diag(scale), np.zeros((columns, schema.sizes["feature"] - columns))], axis=1)
+    slopes, _ = raw_slopes(schema.transform, columns)
+    rows = np.concatenate([slopes, np.zeros((columns, schema.sizes["feature"] - columns))], axis=1)
     errors = last_step(rounds, weights, schema.clip_norm, rows)
     return HazardRatios(
         **fields_of_rounds(rounds, errors),
@@ -412,6 +414,7 @@ def _summary_of(table: HazardRatios, alpha: float) -> Summary:
         notes=(
             "A person counts up to a cumulative hazard of 1; where hazards are not proportional, the ratio covers "
             "that time.",
+            *interaction_notes(table),
             *((_BY_CAUSE.format(event=event, others=listed(others)),) if others else ()),
             *(() if test is None else _checked(table, event, by_column is not None)),
             *(() if by_column is None else (_CHECKED_BY_COLUMN,)),
@@ -431,6 +434,7 @@ def _head(
     return (
         *(() if test is None else ((f"proportional, {table.by}{_unadjusted(table)}", _proportional(test)),)),
         *(() if by_column is None else _before_and_after(by_column)),
+        *interaction_lines(table),
         *((("baseline", f"one for each {strata.name}: {listed(strata.cells)}"),) if strata is not None else ()),
         ("cap of 1", f"{reached} at the mean of the columns"),
         *((("events that count", f"{table.events_within:.0%} of those up to the last edge"),) if counted else ()),
@@ -475,7 +479,8 @@ def _checked(table: HazardRatios, event: str, by_column: bool) -> tuple[str, ...
     others = _others(table)
     if others:
         note = _CHECKED_UNADJUSTED.format(by=table.by, others=listed(others), event=event)
-        return (note if by_column else note + _ADJUSTED,)
+        offered = not by_column and not interaction_notes(table)  # early_bins refuses products
+        return (note + _ADJUSTED if offered else note,)
     return () if by_column else (_CHECKED.format(by=table.by),)
 
 

@@ -19,7 +19,7 @@ from privstats.kinds import RidgeSchema
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import Schema
-from privstats.transforms import Centre, ConstantFeature, Levels, Scale, Transform
+from privstats.transforms import Centre, ConstantFeature, Interactions, Levels, Scale, Transform
 
 _MOST_ALPHA = 0.5
 _SURE = 3.0  # standard deviations of the noise in a count of persons that reckoned_sigma allows for
@@ -121,11 +121,19 @@ def require_gaussian(release: Release) -> None:
 
 
 def column_names(schema: Schema, columns: int) -> tuple[str, ...]:
-    """Return the raw columns' names, or x0, x1, ..."""
+    """Return the columns' names, or x0, x1, ..., then those of products, such as ``"arm x sex"``."""
+    products = interactions_of(schema.transform)
     if schema.feature_names is None:
-        return tuple(f"x{j}" for j in range(columns))
-    levels = schema.reading.levels
-    return schema.feature_names if levels is None else levels.named(schema.feature_names)
+        names = tuple(f"x{j}" for j in range(columns if products is None else products.takes(columns)))
+    else:
+        levels = schema.reading.levels
+        names = schema.feature_names if levels is None else levels.named(schema.feature_names)
+    return names if products is None else products.named(names)
+
+
+def interactions_of(transform: Sequence[Transform]) -> Interactions | None:
+    """Return the plan's products of columns, or None."""
+    return next((step for step in transform if isinstance(step, Interactions)), None)
 
 
 def chosen_columns(names: Sequence[str], columns: Sequence[str | int] | None) -> list[int]:
@@ -167,6 +175,52 @@ def map_columns(transform: Sequence[Transform], columns: int) -> tuple[Array, Ar
             case _:  # a column of texts is 0 and 1 then
                 pass
     return scale, shift
+
+
+def raw_slopes(transform: Sequence[Transform], columns: int) -> tuple[Array, Array]:
+    """Return ``(slopes, level)``: weights w of the mapped columns mean raw slopes ``slopes @ w``.
+
+    ``level @ w`` is what they add to a raw intercept. A product of two mapped columns is
+    ``(s_a x_a + t_a)(s_b x_b + t_b)``, so its weight belongs to ``x_a x_b`` by ``s_a s_b``, to ``x_a`` by ``s_a t_b``,
+    to ``x_b`` by ``t_a s_b``, and to the intercept by ``t_a t_b``.
+
+    Args:
+        columns: number of mapped columns, products included, without a constant.
+
+    Raises:
+        ReleaseError: another map, or products that are not behind ``Centre`` and ``Scale``.
+    """
+    products = interactions_of(transform)
+    if products is None:
+        scale, shift = map_columns(transform, columns)
+        return np.diag(scale), shift
+    *before, last = [step for step in transform if not isinstance(step, ConstantFeature)]
+    if last is not products:
+        raise ReleaseError(
+            "Interactions must follow Centre and Scale, and come before a last ConstantFeature only: otherwise a "
+            "product belongs to no pair of columns"
+        )
+    own = products.takes(columns)
+    scale, shift = map_columns(before, own)
+    slopes, level = np.zeros((columns, columns)), np.zeros(columns)
+    slopes[:own, :own], level[:own] = np.diag(scale), shift
+    for place, (a, b) in enumerate(products.pairs, own):
+        slopes[place, place] = scale[a] * scale[b]
+        slopes[a, place], slopes[b, place] = scale[a] * shift[b], shift[a] * scale[b]
+        level[place] = shift[a] * shift[b]
+    return slopes, level
+
+
+def require_both_columns(transform: Sequence[Transform], names: Sequence[str], chosen: Sequence[int]) -> None:
+    """Refuse a chosen product without both its columns: its raw coefficient then follows from no fit."""
+    products = interactions_of(transform)
+    if products is None:
+        return
+    own = len(names) - len(products.pairs)
+    for place, pair in enumerate(products.pairs, own):
+        lacking = [names[each] for each in pair if each not in chosen]
+        if place in chosen and lacking:
+            raise ReleaseError(f"columns names the product {names[place]!r} without {lacking[0]!r}: name both columns")
 
 
 def require_level(alpha: float) -> None:

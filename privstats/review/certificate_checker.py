@@ -1128,6 +1128,7 @@ STEPS = {  # public maps of one row; transport is fitted on a client's own
     "centre": "centre",
     "centre-rows": "",
     "transport": "features reference strength",
+    "interactions": "pairs",
     "cells": "columns signs=7 ramp=true bits=12 missing?",
     "levels": "columns=[] outcomes=[] spread?=[]",
 }

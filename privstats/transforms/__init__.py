@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from privstats.transforms.base import steps_of as steps_of
     from privstats.transforms.base import to_builtins as to_builtins
     from privstats.transforms.cells import Cells as Cells
+    from privstats.transforms.interactions import Interactions as Interactions
     from privstats.transforms.levels import Levels as Levels
     from privstats.transforms.random_maps import GaussianProjection as GaussianProjection
     from privstats.transforms.random_maps import OrthogonalProjection as OrthogonalProjection

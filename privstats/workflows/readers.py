@@ -73,12 +73,12 @@ class TableReader:
 
 def _of_columns(schema: Schema) -> None:
     from privstats.inference.cell_design import declared_cells
-    from privstats.inference.releases import map_columns
+    from privstats.inference.releases import raw_slopes
 
     known: Any = schema
     constants = sum(isinstance(step, ConstantFeature) for step in known.transform)
     if declared_cells(schema) is None:
-        map_columns(known.transform, known.features - constants)
+        raw_slopes(known.transform, known.features - constants)
 
 
 def _of_means(schema: ClassSchema) -> None:
@@ -89,18 +89,18 @@ def _of_means(schema: ClassSchema) -> None:
 
 def _of_dummies(schema: SitesSchema) -> None:
     from privstats.inference.regression.sites import require_no_pull
-    from privstats.inference.releases import map_columns
+    from privstats.inference.releases import raw_slopes
 
     require_no_pull(schema)
-    map_columns(schema.transform, schema.features - 1)
+    raw_slopes(schema.transform, schema.features - 1)
 
 
 def _of_levels(schema: SitesSchema) -> None:
     from privstats.inference.regression.sites import require_pulls
-    from privstats.inference.releases import map_columns
+    from privstats.inference.releases import raw_slopes
 
     require_pulls(schema)
-    map_columns(schema.transform, schema.features - 2)
+    raw_slopes(schema.transform, schema.features - 2)
 
 
 def _of_times(schema: CountSchema) -> None:

@@ -671,6 +671,24 @@ def test_strata_are_answered_in_words_and_looked_at(init):
     assert "the texts of 'site' must be two or more with a slash between" in str(refused.exception)
 
 
+def test_interactions_are_pairs_of_columns_and_lengthen_no_row(init):
+    words = (
+        "--yes --task hazard --ranges age=20:90,smoking=never/former/current,arm=placebo/drug --times continuous "
+        "--bins months=0,6,12 --event died --interactions arm*smoking,arm*age --expected-events 500 --clients 2 "
+        "--vanish 0 --colluders 0 --max-records 900 --model central --unit record --adjacency add-remove --epsilon 2 "
+        "--delta 1e-6"
+    )
+    init(*words.split(), code=0)
+    schema = ps.Plan.read("plan.toml").schema
+    *_, products, constant = schema.transform
+    assert products.pairs == ((2, 1), (2, 3), (2, 0))
+    assert (schema.features, round(schema.clip_norm**2), constant.value) == (8, 6, 1.0)
+    refused = init(*words.replace("arm*age", "arm*dose").split(), "--force", code=1)
+    assert "interactions name 'dose', and the columns are age, smoking, arm; name two" in str(refused.exception)
+    refused = init(*words.replace("arm*age", "arm").split(), "--force", code=1)
+    assert "interactions must be pairs of columns, as arm*sex,arm*age" in str(refused.exception)
+
+
 def test_the_example_takes_no_answer_that_it_would_ignore(init):
     refused = init("--example", "--key-agreement", "x25519", "--epsilon", "3", "--from", "ward.csv", code=1)
     assert "omit --key-agreement, --epsilon, --from, or omit --example" in " ".join(str(refused.exception).split())

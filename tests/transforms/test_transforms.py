@@ -27,6 +27,7 @@ CHAINS = [
     (T.UnitNorm(),),
     (T.Centre((0.5,) * 20),),
     (T.ConstantFeature(1.0),),
+    (T.Interactions(((0, 1), (19, 2))),),
     (T.GaussianProjection(7, 20, 9),),
     (T.SparseProjection(7, 20, 9),),
     (T.OrthogonalProjection(7, 20, 9),),
@@ -60,7 +61,8 @@ def test_the_definition_round_trips_and_is_a_hashable_value(chain):
 
 VECTORS = [
     "4f7bb0c9d1787c6141fac8133e228050", "16351049c29fbe52c64464a36300cd2e", "6f3b9e7b13e9efc6e0480117b7fc43bf",
-    "59f41f8eddabf858218ff9588b935eb0", "80185b86d876a5954b023be3f7d8e3ad", "64d41139e7697c023b4c4a763fab6a68",
+    "59f41f8eddabf858218ff9588b935eb0", "0ddce4e60f9743f596ac191e5009f6d0", "80185b86d876a5954b023be3f7d8e3ad",
+    "64d41139e7697c023b4c4a763fab6a68",
     "6edbbff4c615501bcb2177cab61a0580", "cfe7ca8dd7ec722f14d1a93b020a8fad", "1daebf4cf629c1d864f5cdd7db069798",
     "57af5d9736f2d21add13acd3c148fb1f", "0140f1a9aaa7e4f9115cd31b01d872ba",
 ]  # fmt: skip

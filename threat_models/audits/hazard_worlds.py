@@ -16,7 +16,7 @@ from privstats import session
 from privstats.course import Hazard
 from privstats.errors import ReleaseError
 from privstats.inference import HazardRatios, hazards
-from privstats.inference.releases import map_columns
+from privstats.inference.releases import column_names, interactions_of, map_columns, raw_slopes
 from privstats.moments import exact_moments
 from privstats.progress import track
 from privstats.randomness import Generator
@@ -55,7 +55,7 @@ def tally(course: Hazard, records: int, rng: Generator, runs: int) -> Tally:
     of its proportionality at .05 is a miss.
     """
     chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
-    names = course.schema.feature_names
+    names = column_names(course.schema, course.schema.features - 1)
     if course.early_bins:
         names += tuple(f"{name}, proportional" for name in names)
     unread, reported, missed = 0, np.zeros(len(names)), np.zeros(len(names))
@@ -89,12 +89,16 @@ class HazardWorld:
         the crossed or first column; else nobody is censored inside a bin."""
         schema = course.schema
         columns, edges = schema.features - 1, np.array(schema.bins.edges)
-        scale, shift = map_columns(schema.transform, columns)
+        products = interactions_of(schema.transform)
+        inputs = columns if products is None else products.takes(columns)
+        scale, shift = map_columns([step for step in schema.transform if step is not products], inputs)
         room = np.sqrt(max(schema.clip_norm**2 - schema.constant**2, 0.0) / columns)
-        raw = (chance.uniform(-room, room, (records, columns)) - shift) / scale
+        room = room if products is None else min(room, 1.0)  # products of columns within 1 are within 1
+        raw = (chance.uniform(-room, room, (records, inputs)) - shift) / scale
         if course.by is not None:
             raw[:, schema.feature_names.index(course.by)] = chance.integers(0, 2, records)
         rows = raw * scale + shift
+        rows = rows if products is None else np.asarray(products.apply(rows))
         slopes = chance.uniform(-1, 1, columns) * _RATIO / room
         stratum = chance.integers(0, schema.baselines, records)
         sizes = chance.uniform(0.5, 1.5, (schema.baselines, schema.periods))
@@ -115,7 +119,8 @@ class HazardWorld:
         table: dict[str, Any] = dict(zip(schema.feature_names, raw.T, strict=True))
         if schema.strata is not None:
             table[schema.strata.name] = np.array(schema.strata.values)[stratum]
-        return cls(table | {schema.bins.name: seen, schema.event: (event <= leaves) * 1.0}, slopes * scale)
+        truth = raw_slopes(schema.transform, columns)[0] @ slopes
+        return cls(table | {schema.bins.name: seen, schema.event: (event <= leaves) * 1.0}, truth)
 
 
 def ratios_of(course: Hazard, world: HazardWorld, rng: Generator) -> HazardRatios:

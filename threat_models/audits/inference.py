@@ -18,7 +18,7 @@ from privstats import session
 from privstats.errors import PlanError, ReleaseError
 from privstats.inference import Regression, ols
 from privstats.inference.cell_design import Intervals, declared_cells
-from privstats.inference.releases import map_columns
+from privstats.inference.releases import interactions_of, map_columns, raw_slopes
 from privstats.intake.tables import Codes
 from privstats.kinds import RidgeSchema
 from privstats.moments import exact_moments
@@ -167,17 +167,22 @@ class World:
         columns = schema.features - 1
         room = np.sqrt(max(schema.clip_norm**2 - constant.value**2, 0.0) / columns)
         mixing = np.eye(columns) + 0.5 * np.tri(columns, k=-1) / columns
-        rows = np.clip(chance.normal(size=(records, columns)) @ mixing.T * room / 3, -room, room)
+        products = interactions_of(schema.transform)
+        own = columns if products is None else products.takes(columns)
+        if products is not None:
+            room = min(room, 1.0)  # products of columns within 1 are within 1
+        raw = np.clip(chance.normal(size=(records, own)) @ mixing[:own, :own].T * room / 3, -room, room)
+        rows = raw if products is None else np.asarray(products.apply(raw))
         bound = schema.target_bound
         slopes = chance.uniform(-1, 1, columns) * _EFFECTS * bound / (room * columns)
         level = chance.uniform(-1, 1) * bound / 8
         y = level + rows @ slopes + chance.normal(size=records) * bound / 8
-        scale, shift = map_columns(schema.transform, columns)
-        raw = slopes * scale
-        truth = np.array([level + slopes @ shift, *raw])
+        scale, shift = map_columns([step for step in schema.transform if step is not products], own)
+        of_slopes, of_level = raw_slopes(schema.transform, columns)
+        truth = np.array([level + slopes @ of_level, *(of_slopes @ slopes)])
         targets = np.zeros((records, schema.targets))
         targets[:, 0] = y
-        return cls((rows - shift) / scale, targets if schema.targets > 1 else y, truth)
+        return cls((raw - shift) / scale, targets if schema.targets > 1 else y, truth)
 
     @classmethod
     def _of_cells(cls, cells: Cells, schema: RidgeSchema, records: int, chance: np.random.Generator) -> World:

@@ -221,6 +221,10 @@ def _strata(text: str) -> ps.Categories | None:
     return ps.Categories(name.strip(), _texts(f"the texts of {name.strip()!r}", texts, math.inf))
 
 
+def _interactions(text: str) -> tuple[tuple[str, ...], ...] | None:
+    return None if text.strip() == "none" else tuple(tuple(_names(pair, "*")) for pair in _names(text))
+
+
 def _survey_questions(text: str) -> tuple[ps.Bins | ps.Categories | ps.Number, ...]:
     """Each question may stay unanswered; for a number with a range the mean is released."""
     return tuple(
@@ -353,6 +357,11 @@ QUESTIONS: tuple[Question, ...] = (
         asks="Below which propensity is a record excluded?",
         why="Of treatment .02 to .4, usually .1; of an observed outcome .2 to .8, usually .5: others do not compare.",
         help="The smallest propensity of a study without randomisation, usually .1; of --missing weights, .5."),
+    _hazard("interactions", "none", usual="none", read=_interactions,
+        asks="Whose ratio may depend on another column?",
+        why="As arm*sex: the product is a further column, with a test of the interaction; none: ratios are the same "
+            "for all.",
+        help="For hazards: interactions, as arm*sex,arm*age. Default: none."),
     _hazard("bins", "months=0,6,12", read=_bins,
         asks="Which spans of time?",
         why="As months=0,6,12,18,24, from 0 to the end of follow-up: about six keep the noise small.",

@@ -149,9 +149,13 @@ def _effect(ranges: Any, **design: Any) -> ps.EffectSchema:
 
 
 def _hazards(
-    ranges: Mapping[str, Any], bins: ps.Bins, event: tuple[str, tuple[str, ...]], **more: Any
+    ranges: Mapping[str, Any],
+    bins: ps.Bins,
+    event: tuple[str, tuple[str, ...]],
+    interactions: Sequence[tuple[str, str]] = (),
+    **more: Any,
 ) -> ps.HazardSchema:
-    """Columns are scaled to -1 to 1, next to a constant of 1."""
+    """Columns are scaled to -1 to 1, next to products and a constant of 1."""
     worded = {name: each for name, each in ranges.items() if isinstance(each[0], str)}
     spread = tuple(place for place, each in enumerate(ranges.values()) if len(each) > 2)
     further = sum(max(len(each) - 2, 0) for each in ranges.values())
@@ -160,20 +164,33 @@ def _hazards(
     name, texts = event
     goals = (ps.Categories(name, texts),) if texts else ()
     columns = tuple(ps.Categories(name, each) for name, each in worded.items())
+    levels = (ps.transforms.Levels(columns, goals, spread),) if columns or goals else ()
+    products = _products(tuple(ranges), interactions, *levels)
     return ps.HazardSchema(
-        len(ranges) + further + 1,
-        math.sqrt(len(ranges) + 1),
+        len(ranges) + further + sum(len(each.pairs) for each in products) + 1,
+        math.sqrt(len(ranges) + len(interactions) + 1),
         bins=bins,
         event=name,
         **more,
         feature_names=tuple(ranges),
         transform=(
-            *((ps.transforms.Levels(columns, goals, spread),) if columns or goals else ()),
+            *levels,
             ps.transforms.Centre(tuple((low + high) / 2 for low, high in ends)),
             ps.transforms.Scale(tuple((high - low) / 2 for low, high in ends)),
+            *products,
             ps.transforms.ConstantFeature(1.0),
         ),
     )
+
+
+def _products(
+    names: tuple[str, ...], pairs: Sequence[tuple[str, str]], levels: ps.transforms.Levels | None = None
+) -> tuple[ps.transforms.Interactions, ...]:
+    if not pairs:
+        return ()
+    if any(len(pair) != 2 for pair in pairs):
+        raise PlanError("interactions must be pairs of columns, as arm*sex,arm*age")
+    return (ps.transforms.Interactions.between(names, pairs, levels),)
 
 
 def _counted(

@@ -16,7 +16,7 @@ from privstats.inference.inversion import NormalEquations, condition
 from privstats.inference.last_step import LastStep, is_robust, last_step, notes_on
 from privstats.inference.regression.clipping import Hidden
 from privstats.inference.regression.table import Regression
-from privstats.inference.releases import column_names, counted_before, map_columns, present_releases
+from privstats.inference.releases import column_names, counted_before, present_releases, raw_slopes
 from privstats.kinds import ScoreSchema
 from privstats.plan import Plan
 from privstats.release import Release
@@ -94,7 +94,7 @@ def _regression(releases: Sequence[Release | None], family: str, gaps_as_cells: 
         names, rows, columns, cells = design.names, design.rows, design.cells, design.columns
     else:
         design, cells, columns = None, (), schema.features - (schema.constant is not None)
-        rows = contrasts_of(*map_columns(schema.transform, columns), schema.constant)
+        rows = contrasts_of(*raw_slopes(schema.transform, columns), schema.constant)
         names = (*(() if schema.constant is None else (CONSTANT,)), *column_names(schema, columns))
     errors = last_step(present, weights, schema.clip_norm, rows, design)
     notes, fields = notes_on(errors), fields_of_rounds(present, errors)

@@ -16,7 +16,13 @@ from privstats.inference.inversion import Errors, Inversion, NormalEquations, co
 from privstats.inference.regression.linear import ALIKE, PartErrors, design_notes, explained
 from privstats.inference.regression.restricted_likelihood import LEVELS, MixedErrors, Reml, pull_weights
 from privstats.inference.regression.table import Regression
-from privstats.inference.releases import chosen_columns, column_names, map_columns, require_records
+from privstats.inference.releases import (
+    chosen_columns,
+    column_names,
+    raw_slopes,
+    require_both_columns,
+    require_records,
+)
 from privstats.kinds import SitesSchema
 from privstats.release import Release
 from privstats.schema import narrowed
@@ -209,10 +215,11 @@ def _mixed_sums(
     Q = release.moments.Q[:, places][:, :, places] * np.outer(unit, unit)
     reml = Reml(np.tensordot(pull_weights(schema.pulls, sizes), Q, axes=1), last.value, release.moments.N)
     T = reml.T[reml.best or 0]
-    scale, shift = map_columns(schema.transform, raw)
+    require_both_columns(schema.transform, names, chosen)
+    slopes, level = raw_slopes(schema.transform, raw)
     records = release.moments.N
     equations = NormalEquations(T[:-1, :-1], T[:-1, -1], float(T[-1, -1]), 0.0, 0.0, 0.0, records - len(chosen) - 1)
-    contrasts = contrasts_of(scale[chosen], shift[chosen], last.value)
+    contrasts = contrasts_of(slopes[np.ix_(chosen, chosen)], level[chosen], last.value)
     sums = LinearSums(equations, (CONSTANT, *(names[j] for j in chosen)), contrasts, records, 0.0, raw, None)
     return sums, reml
 
@@ -261,7 +268,8 @@ def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> Linear
     require_no_pull(schema)
     names = column_names(schema, schema.features - 1)
     chosen = chosen_columns(names, columns)
-    scale, _ = map_columns(schema.transform, schema.features - 1)
+    require_both_columns(schema.transform, names, chosen)
+    slopes, _ = raw_slopes(schema.transform, schema.features - 1)
     blocks = _Blocks.of(release, schema, chosen)
     sites = len(release.survivors)
     parameters = f"{sites} sites and {len(chosen)} columns"
@@ -269,7 +277,7 @@ def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> Linear
     return LinearSums(
         equations=blocks.equations(math.sqrt(schema.groups) * release.sigma["Q"], schema.target_scale, degrees),
         names=tuple(names[j] for j in chosen),
-        contrasts=np.diag(scale[chosen]),
+        contrasts=slopes[np.ix_(chosen, chosen)],
         records=blocks.records,
         mean=0.0,
         columns=schema.features - 1,

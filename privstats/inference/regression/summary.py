@@ -10,6 +10,7 @@ import numpy as np
 
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
+from privstats.inference.regression.interactions import interaction_lines, interaction_notes
 from privstats.inference.reporting import HIDDEN, Source, listed
 from privstats.inference.summary import Summary, chance_of, count_of, ends_of, number_of
 
@@ -33,7 +34,10 @@ def summarise(table: Regression, alpha: float) -> Summary:
             for name, reported, *values in zip(table.names, table.errors.reported(alpha), *columns, strict=True)
         ),
         head=head_of(table),
-        notes=(f"{shown} of {table.columns} released {'contrasts' if table.column_cells else 'columns'} shown.",),
+        notes=(
+            f"{shown} of {table.columns} released {'contrasts' if table.column_cells else 'columns'} shown.",
+            *interaction_notes(table),
+        ),
         warnings=table.notes,
         methods=fitted_words(table),
     )
@@ -105,6 +109,7 @@ def head_of(table: Regression) -> tuple[tuple[str, str], ...]:
         *(linear if math.isfinite(table.df_resid) else ()),
         ("condition number", HIDDEN if table.condition_number is None else f"{table.condition_number:.3g}"),
         *_dispersed(table),
+        *interaction_lines(table),
         ("standard errors", f"{table.cov_type} ({table.cov_reason})"),
     )
 
@@ -154,7 +159,10 @@ def ratios_summary(table: Regression, alpha: float) -> Summary:
         ratio_columns(name, alpha),
         ratio_rows(table, alpha),
         head=(*head_of(table)[:-1], ("standard errors", f"of log {name}s, {table.cov_type} ({table.cov_reason})")),
-        notes=(f"Each {name} is per unit of its column; the constant is no ratio and is excluded.",),
+        notes=(
+            f"Each {name} is per unit of its column; the constant is no ratio and is excluded.",
+            *interaction_notes(table),
+        ),
         warnings=table.notes,
         methods=f"{fitted_words(table)} Coefficients are exponentiated: {name}s.",
     )

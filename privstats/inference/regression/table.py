@@ -16,6 +16,7 @@ from privstats.inference.cell_design import ColumnCells
 from privstats.inference.inversion import Errors, holm
 from privstats.inference.regression.cell_table import CellTable, cell_table
 from privstats.inference.regression.clipping import Saturation
+from privstats.inference.regression.interactions import InteractionTest, interaction_tests, slope_row
 from privstats.inference.regression.summary import ratios_summary, summarise, with_ratios
 from privstats.inference.releases import require_level
 from privstats.inference.summary import RowTable, Summary, formerly, framed, rows_by
@@ -156,6 +157,33 @@ class Regression(RowTable):
         if np.linalg.matrix_rank(rows) < len(rows):
             raise ReleaseError("contrasts must be linearly independent; omit a row that follows from others")
         return self._combined(rows, len(rows)).joint_pvalue()
+
+    def interactions(self) -> tuple[InteractionTest, ...]:
+        """Return Wald's test of each interaction; none without :class:`~privstats.transforms.Interactions`."""
+        return interaction_tests(self)
+
+    def slope_at(self, column: str, at: Mapping[str, float], *, alpha: float = _ALPHA) -> ContrastTest:
+        """Return a column's slope, with its interval, where the other columns of its products have given values.
+
+        Args:
+            column: name in the table, such as a treatment's.
+            at: one number, in original units, for each column that has a product with it; of a column of texts, 1 for
+                the text named in the table and 0 for the first text.
+
+        Raises:
+            ReleaseError: an unknown column, or values for other columns than those.
+
+        Example:
+            >>> from privstats.transforms import ConstantFeature, Interactions
+            >>> names, maps = ("arm", "sex"), (Interactions(((0, 1),)), ConstantFeature(1.0))
+            >>> schema = ps.RidgeSchema(4, clip_norm=2.0, target_bound=4.0, transform=maps, feature_names=names)
+            >>> X = np.array([[arm, sex] for arm in (0, 1) for sex in (0, 1)] * 50)
+            >>> y = X[:, 0] + X[:, 0] * X[:, 1] + np.random.default_rng(0).normal(size=200) / 4
+            >>> table = ps.inference.ols(ps.Release.exact(schema, ps.measure(schema, X, y)))
+            >>> [round(table.slope_at("arm", {"sex": sex}).value, 1) for sex in (0, 1)]
+            [1.0, 2.0]
+        """
+        return self.t_test(slope_row(self, column, at), alpha=alpha)
 
     def cells(self, *, reference: Mapping[str, str] | None = None, alpha: float = _ALPHA) -> CellTable:
         """Return contrasts of each declared column's cells with a reference cell.

@@ -17,6 +17,7 @@ from privstats.inference.releases import all_sessions
 from privstats.inference.summary import RowTable, Summary, formerly, framed
 from privstats.inference.treatment_effects.arm_table import ArmTable, by_arm
 from privstats.inference.treatment_effects.influence_sums import CourseSums, course_sums
+from privstats.inference.treatment_effects.subgroup_tests import SubgroupTest, equal_effects
 from privstats.inference.treatment_effects.table import EffectTable, question
 from privstats.kinds import EffectSchema
 from privstats.release import Release
@@ -156,6 +157,24 @@ class EffectRows(RowTable):
         return tuple(
             Verdict(each, low, high, float(p), bool(p < alpha / 2))
             for each, (low, high), p in zip(margins, ends, adjusted, strict=True)
+        )
+
+    def interactions(self) -> tuple[SubgroupTest, ...]:
+        """Return a test of equal effects in the subgroups of each variable, per outcome.
+
+        Only of differences in a trial: without randomisation the errors of one published propensity are in all
+        subgroups, and no bound on their correlation is known.
+        """
+        schema = self.tables[0].release.plan.schema
+        if not isinstance(schema, EffectSchema) or schema.probability is None or schema.measure == "ratio":
+            return ()
+        by: dict[str, list[str]] = {}
+        for variable, name, _ in subgroups_of(schema):
+            by.setdefault(variable, []).append(name)
+        return tuple(
+            SubgroupTest(outcome, variable, equal_effects([self[outcome, name] for name in names]))
+            for outcome in schema.outcome_names or ("",)
+            for variable, names in by.items()
         )
 
     def by_arm(self, alpha: float = 0.05) -> ArmTable:

@@ -12,6 +12,7 @@ from privstats.inference.reporting import HIDDEN, Source, listed, texts_of
 from privstats.inference.summary import Summary, chance_of, count_of, ends_of, number_of
 from privstats.inference.treatment_effects.heterogeneity import heterogeneity_sentence
 from privstats.inference.treatment_effects.influence_sums import InfluenceSums
+from privstats.inference.treatment_effects.subgroup_tests import interaction_sentences
 
 if TYPE_CHECKING:
     from privstats.inference.treatment_effects.rows import EffectRows
@@ -53,6 +54,7 @@ def effect_summary(table: EffectTable, alpha: float) -> Summary:
 def effects_summary(rows: EffectRows, alpha: float) -> Summary:
     """Return the table of several effects."""
     plain = _summary(list(rows.named.items()), rows.tables[0], alpha, _preregistered(rows))
+    plain = replace(plain, foot=(*plain.foot, *interaction_sentences(rows)))
     if rows.analysis is None:
         return replace(plain, foot=(*plain.foot, _undeclared(rows)))
     adjusted = rows.pvalues_adjusted()

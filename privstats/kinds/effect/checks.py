@@ -14,7 +14,7 @@ from privstats.intake.meaning import checked_names
 from privstats.records.variables import Bins, Variable, variable_of
 from privstats.schema.base import INFLUENCES, Statistic
 from privstats.schema.checks import checked_groups, settle
-from privstats.transforms import ByArm, ConstantFeature
+from privstats.transforms import ByArm, ConstantFeature, Interactions
 
 if TYPE_CHECKING:
     from privstats.kinds.effect.schema import EffectSchema
@@ -160,6 +160,11 @@ def checked_range(value: object, field: str = "outcome") -> tuple[float, float]:
 
 def check_maps(schema: EffectSchema) -> None:
     """Refuse a transform, unless empty, that does not end in a constant and ``ByArm``."""
+    if any(isinstance(step, Interactions) for step in schema.transform):
+        raise SchemaError(
+            "transform must hold no Interactions in an effect: name subgroups=, whose effects are compared with one "
+            "another"
+        )
     match schema.transform:
         case ():
             return
