@@ -379,6 +379,19 @@ _INTERACTIONS: dict[str, Shown] = {
     **_RUNS,
     **{k: v for k, v in _QUESTIONS.items() if k not in ("rows", "half width")},
 }
+_LOOKS: dict[str, Shown] = {
+    "looks": "{looks}",
+    "spending": "{spending}",
+    **_RELEASE,
+    **_RUNS,
+    "noise": _share("noise"),
+    "all looks told": _share("told"),
+    "missed": _share("missed"),
+    "95 % of it": _ends_of,
+    "crossed": _share("crossed"),
+    "usual levels": _share("usual levels"),
+    "information alone": _share("information alone"),
+}
 _FAMILIES: dict[str, Shown] = {
     "primary": _share("primary"),
     "secondary": _share("secondary"),
@@ -466,6 +479,8 @@ TABLES: Tables = {
     "inference_questions_overlap": Table(_DECLARED, "overlap weights", _WORLD | _RELEASE | _QUESTIONS),
     "inference_questions_all": Table(_DECLARED, "all records", _WORLD | _RELEASE | _QUESTIONS),
     "inference_interactions": Table("inference.interactions", "", _INTERACTIONS, ("what", lambda rest: rest)),
+    "inference_looks": Table("inference.looks", "no effect", _LOOKS),
+    "inference_looks_effect": Table("inference.looks", "an effect", _LOOKS),
     "inference_families": Table(_DECLARED, "families without an effect", _WORLD | _RELEASE | _FAMILIES),
     "inference_same": Table(_BY_SITE, "the same effect at all sites", _SITES),
     "inference_sites": Table(_BY_SITE, "effects that differ between sites", _SITES),

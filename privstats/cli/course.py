@@ -216,7 +216,8 @@ def _print_check(path: Path, course: Written, promise: Promise | None) -> None:
         claim = "; ".join(
             f"{name} {', '.join(getattr(analysis, name))}" for name in _FAMILIES if getattr(analysis, name)
         )
-        console.print(f"declared: {escape(claim)}; all else is exploratory", soft_wrap=True)
+        looks = f"; {analysis.looks.number} looks, {analysis.looks.spending} spending" if analysis.looks else ""
+        console.print(f"declared: {escape(claim)}; all else is exploratory{looks}", soft_wrap=True)
     if remark := getattr(course, "remark", ""):
         console.print(f"warning: {escape(remark)}", soft_wrap=True)
     if refused := _refused(course):

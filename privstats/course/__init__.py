@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from privstats.course.document import write as write
     from privstats.course.effect import Effect as Effect
     from privstats.course.hazard import Hazard as Hazard
+    from privstats.course.looks import Looks as Looks
     from privstats.course.newton import Newton as Newton
     from privstats.course.planned import Single as Single
     from privstats.course.rounds import PartyRounds as PartyRounds

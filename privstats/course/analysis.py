@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from tomllib import TOMLDecodeError
 from typing import Any, Literal, TypeAlias, get_args
 
+from privstats.course.looks import Looks
 from privstats.errors import PlanError
 from privstats.files.text import toml_tables
 from privstats.plan.document import read_text
@@ -101,6 +102,7 @@ class Analysis:
         assignment, measured_before, missing: sentences on treatment assignment, when columns were measured, and missing
             outcomes.
         margins: margins of declared outcomes, each tested at the one-sided level ``alpha / 2``.
+        looks: interim looks at the one primary outcome, over which its alpha is spent; None: one look at the end.
 
     Example:
         >>> analysis = ps.course.Analysis(primary=("relapse",), secondary=("death",), subgroups=("age",))
@@ -118,6 +120,7 @@ class Analysis:
     measured_before: str = ""
     missing: str = ""
     margins: tuple[Margin, ...] = ()
+    looks: Looks | None = None
 
     def __post_init__(self) -> None:
         for field in _NAMES:
@@ -136,6 +139,16 @@ class Analysis:
                     "text '2026-11-23'"
                 )
         object.__setattr__(self, "margins", self._checked_margins())
+        self._check_looks()
+
+    def _check_looks(self) -> None:
+        if self.looks is None:
+            return
+        if not isinstance(self.looks, Looks):
+            raise PlanError("analysis.looks must be Looks, for example Looks(3, 'obrien-fleming')")
+        if len(self.primary) > 1 or self.margins:
+            other = "margins, which are tested once: omit them" if self.margins else "one primary outcome"
+            raise PlanError(f"analysis.looks spends the alpha of one test over the looks: it needs {other}")
 
     def _checked_margins(self) -> tuple[Margin, ...]:
         margins = tuple(self.margins) if isinstance(self.margins, tuple | list) else (None,)
@@ -158,7 +171,8 @@ class Analysis:
         margins = table.get("margins", [])
         if not isinstance(margins, list):
             raise PlanError("analysis.margins must be a list of tables: write [[analysis.margins]]")
-        return cls(**{**table, "margins": tuple(_margin(each) for each in margins)})
+        looks = {"looks": Looks.of(table["looks"])} if "looks" in table else {}
+        return cls(**{**table, "margins": tuple(_margin(each) for each in margins), **looks})
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Analysis:
@@ -174,7 +188,10 @@ class Analysis:
     @property
     def table(self) -> dict[str, Any]:
         """The nonempty fields, for a file."""
-        stated = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items() if v not in ("", ())}
+        empty = ("", (), None)
+        stated = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items() if v not in empty}
+        if self.looks is not None:
+            stated["looks"] = self.looks.table
         if self.margins:
             stated["margins"] = [{name: v for name, v in each.items() if v is not None} for each in stated["margins"]]
         return stated

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -124,6 +124,8 @@ _ROUNDS = 4
 _WHOLE_CLINIC = 20  # records in one arm that do not come about by chance
 _PROPENSITY = 0.4  # share of mu^2
 _ROUND, _LINES = "propensity", "outcome lines"  # names of steps
+LOOK = "look"
+"""Name of a look's step, before its number."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,9 @@ class Effect(Stepped):
             propensity round's part, because a lost session may move such a round to its place.
         rounds: of the propensity; None: 4, or none if no propensity is fitted.
         retries: budgeted sessions, each at the last one's price, for those without a sum.
-        analysis: declared before the first session; None: every row is exploratory.
+        analysis: declared before the first session; None: every row is exploratory. With ``looks``, the last session
+            comes once per look, each with an equal part of the budget, and sums all records so far. The outcome lines
+            of the first look serve all looks.
 
     Guarantee:
         All sessions and retries together are mu-GDP with :attr:`mu`, for the plan's unit and adjacency: all bounds hold
@@ -166,6 +170,7 @@ class Effect(Stepped):
         schema = _require_effect(self.plan)
         _check_numbers(schema, self.share, self.rounds, self.retries)
         _check_analysis(schema, self.analysis)
+        _check_looks(schema, self.analysis, self.retries)
         started = Published.of(zero_values(schema))
         if self.plan.published is None or self.plan.published.sha256 != started.sha256:
             raise PlanError("the plan publishes other values than the course starts from; use Effect.start")
@@ -213,7 +218,8 @@ class Effect(Stepped):
         """
         schema = _require_effect(whole)
         _check_numbers(schema, share, rounds, retries)
-        last = _last_part(schema, share, rounds, retries)
+        _check_analysis(schema, analysis)
+        last = _last_part(schema, share, rounds, retries) / _looks_of(analysis)
         part = part_of(whole, last, getattr(whole.privacy, "shares", None))
         return cls(replace(whole, privacy=part), float(share), rounds, retries, Promise.of(whole), analysis)
 
@@ -246,8 +252,28 @@ class Effect(Stepped):
         score = propensity_schema(self.schema)
         return self._part(score, _PROPENSITY / self.before, Published.of({"w": weights_after(score, ())[0]}))
 
+    @property
+    def looks(self) -> int:
+        """Number of looks; 1 without interim looks."""
+        return _looks_of(self.analysis)
+
+    def look_of(self, place: int) -> int | None:
+        """Return the look, from 0, of the session at a place; None for the outcome lines, which come first."""
+        return None if place < bool(self.share) else place - bool(self.share)
+
+    @property
+    def _facts(self) -> dict[str, Any]:
+        """The fields in the digest, of an analysis without empty margins and looks: such courses keep theirs."""
+        facts = super()._facts
+        if self.analysis is None:
+            return facts
+        later = {"margins": self.analysis.margins, "looks": self.analysis.looks}
+        stated = {name: value for name, value in asdict(self.analysis).items() if name not in later or later[name]}
+        return {**facts, "analysis": stated}
+
     def _part(self, schema: Schema, part: float, published: Published | None) -> Plan:
-        privacy = part_of(self.plan, part / _last_part(self.schema, self.share, self.rounds, self.retries), None)
+        last = _last_part(self.schema, self.share, self.rounds, self.retries) / self.looks
+        privacy = part_of(self.plan, part / last, None)
         return replace(self.plan, schema=schema, privacy=privacy, published=published)
 
     @property
@@ -263,8 +289,15 @@ class Effect(Stepped):
             steps.append(Step(_ROUND, self.propensity, self.before, needed=True, published=self._published_weights))
         if self.outcome is not None:
             steps.append(Step(_LINES, self.outcome, needed=True))
+        if self.looks > 1:
+            lines = () if self.outcome is None else (Step(_LINES, self.outcome, sums=None, tries=1),)
+            return Steps((*lines, *(self._look(number) for number in range(1, self.looks + 1))))
         last = Step("effect", self.plan, needed=True, published=self._published_lines)
         return Steps((*steps, last), self.retries)
+
+    def _look(self, number: int) -> Step:
+        """Return a look's step: a look without a sum is skipped."""
+        return Step(f"{LOOK} {number}", self.plan, sums=None, tries=1, published=self._published_lines)
 
     def _published_weights(self, past: Past) -> Published:
         return past.publish({"w": weights_after(propensity_schema(self.schema), past.of(_ROUND))[-1]})
@@ -348,6 +381,22 @@ def _check_analysis(schema: EffectSchema, analysis: object) -> None:
         )
     subgroups = tuple(each.name for each in schema.subgroups or ())
     analysis.check(schema.outcome_names or (), subgroups, schema.estimand, schema.measure or "difference")
+
+
+def _looks_of(analysis: Analysis | None) -> int:
+    return 1 if analysis is None or analysis.looks is None else analysis.looks.number
+
+
+def _check_looks(schema: EffectSchema, analysis: Analysis | None, retries: int) -> None:
+    if _looks_of(analysis) == 1:
+        return
+    if schema.fits_propensity or schema.measure is not None or schema.groups is not None:
+        raise PlanError(
+            "looks are for a difference in a randomised trial of complete outcomes, without measure and groups: omit "
+            "looks, or these"
+        )
+    if retries:
+        raise PlanError(f"retries must be 0 with looks, got {retries}: a look without a sum is skipped")
 
 
 def _warn_of_one_arm(schema: EffectSchema, G: Any, records: int | None) -> None:

@@ -125,11 +125,33 @@ class CourseKind:
 
 def _effect_why(course: Effect) -> str:
     last = "adds up each record's influence on the effect."
+    if course.looks > 1:
+        begins = "" if course.outcome is None else "The first session finds how outcomes go with the columns by arm. "
+        return (
+            f"{begins}Then there are {course.looks} looks: each adds up the influence on the effect of every record so "
+            "far, so that the trial can stop early. All looks are charged before the first."
+        )
     if course.outcome is None:
         return f"One session {last}" + (" Others are held if it ends without a sum." if course.retries else "")
     whose = "whose outcome is there" if course.schema.missing else "who is treated"
     first = "The first session finds" if course.propensity is None else f"The first sessions find {whose}, the next"
     return f"{first} how outcomes go with the columns among the treated and among the others; the last {last}"
+
+
+def _is_interim(course: Effect, place: int) -> bool:
+    """Return whether a look after the first one begins here, which waits for its records."""
+    return course.looks > 1 and (course.look_of(place) or 0) > 0
+
+
+def _effect_ended(course: Effect, releases: Releases, home: Path) -> str:
+    ended = _rounds_ended(course, releases, home)
+    if course.looks == 1 or len(releases) == course.most:
+        return ended
+    look = course.look_of(len(releases) - 1) or 0
+    return (
+        f"look {look + 1} of {course.looks} has ended; run the same command again once the records of the next look "
+        f"are in, or stop here{ended[ended.index(':') :] if ':' in ended else ''}"
+    )
 
 
 def _has_open_columns(schema: Schema) -> bool:
@@ -181,6 +203,8 @@ _OWN = by_name(
             "privstats.course.effect:Effect",
             why=_effect_why,
             task="effect",
+            pauses=_is_interim,
+            ended=_effect_ended,
         ),
         CourseKind(
             "standardised",

@@ -81,6 +81,9 @@ if TYPE_CHECKING:
     from privstats.inference.summary import Summary as Summary
     from privstats.inference.treatment_effects.arm_table import ArmTable as ArmTable
     from privstats.inference.treatment_effects.balance import Balance as Balance
+    from privstats.inference.treatment_effects.looks import Look as Look
+    from privstats.inference.treatment_effects.looks import LookTable as LookTable
+    from privstats.inference.treatment_effects.looks import looks as looks
     from privstats.inference.treatment_effects.rows import EffectRows as EffectRows
     from privstats.inference.treatment_effects.rows import Verdict as Verdict
     from privstats.inference.treatment_effects.rows import effects as effects

@@ -57,6 +57,12 @@ FRAME_COLUMNS: Mapping[str, FrameColumn] = MappingProxyType(
         "counted": FrameColumn(
             "share of the events up to the last edge that count before the cap; NaN where it is not reported", "0 to 1"
         ),
+        "look": FrameColumn("number of the interim look, from 1", "looks"),
+        "nominal_level": FrameColumn(
+            "two-sided level of the look, below which a p-value crosses its boundary", "0 to 1"
+        ),
+        "boundary": FrameColumn("boundary of the absolute statistic at the look", "standard deviations"),
+        "crossed": FrameColumn("whether the p-value is below the look's level", "True, False"),
         "n": FrameColumn("records of the row, noisy where the release is", _RECORDS),
         "proportion": FrameColumn("share of the records of the group, or of all where there is none", "0 to 1"),
         "mean": FrameColumn("mean of the variable in the group", "that of the variable"),

@@ -82,6 +82,16 @@ def _effects() -> Any:
     return inf.effects(releases, course)
 
 
+def _looks() -> Any:
+    schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome={"relapse": (0, 1)}, probability=0.5)
+    declared = ps.course.Analysis(primary=("relapse",), looks=ps.course.Looks(2, "pocock"))
+    course = ps.Effect.start(schema, ps.Cohort(2, 2, 2_000), ps.Privacy(**TERMS), analysis=declared)
+    arm, y = np.arange(2_000) % 2, np.arange(2_000) // 2 % 10 < 3
+    X = np.column_stack([np.linspace(20, 90, 2_000), arm])
+    releases = ps.simulate(course, [(X[::3], y[::3]), (X[1::3], y[1::3])], rng=randomness.seeded(0))
+    return inf.looks(releases, course)
+
+
 def _balance() -> Any:
     ends = np.array([0.1, -0.2]), np.array([0.3, 0.0])
     weighted = np.array([[0.0, -0.1, 0.1], [0.05, 0.0, 0.1]])
@@ -143,6 +153,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "HazardRatios": _hazards,
     "EffectRows": _effects,
     "ArmTable": lambda: _effects().by_arm(),
+    "LookTable": _looks,
     "EffectTable": lambda: _effects()["relapse"],
     "Balance": _balance,
     "GroupMeans": _means,

@@ -198,8 +198,18 @@ def _ols(rounds: list[Release], options: TableOptions) -> TableResult:
 
 def _effect(rounds: list[Release], options: TableOptions) -> TableResult:
     declared: Any = None if options.course is None else read_course(options.course)
+    if getattr(declared, "looks", 1) > 1:
+        return _looks(rounds, declared, options)
     shown = balance if options.balance else outcomes if options.arms else effects
     return shown(inference.effects(rounds, declared), options.alpha)
+
+
+def _looks(rounds: list[Release], course: Any, options: TableOptions) -> TableResult:
+    """Return a trial's looks, or both arms or the balance at the last one."""
+    table = inference.looks(rounds, course)
+    if options.balance or options.arms:
+        return (balance if options.balance else outcomes)(table.at(table.rounds[-1].number), options.alpha)
+    return TableResult(table.summary(), table.to_rows(), table.reported)
 
 
 def _scorecard(rounds: list[Release], options: TableOptions) -> TableResult:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from privstats.course.effect import arm_sums, assigned_sums, published_values
+from privstats.course.effect import LOOK, arm_sums, assigned_sums, published_values
 from privstats.errors import ReleaseError
 from privstats.estimates.effect import ArmSums
 from privstats.inference.releases import present_releases, reckoned_sigma, require_gaussian
@@ -108,9 +108,14 @@ class CourseSums:
         return nuisances_of(self.schema, self.present[:-2], self.present[-2], self.arms, self.lines, place)
 
 
-def course_sums(releases: Sequence[Release | None]) -> CourseSums:
-    """Return the sums of ordered releases of one course."""
+def course_sums(releases: Sequence[Release | None], *, look: bool = False) -> CourseSums:
+    """Return the sums of ordered releases of one course; those of a look only to a reader that counts looks."""
     present = _present(releases)
+    if not look and any(each.position is not None and each.position.step.startswith(LOOK) for each in present):
+        raise ReleaseError(
+            "this course has interim looks, at which usual intervals miss too often: read all its releases with "
+            "inference.looks(releases, course), or privstats table --course"
+        )
     schema = _schema(present[-1])
     return CourseSums(schema, tuple(present), _lines(schema, present))
 

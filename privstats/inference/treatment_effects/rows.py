@@ -20,6 +20,7 @@ from privstats.inference.treatment_effects.influence_sums import CourseSums, cou
 from privstats.inference.treatment_effects.subgroup_tests import SubgroupTest, equal_effects
 from privstats.inference.treatment_effects.table import EffectTable, question
 from privstats.kinds import EffectSchema
+from privstats.plan import Plan
 from privstats.release import Release
 
 
@@ -243,8 +244,13 @@ def effects(releases: Sequence[Release | None], course: Effect | None = None) ->
     """
     read = course_sums(releases := all_sessions(releases))
     if course is not None:
-        _require_own(course, releases)
+        require_own(course, releases)
     plans = tuple(None if each is None else each.plan for each in releases)
+    return effect_rows(read, plans, course)
+
+
+def effect_rows(read: CourseSums, plans: tuple[Plan | None, ...], course: Effect | None = None) -> EffectRows:
+    """Return the effects of checked sums, declared where the course is given."""
     analysis = None if course is None else course.analysis
     names = read.schema.outcome_names or ("",)
     return EffectRows(
@@ -281,7 +287,8 @@ def _places(tables: Sequence[EffectTable], family: str) -> list[int]:
     return [place for place, table in enumerate(tables) if table.declared == family]
 
 
-def _require_own(course: object, releases: Sequence[Release | None]) -> None:
+def require_own(course: object, releases: Sequence[Release | None]) -> None:
+    """Refuse releases that are not of this course."""
     if not isinstance(course, Effect):
         raise ReleaseError(f"course must be an Effect course, got {type(course).__name__}; read it with course.read")
     try:

@@ -1,0 +1,146 @@
+"""Compute the boundaries of group sequential tests by numerical integration, under independent noise at each look.
+
+At look k the statistic is ``Z_k = (B(v_k) + e_k) / sqrt(v_k + w_k)``: B is a Brownian motion, v_k the sampling variance
+of the sum at look k, and e_k its noise of variance w_k, independent between looks. Without noise this recursion is that
+of Armitage, McPherson and Rowe (1969). Noise makes the statistics of two looks less alike than their information
+suggests: their correlation is ``v_j / sqrt((v_j + w_j)(v_k + w_k))``, so boundaries for ``v + w`` alone would be too low.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
+
+from privstats.estimates.denoise import Array
+
+_FAR = 8.5  # standard deviations beyond which no mass is left
+_NODES, _STEP = 12, 0.75  # Gauss-Legendre nodes per panel, whose length is a part of a step's standard deviation
+_LEAST_STEP = 1e-3  # least relative growth of the variance between looks
+_NOTHING = 1e-15  # alpha that is too small for a boundary
+
+
+def spent(kind: str, times: Sequence[float], alpha: float) -> Array:
+    """Return the two-sided alpha spent up to each time (Lan and DeMets 1983), ``(K,)``.
+
+    Example:
+        >>> from privstats.estimates.boundaries import spent
+        >>> spent("obrien-fleming", (0.5, 1.0), 0.05).round(4).tolist()
+        [0.0031, 0.05]
+    """
+    t, side = np.minimum(np.asarray(times, np.float64), 1.0), alpha / 2
+    if kind == "pocock":
+        return np.asarray(2 * side * np.log1p((math.e - 1) * t))
+    return np.asarray(4 * ndtr(float(ndtri(side / 2)) / np.sqrt(t)))
+
+
+@dataclass(frozen=True)
+class _Path:
+    """The density of B at a look, on the paths that crossed no boundary: nodes with their mass."""
+
+    at: Array
+    mass: Array
+    variance: float
+
+    def crossing(self, c: float, v: float, w: float) -> float:
+        """Return the probability that these paths cross c at the next look."""
+        end, step = c * math.sqrt(v + w), math.sqrt(v - self.variance + w)
+        return float(self.mass @ (ndtr((-end - self.at) / step) + ndtr((self.at - end) / step)))
+
+    def after(self, c: float, v: float, w: float) -> _Path:
+        """Return the paths that do not cross c at the next look."""
+        step, end, noise = math.sqrt(v - self.variance), c * math.sqrt(v + w), math.sqrt(w)
+        reach = min(end + _FAR * noise, _FAR * math.sqrt(v))  # an infinite boundary truncates nothing
+        at, weight = _nodes(reach, min(step, max(noise, step / 8) if w else step) * _STEP)
+        density = np.exp(-0.5 * np.square((at[:, None] - self.at) / step)) @ self.mass / (step * math.sqrt(2 * math.pi))
+        stays = ndtr((end - at) / noise) - ndtr((-end - at) / noise) if w and math.isfinite(c) else np.ones(len(at))
+        return _Path(at, weight * density * stays, v)
+
+
+_BEGUN = _Path(np.zeros(1), np.ones(1), 0.0)
+
+
+def _nodes(reach: float, length: float) -> tuple[Array, Array]:
+    panels = max(2, math.ceil(2 * reach / length))
+    x, weight = np.polynomial.legendre.leggauss(_NODES)
+    edges = np.linspace(-reach, reach, panels + 1)
+    half, middle = np.diff(edges) / 2, (edges[1:] + edges[:-1]) / 2
+    return (middle[:, None] + half[:, None] * x).reshape(-1), (half[:, None] * weight).reshape(-1)
+
+
+def boundaries(variances: Sequence[float], noise: Sequence[float], spends: Sequence[float]) -> Array:
+    """Return two-sided boundaries of |Z| by look, ``(K,)``; infinite where there is nothing to spend.
+
+    Args:
+        variances: sampling variance of the sum at each look, rising.
+        noise: noise variance of the sum at each look.
+        spends: probability of the first crossing at each look.
+
+    Example:
+        >>> from privstats.estimates.boundaries import boundaries, spent
+        >>> alpha = spent("obrien-fleming", (0.5, 1.0), 0.05)
+        >>> boundaries((0.5, 1.0), (0.0, 0.0), np.diff(alpha, prepend=0)).round(3).tolist()
+        [2.963, 1.969]
+    """
+    found: list[float] = []
+    for place, spend in enumerate(spends):
+        found.append(next_boundary(found, variances[: place + 1], noise[: place + 1], spend))
+    return np.array(found)
+
+
+def next_boundary(before: Sequence[float], variances: Sequence[float], noise: Sequence[float], spend: float) -> float:
+    """Return the boundary of the last look, behind earlier ones; infinite where there is nothing to spend.
+
+    Args:
+        before: boundaries of the earlier looks.
+        variances, noise: as in :func:`boundaries`, of the earlier looks and this one.
+        spend: probability of a first crossing at this look.
+    """
+    rising = _rising(variances)
+    path = _BEGUN
+    for c, v, w in zip(before, rising, noise, strict=False):
+        path = path.after(c, v, w)
+    return _solved(path, rising[-1], float(noise[-1]), spend)
+
+
+def _rising(variances: Sequence[float] | Array) -> list[float]:
+    rising: list[float] = []
+    for variance in variances:
+        rising.append(max(float(variance), rising[-1] * (1 + _LEAST_STEP)) if rising else float(variance))
+    return rising
+
+
+def _solved(path: _Path, v: float, w: float, spend: float) -> float:
+    if spend < _NOTHING or path.crossing(_FAR, v, w) >= spend:
+        return math.inf
+    return float(brentq(lambda c: path.crossing(c, v, w) - spend, 0.0, _FAR, xtol=1e-10))
+
+
+def shaped(kind: str, times: Sequence[float], alpha: float) -> Array:
+    """Return the classical two-sided boundaries, ``(K,)``: O'Brien and Fleming's ``C / sqrt(t)``, or Pocock's C.
+
+    They need all times of information beforehand, which noise and recruitment move: a course spends alpha instead.
+
+    Example:
+        >>> from privstats.estimates.boundaries import shaped
+        >>> shaped("obrien-fleming", (0.2, 0.4, 0.6, 0.8, 1.0), 0.05).round(3).tolist()
+        [4.562, 3.226, 2.634, 2.281, 2.04]
+    """
+    t = np.asarray(times, np.float64)
+    shape = np.ones(len(t)) if kind == "pocock" else 1 / np.sqrt(t / t[-1])
+    return shape * float(brentq(lambda C: crossed(C * shape, t, np.zeros(len(t))) - alpha, 0.5, 6.0, xtol=1e-10))
+
+
+def crossed(
+    bounds: Sequence[float] | Array, variances: Sequence[float] | Array, noise: Sequence[float] | Array
+) -> float:
+    """Return the probability that any |Z_k| exceeds its bound where nothing has an effect."""
+    total, path = 0.0, _BEGUN
+    for c, v, w in zip(bounds, _rising(variances), noise, strict=True):
+        total += path.crossing(float(c), float(v), float(w))
+        path = path.after(float(c), float(v), float(w))
+    return total

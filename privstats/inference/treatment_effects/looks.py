@@ -1,0 +1,292 @@
+"""Read a trial's interim looks: a boundary for each, from alpha that was divided before the first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from scipy.special import ndtr
+
+from privstats.course import Effect
+from privstats.course.looks import Looks
+from privstats.errors import ReleaseError
+from privstats.estimates.boundaries import next_boundary, spent
+from privstats.inference.releases import all_sessions
+from privstats.inference.reporting import HIDDEN
+from privstats.inference.summary import RowTable, Summary, chance_of, count_of, framed, number_of
+from privstats.inference.treatment_effects.influence_sums import course_sums
+from privstats.inference.treatment_effects.rows import EffectRows, effect_rows, require_own
+from privstats.inference.treatment_effects.summary import caution_of, source_of
+from privstats.inference.treatment_effects.table import EffectTable
+from privstats.release import Release
+
+_SMALLEST = 1e-12  # of the levels for which an interval is computed
+_NAMES = {"obrien-fleming": "O'Brien and Fleming's", "pocock": "Pocock's"}
+
+
+class Look(NamedTuple):
+    """One look at the primary outcome.
+
+    Attributes:
+        number: from 1.
+        time: declared share of alpha's clock.
+        spent: alpha spent up to this look, two-sided.
+        boundary: of the absolute statistic; infinite where nothing is spent yet.
+        level: the same as a two-sided level; a p-value below it crosses the boundary.
+        noise_share: part of the estimate's variance that is noise.
+        table: the primary outcome's effect in all records so far, with usual intervals.
+        conf_low, conf_high: repeated confidence interval; infinite where hidden.
+        crossed: whether the p-value is below the level.
+
+    Example:
+        >>> from privstats import randomness
+        >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome={"fall": (0, 1)}, probability=0.5)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+        >>> declared = ps.course.Analysis(primary=("fall",), looks=ps.course.Looks(2, "obrien-fleming"))
+        >>> course = ps.Effect.start(schema, ps.Cohort(2, 2, 4_000), privacy, analysis=declared)
+        >>> arm, one_in_three = np.arange(4_000) % 2, np.arange(4_000) // 2 % 3 == 0
+        >>> X, releases, rng = np.column_stack([np.linspace(20, 90, 4_000), arm]), [], randomness.seeded(0)
+        >>> for round_ in ps.course.iter_rounds(course, releases):
+        ...     so_far = slice(2_000 if round_.place < 2 else 4_000)  # the first look comes at half of the records
+        ...     records = (X[so_far], one_in_three[so_far])
+        ...     shards = [tuple(each[k::3] for each in records) for k in (0, 1)]
+        ...     releases.append(ps.simulate(round_.plan, shards, rng=rng))
+        >>> first, second = ps.inference.looks(releases, course)
+        >>> round(first.boundary, 2), first.crossed, round(second.spent, 4)
+        (2.96, False, 0.05)
+    """
+
+    number: int
+    time: float
+    spent: float
+    boundary: float
+    level: float
+    noise_share: float
+    table: EffectTable
+    conf_low: float
+    conf_high: float
+    crossed: bool
+
+
+@dataclass(frozen=True, eq=False)
+class LookTable(RowTable):
+    """A trial's looks so far.
+
+    The claim is that in at most alpha of trials the interval of *any* look misses, under the assumptions of
+    :func:`effect` and of equal effects over the time of recruitment.
+
+    Example:
+        >>> from privstats import randomness
+        >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome={"fall": (0, 1)}, probability=0.5)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+        >>> declared = ps.course.Analysis(primary=("fall",), looks=ps.course.Looks(2, "obrien-fleming"))
+        >>> course = ps.Effect.start(schema, ps.Cohort(2, 2, 4_000), privacy, analysis=declared)
+        >>> arm, one_in_three = np.arange(4_000) % 2, np.arange(4_000) // 2 % 3 == 0
+        >>> X, releases, rng = np.column_stack([np.linspace(20, 90, 4_000), arm]), [], randomness.seeded(0)
+        >>> for round_ in ps.course.iter_rounds(course, releases):
+        ...     so_far = slice(2_000 if round_.place < 2 else 4_000)  # the first look comes at half of the records
+        ...     records = (X[so_far], one_in_three[so_far])
+        ...     shards = [tuple(each[k::3] for each in records) for k in (0, 1)]
+        ...     releases.append(ps.simulate(round_.plan, shards, rng=rng))
+        >>> table = ps.inference.looks(releases, course)
+        >>> len(table), table.stopped is None, table.at(2)["fall"].reported
+        (2, True, True)
+    """
+
+    rounds: tuple[Look, ...]
+    course: Effect
+    releases: tuple[Release | None, ...]
+
+    def __iter__(self) -> Iterator[Look]:
+        return iter(self.rounds)
+
+    def __len__(self) -> int:
+        return len(self.rounds)
+
+    @property
+    def stopped(self) -> Look | None:
+        """The first look that crosses its boundary, or None."""
+        return next((each for each in self.rounds if each.crossed), None)
+
+    @property
+    def reported(self) -> bool:
+        """Whether any look reports its interval."""
+        return any(math.isfinite(each.conf_low) for each in self.rounds)
+
+    def at(self, number: int) -> EffectRows:
+        """Return all outcomes and subgroups at a look, exploratory: their intervals do not count the looks.
+
+        Raises:
+            ReleaseError: no such look has a sum.
+        """
+        for place, release in enumerate(self.releases):
+            if release is not None and self.course.look_of(place) == number - 1:
+                return _rows(self.course, self.releases, place)
+        have = ", ".join(str(each.number) for each in self.rounds) or "none"
+        raise ReleaseError(f"number must be a look with a sum ({have}), got {number!r}")
+
+    def summary(self) -> Summary:
+        """Return the table of looks."""
+        return _summary(self)
+
+    def to_rows(self) -> list[dict[str, object]]:
+        """Return a row per look; the interval is that of the look's level."""
+        return [
+            {
+                "look": each.number,
+                "n": each.table.nobs,
+                "estimate": each.table.estimate if math.isfinite(each.conf_low) else math.nan,
+                "std_error": each.table.bse,
+                "noise_std_error": each.table.noise_bse,
+                "p_value": each.table.pvalue,
+                "nominal_level": each.level,
+                "boundary": each.boundary,
+                "conf_low": each.conf_low,
+                "conf_high": each.conf_high,
+                "crossed": each.crossed,
+                "told": math.isfinite(each.conf_low),
+            }
+            for each in self.rounds
+        ]
+
+    def to_frame(self) -> Any:
+        """Return a ``DataFrame`` of :meth:`to_rows`."""
+        return framed(self.to_rows())
+
+
+def looks(releases: Sequence[Release | None], course: Effect) -> LookTable:
+    """Return the looks so far of a course whose analysis declares :class:`~privstats.course.looks.Looks`.
+
+    Alpha spent up to look k follows from the declared times. The boundary c_k of look k solves
+
+    ``P(|Z_1| < c_1, ..., |Z_(k-1)| < c_(k-1), |Z_k| >= c_k) = alpha_k - alpha_(k-1)``
+
+    where the effect is 0. Records of earlier looks are in later sums, and each look has noise of its own, so the
+    correlation of Z_j and Z_k is ``v_j / sqrt((v_j + w_j)(v_k + w_k))``, with sampling variances v and noise variances
+    w of the sums (``estimates.boundaries``). The interval of a look is that of its level (Jennison and Turnbull
+    1989). A look without a sum spends nothing.
+
+    Args:
+        releases: of every session so far, in order; None for one without a sum.
+
+    Raises:
+        ReleaseError: no looks are declared, the releases are not of this course, or no look has a sum.
+
+    Example:
+        >>> from privstats import randomness
+        >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome={"fall": (0, 1)}, probability=0.5)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+        >>> declared = ps.course.Analysis(primary=("fall",), looks=ps.course.Looks(2, "obrien-fleming"))
+        >>> course = ps.Effect.start(schema, ps.Cohort(2, 2, 4_000), privacy, analysis=declared)
+        >>> arm, one_in_three = np.arange(4_000) % 2, np.arange(4_000) // 2 % 3 == 0
+        >>> X, releases, rng = np.column_stack([np.linspace(20, 90, 4_000), arm]), [], randomness.seeded(0)
+        >>> for round_ in ps.course.iter_rounds(course, releases):
+        ...     so_far = slice(2_000 if round_.place < 2 else 4_000)  # the first look comes at half of the records
+        ...     records = (X[so_far], one_in_three[so_far])
+        ...     shards = [tuple(each[k::3] for each in records) for k in (0, 1)]
+        ...     releases.append(ps.simulate(round_.plan, shards, rng=rng))
+        >>> [look.crossed for look in ps.inference.looks(releases, course)]
+        [False, False]
+    """
+    analysis = course.analysis if isinstance(course, Effect) else None
+    if analysis is None or analysis.looks is None:
+        raise ReleaseError("course must be an Effect course whose analysis declares looks; read others with effects")
+    listed = tuple(all_sessions(releases))
+    require_own(course, listed)
+    found: list[Look] = []
+    for place, release in enumerate(listed):
+        if release is not None and (number := course.look_of(place)) is not None:
+            (outcome,) = analysis.primary
+            table = replace(_rows(course, listed, place)[_named(course, outcome), ""], declared="primary")
+            found.append(_look(found, number, table, analysis.looks, analysis.alpha))
+    if not found:
+        raise ReleaseError("no look has a release, so there is nothing to read; go on with the course")
+    return LookTable(tuple(found), course, listed)
+
+
+def _named(course: Effect, outcome: str) -> str:
+    return outcome if course.schema.outcome_names else ""
+
+
+def _rows(course: Effect, releases: Sequence[Release | None], place: int) -> EffectRows:
+    lines = list(releases[:1]) if course.share else []
+    plans = tuple(None if each is None else each.plan for each in releases[: place + 1])
+    sessions = [*lines, *[None] * (place - len(lines)), releases[place]]
+    return effect_rows(course_sums(sessions, look=True), plans)
+
+
+def _look(before: Sequence[Look], place: int, table: EffectTable, declared: Looks, alpha: float) -> Look:
+    time = declared.clock[place]
+    total = float(spent(declared.spending, (time,), alpha)[0])
+    boundary, level = math.inf, 0.0
+    if not table.hidden:
+        ratios = [each.table.ratio for each in before] + [table.ratio]
+        last = table.ratio
+        by_record = (last.variance - last.noise) / max(last.W, 1.0)
+        sampling = [by_record * max(each.W, 1.0) for each in ratios]
+        earlier = [each.boundary for each in before]
+        used = before[-1].spent if before else 0.0
+        boundary = next_boundary(earlier, sampling, [each.noise for each in ratios], total - used)
+        level = 2 * float(ndtr(-boundary))
+    low, high = table.conf_int(level).tolist() if level > _SMALLEST else (-math.inf, math.inf)
+    crossed = table.pvalue < level
+    share = table.ratio.noise / table.ratio.variance if table.ratio.variance > 0 else 1.0
+    return Look(place + 1, time, total, boundary, level, share, table, low, high, crossed)
+
+
+def _summary(looks: LookTable) -> Summary:
+    course, last = looks.course, looks.rounds[-1].table
+    analysis = course.analysis
+    assert analysis is not None  # noqa: S101  looks() has refused others
+    assert analysis.looks is not None  # noqa: S101  likewise
+    source, kind = source_of(last, analysis.alpha), _NAMES[analysis.looks.spending]
+    (outcome,) = analysis.primary
+    _, *foot = source.foot
+    rule = (
+        f"Alpha {analysis.alpha:g} is spent over {analysis.looks.number} looks by {kind} function (Lan and DeMets "
+        "1983), as declared before the first session"
+    )
+    claim = (
+        f"In at most {100 * analysis.alpha:g}% of trials the interval of any of the looks misses, if the assumptions "
+        f"hold; it is that of the look's level. '{HIDDEN}' means not reported: noise hides it, or no alpha is spent "
+        "yet."
+    )
+    stopped = looks.stopped
+    verdict = (
+        "no boundary is crossed"
+        if stopped is None
+        else f"the boundary is crossed at look {stopped.number} (P {chance_of(stopped.table.pvalue)})"
+    )
+    return Summary(
+        title=source.title(f"Looks at the effect on {outcome}"),
+        promise=source.promise,
+        head=(
+            ("looks", f"{len(looks)} of {analysis.looks.number}; {verdict}"),
+            ("course", f"digest {course.digest[:16]}..."),
+        ),
+        columns=("look", "records", "effect", "std err", "noise SE", "|z| from", "level", "P>|t|", "[low", "high]", ""),
+        rows=tuple(map(_cells, looks.rounds)),
+        foot=(
+            claim,
+            f"{rule}. Boundaries count that looks share records and that each has noise of its own.",
+            "The effect is assumed to be the same for early and late records. A trial that goes on after a crossing, "
+            "or stops without one, keeps the claim. The budget of all looks was charged before the first; stopping "
+            "early gives nothing back.",
+            *foot,
+        ),
+        methods=source.methods(f"{rule}; {verdict}.", claim=claim),
+        caution=caution_of(last),
+    )
+
+
+def _cells(look: Look) -> tuple[str, ...]:
+    table, known = look.table, math.isfinite(look.conf_low)
+    numbers = [table.estimate, table.bse, table.noise_bse]
+    shown = [number_of(each) for each in numbers] if known else [HIDDEN] * 3
+    bound = f"{look.boundary:.3f}" if math.isfinite(look.boundary) else HIDDEN
+    ends = (number_of(look.conf_low), number_of(look.conf_high)) if known else ("-inf", "inf")
+    level = chance_of(look.level) if look.level else HIDDEN
+    verdict = "crossed" if look.crossed else ""
+    return (str(look.number), count_of(table.nobs), *shown, bound, level, chance_of(table.pvalue), *ends, verdict)
