@@ -379,6 +379,18 @@ _INTERACTIONS: dict[str, Shown] = {
     **_RUNS,
     **{k: v for k, v in _QUESTIONS.items() if k not in ("rows", "half width")},
 }
+_LATE: dict[str, Shown] = {
+    "times": "{times}",
+    **_RELEASE,
+    **_RUNS,
+    "told": _share("told"),
+    "missed": _share("told and missed"),
+    "worst": _share("worst point"),
+    "rejected": _share("rejected"),
+    "95 %": _ends_of,
+    "entry ignored: missed": _share("entry ignored misses"),
+    "rejected then": _share("entry ignored rejects"),
+}
 _LOOKS: dict[str, Shown] = {
     "looks": "{looks}",
     "spending": "{spending}",
@@ -479,6 +491,7 @@ TABLES: Tables = {
     "inference_questions_overlap": Table(_DECLARED, "overlap weights", _WORLD | _RELEASE | _QUESTIONS),
     "inference_questions_all": Table(_DECLARED, "all records", _WORLD | _RELEASE | _QUESTIONS),
     "inference_interactions": Table("inference.interactions", "", _INTERACTIONS, ("what", lambda rest: rest)),
+    "inference_late_entry": Table("inference.late_entry", "curves and tests", _LATE),
     "inference_looks": Table("inference.looks", "no effect", _LOOKS),
     "inference_looks_effect": Table("inference.looks", "an effect", _LOOKS),
     "inference_families": Table(_DECLARED, "families without an effect", _WORLD | _RELEASE | _FAMILIES),

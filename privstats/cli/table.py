@@ -93,6 +93,10 @@ class TableOptions:
     times: Annotated[
         Times | None, option("km: discrete if every bin is one time, continuous if it is a span of time.")
     ] = None
+    entry: Annotated[
+        str | None, option("km: the variable of the times at which records enter, for late entry.", "NAME")
+    ] = None
+    start: Annotated[float | None, option("km with --entry: the time from which the curve begins.")] = None
     at: Annotated[float | None, option("km, two groups: risks up to a time, their difference and ratio.")] = None
     tau: Annotated[
         float | None, option("km, two groups: mean survival times up to a time, their difference and ratio.")
@@ -163,7 +167,7 @@ class TableOptions:
 
 
 _OF_EFFECTS = dict.fromkeys(("balance", "arms", "course"), Reader.EFFECT)
-_OF_CURVES = dict.fromkeys(("at", "tau", "follow_up"), Reader.KAPLAN_MEIER)
+_OF_CURVES = dict.fromkeys(("at", "tau", "follow_up", "entry", "start"), Reader.KAPLAN_MEIER)
 _SERVE_ONE = {"forest": Reader.HAZARDS, **_OF_EFFECTS, **_OF_CURVES, "binary": Reader.TABLE_ONE}
 
 

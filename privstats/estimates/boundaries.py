@@ -3,7 +3,8 @@
 At look k the statistic is ``Z_k = (B(v_k) + e_k) / sqrt(v_k + w_k)``: B is a Brownian motion, v_k the sampling variance
 of the sum at look k, and e_k its noise of variance w_k, independent between looks. Without noise this recursion is that
 of Armitage, McPherson and Rowe (1969). Noise makes the statistics of two looks less alike than their information
-suggests: their correlation is ``v_j / sqrt((v_j + w_j)(v_k + w_k))``, so boundaries for ``v + w`` alone would be too low.
+suggests: their correlation is ``v_j / sqrt((v_j + w_j)(v_k + w_k))``. So boundaries for ``v + w`` alone would be too
+low.
 """
 
 from __future__ import annotations

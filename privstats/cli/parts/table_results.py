@@ -232,7 +232,13 @@ def _kaplan_meier(rounds: list[Release], options: TableOptions) -> TableResult:
             "plan; for table-one pass --by alone, for shares --reader proportions --column"
         )
     how: Any = {name: getattr(options, name) for name in ("time", "event", "by", "times", "alpha")}
-    if _causes(rounds[0], options.event) > 1:
+    late = {name: getattr(options, name) for name in ("entry", "start")}
+    several = _causes(rounds[0], options.event) > 1
+    if late["entry"] is not None and (several or options.follow_up or options.tau is not None):
+        raise ReleaseError(
+            "--entry is for curves and risks of one event: omit it, or --follow-up or --tau, and declare one cause"
+        )
+    if several:
         incidence = inference.cumulative_incidence(rounds[0], **how)
         return TableResult(incidence.summary(), incidence.to_rows(), incidence.reported)
     if options.follow_up:
@@ -244,9 +250,9 @@ def _kaplan_meier(rounds: list[Release], options: TableOptions) -> TableResult:
         means = inference.restricted_means(inference.kaplan_meier(rounds[0], **how), options.tau)
         return TableResult(means.summary(), means.to_rows(), means.difference.reported)
     if options.at is not None:
-        risks = inference.risks_at(inference.kaplan_meier(rounds[0], **how), options.at)
+        risks = inference.risks_at(inference.kaplan_meier(rounds[0], **how, **late), options.at)
         return TableResult(risks.summary(), risks.to_rows(), reported=True)
-    return curves(inference.kaplan_meier(rounds[0], **how), options.time)
+    return curves(inference.kaplan_meier(rounds[0], **how, **late), options.time)
 
 
 def _proportions(rounds: list[Release], options: TableOptions) -> TableResult:

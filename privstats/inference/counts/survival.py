@@ -13,6 +13,7 @@ import numpy as np
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.estimates.score import shrunk_hazards
+from privstats.inference.counts.entries import greenwood, person_time, with_entries
 from privstats.inference.counts.table import CountTable, Interval, count_table, gradients, spread, z_of
 from privstats.inference.reporting import HIDDEN, Source
 from privstats.inference.summary import RowTable, Summary, ends_of, formerly
@@ -35,6 +36,7 @@ EVEN = "hazards even inside a bin, or nobody leaves inside it"
 
 _PRODUCT = "by Kaplan and Meier's product of counts of events and of persons at risk in bins of time"
 _EXPONENTIAL = "from counts of events and person-time in bins, in which events and censoring are assumed even"
+_LATE = "Records enter late: survival is of those alive at {:g}, and a record is at risk from its entry on."
 _NAMES = ("time", "n_risk", "n_event", "survival", "conf_low", "conf_high")
 
 
@@ -45,6 +47,7 @@ class SurvivalCurve(RowTable):
 
     Attributes:
         timeline: a bin's own time, or its right end for continuous times.
+        late: whether records enter late; survival is then of those alive at the first edge.
         survival_function_: made decreasing and clipped to 0..1.
         confidence_interval_: ``(k, 2)``. Without noise log-log, as lifelines; with noise every p = 1 - S with abs(p^ -
             p) <= z sqrt(p (1 - p) / n + tau^2): tau the noise, n Greenwood's effective persons.
@@ -75,9 +78,16 @@ class SurvivalCurve(RowTable):
     _sigma: float = field(repr=False)
     _times: Times = field(repr=False)
     _z: float = field(repr=False)
+    late: bool = False
 
     def restricted_mean(self, tau: float) -> Interval:
-        """Return the mean survival time up to ``tau``, at most the last edge: the area under the curve."""
+        """Return the mean survival time up to ``tau``, at most the last edge: the area under the curve.
+
+        Raises:
+            ReleaseError: another ``tau``, or a curve with late entry, which is of those alive at its start.
+        """
+        if self.late:
+            raise ReleaseError("restricted means need times from 0, and this curve is of those alive at its start")
         if not 0 < tau <= self._edges[-1]:
             raise ReleaseError(f"tau must be above 0 and at most the last edge, {self._edges[-1]:g}, got {tau!r}")
         value, error = spread(self._area(tau), self._counts.reshape(-1), self._sigma)
@@ -107,15 +117,17 @@ class SurvivalCurve(RowTable):
 
     def risk_table(self) -> tuple[Array, Array, Array]:
         """Return bins' beginnings, numbers at risk, and noise."""
-        n_reported, bins = len(self.timeline), len(self._counts)
-        return self._edges[:n_reported], self.at_risk, self._sigma * np.sqrt(2 * np.arange(bins, bins - n_reported, -1))
+        n_reported, (bins, cells) = len(self.timeline), self._counts.shape
+        later = np.arange(bins, bins - n_reported, -1)
+        return self._edges[:n_reported], self.at_risk, self._sigma * np.sqrt(cells * later)
 
     def corners(self) -> tuple[Array, Array, Array, Array]:
         """Return times, survival and both ends to draw, from 1 at time 0.
 
         Discrete times draw steps, continuous ones lines.
         """
-        start = np.unique([0.0, float(self._edges[0])] if self._times == "continuous" else [0.0])
+        begun = float(self._edges[0])
+        start = np.unique([begun] if self.late else [0.0, begun] if self._times == "continuous" else [0.0])
         low, high = self.confidence_interval_.T
         lines = [np.concatenate([np.ones_like(start), each]) for each in (self.survival_function_, low, high)]
         times = np.concatenate([start, self.timeline])
@@ -201,6 +213,8 @@ def kaplan_meier(
     event: str,
     by: str | None = None,
     times: Times | None = None,
+    entry: str | None = None,
+    start: float | None = None,
     alpha: float = 0.05,
 ) -> SurvivalCurve | SurvivalCurves:
     """Return survival curves from counts of time against event, at no privacy cost.
@@ -213,6 +227,10 @@ def kaplan_meier(
         times: required. ``"discrete"``: a bin is one time, those censored in it are at risk, S = prod (1 - d / r)
             (Kaplan and Meier). ``"continuous"``: a bin is a span, S = exp(-sum d / e) with person-time e = r q / -log(1
             - q), q = (d + c) / r: d events and c censored of r leave at even rates.
+        entry: for late entry (left truncation), ``Bins`` of the times at which records enter, with the edges of
+            ``time``, crossed with ``by`` in a table of its own. At discrete times a record is at risk after its entry.
+            At continuous ones entries are even inside a bin. See :func:`~privstats.inference.counts.entries`.
+        start: with ``entry``, the edge from which the curve begins: survival of those alive then. None: the first one.
 
     A curve ends at the first bin with fewer at risk than 20 or 8 standard deviations of their noise; without noise,
     after the last record. A last bin open above is never reported: it holds everyone seen beyond it.
@@ -231,7 +249,7 @@ def kaplan_meier(
         [0.75, 0.5]
     """
     z = z_of(alpha)
-    tables = event_tables(release, time, event, by, times)
+    tables = event_tables(release, time, event, by, times, entry=entry, start=start)
     assert times is not None  # noqa: S101  refused before
     curves = SurvivalCurves({level: _curve(table, times, release, alpha, z) for level, table in tables.items()})
     return curves if by is not None else curves[""]
@@ -322,10 +340,23 @@ class FollowUp(RowTable):
 
 
 def event_tables(
-    release: Release, time: str, event: str, by: str | None, times: Times | None, *, causes: bool = False
+    release: Release,
+    time: str,
+    event: str,
+    by: str | None,
+    times: Times | None,
+    *,
+    causes: bool = False,
+    entry: str | None = None,
+    start: float | None = None,
 ) -> dict[str, CountTable]:
-    """Return a table of time against event per group; ``causes`` admits further, censored events."""
+    """Return a table of time against event per group; ``causes`` admits further, censored events.
+
+    With ``entry`` each table is late (:class:`CountTable`), and begins at ``start``.
+    """
     checked_times(times)
+    if start is not None and entry is None:
+        raise ReleaseError("start is for late entry: name the variable of entries in entry, or omit start")
     table = count_table(release, *((by,) if by is not None else ()), time, event).known()
     clock, outcome = table.variables[-2:]
     if not isinstance(clock, Bins) or clock.edges[0] < 0:
@@ -335,10 +366,13 @@ def event_tables(
             f"event {event!r} must have exactly two values, the second of which is the event; for several causes "
             "read cumulative_incidence"
         )
+    if entry is not None:
+        table = with_entries(release, table, entry, () if by is None else (by,), start)
+        clock = table.variables[-2]
     if by is None:
         return {"": table}
     return {
-        level: CountTable((clock, outcome), table.counts[i], table.sigma)
+        level: CountTable((clock, outcome), table.counts[i], table.sigma, table.late)
         for i, level in enumerate(table.variables[0].cells[: len(table.counts)])
     }
 
@@ -358,15 +392,18 @@ def at_risk_in(counts: Array) -> Array:
     return np.flip(np.cumsum(np.flip(counts.sum(axis=-1), axis=-1), axis=-1), axis=-1)
 
 
-def exposure_in(counts: Array, times: Times) -> Array:
+def exposure_in(counts: Array, times: Times, *, late: bool = False) -> Array:
     """Return the divisor of a bin's events: the number at risk, or person-time in bins.
 
     Person-time is r q / -log(1 - q), as q = (d + c) / r leave evenly; where q is above .9, each who
-    leaves counts half.
+    leaves counts half. With late entry see :func:`~privstats.inference.counts.entries.person_time`.
     """
-    at_risk, gone = at_risk_in(counts), counts.sum(axis=-1)
+    at_risk = at_risk_in(counts)
     if times == "discrete":
         return at_risk
+    if late:
+        return person_time(at_risk, -counts[..., -1], counts[..., :-1].sum(axis=-1))
+    gone = counts.sum(axis=-1)
     q = gone / np.where(at_risk == 0, 1.0, at_risk)
     small, most = np.abs(q) < _SMALL, q.real > _CROWDED
     safe = np.where(small | most, 0.5, q)
@@ -374,9 +411,9 @@ def exposure_in(counts: Array, times: Times) -> Array:
     return np.asarray(np.where(most, at_risk - gone / 2, at_risk / rate))
 
 
-def _survival(flat: Array, times: Times) -> Array:
-    counts = flat.reshape(*flat.shape[:-1], -1, 2)
-    exposure = exposure_in(counts, times)
+def _survival(flat: Array, times: Times, *, late: bool = False) -> Array:
+    counts = flat.reshape(*flat.shape[:-1], -1, 3 if late else 2)
+    exposure = exposure_in(counts, times, late=late)
     nobody = exposure == 0
     hazards = counts[..., 1] / np.where(nobody, 1.0, exposure) * ~nobody
     return np.cumprod(1 - hazards, axis=-1) if times == "discrete" else np.exp(-np.cumsum(hazards, axis=-1))
@@ -399,7 +436,9 @@ def _curve(table: CountTable, times: Times, release: Release, alpha: float, z: f
     assert isinstance(clock, Bins)  # noqa: S101  refused before
     edges, n_bins = np.array(clock.edges), reported_bins(table)
     clock_times = edges[:-1] if times == "discrete" and clock.closed == "left" else edges[1:]
-    values, errors = spread(lambda flat: _survival(flat, times), table.counts.reshape(-1), table.sigma)
+    values, errors = spread(partial(_survival, times=times, late=table.late), table.counts.reshape(-1), table.sigma)
+    if table.late:  # entries and exits of a record are in two cells, so cells are not independent
+        errors = values * greenwood(table.counts, exposure_in(table.counts, times, late=True), times)
     interval = _log_log(values[:n_bins], errors[:n_bins], z) if table.sigma == 0 else _inverted(table, times, n_bins, z)
     shown = np.clip(np.minimum.accumulate(values), 0.0, 1.0)
     return SurvivalCurve(
@@ -417,6 +456,7 @@ def _curve(table: CountTable, times: Times, release: Release, alpha: float, z: f
         _sigma=table.sigma,
         _times=times,
         _z=z,
+        late=table.late,
     )
 
 
@@ -425,7 +465,7 @@ def _inverted(table: CountTable, times: Times, n_bins: int, z: float) -> Array:
 
     n = (e^H - 1) / sum (e^h - 1) / r has hazards shrunk to their mean: a few noisy events do not set their own width.
     """
-    survival = partial(_survival, times=times)
+    survival = partial(_survival, times=times, late=table.late)
     noise = table.sigma * np.linalg.norm(gradients(survival, table.counts.reshape(-1)), axis=0)[:n_bins]
     low, high = ends_of_share(1 - survival(table.counts.reshape(-1))[:n_bins], worth_of(table, times, n_bins), noise, z)
     return np.stack([1 - high, 1 - low], axis=1)
@@ -433,7 +473,7 @@ def _inverted(table: CountTable, times: Times, n_bins: int, z: float) -> Array:
 
 def worth_of(table: CountTable, times: Times, n_bins: int) -> Array:
     """Return Greenwood's effective persons per bin, at hazards shrunk to their mean."""
-    exposure = np.maximum(exposure_in(table.counts, times)[:n_bins], 1.0)
+    exposure = np.maximum(exposure_in(table.counts, times, late=table.late)[:n_bins], 1.0)
     hazards = shrunk_hazards(table.counts[:n_bins, 1], exposure, table.sigma) if n_bins else exposure
     return np.asarray(np.expm1(np.cumsum(hazards)) / np.cumsum(np.expm1(hazards) / exposure))
 
@@ -461,7 +501,8 @@ def rows_of(curve: SurvivalCurve) -> list[dict[str, float]]:
     """
     known = (curve.timeline, curve.at_risk, curve.events, curve.survival_function_, *curve.confidence_interval_.T)
     at_risk = float(curve.at_risk[0]) if len(curve.at_risk) else math.nan
-    rows = [(0.0, at_risk, 0.0, 1.0, 1.0, 1.0), *zip(*known, strict=True)]
+    begun = float(curve._edges[0]) if curve.late else 0.0
+    rows = [(begun, at_risk, 0.0, 1.0, 1.0, 1.0), *zip(*known, strict=True)]
     return [dict(zip(_NAMES, map(float, row), strict=True)) for row in rows]
 
 
@@ -469,6 +510,11 @@ def curve_source(curves: Mapping[str, SurvivalCurve]) -> Source:
     """Return the curves' release and assumptions."""
     first = next(iter(curves.values()))
     assumed = "independent records, censoring independent of the event"
+    if first.late:
+        assumed += (
+            ", entry independent of the event among those still alive, "
+            f"{'entry before the bin of the exit' if first._times == 'discrete' else 'entries even inside a bin'}"
+        )
     return Source(first.release, first.alpha, assumed if first._times == "discrete" else f"{assumed}, {EVEN}")
 
 
@@ -488,7 +534,9 @@ def curve_summary(curves: Mapping[str, SurvivalCurve]) -> Summary:
         rows,
         head=((f"median {group}".strip(), _reached(curve.median())) for group, curve in curves.items()),
         methods=f"Survival was estimated {_PRODUCT if discrete else _EXPONENTIAL}, with errors by the delta method "
-        "(Greenwood's formula, and the noise of the counts); a curve ends where noise hides how many are at risk.",
+        "(Greenwood's formula, and the noise of the counts); a curve ends where noise hides how many are at risk."
+        + (f" {_LATE.format(float(first._edges[0]))}" if first.late else ""),
+        notes=(_LATE.format(float(first._edges[0])),) if first.late else (),
     )
 
 

@@ -50,11 +50,15 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class CountTable:
-    """Noisy counts, one axis per variable; ``sigma`` is each cell's noise."""
+    """Noisy counts, one axis per variable; ``sigma`` is each cell's noise.
+
+    ``late``: the last axis ends in one entry more, minus those who enter in the bin.
+    """
 
     variables: tuple[Variable, ...]
     counts: Array
     sigma: float
+    late: bool = False
 
     @property
     def total(self) -> float:

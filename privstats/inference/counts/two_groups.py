@@ -11,6 +11,7 @@ from scipy.special import chdtrc
 
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
+from privstats.inference.counts.entries import with_entries
 from privstats.inference.counts.survival import Times, at_risk_in, event_tables, exposure_in, reported_bins
 from privstats.inference.counts.table import CountTable, count_table, gradients, spread
 from privstats.inference.summary import chance_of, formerly
@@ -58,7 +59,15 @@ class LogRank(NamedTuple):
 
 
 def logrank_test(
-    release: Release, *, time: str, event: str, by: str, times: Times | None = None, strata: str | None = None
+    release: Release,
+    *,
+    time: str,
+    event: str,
+    by: str,
+    times: Times | None = None,
+    strata: str | None = None,
+    entry: str | None = None,
+    start: float | None = None,
 ) -> LogRank:
     """Test whether two groups survive alike, over the bins reported for both, unadjusted for other columns.
 
@@ -71,6 +80,8 @@ def logrank_test(
         release, time, event, times: as for :func:`kaplan_meier`; further events count as censored.
         by: a variable of two groups.
         strata: a variable with separate hazards per value.
+        entry, start: for late entry, as for :func:`kaplan_meier`; crossed with ``strata`` too. V then holds the chance
+            that an event is in the first group, given who is at risk.
 
     Raises:
         ReleaseError: not exactly two groups, or as for :func:`kaplan_meier`.
@@ -83,18 +94,22 @@ def logrank_test(
         >>> ps.inference.logrank_test(release, time="months", event="died", by="arm", times="discrete").p_value < 0.001
         True
     """
-    counts, sigma, bins = _groups(release, time, event, by, times, strata, "a log-rank test")
+    late = entry is not None
+    counts, sigma, bins = _groups(release, time, event, by, times, strata, "a log-rank test", entry, start)
     if not bins and sigma == 0:
         raise ReleaseError(f"a group of {by!r} has no record at risk; omit its cell from the plan's variable")
     if not bins:
         return LogRank(math.nan, 1.0)
     assert times is not None  # noqa: S101  refused before
-    difference = partial(_difference, shape=counts.shape, bins=bins, times=times)
+    difference = partial(_difference, shape=counts.shape, bins=bins, times=times, late=late)
     (value,), (error,) = spread(difference, counts.reshape(-1), sigma)
     variance = float(error) ** 2
-    if times == "discrete":
+    if times == "discrete" or late:
         noise = float(np.square(gradients(difference, counts.reshape(-1))).sum())
-        variance = max(_hypergeometric(counts[..., :bins, :], at_risk_in(counts)[..., :bins]), 0.0) + sigma**2 * noise
+        chance = _hypergeometric(counts[..., :bins, :], at_risk_in(counts)[..., :bins])
+        if times == "continuous":
+            chance = _binomial(counts[..., :bins, :], exposure_in(counts, times, late=True)[..., :bins])
+        variance = max(chance, 0.0) + sigma**2 * noise
     if not variance > 0:  # without noise only: it gives U a variance of its own
         raise ReleaseError("the bins reported for both groups hold no event, so nothing can be compared")
     statistic = float(value) ** 2 / variance
@@ -102,17 +117,28 @@ def logrank_test(
 
 
 def _groups(
-    release: Release, time: str, event: str, by: str, times: Times | None, strata: str | None, needs: str
+    release: Release,
+    time: str,
+    event: str,
+    by: str,
+    times: Times | None,
+    strata: str | None,
+    needs: str,
+    entry: str | None = None,
+    start: float | None = None,
 ) -> tuple[Array, float, int]:
-    tables = list(event_tables(release, time, event, by, times, causes=True).values())
+    late = entry is not None
+    found = event_tables(release, time, event, by, times, causes=not late, entry=entry, start=start)
+    tables = list(found.values())
     if len(tables) != 2:
         raise ReleaseError(f"{by!r} has {len(tables)} groups, and {needs} compares two; release such a table")
     if strata is None:
         counts, sigma = np.stack([table.counts[None] for table in tables]), tables[0].sigma
     else:
         every = count_table(release, by, strata, time, event).known()
+        every = every if entry is None else with_entries(release, every, entry, (by, strata), start)
         counts, sigma = every.counts, every.sigma
-    own = (CountTable(tables[0].variables, each, sigma) for group in counts for each in group)
+    own = (CountTable(tables[0].variables, each, sigma, late) for group in counts for each in group)
     return counts, sigma, min(reported_bins(each) for each in own)
 
 
@@ -122,9 +148,16 @@ def _hypergeometric(counts: Array, at_risk: Array) -> float:
     return float(np.where(several, d * share * (1 - share) * (r - d) / np.where(several, r - 1, 1.0), 0.0).sum())
 
 
-def _difference(flat: Array, shape: tuple[int, ...], bins: int, times: Times) -> Array:
+def _binomial(counts: Array, exposure: Array) -> float:
+    """Return the variance of the first group's events, given all events and both groups' person-time."""
+    e, d = np.maximum(exposure.sum(axis=0), 1.0), counts[..., 1].sum(axis=0)
+    share = np.clip(exposure[0] / e, 0.0, 1.0)
+    return float((d * share * (1 - share)).sum())
+
+
+def _difference(flat: Array, shape: tuple[int, ...], bins: int, times: Times, *, late: bool = False) -> Array:
     counts = flat.reshape(*flat.shape[:-1], *shape)
-    exposure, died = exposure_in(counts, times)[..., :bins], counts[..., :bins, 1]
+    exposure, died = exposure_in(counts, times, late=late)[..., :bins], counts[..., :bins, 1]
     e, d = exposure.sum(axis=-3), died.sum(axis=-3)
     return np.asarray(_total(died[..., 0, :, :] - d * exposure[..., 0, :, :] / e))
 

@@ -1,0 +1,116 @@
+"""Measure how often survival curves and log-rank tests hold where records enter late.
+
+    python -m benchmarks.inference.late_entry --save
+
+Persons of two arms enter at 0 to 12 months, those of the second arm later, and are seen if they have not had the event
+by then. "Missed" is of the curve at 18 and 30 months, given survival to 6. "Rejected" is of the log-rank test where both
+arms have the same hazards. "Entry ignored" counts the same of readers that put everyone at risk from 0 on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import zlib
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import privstats as ps
+from benchmarks.inference.runs import add_options, ends, others_of, table_of
+from benchmarks.measuring import Row, Tables, command
+from privstats import session
+from privstats.moments import exact_moments
+from privstats.randomness import seeded
+
+NAME = "inference.late_entry"
+ALPHA, START, AT = 0.05, 6.0, (18.0, 30.0)
+EDGES = tuple(range(0, 40, 3))
+CELLS = (("continuous", 4_000, 1.0), ("continuous", 4_000, 8.0), ("continuous", 20_000, 1.0), ("discrete", 4_000, 8.0))
+WORDS: dict[str, Any] = {"time": "months", "event": "died", "by": "arm"}
+
+
+def schema_of(times: str) -> ps.CountSchema:
+    """Counts of exits by arm, month and event, and of entries by arm and month."""
+    edges = EDGES if times == "continuous" else tuple(range(40))
+    arm, died = ps.Categories("arm", ("a", "b")), ps.Categories("died", (0, 1))
+    months, enters = (ps.Bins(name, edges, open="above") for name in ("months", "enters"))
+    return ps.CountSchema((arm, months, enters, died), (("arm", "months", "died"), ("arm", "enters")))
+
+
+def persons(records: int, times: str, chance: np.random.Generator) -> tuple[dict[str, Any], dict[float, float]]:
+    """Draw persons who have not had the event before their entry; return true survival from START on, too."""
+    rate, several = 0.04, 3 * records
+    arm = chance.integers(0, 2, several)
+    enters = chance.uniform(0, 9, several) + 3 * arm
+    died = chance.exponential(1 / rate, several)
+    left = enters + chance.exponential(np.where(arm, 15.0, 30.0))
+    if times == "discrete":
+        enters, died, left = np.floor(enters), np.floor(died), np.floor(left) + 1
+    seen = np.flatnonzero(died > enters)[:records]
+    arm, enters, died, left = arm[seen], enters[seen], died[seen], left[seen]
+    months = np.minimum(died, left)
+    table = {"arm": np.where(arm, "b", "a"), "months": months, "enters": enters, "died": (died <= left) * 1}
+    steps = 1 if times == "discrete" else 0  # a whole month that has the event counts
+    return table, {at: math.exp(-rate * (at + steps - START)) for at in AT}
+
+
+def tables(options: argparse.Namespace) -> Tables:
+    """Curves and tests."""
+    runs, few = (2, 1) if options.quick else (options.runs, None)
+    if options.only in "curves and tests":
+        yield from table_of(NAME, "curves and tests", CELLS[:few], partial(measured, runs=runs))
+
+
+def measured(times: Any, records: int, epsilon: float, runs: int) -> Row:
+    """Count points of curves that miss, and tests that reject equal hazards."""
+    schema = schema_of(times)
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6)
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 2 * records), privacy=privacy)
+    seed = zlib.crc32(repr((times, records, epsilon)).encode())
+    chance, rng = np.random.default_rng(seed), seeded(seed)
+    told, missed, ignored = np.zeros(4), np.zeros(4), np.zeros(4)
+    tests = {"told tests": 0, "rejected": 0, "entry ignored rejects": 0}
+    for _ in range(runs):
+        table, truth = persons(records, times, chance)
+        parts = [{name: column[k::2] for name, column in table.items()} for k in (0, 1)]
+        release = session.aggregate_unmasked(plan, [exact_moments(schema, part) for part in parts], rng)
+        late: Any = ps.inference.kaplan_meier(release, **WORDS, times=times, entry="enters", start=START)
+        plain: Any = ps.inference.kaplan_meier(release, **WORDS, times=times)
+        pairs = [(arm, at) for arm in ("a", "b") for at in AT]
+        for place, (arm, at) in enumerate(pairs):
+            inside = _inside(late[arm], at, truth[at])
+            told[place] += inside is not None
+            missed[place] += inside is False
+            ignored[place] += _inside(plain[arm], at, truth[at] * math.exp(-0.04 * START)) is False
+        test = ps.inference.logrank_test(release, **WORDS, times=times, entry="enters", start=START)
+        tests["told tests"] += test.reported
+        tests["rejected"] += test.p_value < ALPHA
+        tests["entry ignored rejects"] += ps.inference.logrank_test(release, **WORDS, times=times).p_value < ALPHA
+    worst = float(max(missed.max(), tests["rejected"]))
+    return {
+        "times": times,
+        "records": records,
+        "epsilon": epsilon,
+        "runs": runs,
+        "told": float(told.mean()) / runs,
+        "told and missed": float(missed.mean()) / runs,
+        "worst point": float(missed.max()) / runs,
+        **{name: count / runs for name, count in tests.items()},
+        **ends(worst, runs),
+        "entry ignored misses": float(ignored.max()) / runs,
+    }
+
+
+def _inside(curve: ps.inference.SurvivalCurve, at: float, truth: float) -> bool | None:
+    """Whether the curve's interval at a time holds the truth; None where it is not reported."""
+    places = np.flatnonzero(np.isclose(curve.timeline, at))
+    if not len(places):
+        return None
+    low, high = curve.confidence_interval_[int(places[0])]
+    return bool(low <= truth <= high)
+
+
+if __name__ == "__main__":
+    command(NAME, __doc__, tables, add_options, others_of(NAME))

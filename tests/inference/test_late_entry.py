@@ -1,0 +1,206 @@
+"""Late entry: at risk from the entry on, as statsmodels has it, under noise, and refused where it cannot be read."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from statsmodels.duration.survfunc import SurvfuncRight, survdiff
+
+import privstats as ps
+from benchmarks.inference import late_entry as bench
+from privstats import inference as inf
+from privstats import session
+from privstats.dp import joint_mu
+from privstats.errors import ReleaseError
+from privstats.inference.counts.entries import person_time
+from privstats.randomness import seeded
+from tests import made
+from tests.made import refused
+
+EDGES = tuple(range(26))
+WORDS: dict[str, Any] = {"time": "months", "event": "died", "times": "discrete"}
+ARM, DIED = ps.Categories("arm", ("a", "b")), ps.Categories("died", (0, 1))
+MONTHS, ENTERS = (ps.Bins(name, EDGES, open="above") for name in ("months", "enters"))
+SCHEMA = ps.CountSchema((ARM, MONTHS, ENTERS, DIED), (("arm", "months", "died"), ("arm", "enters")))
+
+
+def persons(n: int = 8_000, seed: int = 0) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    arm = rng.integers(0, 2, n)
+    enters = rng.integers(0, 8, n) + rng.integers(0, 4, n) * arm
+    died = rng.geometric(np.where(arm, 0.06, 0.05), n)
+    seen = died > enters
+    arm, enters, died = arm[seen], enters[seen], died[seen]
+    left = np.minimum(enters + rng.integers(3, 20, len(died)), 23)  # the last bin is open: not compared
+    months = np.minimum(died, left)
+    return {"arm": np.where(arm, "b", "a"), "enters": enters, "months": months, "died": (died <= left).astype(int)}
+
+
+def exact(records: dict[str, Any], schema: ps.CountSchema = SCHEMA) -> ps.Release:
+    return ps.Release.exact(schema, ps.measure(schema, records))
+
+
+def test_curves_of_exact_counts_are_statsmodels() -> None:
+    records = persons()
+    curves = inf.kaplan_meier(exact(records), **WORDS, by="arm", entry="enters", start=1)
+    assert isinstance(curves, inf.SurvivalCurves)
+    for arm, curve in curves.items():
+        own = records["arm"] == arm
+        peer = SurvfuncRight(records["months"][own], records["died"][own], entry=records["enters"][own].astype(float))
+        places = np.searchsorted(curve.timeline, peer.surv_times[peer.surv_times <= curve.timeline[-1]])
+        known = len(places)
+        np.testing.assert_allclose(curve.survival_function_[places], peer.surv_prob[:known], rtol=1e-9)
+        np.testing.assert_allclose(curve.at_risk[places], peer.n_risk[:known])
+        z = 1.959964
+        safe = peer.surv_prob[:known]
+        margin = z * peer.surv_prob_se[:known] / (safe * np.log(safe))
+        np.testing.assert_allclose(curve.confidence_interval_[places, 0], safe ** np.exp(-margin), rtol=1e-4)
+    assert curves["a"].to_rows()[0] == pytest.approx(
+        {"time": 1, "n_risk": curves["a"].at_risk[0], "n_event": 0, "survival": 1, "conf_low": 1, "conf_high": 1}
+    )
+    text = " ".join(str(curves.summary()).split())
+    assert "survival is of those alive at 1, and a record is at risk from its entry on" in text
+    assert "entry independent of the event among those still alive" in text
+
+
+def test_the_logrank_test_of_exact_counts_is_statsmodels() -> None:
+    records = persons()
+    found = inf.logrank_test(exact(records), **WORDS, by="arm", entry="enters", start=1)
+    statistic, _ = survdiff(records["months"], records["died"], records["arm"], entry=records["enters"].astype(float))
+    assert found.test_statistic == pytest.approx(statistic, rel=1e-6)
+
+
+def test_everyone_from_the_first_bin_on_is_the_reader_without_entry() -> None:
+    rng, n = np.random.default_rng(0), 6_000
+    died, left = rng.exponential(20, n), rng.exponential(30, n)
+    arm = np.where(rng.random(n) < 0.5, "a", "b")
+    records = {"arm": arm, "enters": np.zeros(n), "months": np.minimum(died, left), "died": (died <= left).astype(int)}
+    for times in ("discrete", "continuous"):
+        how: dict[str, Any] = {**WORDS, "times": times}
+        plain = inf.kaplan_meier(exact(records), **how)
+        late = inf.kaplan_meier(exact(records), **how, entry="enters", start=1)
+        assert isinstance(plain, inf.SurvivalCurve)
+        assert isinstance(late, inf.SurvivalCurve)
+        np.testing.assert_allclose(
+            late.survival_function_, plain.survival_function_[1:] / plain.survival_function_[0], rtol=1e-9
+        )
+
+
+@given(st.floats(0.0, 200.0), st.floats(0.0, 100.0), st.floats(0.001, 2.0))
+def test_person_time_solves_its_equation(at_risk: float, entered: float, rate: float) -> None:
+    """r' = E - l r, integrated by quadrature; the reader knows r, E and how many left."""
+    if at_risk + entered < 1:
+        return
+
+    def present(t: float) -> float:
+        return entered / rate + (at_risk - entered / rate) * float(np.exp(-rate * t))
+
+    held, _ = quad(present, 0, 1)
+    found = person_time(*(np.array([each]) for each in (at_risk, entered, rate * held)))
+    if rate * held <= 0.9 * (at_risk + entered):
+        assert found[0] == pytest.approx(held, rel=1e-6)
+
+
+@given(st.lists(st.floats(-50.0, 500.0), min_size=3, max_size=3))
+def test_person_time_of_any_noisy_counts_is_a_number_with_a_derivative(cells: list[float]) -> None:
+    r, E, d = (np.array([each]) for each in cells)
+    value = person_time(r, E, d)
+    slope = np.imag(person_time(r + 1e-20j, E + 0j, d + 0j)) / 1e-20
+    assert np.isfinite(value).all()
+    assert np.isfinite(slope).all()
+
+
+def test_one_record_is_in_one_cell_of_each_table_and_the_worst_attains_the_bound() -> None:
+    """Entries cost a second table: mu grows by sqrt 2 at the same noise, for any record."""
+    one = ps.measure(SCHEMA, {"arm": ["a"], "months": [7], "enters": [2], "died": [1]})
+    cells = np.asarray(one.T)
+    assert (np.square(cells).sum(), cells.sum()) == (2, 2)
+    assert joint_mu(SCHEMA, {"T": 1.0}, "add-remove") == pytest.approx(2**0.5)
+
+
+def test_noisy_curves_hold_the_exact_ones_about_as_often_as_they_say() -> None:
+    records = persons(20_000)
+    truth = inf.kaplan_meier(exact(records), **WORDS, entry="enters", start=3)
+    assert isinstance(truth, inf.SurvivalCurve)
+    plan = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(2, 2, 40_000), privacy=made.promise(epsilon=2.0))
+    parts = [ps.measure(SCHEMA, {name: column[k::2] for name, column in records.items()}) for k in (0, 1)]
+    noisy = inf.kaplan_meier(session.aggregate_unmasked(plan, parts, seeded(0)), **WORDS, entry="enters", start=3)
+    assert isinstance(noisy, inf.SurvivalCurve)
+    bins = len(noisy.timeline)
+    low, high = noisy.confidence_interval_.T
+    assert ((low <= truth.survival_function_[:bins]) & (truth.survival_function_[:bins] <= high)).all()
+    assert len(noisy.risk_table()[2]) == bins
+    assert noisy.median().reported
+
+
+OTHER = ps.Bins("enters", tuple(range(0, 26, 5)), open="above")
+CAUSES = ps.Categories("died", (0, 1, 2))
+
+
+def _schema(*variables: Any, tables: Any = SCHEMA.tables) -> ps.Release:
+    return exact(persons(), ps.CountSchema(variables, tables))
+
+
+WRONG: list[tuple[Any, str]] = [
+    (lambda: inf.kaplan_meier(exact(persons()), **WORDS, start=1), "start is for late entry"),
+    (lambda: inf.kaplan_meier(exact(persons()), **WORDS, entry="enters", start=0.5), "start must be an edge"),
+    (lambda: inf.kaplan_meier(exact(persons()), **WORDS, entry="entered"), "no released table crosses entered"),
+    (lambda: inf.kaplan_meier(_schema(ARM, MONTHS, OTHER, DIED), **WORDS, entry="enters"), "with the edges of"),
+    (
+        lambda: inf.kaplan_meier(
+            _schema(ARM, MONTHS, ENTERS, DIED, tables=(("arm", "months", "died"), ("enters",))),
+            **WORDS,
+            by="arm",
+            entry="enters",
+        ),
+        "no released table crosses arm x enters",
+    ),
+    (
+        lambda: inf.kaplan_meier(exact(persons()), **WORDS, entry="enters", start=1).restricted_mean(12),
+        "restricted means need times from 0",
+    ),
+    (
+        lambda: inf.logrank_test(_schema(ARM, MONTHS, ENTERS, CAUSES), **WORDS, by="arm", entry="enters"),
+        "exactly two values",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "words"), WRONG)
+def test_what_cannot_be_read_is_one_clear_sentence(call: Any, words: str) -> None:
+    refused(ReleaseError, words, call)
+
+
+def test_strata_have_entries_of_their_own() -> None:
+    records = persons()
+    site = np.where(np.arange(len(records["arm"])) % 2, "north", "south")
+    where = ps.Categories("site", ("north", "south"))
+    schema = ps.CountSchema(
+        (ARM, where, MONTHS, ENTERS, DIED), (("arm", "site", "months", "died"), ("arm", "site", "enters"))
+    )
+    release = exact({**records, "site": site}, schema)
+    found = inf.logrank_test(release, **WORDS, by="arm", strata="site", entry="enters", start=4)
+    difference, variance = 0.0, 0.0  # statsmodels' test with entry has no strata
+    for name in ("north", "south"):
+        own = {key: column[site == name] for key, column in records.items()}
+        for time in range(4, 24):
+            at_risk, events = (own["enters"] < time) & (own["months"] >= time), (own["months"] == time) & own["died"]
+            r, d, first = at_risk.sum(), events.sum(), (own["arm"] == "a") & at_risk
+            if r > 1:
+                share = first.sum() / r
+                difference += (events & (own["arm"] == "a")).sum() - d * share
+                variance += d * share * (1 - share) * (r - d) / (r - 1)
+    assert found.test_statistic == pytest.approx(difference**2 / variance, rel=1e-9)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("times", ["discrete", "continuous"])
+def test_curves_and_tests_keep_their_level(times: str) -> None:
+    row = bench.measured(times, 4_000, 8.0, 300)
+    assert row["told"] > 0.9
+    assert max(row["worst point"], row["rejected"]) <= 0.1  # 30 of 300: with probability 3e-4 at a rate of .05
+    assert row["entry ignored misses"] > 0.9
