@@ -3,8 +3,8 @@
     python -m benchmarks.inference.late_entry --save
 
 Persons of two arms enter at 0 to 12 months, those of the second arm later, and are seen if they have not had the event
-by then. "Missed" is of the curve at 18 and 30 months, given survival to 6. "Rejected" is of the log-rank test where both
-arms have the same hazards. "Entry ignored" counts the same of readers that put everyone at risk from 0 on.
+by then. "Missed" is of the curve at 18 and 30 months, given survival to 6. "Rejected" is of the log-rank test where
+both arms have the same hazards. "Entry ignored" counts the same of readers that put everyone at risk from 0 on.
 """
 
 from __future__ import annotations
