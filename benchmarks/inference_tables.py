@@ -492,6 +492,9 @@ TABLES: Tables = {
     "inference_questions_all": Table(_DECLARED, "all records", _WORLD | _RELEASE | _QUESTIONS),
     "inference_interactions": Table("inference.interactions", "", _COVERED, ("what", lambda rest: rest)),
     "inference_missing_values": Table("inference.missing_values", "shares", _COVERED),
+    "inference_late_ratios": Table(
+        "inference.late_entry", "hazard ratios", _COVERED | {"entry ignored: missed": _share("entry ignored misses")}
+    ),
     "inference_late_entry": Table("inference.late_entry", "curves and tests", _LATE),
     "inference_looks": Table("inference.looks", "no effect", _LOOKS),
     "inference_looks_effect": Table("inference.looks", "an effect", _LOOKS),
