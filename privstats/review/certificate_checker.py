@@ -581,7 +581,7 @@ class Hazard(Scored):
     def consistent(self) -> bool:
         schema = self.schema
         outcomes = [each["name"] for step in schema["transform"] for each in _declared(step, "outcomes")]
-        fine = outcomes in ([], [schema["event"]])
+        fine = outcomes in ([], [schema["event"]]) and ("entry" not in schema or "times" in schema)
         if "time_unit" in schema:
             fine = fine and "times" in schema and schema["times"] == "continuous"
             edges = schema["bins"]["edges"]
