@@ -115,8 +115,8 @@ WORLDS: dict[str, str] = {
     r"look's level\. '-' means not reported: noise hides it, or no alpha is spent yet\.": _LOOKS,
     r"Alpha 0\.05 is spent over \d looks by Pocock's function \(Lan and DeMets 1983\), as declared before the first "
     r"session\. Boundaries count that looks share records and that each has noise of its own\.": _LOOKS,
-    r"The effect is assumed to be the same for early and late records\. A trial that goes on after a crossing, or stops "
-    r"without one, keeps the claim\.": _LOOKS,
+    r"The effect is assumed to be the same for early and late records\. A trial that goes on after a crossing, or "
+    r"stops without one, keeps the claim\.": _LOOKS,
     r"The budget of all looks was charged before the first; stopping early gives nothing back\.": (
         "tests/inference/test_looks.py::test_one_budget_covers_all_looks_before_the_first"
     ),
