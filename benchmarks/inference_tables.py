@@ -374,10 +374,10 @@ _QUESTIONS: dict[str, Shown] = {
     "95 % of it": _ENDS["95 % of it"],
     "half width": _ENDS["half width"],
 }
-_INTERACTIONS: dict[str, Shown] = {
+_COVERED: dict[str, Shown] = {
     **_RELEASE,
     **_RUNS,
-    **{k: v for k, v in _QUESTIONS.items() if k not in ("rows", "half width")},
+    **{name: _QUESTIONS[name] for name in ("told", "told and missed", "worst row", "95 % of it")},
 }
 _LATE: dict[str, Shown] = {
     "times": "{times}",
@@ -490,7 +490,11 @@ TABLES: Tables = {
     "inference_questions": Table(_DECLARED, "trials", _WORLD | _RELEASE | _QUESTIONS),
     "inference_questions_overlap": Table(_DECLARED, "overlap weights", _WORLD | _RELEASE | _QUESTIONS),
     "inference_questions_all": Table(_DECLARED, "all records", _WORLD | _RELEASE | _QUESTIONS),
-    "inference_interactions": Table("inference.interactions", "", _INTERACTIONS, ("what", lambda rest: rest)),
+    "inference_interactions": Table("inference.interactions", "", _COVERED, ("what", lambda rest: rest)),
+    "inference_missing_values": Table("inference.missing_values", "shares", _COVERED),
+    "inference_late_ratios": Table(
+        "inference.late_entry", "hazard ratios", _COVERED | {"entry ignored: missed": _share("entry ignored misses")}
+    ),
     "inference_late_entry": Table("inference.late_entry", "curves and tests", _LATE),
     "inference_looks": Table("inference.looks", "no effect", _LOOKS),
     "inference_looks_effect": Table("inference.looks", "an effect", _LOOKS),

@@ -212,6 +212,8 @@ def drawn(plan: Plan, count: int, rng: Generator) -> Records:
         X[schema.bins.name] = chance.uniform(0, _BEYOND * schema.bins.edges[-1], count)
         if schema.strata is not None:
             X[schema.strata.name] = chance.choice(np.array(schema.strata.values, object), count)
+        if schema.entry is not None:
+            X[schema.entry] = X[schema.bins.name] * chance.random(count)
     if getattr(schema, "left_out", None) is not None:
         y[_KNOWN :: _ROWS * 2] = math.nan
     return X, y

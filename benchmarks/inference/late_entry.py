@@ -1,4 +1,4 @@
-"""Measure how often survival curves and log-rank tests hold where records enter late.
+"""Measure how often survival curves, log-rank tests and hazard ratios hold where records enter late.
 
     python -m benchmarks.inference.late_entry --save
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import math
 import zlib
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,9 +21,11 @@ import numpy as np
 import privstats as ps
 from benchmarks.inference.runs import add_options, ends, others_of, table_of
 from benchmarks.measuring import Row, Tables, command
+from privstats import course as courses
 from privstats import session
 from privstats.moments import exact_moments
 from privstats.randomness import seeded
+from privstats.transforms import ConstantFeature
 
 NAME = "inference.late_entry"
 ALPHA, START, AT = 0.05, 6.0, (18.0, 30.0)
@@ -61,6 +64,8 @@ def tables(options: argparse.Namespace) -> Tables:
     runs, few = (2, 1) if options.quick else (options.runs, None)
     if options.only in "curves and tests":
         yield from table_of(NAME, "curves and tests", CELLS[:few], partial(measured, runs=runs))
+    if options.only in "hazard ratios":
+        yield from table_of(NAME, "hazard ratios", RATIOS[:few], partial(ratios, runs=runs))
 
 
 def measured(times: Any, records: int, epsilon: float, runs: int) -> Row:
@@ -101,6 +106,75 @@ def measured(times: Any, records: int, epsilon: float, runs: int) -> Row:
         **ends(worst, runs),
         "entry ignored misses": float(ignored.max()) / runs,
     }
+
+
+_IGNORED = 100  # runs of the course without entry, which misses in most
+RATIOS = ((20_000, 3.0), (20_000, 8.0))
+LOGS = {"arm": 0.5, "age": 0.4}
+
+
+def ratios(records: int, epsilon: float, runs: int) -> Row:
+    """Count intervals of hazard ratios that miss, where the second arm enters later and leaves faster."""
+    schema = ps.HazardSchema(
+        3,
+        3**0.5,
+        bins=ps.Bins("months", (0, 4, 8, 12, 16, 20, 24)),
+        event="died",
+        feature_names=tuple(LOGS),
+        transform=(ConstantFeature(1.0),),
+        times="continuous",
+        entry="enters",
+    )
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6)
+    made = {
+        entry: ps.Hazard.start(replace(schema, entry=entry), ps.Cohort(2, 2, 2 * records), privacy, rounds=6)
+        for entry in ("enters", None)
+    }
+    seed = zlib.crc32(repr(("ratios", records, epsilon)).encode())
+    chance, rng, truth = np.random.default_rng(seed), seeded(seed), np.array([*LOGS.values()])
+    told, missed, ignored, few = np.zeros(2), np.zeros(2), np.zeros(2), min(runs, _IGNORED)
+    for run in range(runs):
+        table = _entering(records, chance)
+        parts = [({name: column[k::2] for name, column in table.items()}, None) for k in (0, 1)]
+        for entry, course in made.items():
+            if entry is None and run >= few:
+                continue
+
+            def release(node: Any, parts: Any = parts) -> ps.Release:
+                moments = [exact_moments(node.plan.schema, *each, published=node.plan.published) for each in parts]
+                return session.aggregate_unmasked(node.plan, moments, rng)
+
+            found = ps.inference.hazards(courses.run(course, release))
+            low, high = found.conf_int().T
+            wrong = (low > truth) | (high < truth)
+            if entry is None:
+                ignored += wrong
+            else:
+                told, missed = told + found.reported, missed + wrong
+    worst = float(missed.max())
+    return {
+        "records": records,
+        "epsilon": epsilon,
+        "runs": runs,
+        "told": float(told.mean()) / runs,
+        "told and missed": float(missed.mean()) / runs,
+        "worst row": worst / runs,
+        **ends(worst, runs),
+        "entry ignored misses": float(ignored.max()) / few,
+    }
+
+
+def _entering(records: int, chance: np.random.Generator) -> dict[str, Any]:
+    """Draw persons of whom a third are there at 0 and the others enter up to month 16, the second arm later."""
+    several = 3 * records
+    arm, age = chance.integers(0, 2, several), chance.uniform(-1, 1, several)
+    enters = np.where(chance.random(several) < 1 / 3, 0.0, chance.uniform(0, 12, several) + 4 * arm)
+    died = chance.exponential(40 / np.exp(LOGS["arm"] * arm + LOGS["age"] * age))
+    left = enters + chance.exponential(np.where(arm, 20.0, 40.0))
+    seen = np.flatnonzero(died > enters)[:records]
+    months = np.minimum(np.minimum(died, left), 24.5)
+    table = {"arm": arm, "age": age, "enters": enters, "months": months, "died": ((died <= left) & (died < 24.5)) * 1}
+    return {name: column[seen] for name, column in table.items()}
 
 
 def _inside(curve: ps.inference.SurvivalCurve, at: float, truth: float) -> bool | None:

@@ -36,6 +36,7 @@ class Reader(Enum):
     KAPLAN_MEIER = "km"
     PROPORTIONS = "proportions"
     AVERAGES = "averages"
+    MISSING = "missing"
     TABLE_ONE = "table-one"
     SCORECARD = "scorecard"
     EFFECT = "effect"
@@ -85,7 +86,7 @@ class TableOptions:
     ] = False
     time: Annotated[str | None, option("km: the variable of times.", "NAME")] = None
     event: Annotated[str | None, option("km: the variable of events.", "NAME")] = None
-    by: Annotated[str | None, option("km, table-one of counts: the variable of groups.", "NAME")] = None
+    by: Annotated[str | None, option("km, missing, table-one of counts: the variable of groups.", "NAME")] = None
     binary: Annotated[
         list[str] | None,
         option("table-one of class sums: a column of 0 and 1, to be printed as n (%).", "NAME", flag="--binary"),

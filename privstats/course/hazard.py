@@ -249,14 +249,22 @@ def _hazards_of(schema: HazardSchema, counts: Release) -> tuple[Array, Array]:
     released, known = narrowed(counts.plan.schema, CountSchema, ReleaseError(_NO_COUNTS)), schema.counted().variables
     if released.variables[: len(known)] != known:
         raise ReleaseError(_NO_COUNTS)
-    cells = np.asarray(counts.moments.T).reshape(*released.shape(released.tables[0])[:2], schema.baselines, -1)
+    exits, *enters = released.tables
+    T = np.asarray(counts.moments.T)
+    cells = T[released.place(exits)].reshape(*released.shape(exits)[:2], schema.baselines, -1)
     sigma = counts.sigma["T"] * cells.shape[3] ** 0.5
-    several = [_hazards_in(schema, each, sigma) for each in np.moveaxis(cells.sum(axis=3), 2, 0)]
+    entries = np.zeros((schema.baselines, len(cells)))
+    if enters:
+        entries = T[released.place(enters[0])].reshape(len(cells), schema.baselines, -1).sum(axis=2).T
+    by_stratum = zip(np.moveaxis(cells.sum(axis=3), 2, 0), entries, strict=True)
+    several = [_hazards_in(schema, each, sigma, entered) for each, entered in by_stratum]
     return np.stack([bins for bins, _ in several]), np.stack([marks for _, marks in several])
 
 
-def _hazards_in(schema: HazardSchema, by_event: Array, sigma: float) -> tuple[Array, Array]:
-    staying, events = np.cumsum(by_event.sum(axis=1)[::-1])[::-1][:-1], by_event[:-1, 1]
+def _hazards_in(schema: HazardSchema, by_event: Array, sigma: float, entries: Array) -> tuple[Array, Array]:
+    """Return bins' and cells' hazards; who enters in a cell counts as at risk for half of it."""
+    staying, events = np.cumsum((by_event.sum(axis=1) - entries)[::-1])[::-1][:-1], by_event[:-1, 1]
+    staying = staying + entries[:-1] / 2
     of = schema.in_bin
     starts, within = np.searchsorted(of, np.arange(schema.periods)), float(np.bincount(of).max()) ** 0.5
     widths = np.diff(schema.marks) / np.diff(schema.marks).mean()

@@ -20,7 +20,7 @@ from scipy.special import ndtr, ndtri
 from privstats.estimates.denoise import Array
 
 _FAR = 8.5  # standard deviations beyond which no mass is left
-_NODES, _STEP = 12, 0.75  # Gauss-Legendre nodes per panel, whose length is a part of a step's standard deviation
+_NODES, _STEP = 8, 1.0  # Gauss-Legendre nodes per panel, whose length is a part of a step's standard deviation
 _LEAST_STEP = 1e-3  # least relative growth of the variance between looks
 _NOTHING = 1e-15  # alpha that is too small for a boundary
 

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from privstats.inference.column_proportionality import ColumnProportionality as ColumnProportionality
     from privstats.inference.counts.averages import Average as Average
     from privstats.inference.counts.averages import averages as averages
+    from privstats.inference.counts.missing_values import MissingTable as MissingTable
+    from privstats.inference.counts.missing_values import MissingValues as MissingValues
+    from privstats.inference.counts.missing_values import missing_values as missing_values
     from privstats.inference.counts.restricted_means import RestrictedMeans as RestrictedMeans
     from privstats.inference.counts.restricted_means import restricted_means as restricted_means
     from privstats.inference.counts.risks import Incidence as Incidence

@@ -489,6 +489,8 @@ def _persons(
         u[:, place] = crossed
     table: dict[str, Any] = dict(zip(names, u.T, strict=True))
     table |= {schema.bins.name: np.minimum(times, end), schema.event: (times < end) * 1}
+    if schema.entry is not None:
+        table[schema.entry] = np.zeros(records)
     if schema.strata is not None:
         values = np.array(schema.strata.values)
         table[schema.strata.name] = values[chance.choice(len(values), records, p=guesses.share_of(len(values)))]

@@ -149,9 +149,10 @@ class HazardRatios(Regression):
         """Test "the ratio of ``by`` is the same at all times", from the counts.
 
         Raises:
-            ReleaseError: no counts, or another column than the crossed one.
+            ReleaseError: no counts, another column than the crossed one, or late entry.
         """
         counts, known = self._crossed(by)
+        self._require_from_start()
         return proportionality_test(counts, by=known, strata=self._strata, **self._words)
 
     def proportionality_by_column(self) -> ColumnProportionality:
@@ -169,13 +170,16 @@ class HazardRatios(Regression):
         assert isinstance(self.errors, LastStep)  # noqa: S101  hazards() computes no other errors
         return column_proportionality(self.release, self.checked, self.errors, self.names, scale)
 
-    def kaplan_meier(self, alpha: float = _ALPHA) -> SurvivalCurves:
+    def kaplan_meier(self, alpha: float = _ALPHA, *, start: float | None = None) -> SurvivalCurves:
         """Return survival curves by ``by``, or one without a name.
+
+        Args:
+            start: with late entry, the edge of the counts' cells from which the curves begin.
 
         Raises:
             ReleaseError: the counts ended without a sum.
         """
-        result = kaplan_meier(self._counts, by=self.by, alpha=alpha, **self._words)
+        result = kaplan_meier(self._counts, by=self.by, alpha=alpha, start=start, **self._words, **self._entry)
         return result if isinstance(result, SurvivalCurves) else SurvivalCurves({"": result})
 
     def plot(self, path: str | Path | None = None, *, alpha: float = _ALPHA) -> Any:
@@ -188,8 +192,8 @@ class HazardRatios(Regression):
         (row,) = (each for each in forest_rows(self, alpha) if each.name == by)
         return f"hazard ratio of {by}\n{row.text}"
 
-    def logrank(self) -> LogRank:
-        """Return the log-rank test of ``by`` within strata, unadjusted for other columns.
+    def logrank(self, *, start: float | None = None) -> LogRank:
+        """Return the log-rank test of ``by`` within strata, unadjusted for other columns; ``start`` as for curves.
 
         It is this column's score test where no other column is in the model.
 
@@ -197,7 +201,7 @@ class HazardRatios(Regression):
             ReleaseError: no counts, or no crossed column.
         """
         counts, by = self._crossed(None)
-        return logrank_test(counts, by=by, strata=self._strata, **self._words)
+        return logrank_test(counts, by=by, strata=self._strata, start=start, **self._words, **self._entry)
 
     def summary(self, alpha: float = _ALPHA, *, exponentiate: bool = True) -> Summary:
         """Return the table, always with ratios."""
@@ -227,6 +231,14 @@ class HazardRatios(Regression):
     def _words(self) -> dict[str, Any]:
         schema = self._schema
         return {"time": schema.bins.name, "event": schema.event, "times": schema.times or "continuous"}
+
+    @property
+    def _entry(self) -> dict[str, Any]:
+        return {} if self._schema.entry is None else {"entry": self._schema.entry}
+
+    def _require_from_start(self) -> None:
+        if self._schema.entry is not None:
+            raise ReleaseError("the check of proportional curves needs everyone at risk from 0, and records enter late")
 
     @property
     def _counts(self) -> Release:
@@ -284,8 +296,8 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
         notes=(*_notes(notes_on(errors), len(rounds) + lost), *_early_end(counts, schema)),
         columns=columns,
         model="Hazard ratios",
-        assumed=f"proportional hazards given the columns{within}, censoring independent of the event given the "
-        f"columns{within}, {_times_of(schema, counts)}, one time zero for all, one row per person",
+        assumed=f"proportional hazards given the columns{within}, censoring {_entering(schema)}independent of the "
+        f"event given the columns{within}, {_times_of(schema, counts)}, one time zero for all, one row per person",
         rounds=len(rounds),
         counts=() if counts is None else (counts.plan,),
         counted=counts,
@@ -295,6 +307,10 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
         checked=check,
         lost=sum(each is None for each in releases),
     )
+
+
+def _entering(schema: HazardSchema) -> str:
+    return "" if schema.entry is None else "and entry "
 
 
 def _apart(releases: Sequence[Release | None]) -> tuple[Release | None, list[Release], Release | None]:
@@ -353,7 +369,7 @@ def _notes(found: list[str], rounds: int) -> list[str]:
 
 
 def _early_end(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:
-    if counts is None:
+    if counts is None or schema.entry is not None:  # those who enter late are missing at first, not at the end
         return ()
     (table,) = event_tables(counts, schema.bins.name, schema.event, None, "discrete", causes=True).values()
     n_bins, of = reported_bins(table), schema.in_bin
@@ -402,9 +418,11 @@ def _summary_of(table: HazardRatios, alpha: float) -> Summary:
     # A lost round, or check, costs what any other round does; lost counts have a price of their own.
     rounds = (table.release.plan,) * (table.rounds + table.lost - (not table.counts))
     source = Source(table.release, alpha, assumed, (*counts, *rounds, *checks), table.checked)
-    test = table.proportionality() if table.counted is not None and table.by is not None else None
+    schema = _schema_of(table.release)
+    checkable = table.counted is not None and table.by is not None and schema.entry is None
+    test = table.proportionality() if checkable else None
     by_column = None if table.checked is None else table.proportionality_by_column()
-    event, *others = (schema := _schema_of(table.release)).causes
+    event, *others = schema.causes
     title = "Cause-specific hazard ratios" if others else "Hazard ratios"
     return source.summary(
         f"{title} up to a cumulative hazard of 1" if table.events_within < _PART else title,
@@ -436,6 +454,7 @@ def _head(
         *(() if by_column is None else _before_and_after(by_column)),
         *interaction_lines(table),
         *((("baseline", f"one for each {strata.name}: {listed(strata.cells)}"),) if strata is not None else ()),
+        *((("entry", f"at {schema.entry}: a person is at risk from then on"),) if schema.entry is not None else ()),
         ("cap of 1", f"{reached} at the mean of the columns"),
         *((("events that count", f"{table.events_within:.0%} of those up to the last edge"),) if counted else ()),
         ("standard errors", f"of log ratios, {'robust, ' if is_robust(table.release) else ''}{table.cov_reason}"),

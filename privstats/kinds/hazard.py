@@ -81,6 +81,9 @@ class HazardSchema(AdaptiveSchema, Kind):
     ``v = mu_j rho (1 - (1 - f) exp(f mu_j))``. ``exp`` of a column's weight is the continuous model's hazard ratio, for
     any bins. A course builds the rounds (:class:`~privstats.course.Hazard`).
 
+    With an ``entry`` a person is at risk from it on. Hazards of earlier bins are 0, and that of the entry's bin is its
+    remaining part p mu_j; p is 1 minus the clock's part before the entry, and 0 at discrete times.
+
     A person is censored before the first bin where the published cumulative hazard would pass 1. This depends on
     columns and weights alone, so the censoring is not informative, for any w.
 
@@ -99,6 +102,8 @@ class HazardSchema(AdaptiveSchema, Kind):
         time_unit: the unit to which your times are rounded down; f adds half of it.
         strata: a column of two to four declared values, each with its own bin weights and clock (stratified Cox model);
             it has no ratio.
+        entry: a column of the times at which persons enter (left truncation), in the unit of ``bins``; needs ``times``.
+            None: everyone is at risk from 0 on. The counts then have a second table, of entries.
         errors: ``"robust"`` (default): also sum J, the second moment of persons' scores, at 5 % of the budget.
             Intervals then hold for the ratio that the rounds estimate, also where hazards are not proportional.
             ``"model"``: errors assume proportional hazards. A plan file without ``errors`` means ``"model"``.
@@ -106,8 +111,8 @@ class HazardSchema(AdaptiveSchema, Kind):
 
     Guarantee:
         The unit is one person over all periods, one row. |sum_j r_j u_j| <= M R and |sum_j v_j u_j u_j'| <= M R^2 for
-        every w and c, attained in the limit (docs/sensitivity.md). A person's entries for other strata are 0 and change
-        no bound. Source: Prentice and Gloeckler 1978.
+        every w and c, attained in the limit (docs/sensitivity.md), wherever a person enters. A person's entries for
+        other strata are 0 and change no bound. Source: Prentice and Gloeckler 1978.
 
     Example:
         >>> schema = ps.HazardSchema(
@@ -144,6 +149,7 @@ class HazardSchema(AdaptiveSchema, Kind):
     times: str | None = None
     time_unit: float | None = None
     strata: Categories | None = None
+    entry: str | None = None
     grid_bits: int = 12
     nonnegative: bool = False
     errors: Errors | None = None
@@ -172,8 +178,8 @@ class HazardSchema(AdaptiveSchema, Kind):
     @cached_property
     def reading(self) -> Reading:
         """What is read of each person: columns, time and event by name."""
-        strata = () if self.strata is None else (self.strata.name,)
-        columns = (*self.feature_names, self.bins.name, self.event, *strata)
+        further = (None if self.strata is None else self.strata.name, self.entry)
+        columns = (*self.feature_names, self.bins.name, self.event, *(each for each in further if each is not None))
         return replace(super().reading, columns=columns, batches=False)
 
     @property
@@ -214,7 +220,7 @@ class HazardSchema(AdaptiveSchema, Kind):
         return np.searchsorted(self.bins.edges, self.marks[1:]) - 1
 
     def counted(self, by: str | None = None) -> CountSchema:
-        """Return the schema of counts by time cell, event, any stratum and ``by``.
+        """Return the schema of counts by time cell, event, any stratum and ``by``; with an entry also of entries.
 
         Args:
             by: a two-valued column of ``feature_names``.
@@ -224,9 +230,14 @@ class HazardSchema(AdaptiveSchema, Kind):
         if by is not None and len(self._two(by).values) > 2:
             raise SchemaError(f"by must be a column of two values, and {by!r} has {len(self._two(by).values)} texts")
         wider = replace(self.bins, edges=(*self.marks, 2 * self.marks[-1] - self.bins.edges[-2]), open="above")
-        crossed = (self._two(self.event), self.strata, None if by is None else self._two(by))
+        enters = None if self.entry is None else replace(wider, name=self.entry)
+        groups = (self.strata, None if by is None else self._two(by))
+        crossed = (self._two(self.event), groups[0], enters, groups[1])
         every: tuple[Variable, ...] = (wider, *(each for each in crossed if each is not None))
-        return CountSchema(every, (tuple(each.name for each in every),))
+        tables = [tuple(each.name for each in every if each is not enters)]
+        if self.entry is not None:
+            tables.append((self.entry, *(each.name for each in groups if each is not None)))
+        return CountSchema(every, tuple(tables))
 
     def _two(self, name: str) -> Categories:
         levels: Any = self.transform[0]
@@ -249,7 +260,8 @@ class HazardSchema(AdaptiveSchema, Kind):
     def record(self) -> str:
         """Description of one record."""
         columns = self.columns if self.strata is None else f"{self.columns}, {self.strata.name}"
-        return f"{columns}, the time {self.bins.name} and whether {self.event} happened then, of one person"
+        enters = "" if self.entry is None else f", the time of entry {self.entry}"
+        return f"{columns}{enters}, the time {self.bins.name} and whether {self.event} happened then, of one person"
 
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit: 2**f per R, and per M for residuals and v; 2**f per M R for scores in J."""
@@ -355,7 +367,7 @@ def _checked_bins(value: object) -> Bins:
     if not isinstance(result, Bins):
         raise SchemaError(f"bins must be Bins of the time, got {type(result).__name__}")
     if result.edges[0] != 0:
-        late = "where everybody's time begins: who enters later (left truncation) cannot be in these sums"
+        late = "the origin of everyone's time: for persons who enter later (left truncation) name their column in entry"
         raise SchemaError(f"edges of {result.name} must start at 0, {late}")
     if result.missing or result.open in ("below", "none") or len(result.edges) > _MAX_BINS + 1:
         rule = f"at most {_MAX_BINS} bins, open above alone: a missing or negative time has no bin"
@@ -398,7 +410,13 @@ def _check_columns(schema: HazardSchema) -> None:
         raise SchemaError(f"event must be the name of a column, got {type(schema.event).__name__}: name it")
     if not schema.feature_names:
         raise SchemaError("feature_names must name the columns: hazards are read from a table, by name")
-    for field, each in zip(("bins", "event", "strata"), schema.counted().variables, strict=False):
+    if schema.entry is not None and (not isinstance(schema.entry, str) or not schema.entry):
+        raise SchemaError(f"entry must be the name of a column of times, got {schema.entry!r}; or omit it")
+    taken = (schema.bins.name, schema.event, "" if schema.strata is None else schema.strata.name)
+    if schema.entry in taken:
+        raise SchemaError(f"entry names {schema.entry!r}, which has another role: name the column of entry times")
+    named = ("bins", "event", *(() if schema.strata is None else ("strata",)), "entry")
+    for field, each in zip(named, schema.counted().variables, strict=False):
         if each.name in schema.feature_names:
             why = "a stratum has no ratio" if field == "strata" else "what happens after the start is no column"
             raise SchemaError(f"{field} names {each.name!r}, a column too: {why}")
@@ -432,6 +450,8 @@ def _check_events(schema: HazardSchema) -> None:
 
 
 def _check_times(schema: HazardSchema) -> None:
+    if schema.entry is not None and schema.times is None:
+        raise SchemaError("entry needs times='continuous' or 'discrete': state how persons are at risk inside a bin")
     if schema.times not in (None, "continuous", "discrete"):
         raise SchemaError(f"times must be 'continuous' or 'discrete', got {schema.times!r}")
     if schema.time_unit is not None:
@@ -464,20 +484,28 @@ HazardMoments, RealHazardMoments = containers(
 
 
 class _Persons(NamedTuple):
-    """Columns ``(n, columns)``; bin, event, time (infinite beyond the last edge), stratum ``(n,)``."""
+    """Columns ``(n, columns)``; bin, event, time (infinite beyond the last edge), stratum ``(n,)``.
+
+    ``since`` is the bin of the entry, of ``periods`` beyond the last edge, and ``entries`` its time; -1 and 0 without.
+    """
 
     rows: NDArray[np.float64]
     bins: NDArray[np.intp]
     events: NDArray[np.bool_]
     times: NDArray[np.float64]
     strata: NDArray[np.intp]
+    since: NDArray[np.intp]
+    entries: NDArray[np.float64]
 
     def part(self, where: slice | NDArray[np.bool_]) -> _Persons:
-        return _Persons(self.rows[where], self.bins[where], self.events[where], self.times[where], self.strata[where])
+        rows, bins, events = self.rows[where], self.bins[where], self.events[where]
+        return _Persons(
+            rows, bins, events, self.times[where], self.strata[where], self.since[where], self.entries[where]
+        )
 
 
 def _read(schema: HazardSchema, records: Opened) -> tuple[_Persons, Why, dict[str, ListedColumn]]:
-    clock, event, *strata = counted = schema.counted().variables
+    clock, event, *_ = counted = schema.counted().variables
     (columns,) = records.columns([*schema.feature_names, *(each.name for each in counted)])
     cells = {each.name: cells_in(each, columns[each.name]) for each in counted}
     rows = np.column_stack([_numbers(schema, name, columns[name]) for name in schema.feature_names])
@@ -500,12 +528,18 @@ def _read(schema: HazardSchema, records: Opened) -> tuple[_Persons, Why, dict[st
         why[repr(name), GAP] = empty
         why |= no_number(repr(name), columns[name], unread) if declared is None else {(repr(name), WORD): unread}
         why |= spelled(repr(name), declared, columns[name])
-    bins = np.append(schema.in_bin, [schema.periods, -1])[cells[clock.name]]
+    of_cell = np.append(schema.in_bin, [schema.periods, -1])
+    bins = of_cell[cells[clock.name]]
     died = (cells[event.name] == 1) & (bins < schema.periods)  # a person seen beyond the last edge is censored there
     times = np.where(bins < schema.periods, columns[clock.name].numbers, np.inf)
+    strata = () if schema.strata is None else (schema.strata,)
     stratum = cells[strata[0].name] if strata else np.zeros_like(bins)
+    since, entries = np.full_like(bins, -1), np.zeros(len(bins))
+    if schema.entry is not None:
+        since, entries = of_cell[cells[schema.entry]], np.nan_to_num(columns[schema.entry].numbers)
     worded = listed_columns((event, *strata, *(() if levels is None else levels.columns)), columns)
-    return _Persons(rows, np.minimum(bins, schema.periods - 1), died, times, stratum), why, worded
+    persons = _Persons(rows, np.minimum(bins, schema.periods - 1), died, times, stratum, since, entries)
+    return persons, why, worded
 
 
 def _numbers(schema: HazardSchema, name: str, column: Readings) -> NDArray[np.float64]:
@@ -546,6 +580,8 @@ def _mapped(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values
     """Return (x, a) ``(n, p + 1)``, r and v ``(n, K)`` in steps of 2**-32; zero where a bound fails."""
     unit, fine = moments.rounds.grid_rows(schema, persons.rows)
     mu, seen = _hazards(schema, unit, values["w"]), _seen(schema, persons, values)
+    if schema.entry is not None:
+        mu, seen = _from_entry(schema, mu, seen, persons, values)
     residuals, variances, within = _periods(schema, mu, persons, seen)
     maximum = float(schema.steps) ** 2
     fine &= within & (np.vecdot(unit, unit) <= maximum) & (2 * np.square(unit[:, -1]) <= maximum)
@@ -568,18 +604,45 @@ def _seen(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values])
     """Return f ``(n,)``, rounded down to steps of 2**-16."""
     if "c" not in values:
         return np.ones(len(persons.times))
-    marks, steps, of = np.array(schema.marks), values["c"].floats, schema.in_bin
-    first, last = np.searchsorted(of, persons.bins), np.searchsorted(of, persons.bins, side="right") - 1
-    times = persons.times + (schema.time_unit or 0.0) / 2
+    return _passed(schema, persons.bins, persons.times + (schema.time_unit or 0.0) / 2, values["c"])
+
+
+def _passed(schema: HazardSchema, bins: NDArray[np.intp], times: NDArray[np.float64], clock: Values) -> Ints:
+    """Return the part of each person's bin that the clock has passed at a time, rounded down to steps of 2**-16."""
+    marks, steps, of = np.array(schema.marks), clock.floats, schema.in_bin
+    first, last = np.searchsorted(of, bins), np.searchsorted(of, bins, side="right") - 1
     cell = np.clip(np.searchsorted(marks, times, side="right") - 1, first, last)
     part = np.clip((times - marks[cell]) / (marks[cell + 1] - marks[cell]), 0.0, 1.0)
     before = np.where(cell > first, steps[cell - 1], 0.0)
     return np.asarray(np.floor(before + part * (steps[cell] - before)) / (1 << PART_BITS))
 
 
+def _from_entry(
+    schema: HazardSchema, mu: Ints, seen: Ints, persons: _Persons, values: Mapping[str, Values]
+) -> tuple[Ints, Ints]:
+    """Return hazards from the entry on, and the part of the last bin's that was observed.
+
+    Hazards only shrink, to p mu in the entry bin, and stay integers of 2**-32: p is one of 2**-16. A hazard beyond the
+    cap stays beyond it, so a person's censoring follows from columns, weights and entry alone.
+    """
+    places, since = np.arange(mu.shape[1]), np.minimum(persons.since, schema.periods - 1)
+    left = np.zeros(len(since))  # at discrete times a person is at risk after the visit of the entry
+    if schema.times == "continuous":
+        left = 1 - _passed(schema, since, persons.entries, values["c"])
+        left = np.where(persons.since == schema.periods, 0.0, left)
+    parts = np.where(places == since[:, None], left[:, None], places > since[:, None])
+    parts = np.where((persons.since == schema.periods)[:, None], 0.0, parts)
+    shrunk = np.where((mu > _ONE) & (parts > 0), 2 * _ONE, np.floor(parts * mu))
+    own = (persons.bins == since) & (left > 0)
+    held = np.where(own, left, 1.0)
+    within = np.clip((seen - (1 - held)) / held, 0.0, 1.0)
+    return shrunk, np.where(own, np.floor(within * (1 << PART_BITS)) / (1 << PART_BITS), seen)
+
+
 def _periods(schema: HazardSchema, mu: Ints, persons: _Persons, seen: Ints) -> tuple[Ints, Ints, NDArray[np.bool_]]:
     last = np.arange(mu.shape[1]) == persons.bins[:, None]
     at_risk = (np.arange(mu.shape[1]) <= persons.bins[:, None]) & (np.cumsum(mu, axis=1) <= schema.cap * _ONE)
+    at_risk &= (mu > 0) | (np.arange(mu.shape[1]) > persons.since[:, None])  # no event counts before the entry
     died = at_risk & last & persons.events[:, None]
     f = np.where(last & ~died, seen[:, None], 1.0)
     mu = mu * at_risk

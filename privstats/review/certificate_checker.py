@@ -564,7 +564,7 @@ def _logistic(score: Fraction, information: Fraction) -> Fraction:
 class Hazard(Scored):
     """Rounds of a proportional hazards regression: a person over all periods, in units of the cap."""
 
-    keys = f'clip_norm bins event cap=1 expected_events? times? time_unit? strata?{SIGNED} errors?="model"'
+    keys = f'clip_norm bins event cap=1 expected_events? times? time_unit? strata? entry?{SIGNED} errors?="model"'
     attained = False  # in the limit alone
 
     def bound(self, w: Weights, swap: bool, held: int) -> Any:
@@ -581,7 +581,7 @@ class Hazard(Scored):
     def consistent(self) -> bool:
         schema = self.schema
         outcomes = [each["name"] for step in schema["transform"] for each in _declared(step, "outcomes")]
-        fine = outcomes in ([], [schema["event"]])
+        fine = outcomes in ([], [schema["event"]]) and ("entry" not in schema or "times" in schema)
         if "time_unit" in schema:
             fine = fine and "times" in schema and schema["times"] == "continuous"
             edges = schema["bins"]["edges"]
@@ -1184,7 +1184,7 @@ WORDS = {
     "left_out": "counted",
 }
 NAMED: dict[type, str] = {  # keys whose value is of a type, and no more
-    str: "statistics module event head name sha256 after registrar registrar_key page words exact",
+    str: "statistics module event entry head name sha256 after registrar registrar_key page words exact",
     dict: "schema cohort privacy aggregation published validity devices merge shares bins strata",
     list: "outcome transform variables tables pulls values edges class_names feature_names among panel organisations "
     "outcome_names subgroups cuts numbers by",

@@ -113,6 +113,11 @@ def _of_times(schema: CountSchema) -> None:
     raise ReleaseError("km reads a table that crosses Bins of times from 0 on with an event of two values or more")
 
 
+def _of_gaps(schema: CountSchema) -> None:
+    if not any(each.missing for each in schema.variables):
+        raise ReleaseError("missing reads tables of a variable with a cell for missing values: declare missing=True")
+
+
 TABLES: Mapping[str, TableReader] = {
     "ols": TableReader(RidgeSchema, check=_of_columns),
     "fixed-effects": TableReader(SitesSchema, check=_of_dummies),
@@ -120,6 +125,7 @@ TABLES: Mapping[str, TableReader] = {
     "km": TableReader(CountSchema, check=_of_times),
     "proportions": TableReader(CountSchema),
     "averages": TableReader(CountSchema, "Txq"),
+    "missing": TableReader(CountSchema, check=_of_gaps),
     "score": TableReader(ScoringSchema),
     "table-one": TableReader(ClassSchema, "NAD", {"N": 0.05, "A": 0.60, "D": 0.35}, check=_of_means),
     "effect": TableReader(EffectSchema),

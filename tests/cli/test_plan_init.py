@@ -671,6 +671,20 @@ def test_strata_are_answered_in_words_and_looked_at(init):
     assert "the texts of 'site' must be two or more with a slash between" in str(refused.exception)
 
 
+def test_an_entry_is_a_column_that_every_party_looks_for(init):
+    words = (
+        "--yes --task hazard --ranges age=20:90,arm=placebo/drug --times continuous --bins months=0,6,12 --event died "
+        "--entry enrolled --expected-events 500 --clients 2 --vanish 0 --colluders 0 --max-records 900 --model central "
+        "--unit record --adjacency add-remove --epsilon 2 --delta 1e-6"
+    )
+    init(*words.split(), code=0)
+    plan = ps.Plan.read("plan.toml")
+    assert (plan.schema.entry, plan.schema.reading.columns[-1]) == ("enrolled", "enrolled")
+    assert "enrolled" in [each.name for each in _columns_of(plan, Path("plan.toml"))]
+    refused = init(*words.replace("--entry enrolled", "--entry age").split(), "--force", code=1)
+    assert "entry names 'age', a column too" in str(refused.exception)
+
+
 def test_interactions_are_pairs_of_columns_and_lengthen_no_row(init):
     words = (
         "--yes --task hazard --ranges age=20:90,smoking=never/former/current,arm=placebo/drug --times continuous "

@@ -10,9 +10,12 @@ from privstats.inference.counts.averages import average_rows, averages_summary
 from privstats.randomness import seeded
 from privstats.transforms import ConstantFeature
 from tests.hazard import test_causes as causes
+from tests.hazard import test_entry as entering
 from tests.hazard import worlds as hazards
 from tests.inference import test_effects as trials
 from tests.inference import test_heterogeneity as between
+from tests.inference import test_interactions as products
+from tests.inference import test_late_entry as late
 from tests.inference import test_left_out as excluded
 from tests.inference import test_missing_outcomes as missing
 from tests.inference import test_risk_ratios as ratios
@@ -152,7 +155,23 @@ def _odds(releases: int, epsilon: float, records: int = 4_000) -> Any:
     return inf.logit(ps.simulate(course, [(X[::2], y[::2]), (X[1::2], y[1::2])], rng=seeded(0)))
 
 
+def _entering() -> Any:
+    course = ps.Hazard.start(
+        entering.SCHEMA, ps.Cohort(2, 2, 20_000), promise(epsilon=30.0, delta=1e-6), by="arm", rounds=6
+    )
+    return inf.hazards(entering.played(course, entering.persons(8_000)))
+
+
+def _late(times: str) -> Any:
+    return inf.kaplan_meier(late.exact(late.persons()), **{**late.WORDS, "times": times}, entry="enters", start=1)
+
+
 VARIANTS: dict[str, Callable[[], Any]] = {
+    "hazards of persons who enter late": _entering,
+    "curves of persons who enter late": lambda: _late("discrete"),
+    "curves of persons who enter late, by spans": lambda: _late("continuous"),
+    "line with products": products.slopes,
+    "subgroups that differ": lambda: products.effects(4_000, 0.1, 0),
     "hazards of three columns": lambda: _hazards(8_000, 8.0),
     "hazards with a check by column": lambda: _hazards(8_000, 8.0, early_bins=2),
     "hazards that noise hides": lambda: _hazards(400, 0.5),

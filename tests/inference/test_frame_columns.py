@@ -123,6 +123,11 @@ def _follow_up() -> Any:
     return inf.follow_up(_counted((("months", "died", "arm"),)), time="months", event="died", times="discrete")
 
 
+def _gaps() -> Any:
+    schema = ps.CountSchema((ps.Bins("bmi", (15, 25, 45), missing=True),), (("bmi",),))
+    return inf.missing_values(ps.Release.exact(schema, ps.measure(schema, {"bmi": [20.0, None, 30.0, 22.0] * 25})))
+
+
 def _incidence() -> Any:
     release = _counted((("months", "died"),))
     return inf.cumulative_incidence(release, time="months", event="died", times="discrete")
@@ -161,6 +166,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "SurvivalCurve": lambda: _curves(None),
     "SurvivalCurves": lambda: _curves("arm"),
     "FollowUp": _follow_up,
+    "MissingTable": _gaps,
     "RestrictedMeans": lambda: inf.restricted_means(_curves("arm"), 2.0),
     "RisksAt": lambda: inf.risks_at(_curves("arm"), 0.0),
     "Incidence": _incidence,

@@ -46,6 +46,11 @@ _HIDES_WHO = "tests/inference/test_effects.py::test_no_propensity_within_the_tri
 _INCOMPLETE = f"{ROWS}inference.missing_outcomes: other worlds"
 _LEFT_OUT = "tests/inference/test_left_out.py::test_the_table_has_records_left_out_by_arm_and_reason_and_they_add_up"
 
+_LOOKS = "tests/inference/test_looks.py::test_no_effect_rarely_crosses_any_boundary"
+_LATE = "tests/inference/test_late_entry.py::test_curves_and_tests_keep_their_level"
+_ENTRY = "tests/hazard/test_entry.py::test_intervals_of_ratios_keep_their_level"
+_GAPS = "tests/inference/test_missing_values.py::test_counts_and_intervals_without_noise_are_those_of_the_records"
+
 WORLDS: dict[str, str] = {
     r"At most 5% of releases report an interval that misses, if the assumptions hold\.": f"{EDGE}rounds",
     r"'-' means not reported: noise hides it\.": (
@@ -81,6 +86,7 @@ WORLDS: dict[str, str] = {
     ),
     "censoring independent of the events?": f"{EDGE}survival curves",
     "hazards even inside a cell of the counts, or nobody leaves inside it": f"{EDGE}survival curves",
+    "hazards even inside a bin, or nobody leaves inside it": f"{EDGE}survival curves",
     "one time zero for all": _RATIOS,
     "one row per person": _RATIOS,
     "each record was assigned by the plan's probability, alone or in permuted blocks and not by clinic, ward or any "
@@ -91,7 +97,31 @@ WORLDS: dict[str, str] = {
     "means near normal": f"{EDGE}means by group",
     "values even inside a bin": f"{EDGE}shares and quantiles",
     "independent records that the head was not fitted on": f"{EDGE}scores of a head",
+    "censoring and entry independent of the event given the columns": _ENTRY,
+    "entry independent of the event among those still alive": _LATE,
+    "entry before the bin of the exit": _LATE,
+    "entries even inside a bin": _LATE,
     # what a table says of itself
+    r"Records enter late: survival is of those alive at \d+, and a record is at risk from its entry on\.": _LATE,
+    r"Where a column has products, its own row is its effect where the other column of each product is 0, in original "
+    r"units; slope_at gives it at other values\.": (
+        "tests/inference/test_interactions.py::test_exact_sums_are_statsmodels_on_the_pooled_records"
+    ),
+    r"Interaction of the treatment with \w+( on \w+)?: P = [<.\d]+ \(Welch's test of equal effects in its "
+    r"subgroups, not adjusted for other tests\)\.": (
+        "tests/inference/test_interactions.py::test_equal_effects_are_rarely_rejected"
+    ),
+    r"In at most 5% of trials the interval of any of the looks misses, if the assumptions hold; it is that of the "
+    r"look's level\. '-' means not reported: noise hides it, or no alpha is spent yet\.": _LOOKS,
+    r"Alpha 0\.05 is spent over \d looks by Pocock's function \(Lan and DeMets 1983\), as declared before the first "
+    r"session\. Boundaries count that looks share records and that each has noise of its own\.": _LOOKS,
+    r"The effect is assumed to be the same for early and late records\. A trial that goes on after a crossing, or "
+    r"stops without one, keeps the claim\.": _LOOKS,
+    r"The budget of all looks was charged before the first; stopping early gives nothing back\.": (
+        "tests/inference/test_looks.py::test_one_budget_covers_all_looks_before_the_first"
+    ),
+    r"Each share is of a column's own missing values: .* an analysis of complete cases leaves out\.": _GAPS,
+    r"Whether values are missing at random cannot be seen in these counts\.": _GAPS,
     r"\d+ of \d+ released columns shown\.": _PLAN,
     r"A contrast is the difference to the column's reference cell, other columns equal\.": (
         "tests/inference/test_cells.py::test_the_first_cell_that_holds_records_is_the_reference"

@@ -127,6 +127,22 @@ def _others() -> dict[str, ps.Plan]:
             made.promise(),
             published=Published("1" * 64),
         ),
+        "late entry": made.plan(
+            ps.HazardSchema(
+                4,
+                2.0,
+                bins=ps.Bins("months", (0, 6, 12)),
+                event="died",
+                feature_names=("arm", "sex"),
+                transform=(ps.transforms.Interactions(((0, 1),)), ps.transforms.ConstantFeature(1.0)),
+                times="discrete",
+                entry="entered",
+                errors="model",
+            ),
+            COHORT,
+            made.promise(),
+            published=Published("1" * 64),
+        ),
         "several texts": made.plan(
             ps.HazardSchema(
                 4,

@@ -77,6 +77,7 @@ NO_CONDITION = {
     "feature_names": "texts of the columns, which are on the public list",
     "outcome_names": "texts of columns",
     "event": "the text of a column",
+    "entry": "the text of a column",
     "targets": "the number of target columns",
     "outcomes": "the number of outcome columns",
     "expected_records": "a number of records, which the sentence names",

@@ -36,6 +36,7 @@ FREE = {  # keys that another plan of the same promise has not; every other one 
         "texts",
         "title",
         "subgroups",
+        "entry",
         "outcomes",
         "outcome_names",
         "groups",

@@ -28,6 +28,7 @@ _ALPHA = 0.05
 _CUMULATIVE = 0.4  # hazard over all bins where the columns are in the middle
 _RATIO = 0.6  # most that the logarithm of a ratio is, over the range of a column
 _STAYING = 0.3  # chance that a person is followed to the end, where nobody leaves inside a bin
+_LATE = 0.5  # chance that a person enters after 0, where the plan has an entry
 _LEAVE = (0.25, 0.05)  # rates a bin of two halves of the persons, where they leave at any time
 
 Array = NDArray[np.float64]
@@ -120,7 +121,12 @@ class HazardWorld:
         if schema.strata is not None:
             table[schema.strata.name] = np.array(schema.strata.values)[stratum]
         truth = raw_slopes(schema.transform, columns)[0] @ slopes
-        return cls(table | {schema.bins.name: seen, schema.event: (event <= leaves) * 1.0}, truth)
+        table |= {schema.bins.name: seen, schema.event: (event <= leaves) * 1.0}
+        if schema.entry is not None:  # half enter late, and only if they are still there
+            late = chance.uniform(0, edges[-1] / 2, records) * (chance.random(records) < _LATE)
+            table[schema.entry] = late
+            table = {name: column[seen > late] for name, column in table.items()}
+        return cls(table, truth)
 
 
 def ratios_of(course: Hazard, world: HazardWorld, rng: Generator) -> HazardRatios:

@@ -48,6 +48,7 @@ class Trajectories:
         times: in bins, ``(n,)``; a half is the middle of one.
         events: 0 or 1, ``(n,)``.
         strata: index of each person's stratum, ``(n,)``; None: there are none.
+        entries: in bins, ``(n,)``; None: everyone is at risk from 0 on.
     """
 
     w: Array
@@ -56,6 +57,7 @@ class Trajectories:
     times: Array
     events: NDArray[np.int64]
     strata: NDArray[np.int64] | None = None
+    entries: Array | None = None
 
 
 def audit_hazards(target: Target, rng: Generator, *, steps: int = 150, starts: int = 9) -> Report:
@@ -103,12 +105,20 @@ def _start(schema: HazardSchema, adjacency: Adjacency, chance: np.random.Generat
     rows = np.stack([row, chance.choice([-1.0, 1.0]) * row][: 1 + two])
     ends = chance.choice([0.5, count - 0.5, schema.periods - 0.5], 1 + two)
     events, strata = chance.integers(0, 2, 1 + two), _strata(schema, 1 + two, chance)
-    return Trajectories(w, _clock(schema, chance), rows, np.array(ends), events, strata)
+    return Trajectories(w, _clock(schema, chance), rows, np.array(ends), events, strata, _entries(schema, chance, ends))
 
 
 def _strata(schema: HazardSchema, persons: int, chance: np.random.Generator) -> NDArray[np.int64] | None:
     """Draw each person's stratum; None where there are none."""
     return None if schema.strata is None else chance.integers(0, schema.baselines, persons)
+
+
+def _entries(schema: HazardSchema, chance: np.random.Generator, ends: Array) -> Array | None:
+    """Draw each person's entry: at the beginning, before the end, in the same bin, or too late; None without any."""
+    if schema.entry is None:
+        return None
+    share = chance.choice([0.0, 0.0, 0.5, 1.0, 2.0], len(ends)) * chance.choice([1.0, chance.random()])
+    return np.asarray(share * ends)
 
 
 def _clock(schema: HazardSchema, chance: np.random.Generator) -> NDArray[np.int64] | None:
@@ -129,7 +139,8 @@ def _moved(schema: HazardSchema, here: Trajectories, chance: np.random.Generator
             return replace(here, rows=here.rows + size * schema.clip_norm * chance.normal(size=here.rows.shape))
         case 1:
             inside = chance.choice([0.0, 0.5, 1 - 1e-9, chance.random()], len(here.times))
-            return replace(here, times=chance.integers(0, schema.periods + 1, len(here.times)) + inside)
+            times = chance.integers(0, schema.periods + 1, len(here.times)) + inside
+            return replace(here, times=times, entries=_entries(schema, chance, times))
         case 2:
             strata = _strata(schema, len(here.events), chance)
             return replace(here, events=chance.integers(0, 2, len(here.events)), strata=strata)
@@ -157,6 +168,9 @@ def added_by(schema: HazardSchema, here: Trajectories) -> list[Array]:
         table |= {schema.bins.name: times[place : place + 1], schema.event: here.events[place : place + 1]}
         if schema.strata is not None and here.strata is not None:
             table[schema.strata.name] = [schema.strata.values[here.strata[place]]]
+        if schema.entry is not None and here.entries is not None:
+            enters = np.interp(here.entries, np.arange(len(edges)), edges, right=edges[-1] + 1)
+            table[schema.entry] = enters[place : place + 1]
         added.append(flatten(exact_moments(schema, table, published=values)).astype(np.float64))
     return added
 

@@ -116,6 +116,8 @@ def as_declared(schema: Schema, X: Values, y: Values) -> tuple[Records, Values |
     table[schema.event] = _text(texts[schema.event], y) if schema.event in texts else (y > 0).astype(np.int64)
     if schema.strata is not None:
         table[schema.strata.name] = np.full(len(X), schema.strata.values[0], object)
+    if schema.entry is not None:
+        table[schema.entry] = np.zeros(len(X))
     return table, None
 
 

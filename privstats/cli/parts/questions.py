@@ -385,6 +385,11 @@ QUESTIONS: tuple[Question, ...] = (
         why="As site=north/south, at most four values: Cox's model is stratified by the column, which then has no "
             "ratio; none: one baseline.",
         help="For hazards: strata, as site=north/south. Default: one baseline for all."),
+    _hazard("entry", "none", usual="none", read=lambda said: None if said == "none" else said,
+        asks="Which column holds the time at which a person enters?",
+        why="Its name, if people come under observation after time 0 and those with an earlier event are in no file; "
+            "none: everyone is at risk from 0 on.",
+        help="For hazards: the column of entry times, for late entry. Default: none."),
     _hazard("errors", "robust", choices=("robust", "model"), usual="robust",
         asks="Do standard errors rely on the model?",
         why="robust: on the measured variance of persons' scores, for 5 % of the budget, so intervals hold for the "

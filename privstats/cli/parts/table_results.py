@@ -262,6 +262,11 @@ def _proportions(rounds: list[Release], options: TableOptions) -> TableResult:
     return shares(name, inference.proportions(rounds[0], name, alpha=options.alpha), rounds[0], options.alpha)
 
 
+def _missing(rounds: list[Release], options: TableOptions) -> TableResult:
+    table = inference.missing_values(rounds[0], by=options.by, alpha=options.alpha)
+    return TableResult(table.summary(), table.to_rows(), table.reported)
+
+
 def _averages(rounds: list[Release], options: TableOptions) -> TableResult:
     numbers = [number.name for number in getattr(rounds[0].plan.schema, "numbers", None) or ()]
     averages = {name: inference.averages(rounds[0], name, alpha=options.alpha) for name in options.columns or numbers}
@@ -286,6 +291,7 @@ READERS: Mapping[str, Callable[[list[Release], TableOptions], TableResult]] = {
     "km": _kaplan_meier,
     "proportions": _proportions,
     "averages": _averages,
+    "missing": _missing,
     "table-one": _table_one,
     "scorecard": _scorecard,
     "effect": _effect,
