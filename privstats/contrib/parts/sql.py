@@ -39,7 +39,7 @@ from privstats.moments.clip_report import NORM_BINS, norm_histogram
 from privstats.records.input_validation import listed_classes
 from privstats.records.reading import Labels
 from privstats.schema import Schema, require_schema
-from privstats.schema.kinds import is_known
+from privstats.schema.narrowing import is_known
 
 if TYPE_CHECKING:
     from privstats.moments.persons import Clip
@@ -313,7 +313,7 @@ def refuses_sql(schema: Schema) -> str:
         return "its numbers are summed and not counted; omit numbers" if schema.numbers else ""
     if not isinstance(schema, ClassSchema):
         return "its sums are of numbers and not of cells"
-    cells = schema.reading.cells
+    cells = schema.reading.declaration
     if cells is None:
         return "its columns are not declared; put Cells first into its transform"
     if cells.open:
@@ -339,7 +339,7 @@ def _columns_and_groups(
         return _of_tables(schema, refuses=refuses)
     if y is None:
         raise DataError("y is missing; pass the name of the column of labels")
-    cells: Any = schema.reading.cells
+    cells: Any = schema.reading.declaration
     goal: Any = schema.reading.goal
     listed = listed_classes(tuple(goal.classes)) if isinstance(goal, Labels) else None
     if listed is None:
@@ -356,7 +356,7 @@ def _columns_and_groups(
 
 
 def _of_tables(schema: CountSchema, *, refuses: bool) -> tuple[dict[str, CodedColumn], list[tuple[str, ...]]]:
-    cells: Any = schema.reading.cells
+    cells: Any = schema.reading.declaration
     declared = {} if cells is None else {column.name: column for column in cells.columns}
     gaps = cells is None or not cells.missing
     coded = [counted_column(each, declared.get(each.name), gaps=gaps, refuses=refuses) for each in schema.variables]
@@ -385,7 +385,7 @@ class _Norms:
 
     @classmethod
     def of(cls, schema: ClassSchema) -> _Norms:
-        cells: Any = schema.reading.cells
+        cells: Any = schema.reading.declaration
         shift = schema.grid_bits - cells.bits
         squares = tuple(((table << shift) ** 2).sum(axis=1) for table in cells.tables)
         low, high = (int(sum(extreme(each) for each in squares)) for extreme in (np.min, np.max))
@@ -497,7 +497,7 @@ def _tables_of(query: Query, kept: Any, counts: _Counts) -> Moments:
 
 def _cells_of(query: Query, kept: Any, _: _Counts) -> Moments:
     schema: Any = query.schema
-    sizes = [len(table) for table in schema.reading.cells.tables]
+    sizes = [len(table) for table in schema.reading.declaration.tables]
     classes, several = schema.sizes["class"], "S" in schema.statistics
     norms = np.zeros(NORM_BINS, np.int64)
     for (stretch,), number in kept[(_NORM,)].items():

@@ -24,7 +24,7 @@ from privstats.intake.columns import TRUTHS, Listed, Readings, read
 from privstats.intake.declared.categories import Categories
 from privstats.intake.declared.columns import Dates, Numeric
 from privstats.intake.declared.dates import EPOCH
-from privstats.intake.meaning import LONGEST, MISSING, reading, text_reading
+from privstats.intake.meaning import LONGEST, MISSING, meaning_of, text_meaning_of
 from privstats.records.cells import beyond, cells_in
 from privstats.records.variables import Bins
 
@@ -97,7 +97,7 @@ def cells_column(cells: Any, place: int) -> CodedColumn:
 
     def outcomes(values: Any) -> list[Outcome]:
         readings = column.readings(values)
-        codes = column.codes(readings)[0]
+        codes = column.codes_and_unread(readings)[0]
         unread = np.isnan(codes) & ~column.decide(readings).gaps
         index = np.where(np.isnan(codes), -1 if cells.missing else gap, np.searchsorted(marks, codes, side="right"))
         return [
@@ -114,7 +114,8 @@ def presence_column(column: Any) -> CodedColumn:
 
     def outcomes(values: Any) -> list[Outcome]:
         return [
-            Outcome(-1, "gap") if math.isnan(code) else Outcome(0) for code in column.codes(column.readings(values))[0]
+            Outcome(-1, "gap") if math.isnan(code) else Outcome(0)
+            for code in column.codes_and_unread(column.readings(values))[0]
         ]
 
     return _declared(column, 1, outcomes, getattr(column, "edges", None) or ())
@@ -154,7 +155,9 @@ def counted_column(variable: Any, declared: Any, *, gaps: bool, refuses: bool) -
     counted = variable if refuses or isinstance(variable, Categories) or not variable.missing else None
 
     def outcomes(values: Any) -> list[Outcome]:
-        readings = read(values) if declared is None else Readings.of(declared.codes(declared.readings(values))[0])
+        readings = (
+            read(values) if declared is None else Readings.of(declared.codes_and_unread(declared.readings(values))[0])
+        )
         cells = cells_in(variable, readings)
         if counted is None:
             cells[cells < 0] = len(variable.cells) - 1
@@ -185,7 +188,7 @@ def label_column(name: str, listed: Listed, classes: int) -> CodedColumn:
 
 
 def _words(name: str, cells: int, outcomes: Reader, listed: Sequence[Listed], *, code: bool = False) -> CodedColumn:
-    read_alike = text_reading if code else reading
+    read_alike = text_meaning_of if code else meaning_of
     usual = any(each is TRUTHS for each in listed)
     words = {*MISSING, *(() if code else ("true", "false")), *(_WORDS_OF_TRUTH if usual else ())}
     texts = tuple(text for each in listed if each is not TRUTHS for text in each.texts if text not in words)
@@ -202,7 +205,7 @@ def _micros(column: Dates, days: Iterable[float]) -> tuple[float, ...]:
     at: list[float] = [day * _DAY for day in days]
     for gap in column.gaps:
         try:
-            at.append((datetime.fromisoformat(str(reading(gap))) - EPOCH).total_seconds() * 1_000_000)
+            at.append((datetime.fromisoformat(str(meaning_of(gap))) - EPOCH).total_seconds() * 1_000_000)
         except (ValueError, TypeError):  # a gap code that no date equals
             continue
     return tuple(at)
