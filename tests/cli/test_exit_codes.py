@@ -186,6 +186,9 @@ http new {nowhere.toml,plan.toml} study --address https://a --page https://b --c
 http new plan.toml study --address https://a --page https://b --closes soon
 http {invite,renew} nowhere --identity plan.toml
 audit release
+audit plant {nowhere.toml,none.toml} canaries.npz entering.npz
+audit plant plan.toml canaries.npz entering.npz --count 1
+audit run nowhere known.npz canaries.npz
 attack list extra
 attack {run,sweep,matrix} nowhere.toml
 attack run plan.toml --attack nonsense

@@ -185,7 +185,8 @@ def records_of(schema: Any, n: int, chance: np.random.Generator) -> tuple[Any, A
     """Return records within the bounds and far beyond; some cannot be read."""
     if schema.task == "hazard":
         columns = {name: chance.normal(size=n) * chance.choice([0.3, 30.0]) for name in schema.feature_names}
-        return columns | {schema.bins.name: chance.uniform(-1, 30, n), schema.event: chance.integers(0, 2, n)}, None
+        columns |= {schema.bins.name: chance.uniform(-1, 30, n), schema.event: chance.integers(0, 2, n)}
+        return columns | ({} if schema.entry is None else {schema.entry: chance.uniform(-1, 30, n)}), None
     if schema.task == "counts":
         listed = {each.name: [*getattr(each, "values", (-9.0, 30.0, 50.0, 99.0)), "?"] for each in schema.variables}
         columns: dict[str, Any] = {name: chance.choice(np.array(of, object), n) for name, of in listed.items()}

@@ -17,6 +17,7 @@ from privstats.dp.privacy import Unit
 from privstats.plan import Plan
 from privstats.plan.conditions import assumption
 from privstats.plan.device_rules import exchanged_mu
+from privstats.secagg.protocols import PROTOCOLS
 from privstats.workflows.report.layout import Table
 
 _NOTHING = Guarantee(0.0)
@@ -55,7 +56,7 @@ def actors(plan: Plan, course: Course | None = None) -> list[Actor]:
     Example:
         >>> from privstats.contrib.evidence.actors import actors
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
-        >>> cohort = ps.Cohort(3, 2, 10, colluders=1)
+        >>> cohort = ps.Cohort(5, 5, 10, colluders=1)
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=cohort, privacy=privacy)
         >>> [(each.who, round(each.presence.mu, 2)) for each in actors(plan)][-2:]
         [('a reader of the release', 0.27), ('an observer of the network', 0.0)]
@@ -99,7 +100,7 @@ def _servers(plan: Plan, released: tuple[Guarantee, Guarantee]) -> Iterator[Acto
     sees = "the exact total, before its noise" if noise is not None and exact else _total(plan)
     limits = (_NO_LIMIT, _NO_LIMIT) if exact else released
     names = "who takes part, and when"
-    if not plan.panel:
+    if not PROTOCOLS[plan.protocol].has_panel:
         yield Actor("the server", f"{names}; {sees}", *limits, masks if exact else _while(plan))
         return
     yield Actor("the leader", f"{names}; one part of each message, which is random; {sees}", *limits, _while(plan))
@@ -116,7 +117,7 @@ def _parties(plan: Plan, released: tuple[Guarantee, Guarantee]) -> Iterator[Acto
     sees = f"{_total(plan)}, from which it can subtract its own sums" + " and its own noise" * own
     limits = _without_own_noise(plan, released) if own and not colluders else released
     yield Actor("another party", sees, *limits, _while(plan))
-    server = "the leader" if plan.panel else "the server"
+    server = "the leader" if PROTOCOLS[plan.protocol].has_panel else "the server"
     if colluders:
         exact = noise is None or noise.trust.drawn_by == "server"
         what = "the sum of all other parties" + (
@@ -125,7 +126,7 @@ def _parties(plan: Plan, released: tuple[Guarantee, Guarantee]) -> Iterator[Acto
         yield Actor(
             f"{server} with {colluders} parties", what, *((_NO_LIMIT, _NO_LIMIT) if exact else released), _while(plan)
         )
-    if not plan.panel:
+    if not PROTOCOLS[plan.protocol].has_panel:
         most = f"more than {colluders} parties" if colluders else "a party"
         yield Actor(f"{server} with {most}", "perhaps each party's sums: no proof excludes it", _NO_LIMIT, _NO_LIMIT)
 
