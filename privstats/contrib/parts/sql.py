@@ -8,7 +8,7 @@ Spark; :meth:`Query.moments` reads its rows. No record leaves the data base.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import combinations
@@ -33,6 +33,7 @@ from privstats.contrib.parts.sql_dialects import Dialect, dialect_of
 from privstats.errors import DataError, RecordError, SchemaError, UnreadableRecordsWarning
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.counts import CountMoments, CountSchema
+from privstats.kinds.lookup import row_of
 from privstats.moments import Beyond, EdgeReport, Moments, PersonMoments, warn_if_clipped
 from privstats.moments.cell_sums import CellAccumulator, sums_by_cells
 from privstats.moments.clip_report import NORM_BINS, norm_histogram
@@ -119,8 +120,7 @@ class Query:
         counts = self._counts(rows)
         self._check_values(counts)
         kept = {names[1:]: _kept(found) for names, found in counts.items()}
-        build = _tables_of if isinstance(self.schema, CountSchema) else _cells_of
-        moments = build(self, kept, counts)
+        moments = row_of(_MOMENTS, self.schema, "statement in SQL")(self, kept, counts)
         if self._clip is not None:
             moments = self._of_persons(moments, counts)
         warn_if_clipped(moments)
@@ -532,3 +532,10 @@ def _integer(value: Any) -> int | None:
 
 def _other_rows(why: str) -> DataError:
     return DataError(f"these rows are not the result of this statement: {why}; pass every row that it returned")
+
+
+_MOMENTS: Mapping[type[Schema], Callable[[Query, Any, _Counts], Moments]] = {
+    CountSchema: _tables_of,
+    ClassSchema: _cells_of,
+}
+"""The moments that a kind's counts become."""
