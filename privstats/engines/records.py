@@ -28,6 +28,8 @@ _NONCE_BYTES = 12
 _TAG_BYTES = 16
 _LENGTH_BYTES = _CHECK_BYTES = 8
 _CHECKED = 1 << 63
+# Bytes that are overwritten at a time, so that a file of any size needs little memory.
+_ZEROS = 1 << 20
 MAX_SEALED = _NONCE_BYTES + (1 << 31) - 1 + _TAG_BYTES
 """Largest sealed record or file, in bytes: the cipher seals at most 2**31 - 1 bytes at once."""
 
@@ -61,7 +63,9 @@ def overwrite(path: Path) -> None:
     """Overwrite a file with zeros on disk, because removal alone leaves its blocks."""
     if path.exists():
         with path.open("r+b") as file:
-            file.write(bytes(os.fstat(file.fileno()).st_size))
+            left = os.fstat(file.fileno()).st_size
+            while left:
+                left -= file.write(bytes(min(left, _ZEROS)))
             file.flush()
             os.fsync(file.fileno())
 

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from privstats.encoding import Ring
 from privstats.engines import loopback
 from privstats.engines.journal import JournaledClient, JournaledServer
-from privstats.engines.records import MAX_SEALED, At, RecordLog, read_record, read_sealed, write_sealed
+from privstats.engines.records import MAX_SEALED, At, RecordLog, overwrite, read_record, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError, RemoteProtocolError, SessionEndedError
 from privstats.secagg import Server
 from privstats.secagg.interactive import messages
@@ -393,3 +393,14 @@ def test_a_log_whose_record_claims_more_than_a_cipher_can_seal_is_damaged(tmp_pa
     with pytest.raises(LocalProtocolError, match="record 0 of .*log does not open"):
         read_record(path, bytes(32), At(0, 0, bytes(16)))
     log.close()
+
+
+def test_a_large_file_is_overwritten_in_pieces(tmp_path):
+    path, size = tmp_path / "key", (5 << 20) + 3
+    path.write_bytes(b"s" * size)
+    tracemalloc.start()
+    overwrite(path)
+    assert tracemalloc.get_traced_memory()[1] < 2 << 20
+    tracemalloc.stop()
+    assert path.stat().st_size == size
+    assert not any(path.read_bytes())
