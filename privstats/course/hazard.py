@@ -262,9 +262,10 @@ def _hazards_of(schema: HazardSchema, counts: Release) -> tuple[Array, Array]:
 
 
 def _hazards_in(schema: HazardSchema, by_event: Array, sigma: float, entries: Array) -> tuple[Array, Array]:
-    """Return bins' and cells' hazards; who enters in a cell counts as at risk for half of it."""
+    """Return bins' and cells' hazards; who enters in a cell is at risk for half of it if times are continuous."""
     staying, events = np.cumsum((by_event.sum(axis=1) - entries)[::-1])[::-1][:-1], by_event[:-1, 1]
-    staying = staying + entries[:-1] / 2
+    if schema.times == "continuous":
+        staying = staying + entries[:-1] / 2
     of = schema.in_bin
     starts, within = np.searchsorted(of, np.arange(schema.periods)), float(np.bincount(of).max()) ** 0.5
     widths = np.diff(schema.marks) / np.diff(schema.marks).mean()

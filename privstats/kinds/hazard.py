@@ -103,6 +103,8 @@ class HazardSchema(AdaptiveSchema, Kind):
         strata: a column of two to four declared values, each with its own bin weights and clock (stratified Cox model);
             it has no ratio.
         entry: a column of the times at which persons enter (left truncation), in the unit of ``bins``; needs ``times``.
+            At discrete times a person is at risk from the visit after the entry, so the visit of the entry counts for
+            nobody.
             None: everyone is at risk from 0 on. The counts then have a second table, of entries.
         errors: ``"robust"`` (default): also sum J, the second moment of persons' scores, at 5 % of the budget.
             Intervals then hold for the ratio that the rounds estimate, also where hazards are not proportional.

@@ -271,7 +271,7 @@ def as_if_one_fold(right: Callable[..., float]) -> Callable[..., float]:
 
 
 def allocated_as_added(right: Any) -> Any:
-    return lambda schema, shares, mu, adjacency, records=None: right(schema, shares, mu, "add-remove", records)
+    return lambda shares, mu, cost, _: right(shares, mu, lambda sigma, _: cost(sigma, "add-remove"), "add-remove")
 
 
 def charged_by_the_other(right: Any) -> Any:

@@ -6,6 +6,7 @@ adjacency its coin decides whether it is among the records; under replace-one ad
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -19,6 +20,7 @@ from privstats.errors import DataError, PlanError
 from privstats.files.arrays import read_arrays
 from privstats.kinds import ClassSchema, of_records
 from privstats.randomness import Generator
+from privstats.system import open_private
 from threat_models.audits.kinds import columns_of
 from threat_models.audits.target import Target
 
@@ -76,13 +78,13 @@ class Canaries:
 
 
 def write_arrays(path: str | PathLike[str], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays to an npz file.
+    """Write arrays to a new npz file that only its owner may read.
 
     Raises:
         DataError: the file exists, or cannot be written.
     """
     try:
-        with Path(path).open("xb") as file:
+        with os.fdopen(open_private(Path(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
             np.savez(file, **dict(arrays))  # type: ignore[arg-type]
     except OSError as error:
         raise DataError(

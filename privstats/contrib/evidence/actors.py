@@ -18,11 +18,13 @@ from privstats.plan import Plan
 from privstats.plan.conditions import assumption
 from privstats.plan.device_rules import exchanged_mu
 from privstats.secagg.protocols import PROTOCOLS
+from privstats.workflows.report.ethics import promise_of
 from privstats.workflows.report.layout import Table
 
 _NOTHING = Guarantee(0.0)
 _NO_LIMIT = Guarantee(math.inf)
 _UNITS: dict[Unit, str] = {"record": "a record", "person": "a patient", "client": "a party's records"}
+_ONE_PARTY = "; each patient's rows are at one party"
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,9 @@ class Actor:
 
 def actors(plan: Plan, course: Course | None = None) -> list[Actor]:
     """Return each actor's view of a plan, or of all sessions of a course.
+
+    A party's participation is visible to whoever sees the roster or the network, and no limit covers it. Where a unit
+    is a party, limits are about its records, given that it takes part.
 
     Formula: an actor who sees only releases under mu-GDP answers a yes-or-no question about one unit rightly with
     probability at most Phi(mu / 2), where both answers are equally likely before. Presence is such a question under
@@ -74,6 +79,8 @@ def actors(plan: Plan, course: Course | None = None) -> list[Actor]:
 def actors_table(plan: Plan, course: Course | None = None) -> Table:
     """Return the views as a table for a privacy officer."""
     unit = _UNITS[plan.privacy.unit] if isinstance(plan.privacy, Privacy) else "a record"
+    if plan.devices is not None or unit == _UNITS["client"]:
+        unit += ", participation aside"
     header = ("who", "what they see of others", f"single out {unit}, or link it", "infer a value of it", "while")
     rows = [
         (each.who, each.sees, _limit(each.presence), _limit(each.value), each.condition)
@@ -87,6 +94,8 @@ def _released(plan: Plan, course: Course | None) -> tuple[Guarantee, Guarantee]:
     kept, privacy, noise = total_of(course or plan).guarantee, plan.privacy, plan.noise
     if noise is None or not isinstance(privacy, Privacy):
         return _NO_LIMIT, _NO_LIMIT
+    if plan.devices is not None:  # that a person answered is no secret
+        return _NO_LIMIT, promise_of(plan, kept)
     if privacy.adjacency == "replace-one":
         return _NO_LIMIT, kept
     if course is not None or noise.pure or plan.person_clip is not None:
@@ -154,7 +163,8 @@ def _total(plan: Plan) -> str:
 
 
 def _while(plan: Plan) -> str:
-    return plan.condition
+    persons = isinstance(plan.privacy, Privacy) and plan.privacy.unit == "person"
+    return plan.condition + _ONE_PARTY * persons
 
 
 def _limit(guarantee: Guarantee) -> str:

@@ -35,6 +35,9 @@ _FIRST, _LAST = (round((at - EPOCH).total_seconds()) * 1_000_000 for at in (date
 _OTHERWISE = "\x02"  # no public value equals it, because those are printable
 
 _SIMPLE = "^[+-]?([0-9]{1,250}[.]?[0-9]{0,250}|[.][0-9]{1,250})$"
+# Texts of numbers that may overflow float64: the library reads them as a gap, also where a column holds codes.
+_OVERFLOWS = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)[eE][+]?[0-9][0-9][0-9]+$"
+_MAX_CODE = 200
 _DECIMAL = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
 _TIME = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}"
 # Signs that Unicode's normal form NFC never changes, and that no reader strips.
@@ -379,6 +382,7 @@ def _word(column: CodedColumn, dialect: Dialect, place: str) -> _Parts:
     lines = [f"WHEN {word} IS NULL THEN {codes[gap]}"]
     if column.kind == "code":
         plain = f"{dialect.is_type(value, dialect.integers)} AND length({word}) <= 15"
+        unstable += [f"length({word}) > {_MAX_CODE}", dialect.holds(word, _OVERFLOWS)]
         second = []
     else:
         plain = f"{is_number} OR {dialect.is_type(value, dialect.truths)}"

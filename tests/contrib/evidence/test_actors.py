@@ -1,6 +1,7 @@
 """Each actor's row states what the actor sees, and a limit that follows from the plan's promise."""
 
 import math
+from dataclasses import replace
 from itertools import product
 from statistics import NormalDist
 
@@ -12,6 +13,7 @@ from privstats.contrib.evidence.actors import actors, actors_table
 from privstats.course.promise import total_of
 from privstats.dp.privacy import MODELS
 from privstats.workflows.report import Statement
+from privstats.workflows.report.ethics import promise_of
 from tests.course.cases import rounds
 from tests.plan.devices import devices_plan
 from tests.plan.random_plans import PANEL
@@ -93,3 +95,19 @@ def test_the_table_is_on_the_page_for_an_authority():
     right = math.ceil(1000 * NormalDist().cdf(total_of(plan).guarantee.mu / 2)) / 10
     reader = next(row for row in actors_table(plan).rows if row[0] == "a reader of the release")
     assert reader[2] == f"at most {right:g} of 100 right; a guess is 50"
+
+
+def test_participation_is_no_secret_of_a_party_and_a_patient_at_two_parties_has_less():
+    plan = planned()
+    client = replace(plan, privacy=replace(plan.privacy, unit="client", max_records_per_client=20))
+    assert "participation aside" in actors_table(client).header[2]
+    person = replace(plan.privacy, unit="person", max_records_per_person=2, person_clip=1.0)
+    named = by_name(replace(plan, privacy=person))
+    assert "each patient's rows are at one party" in named["a reader of the release"].condition
+
+
+def test_devices_are_limited_over_all_their_runs():
+    plan = devices_plan()
+    reader = by_name(plan)["a reader of the release"]
+    assert math.isinf(reader.presence.mu)
+    assert reader.value == promise_of(plan, total_of(plan).guarantee)

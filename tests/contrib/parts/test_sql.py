@@ -563,3 +563,17 @@ def test_spark_counts_a_table_of_every_kind_of_column(spark: Any, time: str) -> 
         spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
         with pytest.raises(PrivstatsError, match="column 'seen': 400 values cannot be decided in SQL"):
             query.moments(spark.sql(query.text).collect())
+
+
+@pytest.mark.parametrize("value", ["1e999", "9" * 400])
+def test_a_code_that_overflows_as_a_number_is_undecided(value: str) -> None:
+    """The library reads such a text as a gap, and SQL would count it as another value."""
+    cells = ps.Cells((ps.Categories("icd", ("a", "b", "d"), as_text=True, other=True),))
+    schema = ps.ClassSchema(2, statistics="NA", clip_norm=1.0, transform=(cells,))
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
+    base = duckdb.connect()
+    base.execute("CREATE TABLE t (icd VARCHAR, y INTEGER)")
+    base.executemany("INSERT INTO t VALUES (?, ?)", [("a", 0), (value, 1), ("b", 1)])
+    query = sql.Query.of(plan, "t", "y", dialect="duckdb")
+    with pytest.raises(DataError):
+        query.moments(base.execute(query.text).fetchall())
