@@ -88,7 +88,7 @@ def read_sealed(path: Path, key: bytes) -> bytes:
 
 
 def _read(file: BinaryIO, length: int) -> bytes:
-    """Return the next ``length`` bytes, or fewer at the file's end; none where no cipher could have sealed so many."""
+    """Return the next ``length`` bytes, or fewer at the file's end; no bytes if ``length`` exceeds MAX_SEALED."""
     size = os.fstat(file.fileno()).st_size
     return file.read(min(length, size)) if length <= MAX_SEALED else b""
 

@@ -63,7 +63,7 @@ class Several:
 
     @property
     def misfit(self) -> str:
-        """Where the first record is that does not fit its file's header; "" if all fit."""
+        """Place of the first record that does not fit its file's header; "" if all fit."""
         return next((f"{file.path.name}, {why}" for file in self.files if (why := file.misfit)), "")
 
     def place(self, record: int) -> str:

@@ -173,7 +173,7 @@ def exact_moments(
 
 @dataclass(frozen=True, repr=False)
 class Notes:
-    """What of some records was not read, for the data holder's warning; notes on parts add up.
+    """Values and records that were not read, for the data holder's warning; notes on parts add up.
 
     Attributes:
         unnamed: number of records whose id names no person.

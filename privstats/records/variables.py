@@ -80,11 +80,11 @@ class Binned(Protocol):
 
     @property
     def closed(self) -> str:
-        """Which end belongs to a cell."""
+        """The end of each range that belongs to its cell."""
 
     @property
     def open(self) -> str:
-        """Which outer cells include values beyond their edge."""
+        """The outer cells that include values beyond their edge."""
 
     @property
     def missing(self) -> bool:

@@ -119,7 +119,7 @@ class Query:
         """
         counts = self._counts(rows)
         self._check_values(counts)
-        kept = {names[1:]: _kept(found) for names, found in counts.items()}
+        kept = {names[1:]: _included(found) for names, found in counts.items()}
         moments = row_of(_MOMENTS, self.schema, "statement in SQL")(self, kept, counts)
         if self._clip is not None:
             moments = self._of_persons(moments, counts)
@@ -201,7 +201,7 @@ class Query:
             )
 
     def _of_persons(self, moments: Moments, counts: _Counts) -> PersonMoments:
-        """Return the sums as sums over persons, none of whom the clip shortens."""
+        """Return the sums as sums over persons; the clip shortens no person here."""
         arrays = {row.letter: moments.sums(row) * row.factor for row in self.schema.sent}
         rows = self.of_column(_PERSON, counts)
         persons = sum(number // outcome.cell for outcome, number in rows.items() if outcome.cell > 0)
@@ -460,7 +460,7 @@ def _bin_case(ends: Sequence[int]) -> str:
     return f"CASE {lines} ELSE {len(ends)} END" if lines else "0"
 
 
-def _kept(found: Mapping[tuple[int, ...], int]) -> dict[tuple[int, ...], int]:
+def _included(found: Mapping[tuple[int, ...], int]) -> dict[tuple[int, ...], int]:
     return {codes[1:]: number for codes, number in found.items() if not codes[0]}
 
 
