@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import Dialect, Force, Target, argument, expanded, option
+from privstats.cli.parts.options import TABLE, Dialect, Force, Target, argument, expanded, option
 from privstats.cli.parts.questions import Part, answers_in, options_of
 from privstats.cli.parts.suggest import suggest
 from privstats.cli.parts.terminal import escape, say, table_of, terminal, writable
@@ -43,7 +43,7 @@ class Columns:
     """The plan's table, and where its columns are declared."""
 
     table: Annotated[
-        Path | None, option("A CSV or Parquet file; only its column names are read.", "FILE", flag="--from")
+        Path | None, option(f"A table, whose column names alone are read: {TABLE}.", "FILE", flag="--from")
     ] = None
     public: Annotated[Path | None, option("What the columns hold: columns.toml, filled in.", "COLUMNS.TOML")] = None
     public_file: Annotated[
