@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 NAMES, ENDS = ("age", "bmi"), (0, 7, 31, 60)
 SCHEMA = ps.ClassSchema(2, 2, "NAB", clip_norm=100.0, class_names=("no", "yes"), feature_names=NAMES)
 CLIP = made.plan(
-    SCHEMA, ps.Cohort(3, 3, 600), made.promise("central", unit="person", max_records_per_person=9, person_clip=0.5)
+    SCHEMA, ps.Cohort(3, 3, 600), made.promise("central", unit="person", max_records_per_person=9, person_clip=1.0)
 ).person_clip
 AS_WRITTEN: tuple[Callable[[int], Any], ...] = (int, "{:04}".format, float)  # one person in three columns' types
 
