@@ -51,8 +51,6 @@ def notes_path(file: RecordFile) -> Path:
         >>> from privstats.intake.split_notes import notes_path
         >>> notes_path(RecordFile("north.csv", "ill", split=0.3)).name
         'north.csv.splits.json'
-        >>> notes_path(RecordFile("hospital.duckdb/patients", "ill", split=0.3)).name
-        'hospital.duckdb.splits.json'
     """
     place = stored_at(Path(file.path))
     return place / _NOTES if place.is_dir() else place.with_name(f"{place.name}{_NOTES}")
