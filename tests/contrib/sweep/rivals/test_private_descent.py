@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from benchmarks import dp_descent as descent
-from benchmarks.dp_descent import DP_SGD, PrivateDescent, Recipe, dp_gd, dp_sgd, linear, noise_multiplier, trained
 from privstats.contrib.sweep import Axes, study
+from privstats.contrib.sweep.rivals import private_descent as descent
+from privstats.contrib.sweep.rivals.dp_sgd import DP_SGD, PrivateDescent, _Fitted, dp_gd, dp_sgd
+from privstats.contrib.sweep.rivals.private_descent import Recipe, linear, noise_multiplier, trained
 from privstats.workflows.score import Scores
 from tests import made
 from tests.contrib.sweep.test_sweep import PLAN, TEST, TRAIN
@@ -122,9 +123,9 @@ def test_scores_that_are_not_finite_count_as_wrong(opacus):
     layer = linear(4, 3)
     layer.bias.data[1] = math.nan
     rows, labels = np.zeros((6, 4), np.float32), np.array([0, 1, 2, 0, 1, 2])
-    assert descent._Fitted(layer).score(rows, labels) == 0.0
+    assert _Fitted(layer, 3).score(rows, labels) == 0.0
     layer.bias.data = torch.tensor([1.0, 0.0, 0.0])
-    assert descent._Fitted(layer).score(rows, labels) == pytest.approx(1 / 3)
+    assert _Fitted(layer, 3).score(rows, labels) == pytest.approx(1 / 3)
 
 
 def test_a_step_without_any_record_draws_its_noise(opacus, unsolved):
