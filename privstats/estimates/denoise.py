@@ -146,7 +146,8 @@ def _moved(public_grand: Array, grand: Array, noise: float, expected: float) -> 
 def within_scatter(evidence: NoisySums, n: Array) -> Array:
     """Return the pooled within-class scatter W = B - sum_c A_c A_c^T / n_c, ``(d, d)``, exactly symmetric.
 
-    The noise sigma_A^2 I in each A_c A_c^T is added back. W need not be positive. Only one triangle of the symmetric B is read.
+    The noise sigma_A^2 I in each A_c A_c^T is added back. W need not be positive. Only one triangle of the symmetric B
+    is read.
 
     Example:
         >>> from types import SimpleNamespace

@@ -25,7 +25,9 @@ ROOMS = [
     "privstats.schema.public_values", "privstats.secagg", "privstats.session", "privstats.testing.contracts",
     "privstats.transforms", "privstats.workflows.readers", "privstats.workflows.report", "privstats.workflows.score",
     "privstats.workflows.simulate", "privstats.workflows.suggest", "privstats.contrib.sweep",
-    "privstats.contrib.sweep.frame", "privstats.contrib.sweep.rivals", "privstats.files.result_cache",
+    "privstats.contrib.sweep.frame", "privstats.contrib.sweep.rivals",
+    *(f"privstats.contrib.sweep.rivals.{name}" for name in ("dp_sgd", "private_descent", "fedavg", "fedprox", "ensemble")),
+    "privstats.files.result_cache",
     "threat_models.audits.accountants", "threat_models.audits.zcdp",
 ]  # fmt: skip
 WITHOUT = {
