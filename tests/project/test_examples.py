@@ -26,7 +26,9 @@ ROOMS = [
     "privstats.transforms", "privstats.workflows.readers", "privstats.workflows.report", "privstats.workflows.score",
     "privstats.workflows.simulate", "privstats.workflows.suggest", "privstats.contrib.sweep",
     "privstats.contrib.sweep.frame", "privstats.contrib.sweep.rivals",
-    *(f"privstats.contrib.sweep.rivals.{name}" for name in ("dp_sgd", "private_descent", "fedavg", "fedprox", "ensemble")),
+    "privstats.contrib.sweep.rivals.dp_sgd", "privstats.contrib.sweep.rivals.private_descent",
+    "privstats.contrib.sweep.rivals.fedavg", "privstats.contrib.sweep.rivals.fedprox",
+    "privstats.contrib.sweep.rivals.ensemble",
     "privstats.files.result_cache",
     "threat_models.audits.accountants", "threat_models.audits.zcdp",
 ]  # fmt: skip

@@ -172,11 +172,14 @@ def _references(axes: Any, study: Study, across: str, panel: Mapping[str, Any]) 
     for name, height in _heights(study).items():
         axes.axhline(height, linestyle=next(styles), color="#555555", linewidth=1, label=name)
     for (name, curve), style in zip(_without_privacy(study, across, panel).items(), styles, strict=False):
+        means, low, high = zip(*curve.values(), strict=True)
+        how = {"linestyle": style, "color": _UNPROTECTED, "linewidth": 1.3, "label": name}
         if len(curve) == 1:
-            (mean,) = curve.values()
-            axes.axhline(mean, linestyle=style, color=_UNPROTECTED, linewidth=1.3, label=name)
+            axes.axhline(means[0], **how)
+            axes.axhspan(low[0], high[0], color=_UNPROTECTED, alpha=0.12, linewidth=0)
         else:
-            axes.plot(list(curve), curve.values(), linestyle=style, color=_UNPROTECTED, linewidth=1.3, label=name)
+            axes.plot(list(curve), means, **how)
+            axes.fill_between(list(curve), low, high, color=_UNPROTECTED, alpha=0.12, linewidth=0)
 
 
 def _heights(study: Study) -> dict[str, float]:
@@ -185,16 +188,30 @@ def _heights(study: Study) -> dict[str, float]:
     return ({best: max(exact)} if exact else {}) | dict(study.baselines)
 
 
-def _without_privacy(study: Study, across: str, panel: Mapping[str, Any]) -> dict[str, dict[Any, float]]:
-    """Return each such rival's mean scores over the horizontal axis; one mean where that axis does not change them."""
-    curves: dict[str, dict[Any, list[float]]] = {}
+def _without_privacy(
+    study: Study, across: str, panel: Mapping[str, Any]
+) -> dict[str, dict[Any, tuple[float, float, float]]]:
+    """Return each such rival's mean and interval over the horizontal axis; one where that axis does not change it.
+
+    Where several lines of a panel share the axis, it is the mean over these lines, without an interval.
+    """
+    curves: dict[str, dict[Any, list[dict[str, Any]]]] = {}
     for row in study.summary.where(model="none"):
         rival = study.rivals.get(row["head"])
         same_panel = all(row[name] == value for name, value in panel.items() if name in _OF_PARTITION)
         if rival is not None and not rival.private and same_panel:
             curve = curves.setdefault(f"{row['head']}, no privacy", {})
-            curve.setdefault(row[across] if across in _OF_PARTITION else None, []).append(row["mean"])
-    return {name: {at: fmean(curve[at]) for at in sorted(curve, key=str)} for name, curve in curves.items()}
+            curve.setdefault(row[across] if across in _OF_PARTITION else None, []).append(row)
+    return {name: {at: _interval(curve[at]) for at in sorted(curve, key=_order)} for name, curve in curves.items()}
+
+
+def _interval(rows: Sequence[Mapping[str, Any]]) -> tuple[float, float, float]:
+    mean = fmean(row["mean"] for row in rows)
+    return (mean, rows[0]["low"], rows[0]["high"]) if len(rows) == 1 else (mean, mean, mean)
+
+
+def _order(value: Any) -> float:
+    return -math.inf if value is None else value
 
 
 def _reference_names(study: Study) -> set[str]:

@@ -31,7 +31,8 @@ from privstats.workflows.score import Scores
 class PrivateDescent(Rival):
     """A torch module that Opacus trains on all records in one place, scored in a study as a head is.
 
-    It trains on the clipped rows of :func:`~privstats.contrib.sweep.rivals.rows.clipped_rows`.
+    Its rows go through the plan's public maps, are clipped to ``clip_norm``, and are divided by it, so that one recipe
+    suits every scale.
 
     Args:
         recipe: fixed before any record is seen. Tuning a recipe on the records would reveal something that no epsilon

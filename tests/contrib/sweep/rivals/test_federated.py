@@ -19,8 +19,11 @@ from privstats.contrib.sweep.rivals.rows import clipped_rows
 from privstats.contrib.sweep.rivals.softmax_layer import BATCH, SoftmaxModels, scores, with_bias
 from privstats.plug_ins import announced
 from privstats.workflows.score import Scores
-from tests.contrib.sweep.test_sweep import PLAN, TEST, TRAIN
+from tests.contrib.sweep.test_sweep import CENTRES, PLAN, Y
 
+# Classes that overlap, so that scores differ between seeds.
+X = CENTRES[Y] / 4 + np.random.default_rng(5).normal(size=(900, 4))
+TRAIN, TEST = (X[:600], Y[:600]), (X[600:], Y[600:])
 FEW = Rounds(rounds=3, rate=16.0, local=5)
 QUICK = {
     "FedAvg": lambda: FedAvg(FEW),
@@ -105,7 +108,7 @@ def test_a_rival_without_privacy_has_the_point_without_noise_alone_in_every_repl
         (row,) = result.summary.where(head=name, alpha=0.1)
         assert row["low"] < row["mean"] < row["high"]
     assert len(result.draws.where(head="LDA", epsilon=None)) == 2  # a head's exact score is the same in each
-    assert min(result.draws.where(head="FedAvg", alpha=10.0)["score"]) > 0.8
+    assert min(result.draws.where(head="FedAvg", alpha=10.0)["score"]) > 0.6
 
 
 class Recording(FederatedRival):

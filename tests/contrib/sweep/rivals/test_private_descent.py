@@ -49,7 +49,9 @@ def test_it_stands_beside_the_heads_in_table_picture_and_document(opacus):
     quick = Recipe(16.0, 0.3, 0.0, 9, 1.0)
     result = found({"LDA": ps.heads.LDA, GD: lambda: PrivateDescent(quick)}, axes)
     rows = result.draws.where(head=GD)
-    assert len(rows) == len(result.draws.where(head="LDA"))
+    exact = [len(result.draws.where(head=name, epsilon=None)) for name in ("LDA", GD)]
+    assert exact == [2, 4]  # training is random without noise, too
+    assert len(rows) - exact[1] == len(result.draws.where(head="LDA")) - exact[0]
     assert min(rows["score"]) > 0.8
     assert set(rows["upload_bytes"]) == {0}
     parts = [rows.where(model=model, alpha=alpha)["score"] for model in axes.model for alpha in axes.alpha]
@@ -105,6 +107,16 @@ def test_the_noise_is_solved_for_the_share_that_opacus_samples(engines, monkeypa
 def test_opacus_itself_counts_no_more_than_epsilon(engines, records, sample):
     weights([each[:records] for each in TRAIN], dataclasses.replace(FEW, sample=sample))
     assert 0.97 < engines[0].get_epsilon(1e-5) < 1.011  # within the error that its accountant states, .01
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_by_opacus_own_accountant_the_recipe_of_dp_sgd_spends_at_most_the_plans_epsilon(opacus, epsilon):
+    from opacus.accountants import PRVAccountant
+
+    account = PRVAccountant()
+    account.history = [(noise_multiplier(epsilon, 1e-5, DP_SGD.sample, DP_SGD.steps), DP_SGD.sample, DP_SGD.steps)]
+    assert 0.97 * epsilon < account.get_epsilon(1e-5) <= epsilon
 
 
 @pytest.mark.nightly
@@ -177,12 +189,12 @@ def test_it_is_refused_before_anything_is_drawn(monkeypatch, opacus):
 
 
 def test_it_is_trained_once_for_all_that_it_does_not_depend_on(monkeypatch, opacus):
-    """Partition, trust model and statistics; once a draw and epsilon, and once without noise."""
+    """Partition, trust model and statistics; once a draw and epsilon, and once a draw without noise."""
     seen = []
     monkeypatch.setattr(PrivateDescent, "scores", lambda _, plan, *rest: seen.append(rest[-1]) or Scores(len(seen) / 9))
     axes = Axes(model=["central", "local"], alpha=[0.1, 10.0], statistics=["NA", "NAB"], epsilon=[8.0])
     result = found({GD: dp_gd}, axes)
-    assert len(seen) == 3
+    assert len(seen) == 4
     assert len(set(seen)) == 2
     parts = [result.draws.where(model=model, draw=1)["score"] for model in axes.model]
     assert [len(set(part)) for part in parts] == [1, 1]
