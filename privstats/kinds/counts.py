@@ -26,7 +26,7 @@ from privstats.moments.base import ExactClass, Moments, RealMoments
 from privstats.records.cells import cells_in, require_cells
 from privstats.records.emptied import listed_columns
 from privstats.records.reading import Reading, Unread
-from privstats.records.reasons import GAP, NO_CELL, Why, spelled
+from privstats.records.reasons import NO_CELL, UNCODED, Why, spelled
 from privstats.records.variables import Bins, Variable, plain_variable, variable_of
 from privstats.schema.base import COUNT_SCALE, Adjacency, Statistic, letters_of
 from privstats.schema.checks import settle
@@ -380,7 +380,7 @@ def _all(schema: CountSchema, records: Opened) -> Iterator[tuple[_Read, NDArray[
         why = {(repr(name), NO_CELL): places < 0 for name, places in cell_of.items()}
         declared = schema.reading.declaration
         if declared is not None and declared.missing:
-            gaps: Why = {(repr(each.name), GAP): columns[each.name].missing for each in declared.columns}
+            gaps: Why = {(repr(each.name), UNCODED): columns[each.name].missing for each in declared.columns}
             fine, why = fine & ~np.logical_or.reduce(list(gaps.values())), {**why, **gaps}
         if excluded is not None:
             for each in schema.read:

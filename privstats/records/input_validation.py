@@ -162,9 +162,11 @@ def pairs(batches: object) -> Iterator[tuple[Any, Any]]:
 
 def check_features(reading: Reading, X: AnyRecords) -> Rows:
     """Return ``X`` as rows of real numbers that fit the reading."""
-    if is_list(X) and not len(X):  # an empty list does not show its width
-        X = np.empty((0, reading.inputs))
-    return real("X", check_shape(reading, as_rows(ordered_columns(X, reading.names), "X")))
+    if type(X) is not np.ndarray:  # an array has no names, and in small batches each question costs
+        if is_list(X) and not len(X):  # an empty list does not show its width
+            X = np.empty((0, reading.inputs))
+        X = ordered_columns(X, reading.names)
+    return real("X", check_shape(reading, as_rows(X, "X")))
 
 
 def check_shape(reading: Reading, rows: _Rows) -> _Rows:
@@ -220,7 +222,7 @@ def as_goals(y: AnyTargets) -> Goals:
 
 def as_rows(array: AnyRecords, field: str) -> Rows:
     """Return the caller's container as an object with a shape, a dtype and slices."""
-    if isinstance(array, CodeRows):
+    if isinstance(array, CodeRows) or (type(array) is np.ndarray and array.dtype.kind in "fiub"):
         return array
     if isinstance(array, str | os.PathLike):
         return file_rows(array, field)

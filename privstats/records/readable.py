@@ -33,12 +33,25 @@ from privstats.records.input_validation import (
     as_rows,
     check_shape,
     dense,
+    listed_classes,
     listed_labels,
     numbers_in,
     pairs,
 )
 from privstats.records.reading import Labels, Reading, Targets, Unread
-from privstats.records.reasons import ARM, COMMA, GAP, LABEL, TEXT, WORD, Why, no_number, spelled
+from privstats.records.reasons import (
+    ARM,
+    COMMA,
+    GAP,
+    LABEL,
+    TEXT,
+    UNCODED,
+    WORD,
+    Why,
+    no_number,
+    spelled,
+    spelled_among,
+)
 from privstats.transforms import apply
 
 if TYPE_CHECKING:
@@ -87,7 +100,7 @@ class LeftOut:
         none = "no record remains: " if none_left else ""
         why = f". {'; '.join(shown)}{more}" if shown else ""
         held = {what for (_, what), count in self.why.items() if count}
-        code = ", write decimals with a point or read the file with --decimal ," if COMMA in held else ""
+        code = ", read the file with --decimal , or write decimals with a point" if COMMA in held else ""
         code += ", code texts as numbers or have the plan declare them" if TEXT in held else ""
         fate = "" if refused else " and are excluded"
         emptied = "" if refused else self._emptied(none_left=none_left)
@@ -178,8 +191,12 @@ class Readable:
                 if len(rest.shape) != 1:
                     raise DataError(f"y must have shape (records,), got {len(rest.shape)} dimensions")
                 declared = listed_labels(goal.classes, rest)
-                places = declared.places
-                return places, places >= 0, {("the label", LABEL): places < 0}, {"the label": declared}
+                places, readings = declared.places, declared.readings
+                why: Why = {("the label", LABEL): places < 0}
+                if not isinstance(goal.classes, range):
+                    decided = listed_classes(goal.classes).decide(readings)
+                    why |= spelled_among("the label", goal.classes, decided, readings)
+                return places, places >= 0, why, {"the label": declared}
             case Targets():
                 levels = self._reading.levels
                 goals = levels.outcomes if levels is not None else ()
@@ -248,7 +265,7 @@ def _features(
 
 def _gaps(cells: Cells, codes: NDArray[np.float64]) -> Why:
     columns = zip(cells.columns, codes.T, strict=True)
-    return {(repr(column.name), GAP): np.isnan(each) for column, each in columns}
+    return {(repr(column.name), UNCODED): np.isnan(each) for column, each in columns}
 
 
 def _parsed(

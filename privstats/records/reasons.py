@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.intake.columns import Readings
+from privstats.intake.columns import Decided, Readings
 from privstats.intake.declared.categories import Categories
 from privstats.intake.meaning import MISSING, has_decimal_comma
 
 GAP = "hold nothing"
+UNCODED = "hold nothing, or nothing that can be read"  # of codes, in which both are NaN
 TEXT = "hold a text where a number belongs"
 COMMA = "hold a number with a decimal comma"
 WORD = "hold none of the values that the plan declares"
 ARM = "hold an arm that is neither 0 nor 1"
 LABEL = "hold none of the plan's labels"
 NO_CELL = "hold a value that the plan does not list"
+EXPOSURE = "hold an exposure that is not above 0 and at most the plan's exposure_bound"
+LATE = "hold a time of entry that is not before the exit"
+LATE_VISIT = (
+    "hold a time of entry in the visit of the exit or a later one (at discrete times nobody is at risk at the visit of "
+    "the entry: number visits from 1, so that 0 is before the first)"
+)
 
 Why: TypeAlias = dict[tuple[str, str], NDArray[np.bool_]]
 """Masks of unreadable entries ``(n,)``, by column and reason."""
@@ -36,13 +44,26 @@ def spelled(name: str, column: object, readings: Readings) -> Why:
     """
     if not isinstance(column, Categories):
         return {}
-    decided, why = column.decide(readings), Why()
-    listed = {str(value).casefold(): value for value in column.values}
-    for place, text in enumerate(readings.distinct):
+    return spelled_among(name, column.values, column.decide(readings), readings)
+
+
+def spelled_among(name: str, values: Sequence[object], decided: Decided, readings: Readings) -> Why:
+    """Return as :func:`spelled` does, of values that are listed beside the columns, such as classes.
+
+    Args:
+        decided: which of the column's values are listed, and which are gaps.
+    """
+    why = Why()
+    listed = {str(value).casefold(): value for value in values}
+    for place, text in enumerate(readings.distinct):  # a text per record, where a column of notes was named
+        value = listed.get(text.casefold())
+        if text in MISSING:
+            key, chosen = (name, f"hold {text!r}, which means a gap where the plan does not declare it"), decided.gaps
+        elif value is not None:
+            key, chosen = (name, f"hold {value!r} in another case"), ~decided.gaps
+        else:
+            continue
         here = (readings.places == place) & (decided.places < 0)
-        if here.any() and text in MISSING:
-            why[name, f"hold {text!r}, which means a gap where the plan does not declare it"] = here & decided.gaps
-        elif here.any() and (value := listed.get(text.casefold())) is not None:
-            key = (name, f"hold {value!r} in another case")
-            why[key] = why.get(key, False) | (here & ~decided.gaps)
+        if here.any():
+            why[key] = why.get(key, False) | (here & chosen)
     return why

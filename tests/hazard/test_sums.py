@@ -223,7 +223,7 @@ def test_decimal_commas_are_named_with_what_to_do() -> None:
     with pytest.warns(ps.errors.UnreadableRecordsWarning) as told:
         ps.measure(FINE, table, published=published(W), unreadable="leave out")
     assert "'age': 20 hold a number with a decimal comma" in str(told[0].message)
-    assert "write decimals with a point or read the file with --decimal ," in str(told[0].message)
+    assert "read the file with --decimal , or write decimals with a point" in str(told[0].message)
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_decimal_commas_are_named_with_what_to_do() -> None:
         ps.measure(schema_of(NUMBERS, probability=0.5).rows, *parts(frame), unreadable="leave out")
     remark = str(told[0].message)
     assert "'age': 12 hold a number with a decimal comma, 1 hold a text where a number belongs" in remark
-    assert "write decimals with a point or read the file with --decimal ," in remark
+    assert "read the file with --decimal , or write decimals with a point" in remark
 
 
 def test_an_unknown_text_of_three_is_named_by_its_own_column() -> None:

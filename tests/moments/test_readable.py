@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
+from privstats.records import reasons
 from privstats.schema.public_values import Published, Values
 from privstats.testing import held, table_values
 from tests.made import refused
@@ -339,3 +341,16 @@ def test_rounds_warn_of_what_they_leave_out_in_every_container(clip: int | None)
                 sums[name] = ps.measure(schema, X, np.array([0, 1, 1, 0]), **terms)
             assert len(warned) == 1, name
         assert all(each == sums["list"] for each in sums.values())
+
+
+def test_the_page_for_data_holders_names_every_reason():
+    page = (Path(__file__).parents[2] / "docs" / "left_out.md").read_text("utf-8")
+    stated = {value for name, value in vars(reasons).items() if name.isupper() and name != "MISSING"}
+    assert {reasons.GAP, reasons.UNCODED, reasons.LABEL} <= stated
+    assert [reason for reason in stated if f"| {reason} |" not in page] == []
+
+
+def test_a_label_in_another_case_is_named_beside_the_labels_that_are_none():
+    schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, class_names=("well", "ill"))
+    with pytest.warns(UnreadableRecordsWarning, match="2 hold none of the plan's labels, 1 hold 'ill' in another case"):
+        ps.measure(schema, np.zeros((4, 2)), ["well", "ILL", "dead", "ill"], unreadable="leave out")

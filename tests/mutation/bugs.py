@@ -144,8 +144,8 @@ def forgotten_share() -> Any:
     """Every fourth client forgets its noise."""
     calls = itertools.count()
 
-    def draw(noise: Any, layout: Any, rng: Generator) -> Any:
-        values = right_share(noise, layout, rng)
+    def draw(noise: Any, layout: Any, rng: Generator, layers: Any = ()) -> Any:
+        values = right_share(noise, layout, rng, layers)
         return values if next(calls) % 4 else np.zeros_like(values)
 
     return draw
@@ -155,8 +155,8 @@ def repeated_share() -> Any:
     """The first share that was drawn is kept and used again."""
     kept: dict[Any, Any] = {}
 
-    def draw(noise: Any, layout: Any, rng: Generator) -> Any:
-        return kept.setdefault((noise, layout), right_share(noise, layout, rng))
+    def draw(noise: Any, layout: Any, rng: Generator, layers: Any = ()) -> Any:
+        return kept.setdefault((noise, layout), right_share(noise, layout, rng, layers))
 
     return draw
 
@@ -209,7 +209,7 @@ def curvature_without_noise(right: Any) -> Any:
 
 def closed_at_the_right(right: Any) -> Any:
     """A value on an edge counts below it, and its sign says that it has reached it."""
-    return lambda name, edges, missing: right(name, edges, closed="right", missing=missing)
+    return lambda *given, **named: right(*given, **{**named, "closed": "right"})
 
 
 def later_counts_unpriced(course: Any) -> Any:

@@ -46,7 +46,7 @@ def _equal_to_anything(right: Any) -> Any:
 
 
 def _every_signature(right: Any) -> Any:
-    return lambda public, signature, statement: True
+    return lambda *given: True
 
 
 def _strangers_listed(right: Any) -> Any:
@@ -79,8 +79,8 @@ def _one_neighbour_fewer(right: Any) -> Any:
 
 
 def _blinded_by_the_root_alone(right: Any) -> Any:
-    def derived(secret: bytes, label: str, salt: bytes = b"") -> Any:
-        return right(secret, label, salt=b"" if "nonce" in label or "blinds" in label else salt)
+    def derived(secret: bytes, label: str, *, salt: bytes = b"", size: int = 32) -> Any:
+        return right(secret, label, salt=b"" if "nonce" in label or "blinds" in label else salt, size=size)
 
     return derived
 
@@ -217,7 +217,7 @@ MACHINES: dict[str, Mutant] = {
         _DEALINGS + "test_a_mutated_dealing_is_refused_by_name",
         _DEALINGS + "test_another_clients_dealing_is_not_ones_own"),
     "server weighs responses with nothing": bug("a server takes responses that lie on no polynomial",
-        name_in("privstats.secagg.interactive.server", "checks", lambda right: lambda k, _: [0] * (k + 1)),
+        name_in("privstats.secagg.interactive.server", "checks", lambda right: lambda k, *_: [0] * (k + 1)),
         _DEALINGS + "test_a_mutated_dealing_is_refused_by_name",
         _DEALINGS + "test_nobody_can_aim_responses_at_the_weights"),
     "weights that follow no secret": bug("a dealer knows what its responses are weighed with",

@@ -74,7 +74,7 @@ PROOF_MUTANTS: dict[str, Mutant] = {
         name_in(
             "privstats.contrib.proofs.field_streams",
             "secret_of",
-            lambda right: lambda root, context, sender, vector, witness: right(root, context, sender, vector),
+            lambda right: lambda root, context, sender, vector, witness=b"": right(root, context, sender, vector),
         ),
         _MACHINES + "a_report_with_another_witness_has_other_shares_and_masks",
     ),

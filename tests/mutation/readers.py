@@ -80,10 +80,10 @@ def _of_the_clipped(mean: float, square: float, bound: float) -> float:
 def _cut_at_the_cap(right: Any) -> Any:
     """Hazards cut so that their sum ends at the cap: nobody leaves."""
 
-    def periods(schema: Any, mu: Any, persons: Any) -> Any:
+    def periods(schema: Any, mu: Any, persons: Any, seen: Any) -> Any:
         most = schema.cap * 2.0**32
         before = np.cumsum(mu, axis=1) - mu
-        return right(schema, np.floor(np.clip(most - before, 0.0, mu)), persons)
+        return right(schema, np.floor(np.clip(most - before, 0.0, mu)), persons, seen)
 
     return periods
 
@@ -91,9 +91,9 @@ def _cut_at_the_cap(right: Any) -> Any:
 def _staying_for_the_event(right: Any) -> Any:
     """Hazards of those who have the event are halved until the cap lets them stay."""
 
-    def periods(schema: Any, mu: Any, persons: Any) -> Any:
+    def periods(schema: Any, mu: Any, persons: Any, seen: Any) -> Any:
         over = np.maximum(mu.sum(axis=1, keepdims=True) / (schema.cap * 2.0**32), 1.0)
-        return right(schema, np.where(persons.events[:, None], np.floor(mu / over), mu), persons)
+        return right(schema, np.where(persons.events[:, None], np.floor(mu / over), mu), persons, seen)
 
     return periods
 
@@ -161,7 +161,7 @@ def _of_their_own(right: Any) -> Any:
 
 def _at_the_guess(right: Any) -> Any:
     """A ratio below whose line nothing varies."""
-    return lambda **given: right(**{**given, "below": 0.0})
+    return lambda *given, **named: right(*given, **{**named, "below": 0.0})
 
 
 _MEANS, _NOISE = vars(Standardisation)["means"], Standardisation.noise

@@ -35,7 +35,7 @@ def _of_their_own_width(right: Any) -> Any:
     return lambda rows, width: right(rows, width) if width == 1 else of_list(rows)
 
 
-def _as_the_first_file(self: Parquet, wanted: Any, *, gaps: bool) -> Iterator[Mapping[str, Any]]:
+def _as_the_first_file(self: Parquet, wanted: Any, **how: Any) -> Iterator[Mapping[str, Any]]:
     from pyarrow import parquet
 
     table = parquet.ParquetDataset(self.path).read(columns=list(wanted))

@@ -5,6 +5,7 @@ PRIVSTATS_TURN chooses the part of the table; without it the commit that is chec
 
 import argparse
 import json
+from inspect import signature
 
 import pytest
 
@@ -53,6 +54,26 @@ def test_every_bug_can_be_planted_and_leaves_no_trace(name):
         assert owners
         assert all(vars(owner)[key] is not before for owner, key, before in owners)
     assert all(vars(owner)[key] is before for owner, key, before in owners)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_every_bug_takes_the_arguments_of_what_it_replaces(name):
+    """Else it is a TypeError, which every test sees, and not the bug that the table names."""
+    for owner, key, bug in MUTANTS[name].edits():
+        right = vars(owner)[key]
+        for arguments in _calls(right) if callable(right) and callable(bug) else ():
+            signature(bug).bind(*arguments.args, **arguments.kwargs)
+
+
+def _calls(function):
+    """Call it with all arguments, and with those that have no default."""
+    parameters = signature(function).parameters.values()
+    single = [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+    for some in single, [each for each in single if each.default is each.empty]:
+        yield signature(function).bind_partial(
+            *(None for each in some if each.kind is not each.KEYWORD_ONLY),
+            **{each.name: None for each in some if each.kind is each.KEYWORD_ONLY},
+        )
 
 
 def test_a_bug_leaves_when_the_block_fails_and_a_lost_name_is_an_error():
