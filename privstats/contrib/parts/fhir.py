@@ -24,7 +24,7 @@ class _Resource:
     """Where one resource's events are.
 
     Attributes:
-        fields: the read fields with their types; ``resourceType`` and ``subject`` are read in any case.
+        fields: the read fields with their types; ``resourceType`` and ``subject`` are always read.
         concept: the field with the concepts.
         days: the fields with the event's date; the first that is given counts.
         void: a condition that the event never happened.
