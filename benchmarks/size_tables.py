@@ -78,8 +78,8 @@ def engines() -> list[list[str]]:
     lines = [["records x 40", "engine", "processor seconds", "of one process's", "memory", "sums"]]
     for title, rows in results("moments.engines").items():
         if title.startswith("NAB"):
-            _, _, records, _, _, *source = title.removesuffix(" workers").split(" ")
-            what = f"{records}, {' '.join(source[:-1]).removesuffix(',')}"
+            records, source, _ = title.split(", ")
+            what = f"{records.split(' ')[2]}, {source}"
             lines += [
                 [
                     what,
