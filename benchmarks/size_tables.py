@@ -75,7 +75,7 @@ def many_records() -> list[list[str]]:
 
 def engines() -> list[list[str]]:
     """Records of one party in parts: each engine beside one process."""
-    lines = [["records x 40", "engine", "processor seconds", "of one process's", "memory", "sums"]]
+    lines = [["records x 40", "engine", "processor seconds", "of one process's", "memory", "load", "sums"]]
     for title, rows in results("moments.engines").items():
         if title.startswith("NAB"):
             records, source, _ = title.split(", ")
@@ -87,6 +87,7 @@ def engines() -> list[list[str]]:
                     f"{row['cpu s']:.3g} s",
                     f"{row['cpu / one process']:.2f}",
                     _bytes(row["peak MiB"] * 2**20),
+                    f"{row['load average']:.1f}",
                     "equal" if row["same integers"] else "none",
                 ]
                 for row in rows
