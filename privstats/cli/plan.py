@@ -291,11 +291,12 @@ def _facts(plan: ps.Plan, unread: UnreadStatistics) -> list[str]:
     from privstats.inference.expected_widths import width_sentences
     from privstats.review import facts
     from privstats.review.grid_cost import grid_sentences
+    from privstats.review.person_cost import person_sentences
 
     width = width_sentences(plan)
     if plan.devices is not None:
         width += of_contrib("browsers", "a plan with [devices]", PlanError)(plan)
-    return [*facts(plan), *width, *grid_sentences(plan), *unread.sentences()]
+    return [*facts(plan), *width, *grid_sentences(plan), *person_sentences(plan), *unread.sentences()]
 
 
 @app.command()

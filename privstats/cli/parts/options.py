@@ -118,6 +118,9 @@ def flags_of(names: Iterable[str]) -> str:
 def targets_of(course: Any, text: str | None) -> str | tuple[str, ...] | None:
     """Return the outcomes that a course's plan names, or else ``text``, the value of ``--target``."""
     plans = getattr(course, "priced", (course,))
+    exposure: str | None = getattr(plans[-1].schema, "exposure", None)
+    if exposure is not None and text is not None:
+        return text, exposure
     named: tuple[str, ...] = getattr(plans[-1].schema, "outcome_names", None) or ()
     if not named or (text is not None and len(named) == 1):
         return text

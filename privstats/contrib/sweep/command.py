@@ -41,7 +41,10 @@ class Scored:
     ] = None
     baseline: Annotated[
         list[str] | None,
-        option("A baseline of an installed package, by name: it trains on the pooled records at each epsilon."),
+        option(
+            "A rival such as dp-sgd, fedavg, fedprox or ensemble, on the same partitions and seeds; an unknown name "
+            "lists them all."
+        ),
     ] = None
     centred: Annotated[bool, option("Also score each head of one release after a noisy mean.", flag="--centred")] = (
         False
@@ -70,7 +73,7 @@ def sweep(
     target: Target = None,
     split: Split = None,
     out: Annotated[
-        Path | None, option("A folder for JSON, CSV, figures and a page; a stopped sweep continues there.")
+        Path | None, option("A folder for JSON, CSV, LaTeX, figures and a page; a stopped sweep continues there.")
     ] = None,
 ) -> None:
     """Score heads over axes of plans on data that you may look at, to choose before a deployment, or for a paper."""

@@ -559,3 +559,16 @@ def test_a_code_that_overflows_as_a_number_is_undecided(value: str) -> None:
     query = sql.Query.of(plan, "t", "y", dialect="duckdb")
     with pytest.raises(DataError):
         query.moments(base.execute(query.text).fetchall())
+
+
+def test_a_missing_column_is_never_taken_from_an_alias_of_the_statement() -> None:
+    base = duckdb.connect()
+    base.execute("CREATE TABLE visits AS SELECT * FROM (VALUES ('f'), ('m')) AS t(sex)")
+    variables = (ps.Categories("sex", ("f", "m")), ps.Categories("value_c0", ("f", "m")))
+    schema = ps.CountSchema(variables, (("sex", "value_c0"),))
+    query = sql.query_of(schema, "visits", dialect="duckdb")
+    with pytest.raises(duckdb.BinderException, match="value_c0"):
+        base.execute(query.text)
+    base.execute("ALTER TABLE visits ADD COLUMN value_c0 VARCHAR DEFAULT 'm'")
+    found = query.moments(base.execute(query.text).fetchall())
+    assert np.asarray(found.T).tolist() == [0, 1, 0, 1]
