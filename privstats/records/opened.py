@@ -280,12 +280,7 @@ class Reader:
         if isinstance(X, np.ndarray) and (y is None or isinstance(y, np.ndarray)) and not reading.columns:
             return X, y
         from privstats.intake.frames import batches_of, in_memory, named_target, require_here
-        from privstats.intake.record_files import RecordFile
 
-        if isinstance(X, RecordFile):
-            raise DataError(
-                "a RecordFile has read nothing yet: return it from load() in records.py, or pass X and y of its read()"
-            )
         require_here(X, y)
         if reading.columns:
             return in_memory(X, reading.columns), y
