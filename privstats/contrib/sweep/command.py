@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from privstats.cli.parts.options import Dialect, Split, Target, argument, expanded, option
+from privstats.cli.parts.options import TABLE, Dialect, Split, Target, argument, expanded, option
 
 app = typer.Typer(rich_help_panel="Plan")
 
@@ -65,9 +65,7 @@ class Draws:
 @expanded
 def sweep(
     plan: Annotated[Path, argument("The plan; the axes are varied.", "PLAN.TOML")],
-    data: Annotated[
-        Path, argument("npz with X_train, y_train, X_test, y_test, or with X and y; or a CSV or Parquet file.", "DATA")
-    ],
+    data: Annotated[Path, argument(f"npz with X_train, y_train, X_test, y_test, or with X and y; or {TABLE}.", "DATA")],
     dialect: Dialect,
     varied: Varied,
     scored: Scored,
