@@ -34,6 +34,7 @@ _WAITING = {
     "unique_consecutive",
     "unique_dim",
 }
+_ALLOCATING = ("empty", "new_empty", "_unsafe_view")
 _INDEXING = {"index", "index_put", "index_put_"}
 _BOOLEANS = (torch.bool, torch.uint8)
 # Functions of torch that copy a tensor's values to the host, which no operation shows where the device is the host.
@@ -92,7 +93,7 @@ class _Operations(TorchDispatchMode):
             self._found.waits[name] += 1
         if name == "_local_scalar_dense":
             self._found.bytes_read += args[0].nbytes
-        elif not (_is_view(func) or name.startswith(("empty", "new_empty"))):
+        elif not (_is_view(func) or name.startswith(_ALLOCATING)):
             self._found.launches[name] += 1
         return func(*args, **(kwargs or {}))
 

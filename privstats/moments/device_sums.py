@@ -13,7 +13,7 @@ from privstats.moments.base import Moments, Summed, require_room
 from privstats.moments.clip_report import NORM_BINS, NORM_EDGES, ClipReport
 from privstats.moments.grid import exact_rows, feature_grid
 from privstats.moments.tensor_copy import copied
-from privstats.moments.tensor_grid import GridTensor, RoundedRows, not_finite
+from privstats.moments.tensor_grid import GridTensor, Pending, RoundedRows, not_finite
 from privstats.moments.tensor_products import Products, prefers_limbs, require_right
 from privstats.transforms import apply
 
@@ -144,7 +144,7 @@ class DeviceAccumulator:
     def _flush(self, torch: ModuleType) -> None:
         """Sum the tile's records."""
         rows, targets = (each[: self._filled] for each in (self._rows, self._targets))
-        pending = self._rounded(torch, rows), self._adder.round_tensors(torch, targets)
+        pending: tuple[Pending, Pending] = self._rounded(torch, rows), self._adder.round_tensors(torch, targets)
         # The tile's only wait.
         counts = torch.stack([each.counts for each in pending]).tolist()
         grid, goals = (each.settled(*read) for each, read in zip(pending, counts, strict=True))

@@ -1,7 +1,7 @@
 """Copy sums from a device once: of a symmetric array its lower triangle, in strips.
 
 A strip has the entries of some rows from the first column to the diagonal's block, so d columns need at most
-d (d + 63) / 2 entries.
+d (d + 64) / 2 entries.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class RoundedRows:
         Args:
             unreadable: more than 0 if an entry was unreadable before a transform.
         """
-        integers = torch.round((rows.clamp(min=0.0) if grid.nonnegative else rows) * grid.scale)
+        integers = ((rows.clamp(min=0.0) if grid.nonnegative else rows) * grid.scale).round_()
         squares = torch.linalg.vecdot(integers, integers)
         outside = squares > float(grid.radius) ** 2
         counts = torch.stack([not_finite(torch, rows) + unreadable, outside.sum()])

@@ -56,6 +56,7 @@ class Products:
         limbs: multiply 8-bit limbs; entries are then at most 2**13 in absolute value.
 
     Attributes:
+        torch: the library.
         wrong: number of entries in which products of limbs failed their check, int64 ``()``, on the device. Pass it to
             :func:`require_right` before the sums are used.
     """
