@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
+from privstats.errors import RecordError
 from privstats.moments import device_sums
 from privstats.moments.device_sums import DeviceAccumulator, tile_rows
 from privstats.moments.grid import Grid, exact_rows
@@ -133,8 +134,8 @@ def test_a_record_that_no_sum_may_hold_is_refused_as_on_the_host(device, bad):
     wrong = X.clone()
     wrong[1, 1] = bad
     for schema in (SCHEMA, ridge, mapped):
-        refused(ps.RecordError, "X holds NaN", added, schema, wrong, y)
-    refused(ps.RecordError, "y holds NaN", added, ridge, X, wrong[:, 1])
+        refused(RecordError, "X holds NaN", added, schema, wrong, y)
+    refused(RecordError, "y holds NaN", added, ridge, X, wrong[:, 1])
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -145,9 +146,9 @@ def test_a_label_on_a_device_is_checked_before_it_indexes_a_sum(monkeypatch, dev
     wrong = y.clone()
     wrong[77] = label
     for schema in (SCHEMA, ps.ClassSchema(4, 6, "NAS", clip_norm=3.0)):
-        with pytest.raises(ps.RecordError, match=r"y has labels outside 0\.\.3") as on_device:
+        with pytest.raises(RecordError, match=r"y has labels outside 0\.\.3") as on_device:
             ps.measure(schema, [(X[:50], y[:50]), (X[50:], wrong[50:])])
-        with pytest.raises(ps.RecordError) as on_host:
+        with pytest.raises(RecordError) as on_host:
             ps.measure(schema, X.cpu().numpy(), wrong.cpu().numpy())
         assert str(on_device.value) == str(on_host.value)
 
@@ -156,7 +157,7 @@ def test_labels_of_a_device_beside_rows_of_the_host_are_checked_at_once(monkeypa
     """The sums of the host read them, and expect classes."""
     X, y = _data()
     monkeypatch.setattr(input_validation, "on_device", lambda array: array is y)
-    with pytest.raises(ps.RecordError, match=r"outside 0\.\.2"):
+    with pytest.raises(RecordError, match=r"outside 0\.\.2"):
         ps.measure(ps.ClassSchema(3, 6, "NA", clip_norm=3.0), X.numpy(), y)
 
 
