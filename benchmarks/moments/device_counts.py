@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import privstats as ps
+from privstats.intake.arrays import is_tensor
 from privstats.records import input_validation
 
 # Operations whose result has a shape, or a value on the host, that the device's values decide.
@@ -81,9 +82,9 @@ class _Functions(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-class _Operations(TorchDispatchMode):
+class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, found: Requests) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._found = found
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -106,6 +107,6 @@ def _is_view(func: Any) -> bool:
 def of_batches(schema: Any, rows: torch.Tensor, targets: torch.Tensor, batches: int) -> Requests:
     """Return the requests of measuring ``rows`` in equal batches as a device's tensors."""
     pairs = list(zip(rows.chunk(batches), targets.chunk(batches), strict=True))
-    with patch.object(input_validation, "on_device", input_validation.is_tensor), requests() as found:
+    with patch.object(input_validation, "on_device", is_tensor), requests() as found:
         ps.measure(schema, pairs)
     return found

@@ -105,7 +105,8 @@ def _target_of(plan: ps.Plan, name: str | None) -> tuple[Column, ...]:
 
     match plan.schema.reading.goal:
         case Labels(classes):
-            return (ps.Categories(name, tuple(classes)),)
+            values: Any = tuple(classes)
+            return (ps.Categories(name, values),)
         case Targets():
             return (ps.Numeric(name),)
         case Unread():

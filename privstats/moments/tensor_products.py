@@ -96,7 +96,7 @@ class Products:
             blocks: integers as float64 ``(b, rows, d)``.
         """
         step = max(1, _BLOCK_BYTES // (8 * blocks.shape[2] ** 2))
-        for some, part in zip(labels.split(step), blocks.split(step), strict=True):
+        for some, part in zip(self.torch.split(labels, step), self.torch.split(blocks, step), strict=True):
             grams = [self.gram(block) for block in part] if self._limbs else None
             products = (part.mT @ part).to(self.torch.int64) if grams is None else self.torch.stack(grams)
             total.index_add_(0, some, products)

@@ -158,7 +158,7 @@ def _components(links: NDArray[np.float32], clients: Mask) -> Iterator[Mask]:
     while left.any():
         part, size = np.arange(len(left)) == left.argmax(), 0
         while np.count_nonzero(part) > size:
-            size = np.count_nonzero(part)
+            size = int(np.count_nonzero(part))
             part |= left & (_count(part, links) > 0)
         left &= ~part
         yield part

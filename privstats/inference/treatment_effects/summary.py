@@ -215,7 +215,7 @@ def _counted(table: EffectTable) -> str:
 
 
 def _cells(table: EffectTable, alpha: float) -> tuple[str, ...]:
-    (row,), (low, high) = table.to_rows(alpha), table.conf_int(alpha)
+    row, (low, high) = table.to_row(alpha), table.conf_int(alpha)
     if not row["told"]:
         return (*[HIDDEN] * 3, chance_of(table.pvalue), "-inf", "inf")
     values = (table.estimate, table.bse, table.noise_bse)

@@ -223,7 +223,7 @@ class EffectTable(RowTable):
         """Return the numbers of this measure by name."""
         why, (low, high) = self.why_at(alpha), self.conf_int(alpha)
         shown = {"estimate": self.estimate, "std_error": self.bse, "noise_std_error": self.noise_bse}
-        row = {"estimand": self.estimand, "measure": self.measure}
+        row: dict[str, object] = {"estimand": self.estimand, "measure": self.measure}
         row |= {name: math.nan if why else value for name, value in shown.items()}
         return {**row, "p_value": self.pvalue, "conf_low": float(low), "conf_high": float(high), "told": not why}
 

@@ -1,6 +1,7 @@
 """Engines as users start them; a test is skipped with the reason where one is not installed."""
 
 import shutil
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 def spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for name in ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"):  # which it sets itself
         monkeypatch.setenv(name, "")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)  # its workers run this environment
     pyspark = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
     if shutil.which("java") is None:
         pytest.skip("there is no Java on this machine")
