@@ -180,12 +180,14 @@ def engine_of(X: object) -> str:
     return ENGINES.get(type(X).__module__.partition(".")[0], "")
 
 
+class Unopened:
+    """A file of records that holds none until it is read."""
+
+
 def require_here(*containers: object) -> None:
     """Refuse a file that was not read, and an engine's collection, except an array that converts itself."""
-    from privstats.intake.record_files import RecordFile  # it reads tables, which need this module
-
     for each in containers:
-        if isinstance(each, RecordFile):
+        if isinstance(each, Unopened):
             raise DataError(
                 "a RecordFile has read nothing yet: return it from load() in records.py, or pass X and y of its read()"
             )

@@ -15,6 +15,7 @@ from privstats.errors import DataError
 from privstats.files.arrays import read_arrays
 from privstats.intake.columns import read
 from privstats.intake.csv_dialect import Dialect, Marks
+from privstats.intake.frames import Unopened
 from privstats.intake.table_files import Table, require_file
 from privstats.intake.table_parts import Requested, joined, labels_of, parts_of, present
 from privstats.intake.table_sources import is_table, table_file
@@ -93,7 +94,7 @@ class Records:
 
 
 @dataclass(frozen=True)
-class RecordFile:
+class RecordFile(Unopened):
     """A file of records; nothing is read until needed. ``load()`` in a party's ``records.py`` may return one.
 
     Args:

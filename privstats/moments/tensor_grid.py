@@ -130,5 +130,5 @@ class Labels:
 
 def not_finite(torch: ModuleType, rows: Tensor) -> Tensor:
     """Return 1 where an entry is NaN or infinite, else 0, int64 ``()``."""
-    found: Tensor = (~torch.isfinite(rows).all()).to(torch.int64)
-    return found
+    unreadable: Tensor = (~torch.isfinite(rows).all()).to(torch.int64)
+    return unreadable

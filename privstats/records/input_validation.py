@@ -474,7 +474,9 @@ def listed_classes(classes: tuple[object, ...]) -> Listed:
 
 
 def _are_integers(labels: NDArray[Any] | FileRows | GuardedRows | Tensor) -> bool:
-    return not labels.is_floating_point() if is_tensor(labels) else labels.dtype.kind in "iub"
+    if is_tensor(labels):
+        return not (labels.is_floating_point() or labels.is_complex())
+    return labels.dtype.kind in "iub"
 
 
 def _windows(

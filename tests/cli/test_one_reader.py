@@ -123,9 +123,13 @@ def score(privstats, folder: Path, form: Form):
     return privstats("score", "ill.head", form.name, "--target", "ill", "--json", *form.words, cwd=folder)
 
 
+def look(privstats, folder: Path, form: Form):
+    return privstats("look", form.name, "--plan", "plan.toml", "--target", "ill", *form.words, cwd=folder)
+
+
 COMMANDS = {
     "try": rehearse, "sweep": sweep, "plan suggest": suggest, "plan init": init, "flower records": records,
-    "course rehearse": rehearse_course, "score": score,
+    "course rehearse": rehearse_course, "score": score, "look": look,
 }  # fmt: skip
 
 
@@ -177,6 +181,9 @@ def test_a_word_for_nothing_is_a_gap_to_every_command(privstats, folder, name, w
     done = COMMANDS[name](privstats, folder, FORMS["plain"])
     if name == "plan init":  # of a public file, whose gaps are no class
         assert "".join(done.stdout.split()).count('class_names=["no","yes",]') == 1, done
+        return
+    if name == "look":
+        assert "1.7%" in next(line for line in done.stdout.splitlines() if line.strip().startswith("ill ")), done
         return
     if name == "try":
         assert "classes of ill: no, yes'" in done.stdout, done
