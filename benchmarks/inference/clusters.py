@@ -45,15 +45,16 @@ class World:
         size, arm = chance.integers(SMALLEST, LARGEST + 1, n), chance.integers(0, 2, n)
         region = chance.uniform(-1, 1, n)
         own = self.spread * np.where(arm == 1, self.factor, 1.0) * chance.uniform(-math.sqrt(3), math.sqrt(3), n)
-        risk = np.clip(0.3 + EFFECT * arm + 0.05 * region + own, 0.0, 1.0)
+        risk = np.clip(0.35 + EFFECT * arm + 0.05 * region + own, 0.0, 1.0)
         return region, arm, size, chance.binomial(size, risk)
 
 
 WORLDS = (
     World(200, 8.0, 0.05),
-    World(200, 30.0, 0.1, factor=0.3),
+    World(200, 30.0, 0.15, factor=0.3),
+    World(200, 30.0, 0.15),
     World(400, 3.0, 0.1),
-    World(400, 8.0, 0.1),
+    World(400, 8.0, 0.15),
     World(2_000, 1.0, 0.1),
 )
 

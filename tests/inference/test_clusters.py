@@ -58,15 +58,15 @@ def test_a_patient_of_a_cluster_of_m_moves_every_session_by_four_mths_of_its_mu(
 
 
 def test_rows_of_patients_miss_where_rows_of_clusters_hold() -> None:
-    row = bench.measured(bench.World(200, 30.0, 0.1), 30)
+    row = bench.measured(bench.World(200, 30.0, 0.15), 40)
     assert row["told"] > 0.9
-    assert row["told and missed"] <= 0.2  # 6 of 30: with probability 3e-3 at a rate of .05
-    assert row["rows of patients miss"] > 0.2
+    assert row["told and missed"] <= 0.2  # 8 of 40: with probability 4e-4 at a rate of .05
+    assert row["rows of patients miss"] > 0.15
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("world", bench.WORLDS[:4], ids=str)
+@pytest.mark.parametrize("world", bench.WORLDS[:5], ids=str)
 def test_intervals_keep_their_level(world: Any) -> None:
     row = bench.measured(world, 200)
     assert row["told"] > 0.9
