@@ -66,7 +66,7 @@ def test_ratios_are_near_fine_and_grays_from_pooled_records(leaving: float) -> N
     params, errors = fine_gray(table)
     assert (np.abs(found.params - params) < 0.5 * errors).all()
     specific = inf.hazards(bench.played(bench.course_of(SPECIFIC, 8_000, 80.0), table, seeded(1)))
-    assert abs(specific.params[0] - params[0]) > 4 * errors[0]  # the second arm dies faster
+    assert abs(specific.params[0] - params[0]) > 1.5 * errors[0]  # the second arm dies faster
     text = " ".join(str(found.summary()).split())
     assert "Subdistribution hazard ratios" in text
     assert "censoring independent of events, causes and columns" in text
@@ -162,8 +162,8 @@ def test_strata_have_their_own_weights_and_discrete_times_are_read() -> None:
     found = inf.hazards(bench.played(bench.course_of(schema, 8_000, 80.0), table, seeded(2)))
     assert "and columns within site" in str(found.assumed)
     assert (np.abs(found.params - fine_gray(table)[0]) < found.bse).all()
-    visits = replace(SCHEMA, times="discrete", bins=ps.Bins("months", tuple(range(25))))
-    whole = {**table, "months": np.floor(table["months"])}
+    visits = replace(SCHEMA, times="discrete", bins=ps.Bins("months", tuple(range(7))))
+    whole = {**table, "months": np.floor(table["months"] / 4)}
     found = inf.hazards(bench.played(bench.course_of(visits, 8_000, 80.0), whole, seeded(2)))
     assert (np.abs(found.params - fine_gray(table)[0]) < found.bse).all()
 

@@ -181,8 +181,10 @@ def added_by(schema: HazardSchema, here: Trajectories) -> list[Array]:
     clock = {} if here.clock is None else {"c": Values(here.clock, PART_BITS)}
     staying = {} if here.staying is None else {"G": Values(here.staying, PART_BITS)}
     values = Published.of({"w": Values.rounded(np.clip(here.w, -1e6, 1e6)), **clock, **staying})
-    levels = schema.reading.levels
-    events = np.array(levels.outcomes[0].values)[here.events] if schema.ratios and levels else here.events
+    texts = np.array(["", *schema.causes])  # the first text is none of the causes
+    if schema.ratios and schema.reading.levels is not None:
+        texts[0] = str(getattr(schema.reading.levels.outcomes[0], "values", texts)[0])
+    events = texts[here.events] if schema.ratios else here.events
     edges = np.array(schema.bins.edges)
     times = np.interp(here.times, np.arange(len(edges)), edges, right=edges[-1] + 1)
     added = []
