@@ -528,24 +528,6 @@ def test_postgres_counts_a_table_of_every_kind_of_column(postgres: Any, setting:
         query.moments(zoned)
 
 
-@pytest.fixture
-def spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    for name in ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"):  # which it sets itself
-        monkeypatch.setenv(name, "")
-    pyspark = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
-    if shutil.which("java") is None:
-        pytest.skip("there is no Java on this machine")
-    settings_ = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "UTC"}
-    builder = pyspark.SparkSession.builder.master("local[2]")
-    for name, value in settings_.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    try:
-        yield session
-    finally:
-        session.stop()
-
-
 @pytest.mark.ci
 @pytest.mark.slow
 @pytest.mark.parametrize("time", ["timestamp_ntz", "timestamp"])
