@@ -23,6 +23,7 @@ from privstats.schema.public_values import Published, Values
 from privstats.transforms import ConstantFeature
 from tests import made
 from tests.made import refused
+from threat_models.audits.hazard_worlds import audit_hazard_intervals
 from threat_models.audits.hazards import behind_the_transform, worst_trajectories
 
 SCHEMA = bench.schema_of()
@@ -195,6 +196,11 @@ def test_early_bins_lost_counts_and_other_shares_are_refused() -> None:
         refused(PlanError, "published G must fall", exact_moments, full.schema, table, published=wrong)
     lost: list[ps.Release | None] = [None, *bench.played(course, table, seeded(0))[1:]]
     refused(ReleaseError, "", inf.hazards, lost)
+
+
+def test_the_audit_of_intervals_refuses_several_causes() -> None:
+    course = bench.course_of(SCHEMA, 4_000, 8.0)
+    refused(PlanError, "the plan has several causes", audit_hazard_intervals, course, seeded(0), runs=1)
 
 
 def test_files_keep_the_kind_of_ratio_and_a_certificate_holds(tmp_path: Path) -> None:
