@@ -195,7 +195,7 @@ def test_early_bins_lost_counts_and_other_shares_are_refused() -> None:
     for wrong in (rising, _values([0.0] * 8, np.zeros(CELLS)), _values([0.0] * 8, np.full(CELLS, 2 * ONE))):
         refused(PlanError, "published G must fall", exact_moments, full.schema, table, published=wrong)
     lost: list[ps.Release | None] = [None, *bench.played(course, table, seeded(0))[1:]]
-    refused(ReleaseError, "", inf.hazards, lost)
+    refused(ReleaseError, "nothing shows who leaves", inf.hazards, lost)
 
 
 def test_the_audit_of_intervals_refuses_several_causes() -> None:
