@@ -92,6 +92,8 @@ class Query:
         clip = plan.person_clip
         if clip is not None and persons is None:
             raise DataError("the plan's promise is per person: name the column of ids with --persons (persons=)")
+        if clip is None and persons is not None:
+            raise DataError("the plan's promise is not per person, so no ids are read: omit --persons (persons=)")
         ids: Any = {"persons": persons, "person_clip": clip}
         return query_of(plan.schema, table, y, dialect=dialect, unreadable=plan.unreadable, **ids)
 
@@ -118,6 +120,13 @@ class Query:
             RecordError: a record cannot be read, and the plan excludes none.
         """
         counts = self._counts(rows)
+        if not any(counts.values()):
+            warnings.warn(
+                "the statement's result has no row, so these are the moments of no record: the table is empty, or its "
+                "rows were read before",
+                UnreadableRecordsWarning,
+                stacklevel=2,
+            )
         self._check_values(counts)
         kept = {names[1:]: _included(found) for names, found in counts.items()}
         moments = row_of(_MOMENTS, self.schema, "statement in SQL")(self, kept, counts)
@@ -157,12 +166,18 @@ class Query:
         by_column = {name: self.of_column(name, counts) for name in self._outcomes}
         for name, found in by_column.items():
             undecided = sum(number for outcome, number in found.items() if outcome == UNDECIDED)
+            if undecided and name == _PERSON:
+                raise DataError(
+                    f"column {self._names[name]!r}: {undecided:,} ids cannot be decided in SQL, where an id is an "
+                    "integer in a column of integers (not text, decimal or float): cast it in a view, or measure with "
+                    "contrib.parts.measure"
+                )
             if undecided:
                 raise DataError(
                     f"column {self._names[name]!r}: {undecided:,} values cannot be decided in SQL. Either the column's "
                     "type is none that the plan needs (a number, a text or integer of a category, a date without a "
-                    "zone), or texts have signs beyond Latin letters, an exponent or a time: cast or map them in a "
-                    "view, or measure with contrib.parts.measure"
+                    "zone), or texts have signs beyond Latin letters, an exponent or a time, or dates are before year "
+                    "1 or from 9999-12-31 on: cast or map them in a view, or measure with contrib.parts.measure"
                 )
         self._check_persons(by_column.pop(_PERSON, {}))
         excluded = sum(number for (gone, *_), number in counts[self._sets[0]].items() if gone)
@@ -266,6 +281,7 @@ def query_of(
     if unreadable not in ("refuse", "leave out"):
         raise DataError(f"unreadable must be 'refuse' or 'leave out', got {unreadable!r:.40}; give plan.unreadable")
     columns, groups = _columns_and_groups(schema, y, refuses=unreadable == "refuse")
+    _check_names(schema, y, persons)
     people = _person(schema, engine, persons, person_clip)
     groups += [(name,) for name in people]
     sets = tuple(dict.fromkeys((_EXCLUDED, *names) for names in groups))
@@ -289,6 +305,15 @@ def query_of(
         () if norms is None else norms.bins,
         person_clip,
     )
+
+
+def _check_names(schema: Schema, y: str | None, persons: str | None) -> None:
+    """Refuse a column that would serve as two things."""
+    declared = {column.name for column in schema.reading.declared}
+    if y is not None and y in declared:
+        raise DataError(f"--target (y=) names {y!r}, a declared column of the plan; name the column of labels")
+    if persons is not None and persons in {y, *declared}:
+        raise DataError(f"--persons (persons=) names {persons!r}, which the plan reads too; name the column of ids")
 
 
 def _person(schema: Schema, dialect: Dialect, persons: str | None, clip: Clip | None) -> dict[str, Written]:
@@ -338,7 +363,7 @@ def _columns_and_groups(
             raise DataError("a CountSchema reads no y; omit it")
         return _of_tables(schema, refuses=refuses)
     if y is None:
-        raise DataError("y is missing; pass the name of the column of labels")
+        raise DataError("the column of labels is missing: name it with --target (y=)")
     cells: Any = schema.reading.declaration
     goal: Any = schema.reading.goal
     listed = listed_classes(tuple(goal.classes)) if isinstance(goal, Labels) else None

@@ -81,6 +81,8 @@ class Dialect:
     def table(self, name: str | Sequence[str]) -> str:
         """Quote a table's name, whose parts are divided by points or given as a sequence."""
         parts = name.split(".") if isinstance(name, str) else name
+        if not isinstance(parts, list | tuple) or not parts or not all(isinstance(each, str) for each in parts):
+            raise DataError(f"table must be a name such as 'hospital.patients', or its parts, got {name!r:.60}")
         return ".".join(map(self.name, parts))
 
     def text(self, text: str) -> str:

@@ -19,7 +19,7 @@ import privstats as ps
 from privstats.contrib.parts import sql
 from privstats.contrib.parts.sql_columns import changes, label_column
 from privstats.contrib.parts.sql_dialects import DIALECTS
-from privstats.errors import DataError, PrivstatsError, RecordError, SchemaError
+from privstats.errors import DataError, PrivstatsError, RecordError, SchemaError, UnreadableRecordsWarning
 from privstats.intake.columns import Listed
 from tests import made
 from tests.schema.samples import SCHEMAS
@@ -278,10 +278,18 @@ def test_ids_that_are_no_integers_are_refused() -> None:
     query = sql.query_of(SCHEMA, "records", "ill", dialect="duckdb", persons="id", person_clip=clip_of(2.0))
     with loaded(COLUMNS, ["VARCHAR", *TYPES[1:]], rows_of(["007", "7"])) as base:
         rows = base.execute(query.text).fetchall()
-    with pytest.raises(DataError, match="column 'id': 2 values cannot be decided in SQL"):
+    with pytest.raises(DataError, match="column 'id': 2 ids cannot be decided in SQL, where an id is an integer"):
         query.moments(rows)
     with pytest.raises(DataError, match="persons= and person_clip= go together"):
         sql.query_of(SCHEMA, "records", "ill", dialect="duckdb", persons="id")
+
+
+def test_ids_under_a_promise_per_record_are_refused_and_no_row_at_all_is_warned_of() -> None:
+    plan = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
+    with pytest.raises(DataError, match=r"not per person, so no ids are read: omit --persons"):
+        sql.Query.of(plan, "records", "ill", dialect="duckdb", persons="id")
+    with pytest.warns(UnreadableRecordsWarning, match="no row, so these are the moments of no record"):
+        assert sql.Query.of(plan, "records", "ill", dialect="duckdb").moments([]).records == 0
 
 
 def test_a_collation_that_ignores_case_changes_no_cell() -> None:
@@ -364,7 +372,13 @@ def test_unreadable_records_are_refused_or_warned_of() -> None:
 def test_wrong_calls_are_one_sentence() -> None:
     for call, words_ in (
         ({"dialect": "oracle"}, "dialect must be one of duckdb, postgres, spark"),
-        ({"y": None}, "y is missing"),
+        ({"y": None}, r"name it with --target \(y=\)"),
+        ({"y": SCHEMA.reading.declared[0].name}, r"--target \(y=\) names '.*', a declared column of the plan"),
+        (
+            {"persons": "ill", "person_clip": clip_of(2.0)},
+            r"--persons \(persons=\) names 'ill', which the plan reads",
+        ),
+        ({"table": None}, "table must be a name such as"),
         ({"unreadable": "skip"}, "unreadable must be 'refuse' or 'leave out'"),
         ({"table": "a..b"}, "cannot be a name in SQL"),
         ({"table": "a\nb"}, "cannot be a name in SQL"),
