@@ -721,10 +721,10 @@ def _with_others(
     Hazards after that person's time shrink to p mu, with p the sum over the bin's cells of the clock's part times
     G / G(the person's cell). The cap is checked before, so a person's censoring follows from columns and weights alone.
     """
-    kept = np.cumsum(mu, axis=1) <= schema.cap * _ONE
+    below = np.cumsum(mu, axis=1) <= schema.cap * _ONE
     parts = _weights_of(schema, values)[_cells_of(schema, persons)]
     parts = np.where(persons.others[:, None], parts, 1.0)
-    shrunk = np.where(kept, np.floor(parts * mu), 2 * _ONE)
+    shrunk = np.where(below, np.floor(parts * mu), 2 * _ONE)
     last = np.where(persons.others, schema.periods - 1, persons.bins)
     return shrunk, np.where(persons.others, 1.0, seen), persons._replace(bins=last)
 
