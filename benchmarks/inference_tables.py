@@ -505,6 +505,11 @@ TABLES: Tables = {
     "inference_late_ratios": Table(
         "inference.late_entry", "hazard ratios", _COVERED | {"entry ignored: missed": _share("entry ignored misses")}
     ),
+    "inference_subdistribution": Table(
+        "inference.subdistribution",
+        "ratios",
+        {"leaving": "{leaving:g}"} | _COVERED | {"cause-specific: missed": _share("cause-specific misses")},
+    ),
     "inference_clusters": Table("inference.clusters", "effects", _CLUSTERS),
     "inference_rates": Table("inference.rates", "rates and multiples", _RATES),
     "inference_late_entry": Table("inference.late_entry", "curves and tests", _LATE),

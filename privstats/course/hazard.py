@@ -205,6 +205,8 @@ def _check_early(schema: HazardSchema, early_bins: object) -> None:
             f"early_bins must be an integer from {_FEWEST_EARLY} to {schema.periods - 1}, the bins before the time "
             f"that splits the follow-up for the check of proportionality, or 0 for no check; got {early_bins!r}"
         )
+    if early_bins and schema.ratios:
+        raise PlanError("early_bins compares cause-specific ratios: omit it with ratios='subdistribution'")
     if early_bins and any(isinstance(step, Interactions) for step in schema.transform):
         raise PlanError(
             "early_bins and interactions cannot be combined: a column with a product has no single ratio to compare "
@@ -236,16 +238,24 @@ def first_values(schema: HazardSchema, counts: Release | None = None) -> dict[st
 
     Without counts: a hazard of one half over all bins, and even cells.
     """
-    hazards, passing = cumulative_half(schema.periods), np.diff(schema.marks)
+    hazards, passing, leaving = cumulative_half(schema.periods), np.diff(schema.marks), np.zeros(len(schema.in_bin))
     if counts is not None:
-        hazards, passing = _hazards_of(schema, counts)
-    hazards, passing = (np.broadcast_to(each, (schema.baselines, each.shape[-1])) for each in (hazards, passing))
+        hazards, passing, leaving = _hazards_of(schema, counts)
+    every = (hazards, passing, leaving)
+    hazards, passing, leaving = (np.broadcast_to(each, (schema.baselines, each.shape[-1])) for each in every)
     weights = np.concatenate([np.zeros(schema.features - 1), np.log(hazards).ravel() / schema.constant])
     clock = {"c": _clock(passing, schema.in_bin)} if schema.times == "continuous" else {}
-    return {"w": Values.rounded(weights), **clock}
+    return {"w": Values.rounded(weights), **clock, **({"G": _staying(leaving, schema.times)} if schema.ratios else {})}
 
 
-def _hazards_of(schema: HazardSchema, counts: Release) -> tuple[Array, Array]:
+def _staying(leaving: Array, times: str | None) -> Values:
+    """Return the share of persons who have not left by the middle of a cell, or at discrete times before its visit."""
+    before = np.cumsum(leaving, axis=1) - leaving * (1.0 if times == "discrete" else 0.5)
+    shares = np.rint(np.exp(-before) * (1 << PART_BITS)).astype(np.int64)
+    return Values(np.maximum(shares, 1).ravel(), PART_BITS)
+
+
+def _hazards_of(schema: HazardSchema, counts: Release) -> tuple[Array, Array, Array]:
     released, known = narrowed(counts.plan.schema, CountSchema, ReleaseError(_NO_COUNTS)), schema.counted().variables
     if released.variables[: len(known)] != known:
         raise ReleaseError(_NO_COUNTS)
@@ -258,11 +268,15 @@ def _hazards_of(schema: HazardSchema, counts: Release) -> tuple[Array, Array]:
         entries = T[released.place(enters[0])].reshape(len(cells), schema.baselines, -1).sum(axis=2).T
     by_stratum = zip(np.moveaxis(cells.sum(axis=3), 2, 0), entries, strict=True)
     several = [_hazards_in(schema, each, sigma, entered) for each, entered in by_stratum]
-    return np.stack([bins for bins, _ in several]), np.stack([marks for _, marks in several])
+    bins, marks, leaving = (np.stack([each[place] for each in several]) for place in range(3))
+    return bins, marks, leaving
 
 
-def _hazards_in(schema: HazardSchema, by_event: Array, sigma: float, entries: Array) -> tuple[Array, Array]:
-    """Return bins' and cells' hazards; who enters in a cell is at risk for half of it if times are continuous."""
+def _hazards_in(schema: HazardSchema, by_event: Array, sigma: float, entries: Array) -> tuple[Array, Array, Array]:
+    """Return bins' and cells' hazards, and cells' hazards of leaving without an event.
+
+    Who enters in a cell is at risk for half of it if times are continuous.
+    """
     staying, events = np.cumsum((by_event.sum(axis=1) - entries)[::-1])[::-1][:-1], by_event[:-1, 1]
     if schema.times == "continuous":
         staying = staying + entries[:-1] / 2
@@ -270,7 +284,10 @@ def _hazards_in(schema: HazardSchema, by_event: Array, sigma: float, entries: Ar
     starts, within = np.searchsorted(of, np.arange(schema.periods)), float(np.bincount(of).max()) ** 0.5
     widths = np.diff(schema.marks) / np.diff(schema.marks).mean()
     hazards = shrunk_hazards(np.add.reduceat(events, starts), staying[starts], sigma * within)
-    return hazards, shrunk_hazards(events, staying * widths, sigma) * widths
+    # Who has an event in a cell could have left before it, for half of the cell if times are continuous.
+    could = staying - by_event[:-1, 1:].sum(axis=1) * (1.0 if schema.times == "discrete" else 0.5)
+    leaving = shrunk_hazards(by_event[:-1, 0], could * widths, sigma) * widths
+    return hazards, shrunk_hazards(events, staying * widths, sigma) * widths, leaving
 
 
 def _clock(hazards: Array, of: NDArray[np.intp]) -> Values:

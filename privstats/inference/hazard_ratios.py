@@ -55,6 +55,12 @@ _BY_CAUSE = (
     "The ratios compare rates of {event} among persons with neither {event} nor {others} so far; a person with "
     "{others} counts as censored then. How often each happens is read from the counts (cumulative_incidence)."
 )
+_BY_SUBDISTRIBUTION = (
+    "The ratios are Fine and Gray's: they compare rates of {event} among persons without {event} so far, whatever else "
+    "happened to them; a person with {others} stays among them, with the weight of who would not have left. A ratio "
+    "above 1 means that {event} happens more often. Such rates are of no real group, so read cause-specific ratios "
+    "beside them for why."
+)
 _FIRST_PART = (
     "{:.0%} of the events count: the ratios cover the first part of the follow-up, to a cumulative hazard of 1; "
     "Cox's ratio over all of it differs where ratios change with time"
@@ -284,6 +290,11 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
     schema = _schema_of(last)
     if check is not None:
         _require_check(schema, counts, rounds, check)
+    if schema.ratios and counts is None:
+        raise ReleaseError(
+            "the counts ended without a sum, so nothing shows who leaves: subdistribution ratios need them; run the "
+            "course again"
+        )
     weights = [each.real for each in hazard_weights(schema, counts, rounds)[: len(rounds)]]
     columns, within = schema.features - 1, "" if schema.strata is None else f" and {schema.strata.name}"
     lost = sum(each is None for each in releases[1:])
@@ -300,8 +311,8 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
         ),
         columns=columns,
         model="Hazard ratios",
-        assumed=f"proportional hazards given the columns{within}, censoring {_entering(schema)}independent of the "
-        f"event given the columns{within}, {_times_of(schema, counts)}, one time zero for all, one row per person",
+        assumed=f"{_proportional_in(schema, within)}, {_times_of(schema, counts)}, one time zero for all, one row per "
+        "person",
         rounds=len(rounds),
         counts=() if counts is None else (counts.plan,),
         counted=counts,
@@ -310,6 +321,19 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
         events_within=_events_within(schema, weights[-1], np.asarray(last.moments.H), counts),
         checked=check,
         lost=sum(each is None for each in releases),
+    )
+
+
+def _proportional_in(schema: HazardSchema, within: str) -> str:
+    if schema.ratios:
+        among = "" if schema.strata is None else f" within {schema.strata.name}"
+        return (
+            f"proportional subdistribution hazards given the columns{within}, censoring independent of events, causes "
+            f"and columns{among}"
+        )
+    return (
+        f"proportional hazards given the columns{within}, censoring {_entering(schema)}independent of the event given "
+        f"the columns{within}"
     )
 
 
@@ -445,11 +469,15 @@ def _summary_of(table: HazardRatios, alpha: float) -> Summary:
     rounds = (table.release.plan,) * (table.rounds + table.lost - (not table.counts))
     source = Source(table.release, alpha, assumed, (*counts, *rounds, *checks), table.checked)
     schema = _schema_of(table.release)
-    checkable = table.counted is not None and table.by is not None and schema.entry is None
+    checkable = table.counted is not None and table.by is not None and schema.entry is None and not schema.ratios
     test = table.proportionality() if checkable else None
     by_column = None if table.checked is None else table.proportionality_by_column()
     event, *others = schema.causes
-    title = "Cause-specific hazard ratios" if others else "Hazard ratios"
+    kind = "Subdistribution" if schema.ratios else "Cause-specific"
+    title, causes = (
+        f"{kind} hazard ratios" if others else "Hazard ratios",
+        (_BY_SUBDISTRIBUTION if schema.ratios else _BY_CAUSE),
+    )
     return source.summary(
         f"{title} up to a cumulative hazard of 1" if table.events_within < _PART else title,
         (*ratio_columns("ratio", alpha), *(["counted"] if table.remark else [])),
@@ -459,7 +487,7 @@ def _summary_of(table: HazardRatios, alpha: float) -> Summary:
             "A person counts up to a cumulative hazard of 1; where hazards are not proportional, the ratio covers "
             "that time.",
             *interaction_notes(table),
-            *((_BY_CAUSE.format(event=event, others=listed(others)),) if others else ()),
+            *((causes.format(event=event, others=listed(others)),) if others else ()),
             *(() if test is None else _checked(table, event, by_column is not None)),
             *(() if by_column is None else (_CHECKED_BY_COLUMN,)),
         ),
@@ -502,7 +530,9 @@ def _estimated(table: HazardRatios) -> str:
     counted = "counts of bins and events and " if table.counts else ""
     event, *others = schema.causes
     stratified = "" if schema.strata is None else f", stratified by {schema.strata.name} (a baseline for each)"
-    specific = f" (cause-specific: {listed(others)} counted as censored)" if others else ""
+    kept = "subdistribution, Fine and Gray 1999: {} kept at risk, weighted by the Kaplan-Meier estimate of staying"
+    treated = (kept if schema.ratios else "cause-specific: {} counted as censored").format(listed(others))
+    specific = f" ({treated})" if others else ""
     return (
         f"Hazard ratios of {event}{specific} on {listed(table.names)} were estimated by proportional hazards in {bins}"
         f"{stratified} "

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +84,10 @@ class HazardSchema(AdaptiveSchema, Kind):
     With an ``entry`` a person is at risk from it on. Hazards of earlier bins are 0, and that of the entry's bin is its
     remaining part p mu_j; p is 1 minus the clock's part before the entry, and 0 at discrete times.
 
+    With ``ratios="subdistribution"`` a person with another cause stays at risk until the last bin, with the weight of
+    who would not have left by then (Fine and Gray 1999): hazards after the person's time are those parts of mu_j that
+    published G gives, the share of persons who have not left by the middle of each cell.
+
     A person is censored before the first bin where the published cumulative hazard would pass 1. This depends on
     columns and weights alone, so the censoring is not informative, for any w.
 
@@ -111,6 +115,9 @@ class HazardSchema(AdaptiveSchema, Kind):
         errors: ``"robust"`` (default): also sum J, the second moment of persons' scores, at 5 % of the budget.
             Intervals then hold for the ratio that the rounds estimate, also where hazards are not proportional.
             ``"model"``: errors assume proportional hazards. A plan file without ``errors`` means ``"model"``.
+        ratios: ``"subdistribution"``: ratios of the rate of the event among persons without it, whatever else happened
+            to them (Fine and Gray); they follow how often the event happens. It needs ``times``, an event of three or
+            more texts, robust errors and no entry. None: cause-specific ratios.
         grid_bits, nonnegative: as in :class:`ClassSchema`.
 
     Guarantee:
@@ -157,6 +164,7 @@ class HazardSchema(AdaptiveSchema, Kind):
     grid_bits: int = 12
     nonnegative: bool = False
     errors: Errors | None = None
+    ratios: Literal["subdistribution"] | None = None
 
     def __post_init__(self) -> None:
         settle(self, errors=checked_errors(self.errors))
@@ -166,6 +174,7 @@ class HazardSchema(AdaptiveSchema, Kind):
         _check_maps(self)
         settle(self, **checked_vectors(self), cap=_checked_cap(self.cap))
         _check_columns(self)
+        _check_ratios(self)
         _check_constant(self)
         _check_events(self)
 
@@ -278,10 +287,12 @@ class HazardSchema(AdaptiveSchema, Kind):
     def needs(self) -> Mapping[str, tuple[int, ...]]:
         """The weights w of columns, then bins; for continuous times also the clock c, by stratum.
 
-        c is the elapsed part of the bin's hazard at each cell's end; a bin's last is 1.
+        c is the elapsed part of the bin's hazard at each cell's end; a bin's last is 1. Subdistribution ratios also
+        need G by cell and stratum.
         """
-        clock = {"c": ((len(self.marks) - 1) * self.baselines,)} if self.times == "continuous" else {}
-        return {"w": (self.sizes["feature"],), **clock}
+        cells = ((len(self.marks) - 1) * self.baselines,)
+        clock = {"c": cells} if self.times == "continuous" else {}
+        return {"w": (self.sizes["feature"],), **clock, **({"G": cells} if self.ratios else {})}
 
     @property
     def refuses_parts(self) -> str:
@@ -289,8 +300,16 @@ class HazardSchema(AdaptiveSchema, Kind):
         return ""
 
     def check_values(self, values: Mapping[str, Values]) -> None:
-        """Refuse misshaped weights, over 20 bits, tiny or enormous, or a clock not rising from 0 to 1 in every bin."""
+        """Refuse misshaped weights, over 20 bits, tiny or enormous, a clock not rising from 0 to 1 in every bin, or G.
+
+        G must fall from at most 1, and stay above 0.
+        """
         super().check_values(values)
+        if "G" in values:
+            shares = values["G"].integers.reshape(self.baselines, -1)
+            falling = (np.diff(shares, axis=1) <= 0).all() and (shares >= 1).all() and (shares <= 1 << PART_BITS).all()
+            if values["G"].exponent != PART_BITS or not falling:
+                raise PlanError(f"published G must fall from at most 1 and stay above 0, in steps of 2**-{PART_BITS}")
         if "c" in values:
             steps, of = values["c"].integers, np.arange(self.baselines)[:, None] * self.periods + self.in_bin
             ends = np.diff(of.ravel(), append=self.periods * self.baselines) > 0
@@ -441,6 +460,20 @@ def _check_columns(schema: HazardSchema) -> None:
         raise SchemaError(f"columns and bins must be at most {_MAX_FEATURES}, got {schema.sizes['feature']}")
 
 
+def _check_ratios(schema: HazardSchema) -> None:
+    if schema.ratios is None:
+        return
+    if schema.ratios != "subdistribution":
+        raise SchemaError(
+            f"ratios must be 'subdistribution', or omitted for cause-specific ratios, got {schema.ratios!r}"
+        )
+    if len(schema.causes) < 2 or schema.times is None or schema.entry is not None or schema.errors != "robust":
+        raise SchemaError(
+            "ratios='subdistribution' needs times, an event of three or more texts (Levels: none, the event, other "
+            "causes), errors='robust' and no entry"
+        )
+
+
 def _check_constant(schema: HazardSchema) -> None:
     small = 0 < schema.constant <= schema.clip_norm  # round() refuses infinity
     if not small or 2 * round(schema.constant * schema.scale) ** 2 > schema.steps**2:
@@ -501,6 +534,7 @@ class _Persons(NamedTuple):
     """Columns ``(n, columns)``; bin, event, time (infinite beyond the last edge), stratum ``(n,)``.
 
     ``since`` is the bin of the entry, of ``periods`` beyond the last edge, and ``entries`` its time; -1 and 0 without.
+    ``others`` marks persons whose time ended by another cause.
     """
 
     rows: NDArray[np.float64]
@@ -510,12 +544,12 @@ class _Persons(NamedTuple):
     strata: NDArray[np.intp]
     since: NDArray[np.intp]
     entries: NDArray[np.float64]
+    others: NDArray[np.bool_]
 
     def part(self, where: slice | NDArray[np.bool_]) -> _Persons:
         rows, bins, events = self.rows[where], self.bins[where], self.events[where]
-        return _Persons(
-            rows, bins, events, self.times[where], self.strata[where], self.since[where], self.entries[where]
-        )
+        strata, since, entries = self.strata[where], self.since[where], self.entries[where]
+        return _Persons(rows, bins, events, self.times[where], strata, since, entries, self.others[where])
 
 
 def _read(schema: HazardSchema, records: Opened) -> tuple[_Persons, Why, dict[str, ListedColumn]]:
@@ -557,7 +591,8 @@ def _read(schema: HazardSchema, records: Opened) -> tuple[_Persons, Why, dict[st
             raise RecordError(f"X has records that {reason}, in {schema.entry!r}; correct or omit them")
         why[repr(schema.entry), reason] = late
     worded = listed_columns((event, *strata, *(() if levels is None else levels.columns)), columns)
-    persons = _Persons(rows, np.minimum(bins, schema.periods - 1), died, times, stratum, since, entries)
+    others = (cells[event.name] > 1) & (bins < schema.periods)
+    persons = _Persons(rows, np.minimum(bins, schema.periods - 1), died, times, stratum, since, entries, others)
     return persons, why, worded
 
 
@@ -607,6 +642,8 @@ def _of_stratum(schema: HazardSchema, values: Mapping[str, Values], stratum: int
     own = {"w": Values(np.r_[w.integers[:columns], w.integers[first : first + schema.periods]], w.exponent)}
     if "c" in values:
         own["c"] = Values(values["c"].integers[stratum * cells :][:cells], PART_BITS)
+    if "G" in values:
+        own["G"] = Values(values["G"].integers[stratum * cells :][:cells], PART_BITS)
     return own, first
 
 
@@ -616,6 +653,8 @@ def _mapped(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values
     mu, seen = _hazards(schema, unit, values["w"]), _seen(schema, persons, values)
     if schema.entry is not None:
         mu, seen = _from_entry(schema, mu, seen, persons, values)
+    if schema.ratios is not None:
+        mu, seen, persons = _with_others(schema, mu, seen, persons, values)
     residuals, variances, within = _periods(schema, mu, persons, seen)
     maximum = float(schema.steps) ** 2
     fine &= within & (np.vecdot(unit, unit) <= maximum) & (2 * np.square(unit[:, -1]) <= maximum)
@@ -672,6 +711,43 @@ def _from_entry(
     held = np.where(own, left, 1.0)
     within = np.clip((seen - (1 - held)) / held, 0.0, 1.0)
     return shrunk, np.where(own, np.floor(within * (1 << PART_BITS)) / (1 << PART_BITS), seen)
+
+
+def _with_others(
+    schema: HazardSchema, mu: Ints, seen: Ints, persons: _Persons, values: Mapping[str, Values]
+) -> tuple[Ints, Ints, _Persons]:
+    """Return hazards, parts and persons in which who had another cause is observed until the last bin.
+
+    Hazards after that person's time shrink to p mu, with p the sum over the bin's cells of the clock's part times
+    G / G(the person's cell). The cap is checked before, so a person's censoring follows from columns and weights alone.
+    """
+    below = np.cumsum(mu, axis=1) <= schema.cap * _ONE
+    parts = _weights_of(schema, values)[_cells_of(schema, persons)]
+    parts = np.where(persons.others[:, None], parts, 1.0)
+    shrunk = np.where(below, np.floor(parts * mu), 2 * _ONE)
+    last = np.where(persons.others, schema.periods - 1, persons.bins)
+    return shrunk, np.where(persons.others, 1.0, seen), persons._replace(bins=last)
+
+
+def _cells_of(schema: HazardSchema, persons: _Persons) -> NDArray[np.intp]:
+    """Return the count cell of each person's time, ``(n,)``."""
+    return np.clip(np.searchsorted(schema.marks, persons.times, side="right") - 1, 0, len(schema.in_bin) - 1)
+
+
+def _weights_of(schema: HazardSchema, values: Mapping[str, Values]) -> NDArray[np.float64]:
+    """Return p by the cell of a person's time and bin, ``(cells, K)``, rounded down to steps of 2**-16.
+
+    Exact integers: a part and G have 17 bits each, so their products over a bin's cells stay below 2**53.
+    """
+    G, of = values["G"].integers, schema.in_bin
+    starts = np.searchsorted(of, np.arange(schema.periods))
+    passed = values["c"].integers if "c" in values else np.full(len(of), 1 << PART_BITS)
+    widths = passed - np.where(np.isin(np.arange(len(of)), starts), 0, np.r_[0, passed[:-1]])
+    cells = np.arange(len(of))
+    later = cells[None, :] > cells[:, None]
+    each = widths * np.where(later, np.minimum(G, G[:, None]), G[:, None])
+    parts = np.add.reduceat(each, starts, axis=1) // G[:, None]
+    return np.asarray(np.minimum(parts, 1 << PART_BITS) / (1 << PART_BITS))
 
 
 def _periods(schema: HazardSchema, mu: Ints, persons: _Persons, seen: Ints) -> tuple[Ints, Ints, NDArray[np.bool_]]:

@@ -569,7 +569,9 @@ def _logistic(score: Fraction, information: Fraction) -> Fraction:
 class Hazard(Scored):
     """Rounds of a proportional hazards regression: a person over all periods, in units of the cap."""
 
-    keys = f'clip_norm bins event cap=1 expected_events? times? time_unit? strata? entry?{SIGNED} errors?="model"'
+    keys = (
+        f'clip_norm bins event cap=1 expected_events? times? time_unit? strata? entry?{SIGNED} errors?="model" ratios?'
+    )
     attained = False  # in the limit alone
 
     def bound(self, w: Weights, swap: bool, held: int) -> Any:
@@ -587,6 +589,8 @@ class Hazard(Scored):
         schema = self.schema
         outcomes = [each["name"] for step in schema["transform"] for each in _declared(step, "outcomes")]
         fine = outcomes in ([], [schema["event"]]) and ("entry" not in schema or "times" in schema)
+        if "ratios" in schema:
+            fine = fine and "times" in schema and "entry" not in schema and schema["errors"] == "robust"
         if "time_unit" in schema:
             fine = fine and "times" in schema and schema["times"] == "continuous"
             edges = schema["bins"]["edges"]
@@ -1182,6 +1186,7 @@ WORDS = {
     "open": "above below none",
     "family": "logistic poisson",
     "errors": "robust",
+    "ratios": "subdistribution",
     "times": "continuous discrete",
     "score": "probability margin",
     "estimand": "ate att overlap",

@@ -243,6 +243,10 @@ def test_two_csv_files_become_rates(tmp_path: Path, privstats: Any) -> None:
         text = privstats("table", *releases, "--exponentiate", *more, **how).stdout
         assert "coefficients are of rates per unit of it" in text
         assert ("quasi-Poisson" in text) == bool(more)
+    same = privstats(
+        "course", "rehearse", "course.toml", *names, "--target", "years", "--out", "none", cwd=tmp_path, code=2
+    )
+    assert "--target names the plan's exposure, 'years'" in same.stderr
     wrong = privstats("course", "rehearse", "course.toml", *names, "--out", "none", cwd=tmp_path, code=2)
     assert "name the column to predict with --target" in wrong.stderr
 

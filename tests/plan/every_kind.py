@@ -157,6 +157,24 @@ def _others() -> dict[str, ps.Plan]:
             made.promise(),
             published=Published("1" * 64),
         ),
+        "a subdistribution": made.plan(
+            ps.HazardSchema(
+                3,
+                2.0,
+                bins=ps.Bins("months", (0, 6, 12)),
+                event="ended",
+                feature_names=("arm", "sex"),
+                transform=(
+                    ps.transforms.Levels((), (ps.Categories("ended", ("no", "relapse", "death")),)),
+                    ps.transforms.ConstantFeature(1.0),
+                ),
+                times="continuous",
+                ratios="subdistribution",
+            ),
+            COHORT,
+            made.promise(),
+            published=Published("1" * 64),
+        ),
         "several texts": made.plan(
             ps.HazardSchema(
                 4,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privstats import course as courses
 from privstats import session
 from privstats.course import Hazard
-from privstats.errors import ReleaseError
+from privstats.errors import PlanError, ReleaseError
 from privstats.inference import HazardRatios, hazards
 from privstats.inference.releases import column_names, interactions_of, map_columns, raw_slopes
 from privstats.moments import exact_moments
@@ -39,7 +39,13 @@ def audit_hazard_intervals(course: Hazard, rng: Generator, *, runs: int = 500) -
 
     Raises:
         ReleaseError: columns that are mapped by more than ranges.
+        PlanError: an event of several causes.
     """
+    if len(course.schema.causes) > 1:
+        raise PlanError(
+            "this audit makes up persons with one event, and the plan has several causes: audit the intervals of a "
+            "plan without the other causes"
+        )
     most = min(course.plan.cohort.max_records, MOST_RECORDS)
     tallies = [(n, tally(course, n, rng, runs)) for n in (most, most // 3)]
     inside = (

@@ -28,6 +28,7 @@ from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.schema import narrowed
 from privstats.schema.public_values import Published, Values
+from privstats.transforms import Levels
 from threat_models.audits.climb import Search, most_apart
 from threat_models.audits.sensitivity import Finding, report_of
 from threat_models.audits.target import Target
@@ -47,9 +48,10 @@ class Trajectories:
         clock: which part of its bin's hazard had passed at the end of each cell, in steps of 2**-16; None: not read.
         rows: columns behind no transform, ``(n, columns)``.
         times: in bins, ``(n,)``; a half is the middle of one.
-        events: 0 or 1, ``(n,)``.
+        events: 0 or 1, or 2 for another cause that stays at risk, ``(n,)``.
         strata: index of each person's stratum, ``(n,)``; None: there are none.
         entries: in bins, ``(n,)``; None: everyone is at risk from 0 on.
+        staying: share of persons who have not left by each cell, in steps of 2**-16; None: not read.
     """
 
     w: Array
@@ -59,6 +61,7 @@ class Trajectories:
     events: NDArray[np.int64]
     strata: NDArray[np.int64] | None = None
     entries: Array | None = None
+    staying: NDArray[np.int64] | None = None
 
 
 def audit_hazards(target: Target, rng: Generator, *, steps: int = 150, starts: int = 9) -> Report:
@@ -90,7 +93,10 @@ def _best(
 def behind_the_transform(schema: HazardSchema) -> HazardSchema:
     """The schema of rows as they come out of the transform, which is where persons are searched."""
     names = tuple(f"x{place}" for place in range(schema.features - 1))
-    return replace(schema, transform=schema.transform[-1:], feature_names=names, expected_events=None)
+    levels = schema.reading.levels
+    causes = (Levels((), levels.outcomes),) if schema.ratios and levels is not None else ()
+    maps = (*causes, *schema.transform[-1:])
+    return replace(schema, transform=maps, feature_names=names, expected_events=None)
 
 
 def _start(schema: HazardSchema, adjacency: Adjacency, chance: np.random.Generator) -> Trajectories:
@@ -105,8 +111,21 @@ def _start(schema: HazardSchema, adjacency: Adjacency, chance: np.random.Generat
     two = adjacency == "replace-one"
     rows = np.stack([row, chance.choice([-1.0, 1.0]) * row][: 1 + two])
     ends = chance.choice([0.5, count - 0.5, schema.periods - 0.5], 1 + two)
-    events, strata = chance.integers(0, 2, 1 + two), _strata(schema, 1 + two, chance)
-    return Trajectories(w, _clock(schema, chance), rows, np.array(ends), events, strata, _entries(schema, chance, ends))
+    events, strata = _events(schema, 1 + two, chance), _strata(schema, 1 + two, chance)
+    entries, staying = _entries(schema, chance, ends), _staying(schema, chance)
+    return Trajectories(w, _clock(schema, chance), rows, np.array(ends), events, strata, entries, staying)
+
+
+def _events(schema: HazardSchema, persons: int, chance: np.random.Generator) -> NDArray[np.int64]:
+    return chance.integers(0, 3 if schema.ratios else 2, persons)
+
+
+def _staying(schema: HazardSchema, chance: np.random.Generator) -> NDArray[np.int64] | None:
+    """Any that parties admit: falling from at most 1, at once or in steps; None where it is not read."""
+    if "G" not in schema.needs:
+        return None
+    drawn = chance.choice([1, 2, 1 << 15, 1 << PART_BITS, int(chance.integers(1, 1 << PART_BITS))], schema.needs["G"])
+    return np.asarray(-np.sort(-drawn.reshape(schema.baselines, -1), axis=1)).ravel().astype(np.int64)
 
 
 def _strata(schema: HazardSchema, persons: int, chance: np.random.Generator) -> NDArray[np.int64] | None:
@@ -144,11 +163,11 @@ def _moved(schema: HazardSchema, here: Trajectories, chance: np.random.Generator
             return replace(here, times=times, entries=_entries(schema, chance, times))
         case 2:
             strata = _strata(schema, len(here.events), chance)
-            return replace(here, events=chance.integers(0, 2, len(here.events)), strata=strata)
+            return replace(here, events=_events(schema, len(here.events), chance), strata=strata)
         case 3:
             return replace(here, rows=here.rows * (1 + size * chance.normal()))
         case 4:
-            return replace(here, clock=_clock(schema, chance))
+            return replace(here, clock=_clock(schema, chance), staying=_staying(schema, chance))
         case _:
             return replace(here, w=here.w + size * chance.normal(size=here.w.shape))
 
@@ -160,13 +179,18 @@ def _distance(schema: HazardSchema, sigmas: Mapping[str, float], here: Trajector
 def added_by(schema: HazardSchema, here: Trajectories) -> list[Array]:
     """Return each person's contribution, in wire steps."""
     clock = {} if here.clock is None else {"c": Values(here.clock, PART_BITS)}
-    values = Published.of({"w": Values.rounded(np.clip(here.w, -1e6, 1e6)), **clock})
+    staying = {} if here.staying is None else {"G": Values(here.staying, PART_BITS)}
+    values = Published.of({"w": Values.rounded(np.clip(here.w, -1e6, 1e6)), **clock, **staying})
+    texts = np.array(["", *schema.causes])  # the first text is none of the causes
+    if schema.ratios and schema.reading.levels is not None:
+        texts[0] = str(getattr(schema.reading.levels.outcomes[0], "values", texts)[0])
+    events = texts[here.events] if schema.ratios else here.events
     edges = np.array(schema.bins.edges)
     times = np.interp(here.times, np.arange(len(edges)), edges, right=edges[-1] + 1)
     added = []
     for place in range(len(here.rows)):
         table: dict[str, Any] = dict(zip(schema.feature_names, here.rows[place][:, None], strict=True))
-        table |= {schema.bins.name: times[place : place + 1], schema.event: here.events[place : place + 1]}
+        table |= {schema.bins.name: times[place : place + 1], schema.event: events[place : place + 1]}
         if schema.strata is not None and here.strata is not None:
             table[schema.strata.name] = [schema.strata.values[here.strata[place]]]
         if schema.entry is not None and here.entries is not None:

@@ -120,6 +120,8 @@ def targets_of(course: Any, text: str | None) -> str | tuple[str, ...] | None:
     plans = getattr(course, "priced", (course,))
     exposure: str | None = getattr(plans[-1].schema, "exposure", None)
     if exposure is not None and text is not None:
+        if text == exposure:
+            raise PlanError(f"--target names the plan's exposure, {text!r}: name the column of counts")
         return text, exposure
     named: tuple[str, ...] = getattr(plans[-1].schema, "outcome_names", None) or ()
     if not named or (text is not None and len(named) == 1):
