@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from privstats.course.planned import Planned
+from privstats.course.effect import Effect
 from privstats.inference.inversion import Inversion, quantile
 from privstats.inference.treatment_effects.adjusted import Standardisation
 from privstats.kinds import ClassSchema
@@ -40,10 +40,10 @@ _HEAD_SCORES = "tests/inference/test_head_scores.py::"
 _ADJUSTED = "tests/inference/test_adjusted.py::"
 
 
-_all_facts: Any = vars(Planned)["_facts"].fget
+_all_facts: Any = vars(Effect)["_facts"].fget
 
 
-def _without_analysis(course: Planned) -> dict[str, Any]:
+def _without_analysis(course: Effect) -> dict[str, Any]:
     return {name: value for name, value in _all_facts(course).items() if name != "analysis"}
 
 
@@ -208,7 +208,7 @@ READERS: dict[str, Mutant] = {
         _ANALYSIS + "test_holm_is_over_what_was_declared_whatever_is_shown"),
     "analysis outside the digest": bug(
         "what was declared is in the course's file not in its digest, and can change after the first release",
-        member(Planned, "_facts", property(_without_analysis)),
+        member(Effect, "_facts", property(_without_analysis)),
         _ANALYSIS + "test_after_the_first_release_another_analysis_is_refused"),
     "squares of outcomes not added": bug(
         "the noise of several outcomes is calibrated as if each had records of its own",
