@@ -65,7 +65,10 @@ def test_a_shell_completes_commands_and_options(privstats, tmp_path, monkeypatch
 
 
 @pytest.mark.skipif(not (shutil.which("bash") and PROGRAM.exists()), reason="needs bash and the installed command")
-def test_bash_completes_with_what_is_printed_for_it(privstats, tmp_path):
+def test_bash_completes_with_what_is_printed_for_it(privstats, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "shellingham.detect_shell", lambda: ("bash", "bash")
+    )  # else the shell above this process, if any
     printed = privstats("--show-completion", "bash", cwd=tmp_path).stdout
     (function,) = re.findall(r"complete .*-F (\w+) privstats", printed)
     program = f"{printed}\nCOMP_WORDS=(privstats led) COMP_CWORD=1; {function} {PROGRAM}\necho ${{COMPREPLY[*]}}"
