@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from privstats.moments import RecordFile
 
 TABLE = "a CSV or Parquet file, a folder or quoted pattern of such files, or BASE.duckdb/TABLE"
-"""What a path of records may name, for the help of every command that reads one (``intake.table_sources``)."""
+"""The kinds of path that hold records, for the help of every command that reads them (``intake.table_sources``)."""
 _DIALECT = "How a CSV file is written"  # a list of its own in the help of every command that reads one
 
 THOUSANDS = "Its sign between groups of three digits: . , ' or a blank."

@@ -50,8 +50,8 @@ class Actor:
 def actors(plan: Plan, course: Course | None = None) -> list[Actor]:
     """Return each actor's view of a plan, or of all sessions of a course.
 
-    A party's participation is visible to whoever sees the roster or the network, and no limit covers it. Where a unit
-    is a party, limits are about its records, given that it takes part.
+    Everyone who sees the roster or the network sees which parties take part, and no limit covers that. Where the unit
+    is a party, the limits concern its records, given that it takes part.
 
     Formula: an actor who sees only releases under mu-GDP answers a yes-or-no question about one unit rightly with
     probability at most Phi(mu / 2), where both answers are equally likely before. Presence is such a question under

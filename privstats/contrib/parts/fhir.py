@@ -21,7 +21,7 @@ _PERSON = r"regexp_extract(subject.reference, '(?:^|/)Patient/([^/|]+)', 1)"
 
 @dataclass(frozen=True)
 class _Resource:
-    """Where one resource's events are.
+    """Name the fields that hold the events of one FHIR resource.
 
     Attributes:
         fields: the read fields with their types; ``resourceType`` and ``subject`` are always read.

@@ -36,7 +36,7 @@ _ESCAPED = {
 _HEADERS = {"alpha": r"$\alpha$", "dimension": "features", "clip_norm": "clip norm"}
 _NO_VALUE = "--"
 _DESCRIPTION_WIDTH = "0.62"
-"""Of the text's width."""
+"""Width of the column of descriptions, as a share of the text's width."""
 
 
 def latex(study: Study) -> str:
