@@ -71,7 +71,7 @@ def test_a_curve_that_ends_where_it_begins_names_the_missing_start() -> None:
     without = inf.kaplan_meier(exact(persons()), **WORDS, by="arm", entry="enters")
     assert [len(curve.timeline) for curve in without.values()] == [0, 0]
     text = " ".join(str(without.summary()).split())
-    assert "The curve of a, b ends where it begins, at 0: too few records have entered by then. Pass start (--start" in text
+    assert "The curve of a, b ends where it begins, at 0: too few records have entered by then. Pass start" in text
     later = inf.kaplan_meier(exact(persons()), **WORDS, by="arm", entry="enters", start=1)
     assert "Pass start" not in str(later.summary())
 
@@ -80,7 +80,7 @@ def test_a_curve_that_ends_where_it_begins_names_the_missing_start() -> None:
     ("times", "legend"),
     [
         ("discrete", '"At risk" is the number of records under observation at the time of the row.'),
-        ("continuous", '"At risk" is the number of records under observation when the bin begins that ends'),
+        ("continuous", '"At risk" is the number of records under observation when the bin of the row begins;'),
     ],
 )
 def test_the_number_at_risk_has_a_legend(times: str, legend: str) -> None:

@@ -294,7 +294,7 @@ QUESTIONS: tuple[Question, ...] = (
         choices=("classes", "ridge", "effect", "hazard", "rates", "score", "survey", "rows"),
         asks="What shall be learned?",
         why="classes: a model of labels; ridge: a model of a number; effect: the effect of a treatment; hazard: hazard "
-            "ratios of an event; rates: rate ratios of a count, such as falls per person-year; score: the quality of an "
+            "ratios of an event; rates: rate ratios of a count, such as falls per year; score: the quality of an "
             "existing model; survey: counts of answers on people's devices; rows: synthetic rows of a table.",
         help="classes, ridge, effect, hazard, rates, score, survey or rows."),
     _sum("classes", 2, kind=int, where=("task", ("classes",)),
@@ -394,8 +394,8 @@ QUESTIONS: tuple[Question, ...] = (
     _hazard("ratios", "cause-specific", choices=("cause-specific", "subdistribution"), usual="cause-specific",
         read=lambda said: None if said == "cause-specific" else said,
         asks="Which ratio, where other causes rule the event out?",
-        why="cause-specific: of rates among persons without any event so far; subdistribution (Fine and Gray): the event "
-            "happens more often where it is above 1. It needs an event of three or more texts.",
+        why="cause-specific: of rates among persons without any event so far; subdistribution (Fine and Gray): the "
+            "event happens more often where it is above 1. It needs an event of three or more texts.",
         help="For hazards of several causes: cause-specific (default), or subdistribution (Fine and Gray)."),
     _hazard("times", "continuous", choices=("continuous", "discrete"),
         asks="Do people leave at any time, or at visits?",

@@ -39,7 +39,8 @@ _EXPONENTIAL = "from counts of events and person-time in bins, in which events a
 _LATE = "Records enter late: survival is of those alive at {:g}, and a record is at risk from its entry on."
 _AT_RISK = {
     "discrete": '"At risk" is the number of records under observation at the time of the row.',
-    "continuous": '"At risk" is the number of records under observation when the bin begins that ends at the row\'s time.',
+    "continuous": '"At risk" is the number of records under observation when the bin of the row begins; the time is '
+    "the bin's end.",
 }
 """Legend of the column of the same name."""
 _NAMES = ("time", "n_risk", "n_event", "survival", "conf_low", "conf_high")
@@ -554,8 +555,8 @@ def _unstarted(curves: Mapping[str, SurvivalCurve]) -> str:
     begun = float(next(iter(curves.values()))._edges[0])
     where = f" of {', '.join(empty)}" if any(empty) else ""
     return (
-        f"The curve{where} ends where it begins, at {begun:g}: too few records have entered by then. Pass start (--start "
-        "on the command line), an edge from which enough are at risk."
+        f"The curve{where} ends where it begins, at {begun:g}: too few records have entered by then. Pass start "
+        "(--start on the command line), an edge from which enough are at risk."
     )
 
 
