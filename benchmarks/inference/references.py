@@ -25,6 +25,7 @@ import pandas as pd
 import privstats as ps
 from benchmarks.inference import clusters, subdistribution
 from benchmarks.inference.in_r import in_r, r_version
+from benchmarks.inference.runs import stored
 from benchmarks.measuring import Row, Tables, command
 from privstats import course as courses
 from privstats import inference as inf
@@ -33,6 +34,8 @@ from privstats.encoding import flatten
 from privstats.estimates.boundaries import boundaries, shaped, spent
 from privstats.moments import exact_moments
 from privstats.transforms import Centre, ConstantFeature, Interactions, Scale
+
+__all__ = ["NAME", "PARTS", "TITLE", "Compared", "stored", "tables"]
 
 NAME = "inference.references"
 TITLE = "the same pooled records, without noise"
