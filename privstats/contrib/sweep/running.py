@@ -27,7 +27,7 @@ from privstats.contrib.sweep.grid import cell_at
 from privstats.errors import DataError
 from privstats.files.atomic import atomic_write
 from privstats.heads.diagnostics import RARE
-from privstats.heads.registry import head_class, named
+from privstats.heads.registry import HEADS, head_class, named
 from privstats.intake.record_files import read_archive
 from privstats.moments import RecordFile, Records
 from privstats.plan import Plan
@@ -54,7 +54,7 @@ def run(plan: Path, data: RecordFile, axes: Axes, scored: Scored, draws: Draws, 
     """Carry out the command; write where a folder is named."""
     subject = Plan.read(plan)
     train, test = _sets(data, subject)
-    chosen = heads_named(scored.head, subject)
+    chosen = heads_named(scored.head, subject, on_device=draws.device is not None)
     chosen |= behind_means(chosen) if scored.centred else {}
     if out is not None:
         prepare(out)
@@ -77,9 +77,9 @@ def run(plan: Path, data: RecordFile, axes: Axes, scored: Scored, draws: Draws, 
         _write(result, out, Path(data.path))
 
 
-def heads_named(names: list[str] | None, plan: Plan) -> dict[str, Callable[[], Any]]:
-    """Return the heads; by default every closed-form one."""
-    usual = named(predicted(plan.schema), trained=False)
+def heads_named(names: list[str] | None, plan: Plan, *, on_device: bool = False) -> dict[str, Callable[[], Any]]:
+    """Return the heads; by default every closed-form one, with ``on_device`` every one that fits there."""
+    usual = [name for name in named(predicted(plan.schema), trained=False) if HEADS[name].on_device or not on_device]
     return {name: head_class(name) for name in heads_spelled(names or usual)}
 
 

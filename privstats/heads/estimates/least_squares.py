@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from privstats.errors import MissingStatisticError
+from privstats.estimates.algebra import algebra
 from privstats.estimates.denoise import adassp_penalty, denoise_spectrum, denoised_solve, positive_part
 from privstats.heads.estimates.aggregate import aggregate
 from privstats.heads.evidence import Array, FoldSums, GramEvidence
@@ -201,20 +202,21 @@ class GramSpectrum:
     @classmethod
     def of(cls, G: Array, h: Array) -> GramSpectrum:
         """Build the spectrum of G."""
-        values, vectors = np.linalg.eigh(G)
-        return cls(np.maximum(values, 0.0), values, vectors, vectors.T @ h)
+        values, vectors = algebra().eigh(G)
+        return cls(np.maximum(values, 0.0), values, vectors, algebra().product(vectors.T, h))
 
     @classmethod
     def denoised(cls, G: Array, h: Array, sigma: float) -> GramSpectrum:
         """Build the denoised spectrum of a noisy G."""
         result = denoise_spectrum(G, sigma, pull=False)
-        return cls(result.values, result.values, result.vectors, result.vectors.T @ h)
+        return cls(result.values, result.values, result.vectors, algebra().product(result.vectors.T, h))
 
     def weights(self, penalty: float, least: float = 0.0) -> Array:
         """Return ``(G + penalty I)^-1 h``, ``(d, T)``; weight 0 where ``eigenvalue + penalty`` is at most ``least``."""
         shifted = self.values + penalty
         usable = shifted > max(least, max(float(shifted.max()), np.finfo(np.float64).tiny) * SINGULAR)
-        return self.vectors @ (np.where(usable, 1 / np.where(usable, shifted, 1.0), 0.0)[:, None] * self.rotated)
+        gains = np.where(usable, 1 / np.where(usable, shifted, 1.0), 0.0)
+        return algebra().product(self.vectors, gains[:, None] * self.rotated)
 
 
 def penalty_grid(values: Array) -> Array:
@@ -250,7 +252,7 @@ def fold_losses(trained: GramSpectrum, G: Array, h: Array, q: float, grid: Array
     because the fold's noise is independent of w.
     """
     shifted = 1 / (trained.values + grid[:, None])
-    inner, seen = trained.vectors.T @ G @ trained.vectors, trained.vectors.T @ h
+    inner, seen = algebra().product(trained.vectors.T, G, trained.vectors), trained.vectors.T @ h
     linear = shifted @ (trained.rotated * seen).sum(axis=1)
     square = np.einsum("ki,ki->k", shifted @ (inner * (trained.rotated @ trained.rotated.T)), shifted)
     return np.asarray(q - 2 * linear + square)
