@@ -19,10 +19,11 @@ SCHEMAS = {
 }
 
 
-def batches(name, count, rows=50, *, size=1.0, classes=3):
+def batches(name, count, rows=50, *, size=1.0, classes=3, unreadable="refuse", gone=0):
     X = torch.as_tensor(size * np.random.default_rng(0).normal(size=(count * rows, 8)))
-    y = X[:, 0] if SCHEMAS[name].predicts == "ridge" else torch.arange(len(X)) % classes
-    return of_batches(SCHEMAS[name], X, y, count)
+    y = X[:, 0].clone() if SCHEMAS[name].predicts == "ridge" else torch.arange(len(X)) % classes
+    X[:gone] = np.nan
+    return of_batches(SCHEMAS[name], X, y, count, unreadable=unreadable)
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -38,6 +39,20 @@ def test_a_batch_costs_two_copies_on_the_device_and_no_wait(name):
 def test_a_full_tile_costs_one_wait(monkeypatch, name):
     monkeypatch.setattr(device_sums, "tile_rows", lambda *_: 100)
     assert batches(name, 8).waits == {"tolist": 4, "numpy": 1}
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_readable_records_cost_the_same_where_others_are_left_out(name):
+    """As under a promise: each batch was checked at once before, with a wait for rows and two for labels."""
+    for count in (1, 21):
+        assert batches(name, count, unreadable="leave out") == batches(name, count)
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.filterwarnings("ignore::privstats.UnreadableRecordsWarning")
+def test_a_tile_with_unreadable_records_waits_some_times_more_however_many_they_are(name):
+    waits = [batches(name, 3, unreadable="leave out", gone=gone).waits for gone in (1, 40)]
+    assert waits[0] == waits[1] == {"tolist": 2, "nonzero": 1, "index": 2, "numpy": 3}
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
