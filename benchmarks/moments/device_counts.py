@@ -104,15 +104,13 @@ def _is_view(func: Any) -> bool:
     return any(each is not None and not each.is_write for each in aliases)
 
 
-def of_batches(
-    schema: Any, rows: torch.Tensor, targets: torch.Tensor, batches: int, *, unreadable: Any = "refuse"
-) -> Requests:
+def of_batches(schema: Any, rows: torch.Tensor, targets: torch.Tensor, batches: int, **given: Any) -> Requests:
     """Return the requests of measuring ``rows`` in equal batches as a device's tensors.
 
     Args:
-        unreadable: as in ``privstats.measure``.
+        given: further arguments of ``privstats.measure``.
     """
     pairs = list(zip(rows.chunk(batches), targets.chunk(batches), strict=True))
     with patch.object(input_validation, "on_device", is_tensor), requests() as found:
-        ps.measure(schema, pairs, unreadable=unreadable)
+        ps.measure(schema, pairs, **given)
     return found

@@ -25,7 +25,7 @@ from benchmarks.data import Split, Task, agnews, clinc150, private_tasks
 from benchmarks.measuring import Row, Tables, command, standard_error
 from privstats.dp import gaussian_mu
 
-__all__ = ["Records", "best", "sampled", "train"]
+__all__ = ["Records", "accuracies", "best", "sampled", "train"]
 
 TITLE = "DP-GD chosen by the test set, accuracy in %: "
 DELTA = 1e-5
@@ -66,17 +66,21 @@ class Records:
         labels, right = (torch.as_tensor(part, device=device) for part in (y, y_test))
         return cls(rows, tests, labels, right, int(max(y.max(), y_test.max())) + 1)
 
-    def noisy_inverses(self, sigma: torch.Tensor, damping: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
-        """Return inverses of noisy second moments, each over its mean eigenvalue and damped, ``(R, k, k)``.
+    def noisy_moments(self, sigma: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
+        """Return second moments with noise, ``(R, k, k)``: sigma on the diagonal, sigma / sqrt 2 off it.
 
-        A row of norm 1 changes the second moment by 1 in Frobenius norm at most. Eigenvalues below 0 become 0.
+        A row of norm 1 changes the second moment by 1 in Frobenius norm.
         """
-        n, k = self.rows.shape
+        k = self.rows.shape[1]
         noise = torch.randn((len(sigma), k, k), generator=chance, device=self.rows.device)
         symmetric = torch.tril(noise) + torch.tril(noise, -1).mT
-        off = torch.eye(k, device=noise.device) * (1 - 2**-0.5) + 2**-0.5  # sigma on the diagonal, less off it
-        moment = (self.rows.T @ self.rows + sigma[:, None, None] * symmetric * off) * (k / n)
-        values, vectors = torch.linalg.eigh(moment)
+        scale = torch.eye(k, device=noise.device) * (1 - 2**-0.5) + 2**-0.5
+        return self.rows.T @ self.rows + sigma[:, None, None] * symmetric * scale
+
+    def inverses(self, moments: torch.Tensor, damping: torch.Tensor) -> torch.Tensor:
+        """Return inverses of second moments over their mean eigenvalue, damped; eigenvalues below 0 become 0."""
+        n, k = self.rows.shape
+        values, vectors = torch.linalg.eigh(moments * (k / n))
         return (vectors / (values.clamp(min=0.0) + damping[:, None])[:, None, :]) @ vectors.mT
 
 
@@ -94,8 +98,15 @@ def sampled(count: int, seed: int, *, preconditioned: bool = False) -> torch.Ten
     return torch.as_tensor(np.stack(columns, axis=1), dtype=torch.float32)
 
 
+def accuracies(records: Records, settings: torch.Tensor, steps: int, mu: float, seed: int) -> torch.Tensor:
+    """Return each setting's accuracy on the test rows, ``(R,)``."""
+    weights = train(records, settings, steps, mu, seed)
+    guess = (records.tests @ weights.mT).argmax(dim=2)
+    return (guess == records.right).double().mean(dim=1).cpu()
+
+
 def train(records: Records, settings: torch.Tensor, steps: int, mu: float, seed: int) -> torch.Tensor:
-    """Return each setting's accuracy on the test rows, ``(R,)``, of weights that are mu-GDP for one record.
+    """Return each setting's weights ``(R, C, k)``, which are mu-GDP for one record.
 
     T Gaussian mechanisms with noise multiplier ``sqrt(T) / m`` are m-GDP (Dong, Roth and Su 2022). A share s of mu^2
     pays for the second moment, so m^2 is ``(1 - s) mu^2``.
@@ -109,7 +120,7 @@ def train(records: Records, settings: torch.Tensor, steps: int, mu: float, seed:
     inverse = None
     if bool((share > 0).any()):
         sigma = 1 / (mu * share[:, 0, 0] ** 0.5)
-        inverse = records.noisy_inverses(sigma, damping[:, 0, 0], chance)
+        inverse = records.inverses(records.noisy_moments(sigma, chance), damping[:, 0, 0])
     W, velocity, mean = (torch.zeros((len(settings), C, k), device=device) for _ in range(3))
     first = steps - torch.clamp((tail * steps).round(), min=1)  # the step from which on weights are averaged
     for step in range(steps):
@@ -120,8 +131,7 @@ def train(records: Records, settings: torch.Tensor, steps: int, mu: float, seed:
         velocity = momentum * velocity + G
         W = W - rate * velocity
         mean += torch.where(step >= first, W, 0.0)
-    guess = torch.einsum("mk,rck->rmc", records.tests, mean).argmax(dim=2)
-    return (guess == records.right).double().mean(dim=1).cpu()
+    return mean / (steps - first)
 
 
 def _clipped_mean(records: Records, W: torch.Tensor, clip: torch.Tensor) -> torch.Tensor:
@@ -138,10 +148,10 @@ def best(records: Records, mu: float, count: int, seed: int, *, preconditioned: 
     found = torch.zeros(count, dtype=torch.float64)
     for T in STEPS:
         for part in (steps == T).nonzero().squeeze(1).split(_MANY):
-            found[part] = train(records, settings[part], T, mu, seed + int(part[0]) + 1)
+            found[part] = accuracies(records, settings[part], T, mu, seed + int(part[0]) + 1)
     winner = int(found.argmax())
     T = int(steps[winner])
-    again = train(records, settings[winner].expand(_REPEATS, 6), T, mu, seed + count + 1).numpy()
+    again = accuracies(records, settings[winner].expand(_REPEATS, 6), T, mu, seed + count + 1).numpy()
     rate, clip, momentum, tail, share, damping = settings[winner].tolist()
     return {
         "settings": count,

@@ -158,6 +158,9 @@ class DeviceAccumulator:
         counts = torch.stack([each.counts for each in pending]).tolist()
         if self._exclude is not None and any(unreadable for unreadable, _ in counts):
             rows, targets = self._readable(torch, rows, targets, pending)
+            if not len(rows):
+                self._filled = 0
+                return
             pending = self._rounded(torch, rows), self._adder.round_tensors(torch, targets)
             counts = torch.stack([each.counts for each in pending]).tolist()
         grid, goals = (each.settled(*read) for each, read in zip(pending, counts, strict=True))

@@ -6,6 +6,7 @@ import pytest
 import privstats as ps
 from privstats.moments import device_sums
 from privstats.moments.clip_report import NORM_BINS
+from privstats.schema.public_values import Published, Values
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
 from benchmarks.moments.device_counts import of_batches, requests  # noqa: E402 - needs torch
@@ -49,10 +50,21 @@ def test_readable_records_cost_the_same_where_others_are_left_out(name):
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-@pytest.mark.filterwarnings("ignore::privstats.UnreadableRecordsWarning")
+@pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
 def test_a_tile_with_unreadable_records_waits_some_times_more_however_many_they_are(name):
     waits = [batches(name, 3, unreadable="leave out", gone=gone).waits for gone in (1, 40)]
     assert waits[0] == waits[1] == {"tolist": 2, "nonzero": 1, "index": 2, "numpy": 3}
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_a_round_copies_all_rows_and_waits_twice_for_each_piece(pieces):
+    schema = ps.GradientSchema(5, classes=3, residual_norm=0.5, expected_records=100, course_mu=1.0)
+    values = {name: Values.rounded(np.ones(shape)) for name, shape in schema.needs.items()}
+    X, y = torch.ones((pieces * 4_096, 5), dtype=torch.float32), torch.arange(pieces * 4_096) % 3
+    found = of_batches(schema, X, y, 1, published=Published.of(values))
+    labels_within = 2
+    assert found.waits == {"numpy": 2 * pieces, "_local_scalar_dense": labels_within}
+    assert found.bytes_read == X.nbytes + y.nbytes + labels_within
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

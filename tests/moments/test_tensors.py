@@ -224,9 +224,13 @@ def test_a_device_without_float64_is_refused():
     refused(ps.DataError, "64-bit floats", DeviceAccumulator(SCHEMA).add, Somewhere(), np.zeros(1))
 
 
-def test_tensors_with_gradients_and_sparse_tensors_are_refused():
+def test_tensors_with_gradients_sparse_tensors_and_tensors_without_values_are_refused():
     X, y = _data()
     refused(ps.DataError, r"X.detach\(\)", ps.measure, SCHEMA, X.requires_grad_(), y)
+    for records, field in (((X.to("meta"), y), "X"), ((_data()[0], y.to("meta")), "y")):
+        sentence = f"^{field} is a meta tensor, which has a shape and no values; compute {field} on a device"
+        refused(ps.DataError, sentence, ps.measure, SCHEMA, *records)
+        refused(ps.DataError, sentence, ps.heads.LDA().fit, *records)
     refused(ps.DataError, "sparse tensor", ps.measure, SCHEMA, _data()[0].to_sparse(), y)
     refused(ps.DataError, "real numbers", ps.measure, SCHEMA, _data()[0] + 1j, y)
     refused(ps.DataError, "integers", ps.measure, SCHEMA, _data()[0], y + 0.5)
