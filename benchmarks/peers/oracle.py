@@ -81,7 +81,8 @@ class Records:
         """Return inverses of second moments over their mean eigenvalue, damped; eigenvalues below 0 become 0."""
         n, k = self.rows.shape
         values, vectors = torch.linalg.eigh(moments * (k / n))
-        return (vectors / (values.clamp(min=0.0) + damping[:, None])[:, None, :]) @ vectors.mT
+        inverses: torch.Tensor = (vectors / (values.clamp(min=0.0) + damping[:, None])[:, None, :]) @ vectors.mT
+        return inverses
 
 
 def sampled(count: int, seed: int, *, preconditioned: bool = False) -> torch.Tensor:
@@ -147,7 +148,7 @@ def best(records: Records, mu: float, count: int, seed: int, *, preconditioned: 
     settings, steps = sampled(count, seed, preconditioned=preconditioned), _steps(count, seed)
     found = torch.zeros(count, dtype=torch.float64)
     for T in STEPS:
-        for part in (steps == T).nonzero().squeeze(1).split(_MANY):
+        for part in torch.split((steps == T).nonzero().squeeze(1), _MANY):
             found[part] = accuracies(records, settings[part], T, mu, seed + int(part[0]) + 1)
     winner = int(found.argmax())
     T = int(steps[winner])

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from privstats.estimates.algebra import Array, algebra, mirrored
+from privstats.estimates.algebra import Array as Array
+from privstats.estimates.algebra import algebra, mirrored
 
 _SMALLEST_SHARE = 1e-3
 """Floor of a noisy count, as a share of the mean count: keeps A / N finite without moving any real class."""
