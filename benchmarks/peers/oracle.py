@@ -148,7 +148,9 @@ def best(records: Records, mu: float, count: int, seed: int, *, preconditioned: 
     settings, steps = sampled(count, seed, preconditioned=preconditioned), _steps(count, seed)
     found = torch.zeros(count, dtype=torch.float64)
     for T in STEPS:
-        for part in torch.split((steps == T).nonzero().squeeze(1), _MANY):
+        chosen = (steps == T).nonzero().squeeze(1)
+        for at in range(0, len(chosen), _MANY):
+            part = chosen[at : at + _MANY]
             found[part] = accuracies(records, settings[part], T, mu, seed + int(part[0]) + 1)
     winner = int(found.argmax())
     T = int(steps[winner])
