@@ -1,5 +1,7 @@
 """A head fitted on a device of torch is the host's up to rounding of float64, and predicts the same."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.contrib.sweep import Axes, behind_means, study
+from privstats.contrib.sweep.running import heads_named
 from privstats.errors import DataError
 from privstats.estimates.algebra import Algebra, DeviceAlgebra, algebra_on
 from privstats.heads.registry import HEADS, head_class
@@ -111,6 +114,18 @@ def test_a_study_refuses_a_head_of_the_host_and_an_unknown_device():
         refused(DataError, refusal, study, PLAN, TRAIN, TEST, heads, device="cpu")
     lda = {"LDA": ps.heads.LDA}
     refused(DataError, "^device must name a device of torch", study, PLAN, TRAIN, TEST, lda, device="nowhere")
+
+
+def test_a_plan_whose_heads_all_stay_on_the_host_is_refused_in_a_sentence():
+    parties = SimpleNamespace(schema=ps.PartySchema(3, 2))
+    refused(
+        DataError,
+        "^no head of this plan is fitted on a device; omit --device$",
+        heads_named,
+        None,
+        parties,
+        on_device=True,
+    )
 
 
 def test_the_command_fits_on_a_device(privstats, tmp_path):

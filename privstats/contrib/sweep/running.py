@@ -80,6 +80,8 @@ def run(plan: Path, data: RecordFile, axes: Axes, scored: Scored, draws: Draws, 
 def heads_named(names: list[str] | None, plan: Plan, *, on_device: bool = False) -> dict[str, Callable[[], Any]]:
     """Return the heads; by default every closed-form one, with ``on_device`` every one that fits there."""
     usual = [name for name in named(predicted(plan.schema), trained=False) if HEADS[name].on_device or not on_device]
+    if not (names or usual):
+        raise DataError("no head of this plan is fitted on a device; omit --device")
     return {name: head_class(name) for name in heads_spelled(names or usual)}
 
 
