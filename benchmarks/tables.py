@@ -172,8 +172,11 @@ def _shown(name: str) -> Callable[[Row], str]:
     return lambda row: f"{row[name]:.1f}" + ("" if row[f"{name} se"] is None else f" ± {row[f'{name} se']:.1f}")
 
 
+def _set(name: str) -> str:
+    return NAMES.get(name, "AG News")
+
+
 _SPARSE: dict[str, Shown] = {
-    "data": lambda row: NAMES.get(row["data"], "AG News"),
     "epsilon": lambda row: "no noise" if row["epsilon"] is None else f"{row['epsilon']:g}",
     "indicators": "{indicators:,}",
     **{name: _shown(name) for name in ("LDA", "ridge", "sparse groups")},
@@ -353,7 +356,7 @@ TABLES: Tables = {
     ),
     **by_name(deliberate_bugs),
     **engine_tables.TABLES,
-    "sparse_groups": Table("heads.sparse_groups", "accuracy in % of heads from sums", _SPARSE),
+    "sparse_groups": Table("heads.sparse_groups", "accuracy in % of heads from sums: ", _SPARSE, ("data", _set)),
     "heads_public": Table("heads.public", "accuracy, %: ", _PUBLIC, ("data, public records", _with_public)),
     "refinement_public": Table("refinement.public", "accuracy, %: ", _REFINED, ("data, public records", _with_public)),
     "heads_centred": Table(

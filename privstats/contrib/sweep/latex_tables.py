@@ -54,7 +54,7 @@ def latex(study: Study) -> str:
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-5)
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAB", 8.0), cohort=ps.Cohort(2, 2, 1_000), privacy=privacy)
         >>> found = study(plan, (X, y), (X, y), {"LDA": ps.heads.LDA}, Axes(epsilon=(1.0, 8.0)), repeats=2)
-        >>> print(latex(found).splitlines()[6])
+        >>> print(latex(found).splitlines()[7])
         method & no DP & $\varepsilon = 8$ & $\varepsilon = 1$ \\
     """
     return "\n".join([*_scores(study), "", *_methods(study), ""])
