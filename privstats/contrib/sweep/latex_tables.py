@@ -38,8 +38,9 @@ _HEADERS = {"alpha": r"$\alpha$", "dimension": "features", "clip_norm": "clip no
 _NO_VALUE = "--"
 _METHOD_WIDTH, _DESCRIPTION_WIDTH = "0.22", "0.42"
 """Widths of the columns of names and of descriptions, as shares of the text's width."""
-_MAX_WIDTH = 5
-"""Most columns of scores and axes that fit into a narrow page's width at the usual size."""
+_SIZES = ((5, ()), (6, (r"\small", r"\setlength{\tabcolsep}{3pt}")))
+_SMALLEST = (r"\footnotesize", r"\setlength{\tabcolsep}{3pt}")
+"""How to set a table of at most so many columns, so that it fits the width of an article's text."""
 
 
 def latex(study: Study) -> str:
@@ -193,13 +194,13 @@ def _methods(study: Study) -> list[str]:
 
 
 def _table(layout: str, headers: Sequence[str], lines: Sequence[str], caption: str, label: str) -> list[str]:
-    narrow = [r"\small", r"\setlength{\tabcolsep}{3pt}"] * (len(headers) > _MAX_WIDTH)
+    size = next((commands for most, commands in _SIZES if len(headers) <= most), _SMALLEST)
     return [
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{caption}}}",
         rf"\label{{tab:sweep-{label}}}",
-        *narrow,
+        *size,
         r"\medskip",
         rf"\begin{{tabular}}{{{layout}}}",
         r"\toprule",

@@ -22,9 +22,9 @@ def test_each_group_has_one_indicator_and_no_row_is_clipped():
     X, y = rings(50)
     indicators = GROUPS.apply(X).toarray()
     assert (indicators.reshape(50, GROUPS.groups, -1).sum(axis=2) == 1).all()
-    moments = ps.measure(GROUPS.schema(2), GROUPS.apply(X), y)
+    moments = ps.measure(GROUPS.schema(2), GROUPS.apply(X), y).real()
     np.testing.assert_allclose(moments.A.sum(axis=0), indicators.sum(axis=0), atol=0.1)
-    assert np.trace(moments.B) == pytest.approx(50 * GROUPS.groups)
+    assert np.trace(moments.B) == pytest.approx(50 * GROUPS.groups, rel=1e-3)
 
 
 def test_masked_sums_of_any_split_yield_the_pooled_non_linear_head():
