@@ -66,7 +66,7 @@ class Algebra:
     def solved(self, matrix: Array, right: Array) -> Array | None:
         """Return ``matrix^-1 right``, or None where the symmetric matrix is not positive definite."""
         try:
-            # LAPACK factors a copy in column order. The matrix is exactly symmetric, so a copy of rows is one of columns.
+            # LAPACK factors a copy in column order. As the matrix is symmetric, its rows are its columns.
             columns = matrix if matrix.flags.f_contiguous else matrix.T
             factor = cho_factor(np.array(columns, order="F"), lower=True, overwrite_a=True, check_finite=False)
         except LinAlgError:
