@@ -38,8 +38,8 @@ _HEADERS = {"alpha": r"$\alpha$", "dimension": "features", "clip_norm": "clip no
 _NO_VALUE = "--"
 _METHOD_WIDTH, _DESCRIPTION_WIDTH = "0.22", "0.42"
 """Widths of the columns of names and of descriptions, as shares of the text's width."""
-_SIZES = ((5, ()), (6, (r"\small", r"\setlength{\tabcolsep}{3pt}")))
-_SMALLEST = (r"\footnotesize", r"\setlength{\tabcolsep}{3pt}")
+_SIZES: Sequence[tuple[int, tuple[str, ...]]] = ((5, ()), (6, (r"\small", r"\setlength{\tabcolsep}{3pt}")))
+_SMALLEST: tuple[str, ...] = (r"\footnotesize", r"\setlength{\tabcolsep}{3pt}")
 """How to set a table of at most so many columns, so that it fits the width of an article's text."""
 
 
