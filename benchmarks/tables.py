@@ -356,6 +356,7 @@ TABLES: Tables = {
     ),
     **by_name(deliberate_bugs),
     **engine_tables.TABLES,
+    "sparse_groups": Table("heads.sparse_groups", "accuracy in % of heads from sums: ", _SPARSE, ("data", _set)),
     "heads_public": Table("heads.public", "accuracy, %: ", _PUBLIC, ("data, public records", _with_public)),
     "refinement_public": Table("refinement.public", "accuracy, %: ", _REFINED, ("data, public records", _with_public)),
     "heads_centred": Table(
