@@ -42,7 +42,7 @@ _QUICK = 200  # so many times fewer records or samples
 _TILE = 1 << 13
 _FOLDS = 5
 _CLASSES = 1_000
-_SHORT = {"per_class": 50, "max_rounds": 3}
+_SHORT: dict[str, Any] = {"per_class": 50, "max_rounds": 3}
 """Samples and rounds of trained heads, so that a fit takes minutes of one core."""
 Fit: TypeAlias = Callable[[int], Pair]
 

@@ -188,7 +188,7 @@ def distance(split: Split, rows: pd.DataFrame, rng: np.random.Generator) -> floa
 
 def _transport(first: Sequence[NDArray[Any]], second: Sequence[NDArray[Any]]) -> float:
     """Between samples of one size the best transport is an assignment."""
-    costs = cdist(*(np.column_stack(pair) for pair in zip(first, second, strict=True)), metric="cityblock")
+    costs = cdist(np.column_stack(first), np.column_stack(second), metric="cityblock")
     return float(costs[linear_sum_assignment(costs)].mean())
 
 
@@ -209,7 +209,7 @@ def model_score(split: Split, rows: pd.DataFrame) -> float:
 def _encoded(split: Split, table: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[Any]]:
     def codes(name: str) -> NDArray[Any]:
         if name in split.numbers:
-            return table[name].to_numpy(float)
+            return np.asarray(table[name], float)
         return np.asarray(pd.Index(split.texts[name]).get_indexer(table[name]), float)
 
     columns = [codes(name) for name in split.train if name != _LABEL]
@@ -283,10 +283,10 @@ def _ours(split: Split, epsilon: float, parties: int, draws: int) -> Row:
 def _others(folder: Path, read: Any) -> Iterator[tuple[str, list[Row]]]:
     found: dict[tuple[str, str], dict[tuple[float, int], list[dict[str, float]]]] = {}
     for path in sorted(folder.glob("*.csv")):
-        name, way, epsilon, parties, draw = path.stem.split(",")
+        name, way, budget, count, draw = path.stem.split(",")
         split = read(name)
         rows = pd.read_csv(path, dtype=dict.fromkeys(split.texts, str), keep_default_na=False)[list(split.train)]
-        cell = found.setdefault((name, way), {}).setdefault((float(epsilon), int(parties)), [])
+        cell = found.setdefault((name, way), {}).setdefault((float(budget), int(count)), [])
         cell.append(_scored(split, rows, int(draw)))
     for (name, way), cells in found.items():
         for (epsilon, parties), scores in sorted(cells.items()):

@@ -87,7 +87,7 @@ def _scores(study: Study) -> list[str]:
 
 def _apart(rows: Sequence[Sequence[str]], axes: int) -> list[str]:
     """Return the lines of rows: several heads share one print of their axes' values, and a space parts their groups."""
-    lines = []
+    lines: list[str] = []
     for values, group in groupby(rows, key=lambda row: list(row[:axes])):
         heads = list(group)
         if lines and len(heads) > 1:
