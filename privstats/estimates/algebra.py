@@ -66,8 +66,9 @@ class Algebra:
     def solved(self, matrix: Array, right: Array) -> Array | None:
         """Return ``matrix^-1 right``, or None where the symmetric matrix is not positive definite."""
         try:
-            # The matrix is symmetric. LAPACK factors a copy in column order without a transposition.
-            factor = cho_factor(np.array(matrix, order="F"), lower=True, overwrite_a=True, check_finite=False)
+            # LAPACK factors a copy in column order. As the matrix is symmetric, its rows are its columns.
+            columns = matrix if matrix.flags.f_contiguous else matrix.T
+            factor = cho_factor(np.array(columns, order="F"), lower=True, overwrite_a=True, check_finite=False)
         except LinAlgError:
             return None
         return np.asarray(cho_solve(factor, right, check_finite=False))

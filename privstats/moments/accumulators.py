@@ -141,8 +141,8 @@ def measured(schema: Summed, records: Opened, *, reading: Reading | None = None)
         _require_readable(schema, tile)
         kind = counted or _accumulator_of(tile.rows)
         if kind not in used:
-            checks = excluded is not None and counted is None and is_tensor(tile.rows)
-            used[kind] = kind(schema, excluded.exclude) if checks else kind(schema)
+            unchecked = excluded is not None and counted is None and is_tensor(tile.rows)
+            used[kind] = kind(schema, excluded.exclude) if excluded and unchecked else kind(schema)
         used[kind].add(tile.rows, tile.targets)
     result = [each.moments() for each in used.values()] or [CpuAccumulator(schema).moments()]
     total: Moments = sum(result[1:], result[0])

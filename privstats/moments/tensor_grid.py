@@ -98,7 +98,8 @@ class RoundedRows:
     @property
     def readable(self) -> Tensor:
         """Which rows are finite, ``(n,)``."""
-        return self.torch.isfinite(self.rows).all(dim=1)
+        readable: Tensor = self.torch.isfinite(self.rows).all(dim=1)
+        return readable
 
     def settled(self, unreadable: int, outside: int) -> GridTensor:
         """Return grid vectors, whose bits equal those of :meth:`privstats.moments.grid.Grid.quantize`."""

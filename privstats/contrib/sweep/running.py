@@ -44,6 +44,11 @@ _BALANCED = (
     f"the accuracy it shows that rare classes are missed, on which the AUC next to it does not depend: {RARE}. "
     'Sensitivity and specificity are those of threshold="prevalence"'
 )
+_SPREAD = "± is one standard deviation over {} replicates of noise and partition; the test records are the same in each"
+_INTERVALS = (
+    "deviation is one standard deviation over {} replicates of noise and partition, and the interval is of their mean; "
+    "the test records are the same in each"
+)
 _TOLD = (
     "cut points of {} are open in the plan: here they are quantiles of the records, without noise; `privstats try` "
     "shows the cost of estimating them under the promise"
@@ -102,6 +107,7 @@ def _show(outcome: Study, heads_here: Sequence[str]) -> None:
     console = terminal()
     result = _over_epsilon(outcome)
     console.print(means(outcome) if result is None else table(result))
+    console.print(f"- {escape((_INTERVALS if result is None else _SPREAD).format(outcome.repeats))}")
     for name, score in outcome.baselines.items():
         console.print(f"- {escape(name)}: {escape(outcome.metric)} {score:.4g}")
     if heads_here:

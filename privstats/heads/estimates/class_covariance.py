@@ -32,11 +32,14 @@ class ClassCovariances:
     Attributes:
         basis: symmetric, ``(d, d)``.
         values, vectors: eigenvalues per class, positive, ``(C, d)``, and eigenvectors ``(C, d, d)``.
+        pooled: every class has the pooled covariance, so each is the identity here and ``vectors`` is a view of one
+            matrix.
     """
 
     basis: Array
     values: Array
     vectors: Array
+    pooled: bool = False
 
 
 def class_covariances(
@@ -66,7 +69,7 @@ def class_covariances(
     basis = algebra().product(pooled.vectors / np.sqrt(pooled_values), pooled.vectors.T)
     if evidence.S is None and (evidence.D is None or pooled_weight == 1):
         same = np.broadcast_to(np.eye(d), (len(n), d, d))
-        return ClassCovariances(basis, np.ones((len(n), d)), same)
+        return ClassCovariances(basis, np.ones((len(n), d)), same, pooled=True)
     if evidence.S is None:
         root = algebra().composed(np.sqrt(pooled_values), pooled.vectors)
         return _rescaled(basis, root, (1 - pooled_weight) * _variance_ratios(evidence, n) + pooled_weight)

@@ -40,14 +40,16 @@ def solve(evidence: GramEvidence, solver: Solver, penalty: Penalty) -> Solution:
     noisy = evidence.sigma_G > 0 or evidence.sigma_h > 0
     solver = ("aggregate" if noisy else "plain") if solver == "auto" else solver
     centred = eliminate_constant(evidence)
-    chosen = _penalty(evidence, centred, penalty, noisy)
+    # Without noise in G the penalty is chosen from the spectrum that the weights need, so G is decomposed once.
+    exact = GramSpectrum.of(centred.G, centred.h) if centred.sigma_G == 0 and solver in ("plain", "adassp") else None
+    chosen = _penalty(evidence, centred, penalty, noisy, exact)
     if solver == "aggregate" and noisy:
         result = aggregate(evidence, centred, chosen)
         return _with_intercept(evidence, centred, result.weights, result.penalty, solver, result.values)
     if solver in ("aggregate", "wiener"):
         fit = denoised_solve(_counted(centred), chosen)
         return _with_intercept(evidence, centred, fit.weights, fit.penalty, solver, fit.values)
-    spectrum = GramSpectrum.of(centred.G, centred.h)
+    spectrum = exact or GramSpectrum.of(centred.G, centred.h)
     if chosen is None:
         chosen = denoised_solve(_counted(centred)).penalty
     if solver == "adassp":
@@ -57,7 +59,9 @@ def solve(evidence: GramEvidence, solver: Solver, penalty: Penalty) -> Solution:
     return _with_intercept(evidence, centred, spectrum.weights(chosen, noise_alone), chosen, solver, spectrum.values)
 
 
-def _penalty(evidence: GramEvidence, centred: GramEvidence, penalty: Penalty, noisy: bool) -> float | None:
+def _penalty(
+    evidence: GramEvidence, centred: GramEvidence, penalty: Penalty, noisy: bool, exact: GramSpectrum | None
+) -> float | None:
     if not isinstance(penalty, str):
         return float(penalty)
     if penalty == "auto":
@@ -73,7 +77,7 @@ def _penalty(evidence: GramEvidence, centred: GramEvidence, penalty: Penalty, no
             "penalty='gcv' needs the record count, which G, h and q do not hold; pass records=, "
             "end the schema's transform with ConstantFeature, or use penalty='evidence'"
         )
-    spectrum = GramSpectrum.denoised(centred.G, centred.h, centred.sigma_G)
+    spectrum = exact or GramSpectrum.denoised(centred.G, centred.h, centred.sigma_G)
     if penalty == "evidence":
         return likelihood_penalty(spectrum, centred.q, centred.records)
     intercept = evidence.constant is not None or bool(centred.feature_means.any() or centred.target_means.any())
