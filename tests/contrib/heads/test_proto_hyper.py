@@ -55,6 +55,17 @@ def test_without_second_moments_per_class_the_means_span_the_subspace(blobs):
     assert head.residual_.shape == (3, 2)
 
 
+@pytest.mark.parametrize("teacher", ["rda", "blend"])
+@pytest.mark.parametrize("base", ["rda", "nb"])
+def test_pooled_covariances_teach_as_many_identities_would(base, teacher, blobs, monkeypatch):
+    """The short way of classes with one covariance yields the head of the general way, up to rounding."""
+    X, y = blobs(d=8, classes=3)
+    release, head = class_release(X, y, "NAB"), ProtoHyper(base=base, teacher=teacher, per_class=100, max_rounds=1)
+    short = head.fit_release(release).decision_function(X)
+    monkeypatch.setattr(class_covariance.ClassCovariances, "pooled", property(lambda _: False, lambda *_: None))
+    np.testing.assert_allclose(short, head.fit_release(release).decision_function(X), rtol=1e-3, atol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("letters", "said"), [("NAD", "GaussianProjection"), ("NAB", "give such a number as dimension")]
 )

@@ -211,7 +211,10 @@ def test_from_an_export_to_a_release(tmp_path: Path, monkeypatch: pytest.MonkeyP
     Path("concepts.toml").write_text(FHIR)
     done = CliRunner().invoke(app, ["plan", "init", "plan.toml", "--fhir", "concepts.toml", *PROMISE])
     assert done.exit_code == 0, done.output
-    assert "run it by DuckDB in the export's folder" in " ".join(done.output.split())
+    printed = " ".join(done.output.split())
+    assert "run it by DuckDB in the export's folder" in printed
+    assert "follow-up ends at the last encounter" in printed
+    assert "a gap in stroke's and excluded. Risks may then be biased" in printed
     plan, moments = ps.Plan.read("plan.toml"), []
     for seed in range(3):
         home = tmp_path / f"party{seed}"

@@ -214,8 +214,15 @@ def test_an_answer_that_the_study_fixes_is_refused(tmp_path: Path, monkeypatch: 
 
 
 WRONG = {
-    "no file of concept sets": ("within_days = 365", 'within_days = "a year"'),
-    "unknown field `weeks`": ("within_days = 365", "within_days = 365\nweeks = 2"),
+    "concepts.toml: outcome.within_days must be an integer, got 'a year'": (
+        "within_days = 365",
+        'within_days = "a year"',
+    ),
+    "item 2 of covariates.HbA1c.edges must be a number, got 'high'": ("edges = [6.5, 8.0]", 'edges = [6.5, "high"]'),
+    "outcome has unknown keys 'weeks'; the keys are name": (
+        "within_days = 365",
+        "within_days = 365\nweeks = 2",
+    ),
     "not valid TOML": ("[outcome]", "[outcome"),
     "outcome must list concepts, and death none": ("concepts = [443454]", "concepts = []"),
     "positive concept ids": ("concepts = [201826]", "concepts = [-1]"),
