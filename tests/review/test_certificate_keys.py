@@ -97,12 +97,13 @@ def kind_of(path: Path, tables: Any) -> Path:
 
 
 Places = dict[str, list[tuple[Path, str]]]
-"""By plan, tables and keys in them: those that no plan before has, and the others under ``NAME, again``."""
+"""Tables and keys in them, by plan: the keys that no earlier plan has, and under ``NAME, again`` the other keys."""
 
 
 def met_first(
     places_of: Callable[[str], list[tuple[Path, str]]], kind_of: Callable[[Path, Any], Path] = kind_of
 ) -> Places:
+    """Deal each plan's places out: what a table of this kind has for the first time, and what it had before."""
     met, found = set[tuple[Path, str]](), dict[str, list[tuple[Path, str]]]()
     for name in PLANS:
         tables, places = certified(name).tables, places_of(name)
