@@ -34,7 +34,7 @@ def played(run: Proved, silent: tuple[int, ...] = ()):
 
 
 both_suites = pytest.mark.usefixtures("both_suites")
-"""Runs a test with either suite of keys. Boxes, sizes and sums depend on the suite; a proof is about the opened body."""
+"""Runs a test with each suite of keys, on which boxes, sizes and sums depend. A proof is about the opened body."""
 
 
 @both_suites
