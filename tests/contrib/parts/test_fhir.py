@@ -17,7 +17,16 @@ from privstats.contrib.parts.omop import study_of
 from privstats.errors import PlanError
 from privstats.moments import RecordFile
 from privstats.records.from_file import persons_in
-from tests.contrib.parts.test_omop import CHILD, CONCEPTS, DIABETES, HBA1C, PROMISE, data_model, found_by_hand, viewed
+from tests.contrib.parts.test_omop import (
+    CHILD,
+    CONCEPTS,
+    DIABETES,
+    HBA1C,
+    PROMISE,
+    found_by_hand,
+    rows_of_model,
+    viewed,
+)
 
 SNOMED = "http://snomed.info/sct"
 
@@ -73,7 +82,7 @@ def resources(rows: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
 def exported(home: Path, seed: int = 0) -> dict[str, list[Any]]:
     """Write an export in two files of each resource, and return the rows that it was made of."""
     home.mkdir()
-    rows = data_model(home / "omop.duckdb", seed)
+    rows = rows_of_model(seed)
     files: dict[str, list[str]] = {}
     for place, each in enumerate(resources(rows)):
         files.setdefault(f"{each['resourceType']}.{place % 2:03}.ndjson", []).append(json.dumps(each))
