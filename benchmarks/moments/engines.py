@@ -234,7 +234,8 @@ def written(home: Path, part: int, parts: int, links: int = 1) -> Path:
 def processes_of(workers: int) -> Iterator[Any]:
     """A pool of processes, which have the allocator's settings of docs/parts.md."""
     os.environ |= {name: str(size) for name, size in KEEPING.items()}
-    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+    few = (partial(lazy_part, 100), [0])  # so that a process has imported everything before it is timed
+    with multiprocessing.get_context("spawn").Pool(workers, _share, few) as pool:
         yield pool
 
 
