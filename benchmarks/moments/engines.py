@@ -64,9 +64,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--spark", type=int, default=2_000_000, help="the most records that Spark measures")
     parser.add_argument("--links", type=int, default=1, help="names of each file")
     parser.add_argument("--only", default="", help="measure processes and these engines alone, by commas")
-    parser.add_argument(
-        "--one-heap", action="store_true", help="workers also have the settings of one heap"
-    )
+    parser.add_argument("--one-heap", action="store_true", help="workers also have the settings of one heap")
     parser.add_argument("--keep", action="store_true", help="keep the stored tables that this run does not measure")
     parser.add_argument("--workers", type=int, default=2, help="processes of one thread each")
     parser.add_argument("--folder", type=Path, help="where the files are written, and deleted afterwards")
