@@ -407,6 +407,16 @@ _LATE: dict[str, Shown] = {
     "entry ignored: missed": _share("entry ignored misses"),
     "rejected then": _share("entry ignored rejects"),
 }
+_CLUSTERS: dict[str, Shown] = {
+    "clusters": "{clusters:,}",
+    "spread": "{spread:g}",
+    "factor": "{factor:g}",
+    "epsilon": "{epsilon:g}",
+    **_RUNS,
+    **_ENDS,
+    "rows of patients: missed": _share("rows of patients miss"),
+}
+_RATES: dict[str, Shown] = {"world": "{world}", "errors": "{errors}", **_COVERED, "half width": _ENDS["half width"]}
 _LOOKS: dict[str, Shown] = {
     "looks": "{looks}",
     "spending": "{spending}",
@@ -513,6 +523,8 @@ TABLES: Tables = {
     "inference_late_ratios": Table(
         "inference.late_entry", "hazard ratios", _COVERED | {"entry ignored: missed": _share("entry ignored misses")}
     ),
+    "inference_clusters": Table("inference.clusters", "effects", _CLUSTERS),
+    "inference_rates": Table("inference.rates", "rates and multiples", _RATES),
     "inference_late_entry": Table("inference.late_entry", "curves and tests", _LATE),
     "inference_looks": Table("inference.looks", "no effect", _LOOKS),
     "inference_looks_effect": Table("inference.looks", "an effect", _LOOKS),

@@ -130,6 +130,8 @@ class Release:
             ("promise", budget.promise),
             ("epsilon, delta of this release alone", f"{budget.epsilon:.6g}, {budget.delta:.3g}"),
         ]
+        if budget.masking_failure:
+            facts.append(("part of delta for a failure of the masking", f"{budget.masking_failure:.2g}"))
         if self.reproducible:
             facts.append(("noise", "REPRODUCIBLE: it came from a generator that others may know"))
         noise = [(statistic, f"{sigma:.4g}") for statistic, sigma in self.sigma.items()]

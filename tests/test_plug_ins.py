@@ -88,7 +88,7 @@ except SystemExit as ending:
 found = json.load(open("found/sweep.json"))
 assert found["recipes"] == {"output perturbation, pooled": {"strength": 10.0}}
 rows = [row for row in found["draws"] if row["head"] == "output perturbation, pooled"]
-assert len(rows) == 3 and min(row["score"] for row in rows) > .9, rows
+assert len(rows) == 4 and min(row["score"] for row in rows) > .9, rows
 assert len({row["score"] for row in rows if row["epsilon"]} | {None}) > 1
 """
 

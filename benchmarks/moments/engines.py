@@ -1,16 +1,23 @@
-"""Records in Parquet files, measured by one process, by Dask and by local Spark: time, memory, and the same integers.
+"""Records in parts, measured by one process, by Dask and by local Spark: time, memory, and the same integers.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.moments.engines --rows 2000000 --save
+    OMP_NUM_THREADS=1 python -m benchmarks.moments.engines --rows 2000000 --lazy 100000000 --save
 
-Every engine reads the same files, one part each. Times are processor seconds of this process and all that it started:
-Dask's workers; Spark's Java and its Python workers. Starting an engine is not counted, and each engine measures a few
-records before. Memory is the largest sum of resident memory, seen ten times a second. Spark is left out where pyspark
-or Java is not installed.
+The first table is of Parquet files, one part each. The second is of records that each part generates itself, so that no
+disk is needed: a block of normal rows, scaled by the part's own number. Times are processor seconds of this process and
+all that it started: Dask's workers; Spark's Java and its Python workers. "Caller" is of this process alone, which holds
+Dask's scheduler. An engine first measures a few records. It then measures all of them, up to 5 million twice: "first"
+includes memory that a worker touches for the first time.
+
+"Dask, no cluster" runs the same graph in this process, so that it holds all that privstats adds. The floor is Dask's
+graph with a task that only sums one column of each part. Memory is the largest sum of resident memory, seen ten times a
+second. The third table simulates more workers than this machine has processors, from the measured seconds of a part.
+Spark is left out where pyspark or Java is not installed, and measures at most ``--spark`` records.
 """
 
 from __future__ import annotations
 
 import argparse
+import heapq
 import importlib.util
 import os
 import shutil
@@ -18,10 +25,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,37 +38,135 @@ from benchmarks.measuring import Row, Tables, command
 from benchmarks.moments.dask import KEEPING
 from privstats import optional_dependencies
 from privstats.contrib.parts import measure
+from privstats.contrib.parts.partitioned import Partitioned
 
 FEATURES, CLASSES = 40, 2
 NAMES = tuple(f"x{place}" for place in range(FEATURES))
 SCHEMA = ps.ClassSchema(CLASSES, FEATURES, "NAB", clip_norm=8.0, feature_names=NAMES)
 PART, QUICK_PART = 250_000, 500
+GROWTH = (1, 2, 4, 8)
+_FAN_IN, _MAX_TWICE = 8, 5_000_000
 _BY = "this benchmark"
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """The size and the workers."""
-    parser.add_argument("--rows", type=int, default=2_000_000, help="records, in parts of 250,000")
+    """The sizes and the workers."""
+    parser.add_argument("--rows", type=int, default=2_000_000, help="records in files, in parts of 250,000")
+    parser.add_argument("--lazy", type=int, default=20_000_000, help="records that parts generate, of 250,000 each")
+    parser.add_argument("--spark", type=int, default=2_000_000, help="the most records that Spark measures")
     parser.add_argument("--workers", type=int, default=2, help="processes of one thread each")
     parser.add_argument("--folder", type=Path, help="where the files are written, and deleted afterwards")
 
 
+class Source(NamedTuple):
+    """Records in parts, for each engine.
+
+    Attributes:
+        tables: tables of this process.
+        dask: a function that returns a Dask frame.
+        spark: a function that returns a Spark frame.
+    """
+
+    title: str
+    parts: int
+    tables: Callable[[], Any]
+    dask: Callable[[], Any]
+    spark: Callable[[Any], Any]
+
+
 def tables(chosen: argparse.Namespace) -> Tables:
-    """Yield one row for each engine."""
+    """Yield the records in files, then those that parts generate, then the simulated growth."""
     part = QUICK_PART if chosen.quick else PART
-    parts = 4 if chosen.quick else max(chosen.rows // part, 1)
+    spark = 0 if chosen.quick else chosen.spark
+    parts, lazy = (4, 8) if chosen.quick else (max(chosen.rows // part, 1), max(chosen.lazy // part, 1))
     with tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
-        home = written(Path(folder) / "records", part, parts)
-        few = written(Path(folder) / "few", 100, 2)
-        rows = [of_engine("one process", alone, home, few)]
-        rows += [of_engine("Dask", task, home, few) for task in dask_of(chosen.workers)]
-        rows += [of_engine("Spark", task, home, few) for task in spark_of(chosen.workers)]
-    if len({row.pop("moments") for row in rows}) > 1:
+        few, home = written(Path(folder) / "few", 100, 2), written(Path(folder) / "all", part, parts)
+        yield compared(in_files(home), in_files(few), part, chosen.workers, spark)
+    source = generated(part, lazy)
+    title, rows = compared(source, generated(100, 2), part, chosen.workers, spark)
+    yield title, rows
+    found = {row["engine"]: row for row in rows}
+    caller = found["Dask"]["caller cpu s"]
+    cluster = found["Dask"]["cpu s"] - caller - found["Dask, no cluster"]["cpu s"]
+    yield f"growth of Dask with {lazy} parts, simulated", grown(part, lazy, max(cluster, 0.0) / lazy, caller)
+
+
+def in_files(home: Path) -> Source:
+    """Parquet files of a folder."""
+    frames = optional_dependencies.load("dask.dataframe", by=_BY)
+    read = partial(frames.read_parquet, str(home), split_row_groups=False)
+    parts = len(list(home.iterdir()))
+    return Source("Parquet files", parts, lambda: home, read, lambda session: session.read.parquet(str(home)))
+
+
+def generated(part: int, parts: int) -> Source:
+    """Parts that generate their records."""
+    frames = optional_dependencies.load("dask.dataframe", by=_BY)
+    make = partial(lazy_part, part)
+
+    def spark(session: Any) -> Any:
+        declared = ", ".join([*(f"{name} float" for name in NAMES), "y bigint"])
+        return session.range(0, parts, 1, parts).mapInArrow(partial(_as_batches, part), declared)
+
+    return Source(
+        "generated by their parts",
+        parts,
+        lambda: map(make, range(parts)),
+        lambda: frames.from_map(make, range(parts), meta=make(0).iloc[:0]),
+        spark,
+    )
+
+
+def lazy_part(part: int, place: int) -> Any:
+    """One part's records: the block, scaled."""
+    frame = block(part).copy()
+    frame[[*NAMES]] *= np.float32(1 + (place % 1024) / 4096)
+    return frame
+
+
+@cache
+def block(part: int) -> Any:
+    """A frame of normal rows, generated once in each process; about half of the rows are clipped."""
+    pandas = optional_dependencies.load("pandas", by=_BY)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((part, FEATURES), np.float32) * 1.2
+    return pandas.DataFrame(X, columns=list(NAMES)).assign(y=rng.integers(0, CLASSES, part))
+
+
+def _as_batches(part: int, batches: Any) -> Iterator[Any]:
+    arrow = optional_dependencies.load("pyarrow", by=_BY)
+    for batch in batches:
+        for (place,) in zip(batch.column(0).to_pylist(), strict=True):
+            yield from arrow.Table.from_pandas(lazy_part(part, place), preserve_index=False).to_batches()
+
+
+def compared(source: Source, few: Source, part: int, workers: int, spark: int) -> tuple[str, list[Row]]:
+    """One table: each engine over the same records."""
+    runs: list[tuple[str, Callable[[], AbstractContextManager[Any]], Callable[[Any, Source], Any]]] = [
+        ("one process", nullcontext, lambda _, source: measure(SCHEMA, source.tables(), "y")),
+        ("Dask, no cluster", _synchronous, lambda _, source: measure(SCHEMA, source.dask(), "y")),
+        ("Dask", lambda: cluster_of(workers), lambda _, source: measure(SCHEMA, source.dask(), "y")),
+        ("Dask's floor", lambda: cluster_of(workers), lambda client, source: column_sums(client, source.dask())),
+    ]
+    if part * source.parts <= spark and has_spark():
+        runs.append(
+            ("Spark", lambda: spark_of(workers), lambda session, source: measure(SCHEMA, source.spark(session), "y"))
+        )
+    twice = part * source.parts <= _MAX_TWICE
+    rows = [of_engine(name, engine, task, source, few, twice=twice) for name, engine, task in runs]
+    if len({row["moments"] for row in rows if row["moments"] is not None}) > 1:
         raise SystemExit("the engines' moments differ")
-    first = rows[0]["cpu s"]
-    yield (
-        f"NAB of {part * parts:,} records x {FEATURES}, {chosen.workers} workers",
-        [{**row, "cpu / one process": row["cpu s"] / first, "same integers": True} for row in rows],
+    one = rows[0]["cpu s"]
+    return (
+        f"NAB of {part * source.parts:,} records x {FEATURES}, {source.title}, {workers} workers",
+        [
+            {
+                **{name: value for name, value in row.items() if name != "moments"},
+                "cpu / one process": row["cpu s"] / one,
+                "same integers": None if row["moments"] is None else True,
+            }
+            for row in rows
+        ],
     )
 
 
@@ -69,61 +175,143 @@ def written(home: Path, part: int, parts: int) -> Path:
     arrow = optional_dependencies.load("pyarrow.parquet", by=_BY)
     home.mkdir()
     for place in range(parts):
-        rng = np.random.default_rng(place)
-        X = rng.standard_normal((part, FEATURES), np.float32) * 1.3  # about half of the rows are clipped
-        columns = dict(zip(NAMES, X.T, strict=True)) | {"y": rng.integers(0, CLASSES, part)}
-        table = optional_dependencies.load("pyarrow", by=_BY).table(columns)
+        table = optional_dependencies.load("pyarrow", by=_BY).Table.from_pandas(
+            lazy_part(part, place), preserve_index=False
+        )
         arrow.write_table(table, home / f"{place:05}.parquet", compression="none")
     return home
 
 
-def alone(home: Path) -> Any:
-    """Measure the files one after another in this process."""
-    return measure(SCHEMA, home, "y")
+@contextmanager
+def _synchronous() -> Iterator[None]:
+    with optional_dependencies.load("dask.config", by=_BY).set(scheduler="synchronous"):
+        yield
 
 
-def dask_of(workers: int) -> Iterator[Callable[[Path], Any]]:
-    """A cluster on this machine with the allocator's settings of docs/parts.md."""
+@contextmanager
+def cluster_of(workers: int) -> Iterator[Any]:
+    """A client of a cluster on this machine, with the allocator's settings of docs/parts.md."""
     os.environ |= {name: str(size) for name, size in KEEPING.items()}
     distributed = optional_dependencies.load("distributed", by=_BY)
-    frames = optional_dependencies.load("dask.dataframe", by=_BY)
     with (
         distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
-        distributed.Client(cluster),
+        distributed.Client(cluster) as client,
     ):
-        yield lambda home: measure(SCHEMA, frames.read_parquet(str(home), split_row_groups=False), "y")
+        client.run(ps.measure, ps.ClassSchema(2, 2, "NAB", clip_norm=1.0), np.zeros((1, 2)), np.zeros(1, int))
+        yield client
 
 
-def spark_of(workers: int) -> Iterator[Callable[[Path], Any]]:
+def column_sums(client: Any, frame: Any) -> None:
+    """Compute Dask's graph with a task that only sums one column of each part."""
+    dask = optional_dependencies.load("dask", by=_BY)
+    task, total = dask.delayed(_column_sum, pure=False), dask.delayed(sum, pure=False)
+    client.compute(total([task(each) for each in frame.to_delayed()])).result()
+
+
+def _column_sum(part: Any) -> float:
+    return float(part[NAMES[0]].sum())
+
+
+def has_spark() -> bool:
+    """Whether pyspark and Java are installed."""
+    return importlib.util.find_spec("pyspark") is not None and shutil.which("java") is not None
+
+
+@contextmanager
+def spark_of(workers: int) -> Iterator[Any]:
     """Spark in this machine's Java."""
-    if importlib.util.find_spec("pyspark") is None or shutil.which("java") is None:
-        return
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # its workers run this environment
+    os.environ |= {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}  # for its workers
     builder = optional_dependencies.load("pyspark.sql", by=_BY).SparkSession.builder.master(f"local[{workers}]")
     named = {"spark.ui.enabled": "false", "spark.sql.files.maxPartitionBytes": "256m", "spark.driver.memory": "2g"}
     for name, value in named.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     try:
-        yield lambda home: measure(SCHEMA, session.read.parquet(str(home)), "y")
+        yield session
     finally:
         session.stop()
 
 
-def of_engine(name: str, task: Callable[[Path], Any], home: Path, few: Path) -> dict[str, Any]:
+def of_engine(
+    name: str,
+    engine: Callable[[], AbstractContextManager[Any]],
+    task: Callable[[Any, Source], Any],
+    source: Source,
+    few: Source,
+    *,
+    twice: bool,
+) -> dict[str, Any]:
     """One engine's row, with its moments."""
-    task(few)
-    before, start = processor_seconds(), time.perf_counter()
-    with peak_memory() as peak:
-        moments = task(home)
-    row: Row = {
-        "engine": name,
-        "cpu s": processor_seconds() - before,
-        "wall s": time.perf_counter() - start,
-        "peak MiB": peak() / 2**20,
-        "load average": os.getloadavg()[0],
-    }
-    return {**row, "moments": tuple(moments.sums(each).tobytes() for each in SCHEMA.sent)}
+    with engine() as opened:
+        task(opened, few)
+        start = processor_seconds()
+        if twice:
+            task(opened, source)
+        first = processor_seconds() - start if twice else None
+        start, own, clock = processor_seconds(), time.process_time(), time.perf_counter()
+        with peak_memory() as peak:
+            moments = task(opened, source)
+        row: Row = {
+            "engine": name,
+            "cpu s": processor_seconds() - start,
+            "caller cpu s": time.process_time() - own,
+            "first cpu s": first,
+            "wall s": time.perf_counter() - clock,
+            "peak MiB": peak() / 2**20,
+            "load average": os.getloadavg()[0],
+        }
+    sums = None if moments is None else tuple(moments.sums(each).tobytes() for each in SCHEMA.sent)
+    return {**row, "moments": sums}
+
+
+def grown(part: int, parts: int, cluster: float, caller: float) -> list[Row]:
+    """Simulate more workers, from what a part and an addition take here, one after another.
+
+    Args:
+        cluster: processor seconds that a worker of the cluster adds to a part.
+        caller: processor seconds of this process, which serves all workers while they run.
+    """
+    door, seconds = Partitioned(SCHEMA), []
+    for place in range(-1, min(parts, 16)):  # the first generates the block
+        start = time.process_time()
+        sums = door.measure(lazy_part(part, max(place, 0)), "y", part=str(place))
+        seconds.append(time.process_time() - start)
+    several = [door.measure(lazy_part(QUICK_PART, 0), "y", part=str(place)) for place in range(_FAN_IN)]
+    start = time.process_time()
+    door.added([door.decode(door.encode(each)) for each in several])
+    adding = time.process_time() - start
+    tasks = [seconds[1:][place % len(seconds[1:])] + cluster for place in range(parts)]
+    spans = {workers: max(makespan(tasks, workers, adding), caller) for workers in GROWTH}
+    return [
+        {
+            "workers": workers,
+            "simulated wall s": span,
+            "simulated speed": spans[1] / span,
+            "s of a part": float(np.median(seconds[1:])),
+            "s of the cluster, by part": cluster,
+            "caller cpu s": caller,
+            "s of adding 8": adding,
+            "kB of a sum": len(door.encode(sums)) / 1e3,
+        }
+        for workers, span in spans.items()
+    ]
+
+
+def makespan(tasks: Sequence[float], workers: int, adding: float) -> float:
+    """Return when the last addition ends: parts go to the worker that is free first, then the tree level by level.
+
+    Example:
+        >>> makespan([1.0] * 8, 4, 0.5)
+        2.5
+    """
+    free = [0.0] * workers
+    for seconds in tasks:
+        heapq.heapreplace(free, free[0] + seconds)
+    end, level = max(free), len(tasks)
+    while level > 1:
+        level = -(-level // _FAN_IN)
+        end += -(-level // workers) * adding
+    return end
 
 
 def processes() -> list[Any]:
@@ -175,4 +363,6 @@ def peak_memory() -> Iterator[Callable[[], float]]:
 
 
 if __name__ == "__main__":
-    command("moments.engines", __doc__, tables, options)
+    from benchmarks.moments import engines  # so that workers find the functions by their module's name
+
+    command("moments.engines", __doc__, engines.tables, engines.options)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from benchmarks.dp_descent import Recipe
 from benchmarks.peers.interface import DELTA, Outcome, Shards
 from benchmarks.refinement import gradient
 from benchmarks.refinement.peers import opacus, tuned
+from privstats.contrib.sweep.rivals.private_descent import Recipe
 
 __all__ = ["DPSGD", "dp_sgd"]
 

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score, roc_curve
 
-from benchmarks.dp_descent import Recipe, linear, noise_multiplier, trained
 from benchmarks.measuring import RESULTS, Row, Tables, command, standard_error
 from benchmarks.raw_tables.cells import declared
 from benchmarks.raw_tables.known import Known
@@ -34,6 +33,7 @@ from benchmarks.raw_tables.sets import TABLES, Split, splits
 from benchmarks.refinement import gradient
 from benchmarks.refinement.peers import tuned
 from privstats import heads
+from privstats.contrib.sweep.rivals.private_descent import Recipe, linear, noise_multiplier, trained
 from privstats.errors import PrivstatsError
 
 EPSILONS = (0.3, 1.0, 3.0, 8.0)

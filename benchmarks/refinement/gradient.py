@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.data import Split
-from benchmarks.dp_descent import Recipe
+from privstats.contrib.sweep.rivals.private_descent import Recipe
 
 __all__ = ["FULL_BATCH", "SAMPLED", "Schedule", "Score", "accuracy", "clipped_sums", "grid", "train"]
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from benchmarks.dp_descent import noise_multiplier
 from benchmarks.heads.peers import diffprivlib_models
+from privstats.contrib.sweep.rivals.private_descent import noise_multiplier
 
 __all__ = [
     "TUNED_ON",

@@ -15,9 +15,9 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from benchmarks.data import Split
-from benchmarks.dp_descent import Recipe, linear, noise_multiplier, trained
 from benchmarks.refinement import gradient
 from benchmarks.refinement.gradient import Schedule, Score
+from privstats.contrib.sweep.rivals.private_descent import Recipe, linear, noise_multiplier, trained
 
 __all__ = ["SEARCH", "Trained", "dp_gd", "opacus", "opacus_dp_sgd", "tuned"]
 

@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import Dialect, Force, Json, Target, argument, expanded, flags_of, option, targets_of
+from privstats.cli.parts.options import (
+    TABLE,
+    Dialect,
+    Force,
+    Json,
+    Target,
+    argument,
+    expanded,
+    flags_of,
+    option,
+    targets_of,
+)
 from privstats.cli.parts.terminal import escape, folder_for, say, table_of, terminal, writable
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
@@ -319,7 +330,7 @@ def admit(
 def rehearse(
     path: CourseFile,
     dialect: Dialect,
-    files: Annotated[list[Path], argument("A CSV or Parquet file for each party, in order.", "FILES...")],
+    files: Annotated[list[Path], argument(f"For each party, in order: {TABLE}.", "FILES...")],
     out: Annotated[Path, option("The folder for the releases.")],
     target: Target = None,
     persons: Annotated[

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privstats.cli.parts.options import Dialect, Json, Target, Yes, argument, expanded, option, targets_of
+from privstats.cli.parts.options import TABLE, Dialect, Json, Target, Yes, argument, expanded, option, targets_of
 from privstats.cli.parts.party_facts import facts_of, show
 from privstats.cli.parts.terminal import say
 from privstats.errors import PrivstatsError
@@ -104,7 +104,7 @@ def node_key(path: Annotated[Path, argument("The file to write; it must not exis
 def records(
     home: PartyFolder,
     dialect: Dialect,
-    file: Annotated[Path, argument("A CSV or Parquet file, or an npz file with X and y.", "FILE")],
+    file: Annotated[Path, argument(f"This party's records: {TABLE}; or an npz file with X and y.", "FILE")],
     target: Target = None,
     split: Annotated[
         float | None, option("The share of the records to keep out of every sum, to score on, 0 to 1.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import Dialect, argument, expanded, option
+from privstats.cli.parts.options import TABLE, Dialect, argument, expanded, option
 from privstats.cli.parts.terminal import escape, new_table, say, terminal
 from privstats.errors import PlanError
 
@@ -25,7 +25,7 @@ _WORDS = 3
 @app.command()
 @expanded
 def look(
-    file: Annotated[Path, argument("The party's CSV or Parquet file.", "FILE")],
+    file: Annotated[Path, argument(f"The party's records: {TABLE}.", "FILE")],
     plan: Annotated[Path, option("The plan, or a course that begins with it.", "PLAN.TOML")],
     dialect: Dialect,
     key: Annotated[str | None, option("The column of person ids, to count rows per person.", "COLUMN")] = None,

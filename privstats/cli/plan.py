@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import Dialect, Force, Target, argument, expanded, option
+from privstats.cli.parts.options import TABLE, Dialect, Force, Target, argument, expanded, option
 from privstats.cli.parts.questions import Part, answers_in, options_of
 from privstats.cli.parts.suggest import suggest
 from privstats.cli.parts.terminal import escape, say, table_of, terminal, writable
@@ -43,7 +43,7 @@ class Columns:
     """The plan's table, and where its columns are declared."""
 
     table: Annotated[
-        Path | None, option("A CSV or Parquet file; only its column names are read.", "FILE", flag="--from")
+        Path | None, option(f"A table, whose column names alone are read: {TABLE}.", "FILE", flag="--from")
     ] = None
     public: Annotated[Path | None, option("What the columns hold: columns.toml, filled in.", "COLUMNS.TOML")] = None
     public_file: Annotated[
@@ -52,6 +52,10 @@ class Columns:
     omop: Annotated[
         Path | None,
         option("Concept sets: write a view of an OMOP common data model, one row per person.", "CONCEPTS.TOML"),
+    ] = None
+    fhir: Annotated[
+        Path | None,
+        option("Concept sets: write the same view of a FHIR bulk export of NDJSON files.", "CONCEPTS.TOML"),
     ] = None
     target: Target = None
     drop: Annotated[
@@ -69,13 +73,14 @@ class Columns:
             if named and self.table is None and self.public is None:
                 raise PlanError(f"{name} names a column: pass the table with --from, or its columns with --public")
 
-    def of_omop(self) -> Any:
-        """Return the study of ``--omop``; None without it."""
-        if self.omop is None:
+    def study(self) -> Any:
+        """Return the study of ``--omop`` or ``--fhir``; None without one of them."""
+        path, source = (self.omop, "omop") if self.fhir is None else (self.fhir, "fhir")
+        if path is None:
             return None
-        if others := [each for each in self.given() if each != "--omop"]:
-            raise PlanError(f"--omop declares every column and the outcome: omit {', '.join(others)}")
-        return of_contrib("omop", "privstats plan init --omop", PlanError)(self.omop)
+        if others := [each for each in self.given() if each != f"--{source}"]:
+            raise PlanError(f"--{source} declares every column and the outcome: omit {', '.join(others)}")
+        return of_contrib("omop", f"privstats plan init --{source}", PlanError)(path, source)
 
     def declared(self, file: RecordFile | None, task: str | None) -> Declaration | RowsDeclaration | None:
         """Return the declaration of the columns."""
@@ -118,7 +123,7 @@ def init(
 
     writable([path], force)
     options = answers_in(answers)
-    study = columns.of_omop()
+    study = columns.study()
     columns.check()
     file = None if columns.table is None else dialect.file(columns.table, columns.target)
     answered = [*(f"--{name.replace('_', '-')}" for name in options), *columns.given()]
@@ -177,11 +182,11 @@ def _write_study(path: Path, study: Any, given: dict[str, Any], *, ask: bool, fo
     view = path.with_suffix(".sql")
     writable([view], force)
     if asked := [f"--{name.replace('_', '-')}" for name in given if name in _OF_PERSONS]:
-        raise PlanError(f"--omop fixes the unit as the person, with one row each: omit {', '.join(asked)}")
+        raise PlanError(f"the study fixes the unit as the person, with one row each: omit {', '.join(asked)}")
     _write_plan(path, given | _OF_PERSONS, Declaration(study.columns, study.outcome), ask=ask, force=force)
     atomic_write(view, f"{study.view};\n".encode(), shared=True)
     say(
-        f"wrote {view}, which creates the view {study.name} with one row per person: run it in the data base, then "
+        f"wrote {view}, which creates the view {study.name} with one row per person: run it {study.where}, then "
         f"measure its rows with --target {study.outcome.name} --persons person_id"
     )
 
@@ -284,11 +289,12 @@ def _facts(plan: ps.Plan, unread: UnreadStatistics) -> list[str]:
     from privstats.inference.expected_widths import width_sentences
     from privstats.review import facts
     from privstats.review.grid_cost import grid_sentences
+    from privstats.review.person_cost import person_sentences
 
     width = width_sentences(plan)
     if plan.devices is not None:
         width += of_contrib("browsers", "a plan with [devices]", PlanError)(plan)
-    return [*facts(plan), *width, *grid_sentences(plan), *unread.sentences()]
+    return [*facts(plan), *width, *grid_sentences(plan), *person_sentences(plan), *unread.sentences()]
 
 
 @app.command()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import Dialect, Force, Json, Target, argument, expanded, flags_of, option
+from privstats.cli.parts.options import TABLE, Dialect, Force, Json, Target, argument, expanded, flags_of, option
 from privstats.cli.parts.questions import answers_in, options_of
 from privstats.cli.parts.terminal import drawable, say
 from privstats.errors import HeadError, PlanError
@@ -111,9 +111,7 @@ def score(
     shown: Shown,
     answers: Annotated[Any, ANSWERS],
     head: Annotated[Path, argument("The head, as its save() wrote it.", "HEAD")],
-    files: Annotated[
-        list[Path] | None, argument("Your own records: CSV, Parquet, or npz with X and y.", "FILE...")
-    ] = None,
+    files: Annotated[list[Path] | None, argument(f"Your own records: {TABLE}; or npz with X and y.", "FILE...")] = None,
     target: Target = None,
     plan: Annotated[Path | None, option("Write the plan, and the head next to it.", "SCORE.TOML", panel=_PLAN)] = None,
     as_json: Json = False,

@@ -127,6 +127,10 @@ class TableOptions:
             "logit, poisson: odds or rate ratios, with their intervals; hazards print ratios.", flag="--exponentiate"
         ),
     ] = False
+    quasi_poisson: Annotated[
+        bool,
+        option("poisson: errors for a variance that is one multiple of the mean.", flag="--quasi-poisson"),
+    ] = False
     alpha: Annotated[float, option("Level of the intervals.")] = 0.05
 
     @property
@@ -169,7 +173,13 @@ class TableOptions:
 
 _OF_EFFECTS = dict.fromkeys(("balance", "arms", "course"), Reader.EFFECT)
 _OF_CURVES = dict.fromkeys(("at", "tau", "follow_up", "entry", "start"), Reader.KAPLAN_MEIER)
-_SERVE_ONE = {"forest": Reader.HAZARDS, **_OF_EFFECTS, **_OF_CURVES, "binary": Reader.TABLE_ONE}
+_SERVE_ONE = {
+    "forest": Reader.HAZARDS,
+    "quasi_poisson": Reader.POISSON,
+    **_OF_EFFECTS,
+    **_OF_CURVES,
+    "binary": Reader.TABLE_ONE,
+}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privstats.cli.parts.options import LINES, QUOTED, Force, argument, expanded, option
+from privstats.cli.parts.options import LINES, QUOTED, TABLE, Force, argument, expanded, option
 from privstats.cli.parts.terminal import escape, say, table_of, terminal, writable
 from privstats.errors import DataError
 from privstats.files.atomic import atomic_write
@@ -67,9 +67,7 @@ class Written:
 def rehearse(
     options: TryOptions,
     written: Written,
-    tables: Annotated[
-        list[Path] | None, argument("A CSV or Parquet file for each party, at least two.", "FILE...")
-    ] = None,
+    tables: Annotated[list[Path] | None, argument(f"For each party, at least two: {TABLE}.", "FILE...")] = None,
     out: Annotated[Path, option("The page to write.", "PAGE.HTML")] = Path("try.html"),
     keep: Annotated[
         bool, option(f"Also write {_COLUMNS}: only the names of the columns, to be declared.", flag="--keep")

@@ -56,7 +56,7 @@ class Newton(Stepped):
     promise: Promise | None = field(default=None, compare=False)
 
     def _require(self) -> None:
-        _require_scores(self.first)
+        _require_intercept(_require_scores(self.first))
         check_numbers(self.rounds, self.retries)
         published = _first_weights(self.schema)
         if self.first.published is None or self.first.published.sha256 != published.sha256:
@@ -126,7 +126,7 @@ def _refuse_bound(schema: ScoreSchema, plan: Plan) -> None:
     records, d = plan.cohort.max_records, schema.features
     sigma = plan.noise.released_sigma(plan.cohort.min_survivors)["H"]
     least = 3 * _REPORTED * d * sigma * math.sqrt(2 * d) / (records * schema.clip_norm**2)
-    if least > (schema.rate or max(schema.outcome / _GENEROUS, _USUAL_MEAN)):
+    if least > (_at_most(schema) or max(schema.outcome / _GENEROUS, _USUAL_MEAN)):
         stated = f", and rate is {schema.rate:g}" if schema.rate else ""
         known = "" if schema.rate else ", or rate= the mean count where counts are so large"
         raise PlanError(
@@ -134,6 +134,16 @@ def _refuse_bound(schema: ScoreSchema, plan: Plan) -> None:
             f"average {least:.2g} or more over {records:,} records{stated}; take a smaller target_bound, which clips "
             f"counts beyond it, fewer columns, more records, a larger epsilon{known}"
         )
+
+
+def _require_intercept(schema: ScoreSchema) -> None:
+    if schema.exposure is not None and schema.constant is None:
+        raise PlanError("exposure needs an intercept, the log of the rate: end the transform in ConstantFeature")
+
+
+def _at_most(schema: ScoreSchema) -> float | None:
+    """Return the stated mean count, at the largest exposure where the rate is per exposure."""
+    return None if schema.rate is None else schema.rate * (schema.exposure_bound or 1.0)
 
 
 def _require_scores(plan: object) -> ScoreSchema:
@@ -152,7 +162,7 @@ def check_numbers(rounds: object, retries: object) -> None:
 
 def weights_after(schema: ScoreSchema, releases: Sequence[Release]) -> list[Values]:
     """Return every round's weights and the next."""
-    first = Values.rounded(start(schema.features, schema.family, schema.rate, schema.constant))
+    first = Values.rounded(start(schema.features, schema.family, _at_most(schema), schema.constant))
     radius = schema.clip_norm if schema.family == "poisson" else None
     return stepped(schema, releases, {"w": first}, radius, schema.parts)
 

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
+from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 
 _FAR = 8.5  # standard deviations beyond which no mass is left
@@ -100,12 +101,25 @@ def next_boundary(before: Sequence[float], variances: Sequence[float], noise: Se
         before: boundaries of the earlier looks.
         variances, noise: as in :func:`boundaries`, of the earlier looks and this one.
         spend: probability of a first crossing at this look.
+
+    Raises:
+        ReleaseError: a sampling variance is not above 0, or a noise variance is below 0 or not finite.
     """
+    _check_variances(variances, noise)
     rising = _rising(variances)
     path = _BEGUN
     for c, v, w in zip(before, rising, noise, strict=False):
         path = path.after(c, v, w)
     return _solved(path, rising[-1], float(noise[-1]), spend)
+
+
+def _check_variances(variances: Sequence[float] | Array, noise: Sequence[float] | Array) -> None:
+    for look, (v, w) in enumerate(zip(variances, noise, strict=True), start=1):
+        if not (0 < v < math.inf and 0 <= w < math.inf):
+            raise ReleaseError(
+                f"look {look} has a sampling variance of {v:g} and a noise variance of {w:g}: a boundary needs the "
+                "first above 0 and the second at least 0, both finite; wait for records in both arms"
+            )
 
 
 def _rising(variances: Sequence[float] | Array) -> list[float]:
@@ -140,6 +154,7 @@ def crossed(
     bounds: Sequence[float] | Array, variances: Sequence[float] | Array, noise: Sequence[float] | Array
 ) -> float:
     """Return the probability that any |Z_k| exceeds its bound where nothing has an effect."""
+    _check_variances(variances, noise)
     total, path = 0.0, _BEGUN
     for c, v, w in zip(bounds, _rising(variances), noise, strict=True):
         total += path.crossing(float(c), float(v), float(w))

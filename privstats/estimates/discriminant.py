@@ -82,7 +82,8 @@ def _factored(means: Array, scatter: Array, n: float, shrinkage: Shrinkage) -> D
     covariance = scatter * ((1 - a) / n)
     covariance.flat[:: d + 1] += a * mean
     try:
-        factor = cho_factor(covariance, lower=True, check_finite=False)
+        # The scatter is symmetric. LAPACK factors a copy in column order without a transposition.
+        factor = cho_factor(np.array(covariance, order="F"), lower=True, overwrite_a=True, check_finite=False)
     except LinAlgError:  # sums that no records have
         return None
     weights = cho_solve(factor, means.T, check_finite=False).T

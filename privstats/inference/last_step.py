@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -59,8 +59,8 @@ class Earlier:
 class LastStep:
     """Parameters theta = C (w + b): test inversion of the step b, shifted by C w.
 
-    The inversion has variance 1, or the score's measured covariance where it is larger, normal quantiles, and
-    :func:`remainder` as bias.
+    The inversion has variance 1 or a stated multiple of the model's, or the score's measured covariance where it is
+    larger, normal quantiles, and :func:`remainder` as bias.
     """
 
     inversion: Inversion
@@ -167,7 +167,13 @@ def remainder(equations: NormalEquations, radius: float) -> float:
 
 
 def last_step(
-    present: Sequence[Release], weights: Sequence[Array], radius: float, rows: Array, design: CellDesign | None = None
+    present: Sequence[Release],
+    weights: Sequence[Array],
+    radius: float,
+    rows: Array,
+    design: CellDesign | None = None,
+    *,
+    variance: float | None = None,
 ) -> LastStep:
     """Return the last round of a course of scores, solved without damping.
 
@@ -176,10 +182,13 @@ def last_step(
         weights: per round, ``(d,)``.
         radius: R, the largest norm of a row.
         rows: from weights to parameters, ``(m, d)``.
+        variance: the outcome's variance over the model's, in place of the score's second moment.
     """
     earlier = _earlier(present, weights, radius, design)
     near = [present[-1 - each.rounds] for each in earlier if each.moved <= _SETTLED]
     equations = _equations(present[-1], near, design)
+    if variance is not None:
+        equations = replace(equations, known_variance=variance, score_variance=None, sigma_J=0.0)
     contrasts = rows if design is None else design.contrasts
     inversion = Inversion(equations, contrasts, math.inf, remainder(equations, radius))
     return LastStep(inversion, rows @ weights[-1], earlier)

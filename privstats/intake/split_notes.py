@@ -5,7 +5,6 @@ Under another seed some scored records would have built the head. The note holds
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Literal
 
@@ -15,9 +14,12 @@ from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.files.decoding import from_json
 from privstats.intake.record_files import RecordFile
+from privstats.intake.table_sources import stored_at
 from privstats.system import open_plain
 
 _MAX_BYTES = 1 << 20
+_NOTES = ".splits.json"
+"""In a folder this name is hidden, so that no reader of the folder takes the notes for a table."""
 
 
 class _Split(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -40,7 +42,9 @@ class _Notes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def notes_path(file: RecordFile) -> Path:
-    """Return the path of a file's notes.
+    """Return the path of a file's notes: next to the file, or inside a folder, which its patterns share.
+
+    All tables of one DuckDB file share its notes.
 
     Example:
         >>> from privstats.moments import RecordFile
@@ -48,7 +52,8 @@ def notes_path(file: RecordFile) -> Path:
         >>> notes_path(RecordFile("north.csv", "ill", split=0.3)).name
         'north.csv.splits.json'
     """
-    return Path(f"{os.fspath(file.path)}.splits.json")
+    place = stored_at(Path(file.path))
+    return place / _NOTES if place.is_dir() else place.with_name(f"{place.name}{_NOTES}")
 
 
 def note_split(file: RecordFile, plan: str, course: str, *, again: bool) -> bool:

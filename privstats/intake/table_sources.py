@@ -1,7 +1,8 @@
 """Open one table from what a path names: a file, a folder or pattern of files, or a table of a DuckDB file.
 
 A party's records are often in many files. Opened as one table they are read in order, file by file, so every command
-that reads a file reads them alike, warns once for all, and sees which rows are of one person.
+that reads a file reads them alike, and warns once for all. The rows of one person may be in several files: they are
+clipped together, as in one file. ``contrib.parts.measure`` sees each file by itself, and refuses such a person.
 """
 
 from __future__ import annotations
@@ -232,6 +233,12 @@ def is_table(path: Path) -> bool:
     return path.suffix.lower() in _TABLES or _in_duckdb(path) is not None or path.is_dir() or _is_pattern(path)
 
 
+def stored_at(path: Path) -> Path:
+    """Return the file or folder that holds a path's table: for a pattern, the last folder above its first sign."""
+    named = _in_duckdb(path)
+    return named[0] if named is not None else _folder_above(path) if _is_pattern(path) else path
+
+
 def csv_files(path: Path) -> list[Path]:
     """Return the CSV files that a path names; none where it names another table or no file."""
     if _in_duckdb(path) is not None or path.suffix.lower() == _PARQUET:
@@ -257,9 +264,13 @@ def _files_of(path: Path) -> list[Path]:
     if path.is_dir():
         start, matching = path, path.rglob("*")
     else:
-        start = next(above for above in path.parents if above.is_dir())
+        start = _folder_above(path)
         matching = start.glob(str(path.relative_to(start)))
     return sorted(each for each in matching if each.suffix.lower() in _TABLES and not _is_hidden(each, start))
+
+
+def _folder_above(pattern: Path) -> Path:
+    return next(above for above in pattern.parents if above.is_dir())
 
 
 def _is_hidden(path: Path, start: Path) -> bool:

@@ -31,7 +31,7 @@ from privstats.progress import progress_bar
 from privstats.records.cells import cells_in, gaps_in, require_cells
 from privstats.records.emptied import ListedColumn, listed_columns
 from privstats.records.reading import Reading, Unread
-from privstats.records.reasons import GAP, NO_CELL, WORD, Why, no_number, spelled
+from privstats.records.reasons import GAP, LATE, LATE_VISIT, NO_CELL, WORD, Why, no_number, spelled
 from privstats.records.variables import Bins, Variable, plain_variable, variable_of
 from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
@@ -99,13 +99,15 @@ class HazardSchema(AdaptiveSchema, Kind):
         expected_events: a public guess, at least ten per bin and stratum.
         times: ``"continuous"``, or ``"discrete"`` where a bin is one visit. f is 1 for discrete times, and
             where ``times`` is None (old plans).
-        time_unit: the unit to which your times are rounded down; f adds half of it.
+        time_unit: the unit to which your times are rounded down. f adds half of it to exits, and p to entries above 0:
+            an entry of 0 is the origin itself.
         strata: a column of two to four declared values, each with its own bin weights and clock (stratified Cox model);
             it has no ratio.
         entry: a column of the times at which persons enter (left truncation), in the unit of ``bins``; needs ``times``.
-            At discrete times a person is at risk from the visit after the entry, so the visit of the entry counts for
-            nobody.
-            None: everyone is at risk from 0 on. The counts then have a second table, of entries.
+            At discrete times a person is at risk from the visit after the entry, so nobody is at risk in the first bin:
+            number visits from 1, and enter 0 for a person who is there from the start. A person who leaves before the
+            entry, at its time or at its visit is never at risk, and is unreadable. None: everyone is at risk from 0 on.
+            The counts then have a second table, of entries.
         errors: ``"robust"`` (default): also sum J, the second moment of persons' scores, at 5 % of the budget.
             Intervals then hold for the ratio that the rounds estimate, also where hazards are not proportional.
             ``"model"``: errors assume proportional hazards. A plan file without ``errors`` means ``"model"``.
@@ -304,7 +306,17 @@ class HazardSchema(AdaptiveSchema, Kind):
     @property
     def facts(self) -> tuple[str, ...]:
         """Whether the event must hold numbers, and what the model's own errors assume."""
-        return (*self.column_facts, *errors_facts(self.errors, "that hazards are proportional given the columns"))
+        errors = errors_facts(self.errors, "that hazards are proportional given the columns")
+        return (*self.column_facts, *errors, *self._late_facts)
+
+    @property
+    def _late_facts(self) -> tuple[str, ...]:
+        if self.entry is None or self.times != "discrete":
+            return ()
+        return (
+            f"with an entry at discrete times nobody is at risk in the first bin, {self.bins.cells[0]}: number visits "
+            "from 1, and enter 0 for a person who is there from the start",
+        )
 
     def plain_fields(self) -> dict[str, Any]:
         """Return the fields for a plan file."""
@@ -539,9 +551,29 @@ def _read(schema: HazardSchema, records: Opened) -> tuple[_Persons, Why, dict[st
     since, entries = np.full_like(bins, -1), np.zeros(len(bins))
     if schema.entry is not None:
         since, entries = of_cell[cells[schema.entry]], np.nan_to_num(columns[schema.entry].numbers)
+        late = _not_before(schema, columns[schema.entry].numbers, columns[clock.name].numbers, since, bins)
+        reason = LATE_VISIT if schema.times == "discrete" else LATE
+        if records.excluded is None and late.any():
+            raise RecordError(f"X has records that {reason}, in {schema.entry!r}; correct or omit them")
+        why[repr(schema.entry), reason] = late
     worded = listed_columns((event, *strata, *(() if levels is None else levels.columns)), columns)
     persons = _Persons(rows, np.minimum(bins, schema.periods - 1), died, times, stratum, since, entries)
     return persons, why, worded
+
+
+def _not_before(
+    schema: HazardSchema,
+    entries: NDArray[np.float64],
+    exits: NDArray[np.float64],
+    since: NDArray[np.intp],
+    bins: NDArray[np.intp],
+) -> NDArray[np.bool_]:
+    """Return who is never at risk because the exit is not after the entry, ``(n,)``.
+
+    Times rounded down to one unit may be equal: the person left later within that unit.
+    """
+    late = exits < entries if schema.time_unit is not None else exits <= entries
+    return late | (bins <= since) & (bins < schema.periods) if schema.times == "discrete" else late
 
 
 def _numbers(schema: HazardSchema, name: str, column: Readings) -> NDArray[np.float64]:
@@ -630,7 +662,8 @@ def _from_entry(
     places, since = np.arange(mu.shape[1]), np.minimum(persons.since, schema.periods - 1)
     left = np.zeros(len(since))  # at discrete times a person is at risk after the visit of the entry
     if schema.times == "continuous":
-        left = 1 - _passed(schema, since, persons.entries, values["c"])
+        middle = (schema.time_unit or 0.0) / 2 * (persons.entries > 0)  # an entry of 0 is the origin itself
+        left = 1 - _passed(schema, since, persons.entries + middle, values["c"])
         left = np.where(persons.since == schema.periods, 0.0, left)
     parts = np.where(places == since[:, None], left[:, None], places > since[:, None])
     parts = np.where((persons.since == schema.periods)[:, None], 0.0, parts)

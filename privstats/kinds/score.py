@@ -7,7 +7,7 @@ published weights together.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
@@ -23,7 +23,9 @@ from privstats.kinds.record_rows import class_rows, target_rows
 from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import ExactClass, Moments, RealMoments, containers
+from privstats.records.input_validation import dense
 from privstats.records.reading import Labels, Targets
+from privstats.records.reasons import EXPOSURE
 from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
 from privstats.schema.public_values import Values
@@ -33,7 +35,8 @@ from privstats.transforms import ByArm, ConstantFeature, Transform, output_featu
 if TYPE_CHECKING:
     from privstats.moments.grid import Ints
     from privstats.moments.record_sums import RecordTerms
-    from privstats.records.opened import Opened
+    from privstats.records.opened import Excluded, Opened
+    from privstats.records.readable import Noted
 
 # fmt: off
 _LOGISTIC: tuple[Statistic, ...] = (
@@ -91,7 +94,8 @@ class ScoreSchema(AdaptiveSchema, Kind):
     ``g = sum (y - m) u`` and ``H = sum v u u'`` over rows u of norm at most R (``clip_norm``):
 
     - logistic: ``m = 1 / (1 + exp(-w'u))``, ``v = m (1 - m)``, y in {0, 1}.
-    - Poisson: ``m = exp(w'u)``, at most Y, ``v = m``, y truncated to 0..Y.
+    - Poisson: ``m = exp(w'u)``, at most Y, ``v = m``, y truncated to 0..Y. With an ``exposure`` e, such as
+      person-years, ``m = e / E exp(w'u)``, with ``exp(w'u)`` at most Y: coefficients are of the rate per exposure.
 
     Robust errors add ``J = sum (y - m)^2 u u'``, from which standard errors need no assumption about the outcome's
     variance. The bounds hold for *every* w. A course builds the rounds (:class:`~privstats.course.Newton`).
@@ -99,7 +103,10 @@ class ScoreSchema(AdaptiveSchema, Kind):
     Args:
         family: ``"logistic"`` or ``"poisson"``.
         target_bound: Y, for Poisson.
-        rate: a public guess of the mean outcome, to start from.
+        rate: a public guess of the mean outcome, to start from; with an exposure, of events per unit of exposure.
+        exposure: for Poisson, the name of the column of exposures, such as person-years; y is then ``(n, 2)``: counts,
+            then exposures. A record whose exposure is not above 0 and at most ``exposure_bound`` is unreadable.
+        exposure_bound: E, the largest exposure, publicly known. A rate counts up to Y / E per unit of exposure.
         outcomes: with rows by arm, the number of columns of y; none is read.
         features, clip_norm, grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`. After
             ``ByArm`` the outcome is the arm, u the row of either arm, and y adds nothing: a propensity of treatment
@@ -136,6 +143,8 @@ class ScoreSchema(AdaptiveSchema, Kind):
     outcomes: int | None = None
     missing: Seen | None = None
     errors: Errors | None = None
+    exposure: str | None = None
+    exposure_bound: float | None = None
 
     def __post_init__(self) -> None:
         settle(self, **checked_vectors(self))
@@ -152,6 +161,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
             raise SchemaError("target_bound is the largest count of a Poisson regression: set it there, and only there")
         if self.target_bound is not None:
             settle(self, target_bound=size("target_bound", self.target_bound, "the largest count, publicly known"))
+        _check_exposure(self)
         _check_rate(self)
 
     @property
@@ -192,7 +202,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
         """What y holds."""
         if self.by_arm or self.missing:
             return Targets(self.outcomes or 1, gaps=bool(self.missing))
-        return Labels(range(2)) if self.family == "logistic" else Targets()
+        return Labels(range(2)) if self.family == "logistic" else Targets(1 if self.exposure is None else 2)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -232,6 +242,8 @@ class ScoreSchema(AdaptiveSchema, Kind):
         if self.missing:
             return f"{self.columns}, and whether an outcome exists, whose value is not read"
         outcome = "an outcome of 0 or 1" if self.family == "logistic" else f"a count of at most {self.outcome:g}"
+        if self.exposure is not None:
+            return f"{self.columns}, the exposure {self.exposure} and {outcome}"
         return f"{self.columns} and {outcome}"
 
     def scale_of(self, statistic: str) -> float:
@@ -264,7 +276,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
         return {"w": (self.features,)}
 
     def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-        """Return mu^2; m is free in the bound, whatever was published.
+        """Return mu^2; m is free in the bound, whatever was published. So it is whatever the exposure is.
 
         Logistic |r| = p, v = p (1 - p); Poisson r = y - m, v = m, both in 0..Y (docs/sensitivity.md). J adds its own
         term: a record's c c' has norm |c|^2 <= (R Y)^2, which the record attains that attains g's and H's terms at
@@ -309,11 +321,12 @@ class ScoreSchema(AdaptiveSchema, Kind):
             nothing and is not in ``records``, or raises.
 
         Raises:
-            RecordError: an unreadable row by arm or with ``missing``, whatever was published.
+            RecordError: an unreadable row by arm or with ``missing``, or an exposure out of range, whatever was
+                published.
         """
         sums = moments.grid.sums_of(self, "gHJ")
         count = 0
-        for rows, targets in records.pieces():
+        for rows, targets in _exposed(self, records).pieces():
             (unit, residuals, roots), finite = _mapped(self, rows, targets, values["w"])
             for total in sums.values():
                 total.admit(len(rows))
@@ -327,8 +340,10 @@ class ScoreSchema(AdaptiveSchema, Kind):
 
     def terms_of(self, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
         """Return each record's contribution."""
-        several = (_added(self, rows, y_part, values["w"]) for rows, y_part in records.pieces())
-        return moments.record_sums.RecordTerms.joined(several)
+        inside: list[NDArray[np.bool_]] = []
+        several = _exposed(self, records, lambda fine, *_: inside.append(fine)).pieces()
+        terms = moments.record_sums.RecordTerms.joined(_added(self, rows, y, values["w"]) for rows, y in several)
+        return terms.among(np.concatenate(inside)) if inside else terms
 
 
 def _check_missing(schema: ScoreSchema) -> None:
@@ -338,6 +353,21 @@ def _check_missing(schema: ScoreSchema) -> None:
         raise SchemaError(
             "missing='outcome' models whether one y is known: set family='logistic', no rate, outcomes or nonnegative"
         )
+
+
+def _check_exposure(schema: ScoreSchema) -> None:
+    if (schema.exposure is None) != (schema.exposure_bound is None):
+        raise SchemaError("exposure and exposure_bound go together: name the column, and its largest value")
+    if schema.exposure is None:
+        return
+    if not isinstance(schema.exposure, str) or not schema.exposure:
+        raise SchemaError(f"exposure must be the name of a column, got {schema.exposure!r}; or omit it")
+    if schema.family != "poisson":
+        raise SchemaError("exposure is for rates of counts: set family='poisson', or omit it")
+    if schema.exposure in (schema.feature_names or ()):
+        raise SchemaError(f"exposure names {schema.exposure!r}, a column too: omit it from feature_names")
+    bound = size("exposure_bound", schema.exposure_bound, "the largest exposure, publicly known")
+    settle(schema, exposure_bound=bound)
 
 
 def checked_errors(errors: object, usual: Errors = "robust") -> Errors:
@@ -379,8 +409,10 @@ def _check_rate(schema: ScoreSchema) -> None:
     if schema.rate is None:
         return
     rate = size("rate", schema.rate, "a public guess of the mean outcome")
-    if rate >= schema.outcome or not math.isfinite(rate):
-        raise SchemaError(f"rate must be below the largest outcome, {schema.outcome:g}, got {rate:g}")
+    largest = schema.outcome / (schema.exposure_bound or 1.0)
+    if rate >= largest or not math.isfinite(rate):
+        per = "" if schema.exposure is None else f" over exposure_bound, {schema.exposure_bound:g}"
+        raise SchemaError(f"rate must be below the largest outcome{per}, {largest:g}, got {rate:g}")
     if schema.constant is None:
         raise SchemaError("rate is a guess for the intercept: end the transform in ConstantFeature, or omit rate")
     settle(schema, rate=rate)
@@ -433,9 +465,10 @@ def _mapped(
     schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values
 ) -> tuple[tuple[Ints, Ints, Ints], NDArray[np.bool_]]:
     """Return u ``(n, d)``, r ``(n,)`` and a ``(n, d)``, zero for records that are not finite; and which are."""
+    shares, targets = _exposures(schema, targets)
     unit, outcomes, fine = _on_grid(schema, rows, targets)
     finite = fine.copy()
-    mean = _means(schema, unit, w)
+    mean = _means(schema, unit, w, shares)
     variance = mean * (_ONE - mean) / _ONE if schema.family == "logistic" else mean
     residuals = np.trunc(np.ldexp(outcomes - mean, schema.grid_bits - _MEAN_BITS))
     roots = np.trunc(unit * (np.sqrt(variance / _ONE) * moments.gradient_map.SHY)[:, None])
@@ -475,15 +508,50 @@ def _seen_on_grid(
     return unit, seen.astype(np.float64) * _ONE, fine
 
 
-def _means(schema: ScoreSchema, unit: Ints, w: Values) -> Ints:
-    """Return m in steps of 2**-20 of the largest outcome."""
+def _exposed(schema: ScoreSchema, records: Opened, noted: Noted = lambda *_: None) -> Opened:
+    """Return the records whose exposure is in range; where none may be excluded, ``_exposures`` refuses others."""
+    if schema.exposure is None or records.excluded is None:
+        return records
+    return records.over(_inside(schema, records.pairs(), records.excluded, noted))
+
+
+def _inside(schema: ScoreSchema, batches: Iterable[Any], excluded: Excluded, noted: Noted) -> Iterator[tuple[Any, Any]]:
+    for rows, targets in batches:
+        fine = _in_range(schema, np.asarray(dense(targets), np.float64)[:, 1])
+        noted(fine, rows, np.ones(len(fine), np.bool_))
+        excluded.add(fine, {(repr(schema.exposure), EXPOSURE): ~fine}, seen=True)
+        yield (rows, targets) if fine.all() else (rows[fine], targets[fine])
+
+
+def _in_range(schema: ScoreSchema, exposures: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.asarray((exposures > 0) & (exposures <= (schema.exposure_bound or 0.0)))
+
+
+def _exposures(schema: ScoreSchema, targets: NDArray[Any]) -> tuple[NDArray[np.float64] | None, NDArray[Any]]:
+    """Return exposures in units of the largest, ``(n,)``, and counts; a record with a gap counts as zero later."""
+    if schema.exposure is None or schema.exposure_bound is None:
+        return None, targets
+    exposures, counts = targets[:, 1].astype(np.float64), targets[:, 0].astype(np.float64)
+    unread = ~np.isfinite(exposures)
+    if not (_in_range(schema, exposures) | unread).all():
+        raise RecordError(
+            f"exposures in {schema.exposure!r} must be above 0 and at most exposure_bound, {schema.exposure_bound:g}; "
+            "correct them, or have the plan state a larger bound"
+        )
+    shares = np.where(unread, 0.0, exposures / schema.exposure_bound)
+    return shares, np.where(unread, np.nan, counts)
+
+
+def _means(schema: ScoreSchema, unit: Ints, w: Values, shares: NDArray[np.float64] | None = None) -> Ints:
+    """Return m in steps of 2**-20 of the largest outcome; ``shares`` are exposures in units of the largest."""
     step = schema.clip_norm / float(schema.steps)
     fitted = (unit @ w.integers.astype(np.float64)) * math.ldexp(step, -w.exponent)
     if schema.family == "poisson":
         fitted = fitted - round(math.log(schema.outcome) * (1 << _LOG_BITS)) / (1 << _LOG_BITS)
     pairs = np.stack([np.zeros_like(fitted), fitted], axis=1)
     if schema.family == "poisson":
-        return np.floor(moments.gradient_map.exponentials(pairs, 0)[:, 1] / _ONE)
+        means = moments.gradient_map.exponentials(pairs, 0)[:, 1]
+        return np.floor((means if shares is None else means * shares) / _ONE)
     return moments.gradient_map.probabilities(pairs, 0)[:, 1]
 
 

@@ -20,6 +20,12 @@ WORD = "hold none of the values that the plan declares"
 ARM = "hold an arm that is neither 0 nor 1"
 LABEL = "hold none of the plan's labels"
 NO_CELL = "hold a value that the plan does not list"
+EXPOSURE = "hold an exposure that is not above 0 and at most the plan's exposure_bound"
+LATE = "hold a time of entry that is not before the exit"
+LATE_VISIT = (
+    "hold a time of entry in the visit of the exit or a later one (at discrete times nobody is at risk at the visit of "
+    "the entry: number visits from 1, so that 0 is before the first)"
+)
 
 Why: TypeAlias = dict[tuple[str, str], NDArray[np.bool_]]
 """Masks of unreadable entries ``(n,)``, by column and reason."""

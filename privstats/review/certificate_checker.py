@@ -517,7 +517,10 @@ class Scored(Kind):
 class Score(Scored):
     """Rounds of a logistic or a Poisson regression."""
 
-    keys = f'clip_norm family="logistic" target_bound? rate? outcomes?{SIGNED} missing? errors?="model"'
+    keys = (
+        f'clip_norm family="logistic" target_bound? rate? outcomes?{SIGNED} missing? errors?="model" '
+        "exposure? exposure_bound?"
+    )
     missing = "outcome"
     of_persons = closer_averages = True
 
@@ -548,7 +551,9 @@ class Score(Scored):
 
     def consistent(self) -> bool:
         schema = self.schema
-        if ("target_bound" in schema) != self.linear:
+        if ("target_bound" in schema) != self.linear or ("exposure" in schema) != ("exposure_bound" in schema):
+            return False
+        if "exposure" in schema and not self.linear:
             return False
         return "missing" not in schema or not (self.nonnegative or {"rate", "outcomes", "target_bound"} & {*schema})
 
@@ -1151,7 +1156,7 @@ INTEGERS = {  # minimum and maximum
 }
 REAL: Table = {
     **dict.fromkeys(["clip_norm", "target_bound", "target_scale", "reach", "time_unit"], (TINY, 1 / TINY)),
-    **dict.fromkeys(["residual_norm", "course_mu", "rate"], (TINY, 1 / TINY)),
+    **dict.fromkeys(["residual_norm", "course_mu", "rate", "exposure_bound"], (TINY, 1 / TINY)),
     **dict.fromkeys(["low", "high"], (-(10**15), 10**15)),
     **dict.fromkeys(["client_clip", "person_clip"], (1, MAX_INTEGER)),
     "pull": (TINY, 10**9),
@@ -1184,7 +1189,7 @@ WORDS = {
     "left_out": "counted",
 }
 NAMED: dict[type, str] = {  # keys whose value is of a type, and no more
-    str: "statistics module event entry head name sha256 after registrar registrar_key page words exact",
+    str: "statistics module event entry exposure head name sha256 after registrar registrar_key page words exact",
     dict: "schema cohort privacy aggregation published validity devices merge shares bins strata",
     list: "outcome transform variables tables pulls values edges class_names feature_names among panel organisations "
     "outcome_names subgroups cuts numbers by",

@@ -12,7 +12,6 @@ import pytest
 
 import privstats as ps
 from benchmarks.data import private_tasks
-from benchmarks.dp_descent import DP_GD, DP_SGD, Recipe, linear, noise_multiplier, trained
 from benchmarks.measuring import results
 from benchmarks.refinement import calibration, clips, exactness, gradient, least_squares, regression, story
 from benchmarks.refinement.kept import Records
@@ -20,6 +19,8 @@ from benchmarks.refinement.library import CENTRAL, DISTRIBUTED, course_of, playe
 from benchmarks.refinement.prototype import class_release
 from benchmarks.refinement_tables import DATA
 from benchmarks.tables import DOCS
+from privstats.contrib.sweep.rivals.dp_sgd import DP_GD, DP_SGD
+from privstats.contrib.sweep.rivals.private_descent import Recipe, linear, noise_multiplier, trained
 from privstats.dp.gaussian import gaussian_mu
 from privstats.estimates.recipes import SoftmaxRecipe
 from privstats.estimates.softmax import SoftmaxWhitening

@@ -30,12 +30,6 @@ def test_scores_that_are_off_by_a_factor_are_set_right(sharpness: float) -> None
         assert temperature(sums(sharpness), sigma, FACTORS) == pytest.approx(1 / sharpness, rel=0.06)
 
 
-def test_beyond_the_factors_the_nearest_is_taken() -> None:
-    flat = np.zeros(len(FACTORS) - 1)
-    assert temperature(np.array([9.0, *flat]), 0.0, FACTORS) == pytest.approx(1 / FACTORS[-1])
-    assert temperature(np.array([-9.0, *flat]), 0.0, FACTORS) == pytest.approx(1 / FACTORS[0])
-
-
 def test_noise_that_explains_the_gap_leaves_the_temperature_near_one() -> None:
     """Of draws of noise alone: without the posterior a third of them end at one of the outermost factors."""
     rng, right = np.random.default_rng(1), sums(1.0, n=500)
@@ -67,12 +61,13 @@ def test_the_posterior_is_that_of_the_definition(first: float) -> None:
     assert temperature(t, sigma, factors) == pytest.approx(math.exp(-top / bottom), rel=1e-3)
 
 
-def test_confidence_that_is_too_high_at_every_factor_takes_the_first_one() -> None:
+def test_confidence_that_is_too_high_at_every_factor_takes_the_first_one_and_too_low_the_last() -> None:
     """However little noise there is: the variance of the gap rises with the factor, and would favour the last."""
-    t = np.array([-2_000.0, *[100.0] * 10])
-    for sigma in (1.0, 10.0, 50.0):
-        assert temperature(t, sigma, FACTORS) == pytest.approx(1 / FACTORS[0])
-    assert temperature(np.array([2_000.0, *[100.0] * 10]), 10.0, FACTORS) == pytest.approx(1 / FACTORS[-1])
+    high, low = (np.array([gap, *[100.0] * 10]) for gap in (-2_000.0, 2_000.0))
+    for sigma in (0.0, 1.0, 10.0, 50.0):
+        assert temperature(high, sigma, FACTORS) == pytest.approx(1 / FACTORS[0])
+    for sigma in (0.0, 10.0):
+        assert temperature(low, sigma, FACTORS) == pytest.approx(1 / FACTORS[-1])
 
 
 def test_sums_that_say_nothing_leave_the_temperature_at_one():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -30,10 +31,9 @@ def test_where_classes_have_the_probabilities_of_the_link_clipped_pulls_add_up_t
 @pytest.mark.parametrize(("clip", "rate"), [(0.3, 0.5), (0.5, 0.1), (0.7, 0.2), (1.0, 0.04)])
 def test_a_clipped_fit_of_a_logistic_model_gets_its_rate_and_its_log_loss_back(clip, rate):
     """Records of a logistic model, weights where the clipped gradient is 0: the truth is nearly a line away."""
-    X, y, truth = _logistic_records(rate)
-    sums, whitening = _exact_sums(X, y)
-    U = whitening.rows(X)
-    half = _clipped_fit(U, y, clip)
+    world = _world(rate)
+    y, truth, sums, whitening, U = world.y, world.truth, world.sums, world.whitening, world.U
+    half = _fit(rate, clip)
     weights = np.stack([-half, half])
     link = link_of(whitening, sums, whitening.turned(weights), clip)
     raw = 2 * U @ half
@@ -53,10 +53,9 @@ def test_a_clipped_fit_of_a_logistic_model_gets_its_rate_and_its_log_loss_back(c
 @pytest.mark.parametrize("off", [-0.5, 0.5])
 def test_the_last_gradient_brings_the_mean_probability_of_unfinished_rounds_to_the_rate(clip, rate, off):
     """Without noise; the last weights are half way from a wrong intercept, and no residual reaches a clip of 1.5."""
-    X, y, _ = _logistic_records(rate)
-    sums, whitening = _exact_sums(X, y)
-    U = whitening.rows(X)
-    before = _clipped_fit(U, y, clip)
+    world = _world(rate)
+    y, sums, whitening, U = world.y, world.sums, world.whitening, world.U
+    before = _fit(rate, clip)
     before[-1] += off / (2 * INTERCEPT)
     final = before.copy()
     final[-1] -= off / (4 * INTERCEPT)
@@ -69,10 +68,9 @@ def test_the_last_gradient_brings_the_mean_probability_of_unfinished_rounds_to_t
 
 
 def test_a_gradient_that_noise_hides_moves_nothing_and_a_clear_one_moves_more_the_clearer_it_is():
-    X, y, _ = _logistic_records(0.2)
-    sums, whitening = _exact_sums(X, y)
-    U = whitening.rows(X)
-    weights = _clipped_fit(U, y, 0.5)
+    world = _world(0.2)
+    y, sums, whitening, U = world.y, world.sums, world.whitening, world.U
+    weights = _fit(0.2, 0.5)
     weights[-1] += 0.5 / (2 * INTERCEPT)
     alone = _link(sums, whitening, weights, 0.5, None)
     links = [
@@ -91,10 +89,9 @@ def test_a_gradient_that_noise_hides_moves_nothing_and_a_clear_one_moves_more_th
 
 @pytest.mark.parametrize(("sigma", "off"), [(20.0, 0.3), (200.0, -0.5), (2_000.0, 0.5)])
 def test_the_shift_moves_with_the_noise_of_the_last_gradient_as_its_match_states(sigma, off):
-    X, y, _ = _logistic_records(0.2)
-    sums, whitening = _exact_sums(X, y)
-    U = whitening.rows(X)
-    weights = _clipped_fit(U, y, 0.5)
+    world = _world(0.2)
+    y, sums, whitening, U = world.y, world.sums, world.whitening, world.U
+    weights = _fit(0.2, 0.5)
     weights[-1] += off / (2 * INTERCEPT)
     last = _last(U, y, whitening, weights, 0.5, sigma)
     row = np.append(sums.A.sum(axis=0) @ whitening.vectors * (whitening.scale * whitening.stretch), 0.0) / sums.records
@@ -141,6 +138,34 @@ def test_more_than_two_classes_have_the_link_that_they_had():
     assert again.temperature == link.temperature
     assert again.match is None
     np.testing.assert_array_equal(again.shifts, link.shifts)
+
+
+@dataclass(frozen=True)
+class World:
+    """Records of a logistic model with log odds ``truth``, their exact sums, and their whitened rows."""
+
+    y: np.ndarray
+    truth: np.ndarray
+    sums: NoisyClassSums
+    whitening: SoftmaxWhitening
+    U: np.ndarray
+
+
+@cache
+def _world(rate: float) -> World:
+    X, y, truth = _logistic_records(rate)
+    sums, whitening = _exact_sums(X, y)
+    return World(y, truth, sums, whitening, whitening.rows(X))
+
+
+def _fit(rate: float, clip: float) -> np.ndarray:
+    """Return a copy of the weights of ``_clipped_fit`` in the world of this rate."""
+    return _fitted(rate, clip).copy()
+
+
+@cache
+def _fitted(rate: float, clip: float) -> np.ndarray:
+    return _clipped_fit(_world(rate).U, _world(rate).y, clip)
 
 
 def _logistic_records(rate: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -142,3 +142,14 @@ def test_little_shrinkage_no_variance_and_sums_of_no_records_are_left_to_the_spe
     assert discriminant._factored(sums.A / n[:, None], 0 * sums.B, 40.0, "auto") is None
     assert discriminant._factored(sums.A / n[:, None], np.diag([9.0, 9.0, 9.0, -26.0]), 40.0, 0.5) is None
     assert np.isfinite(Discriminant.of(replace(sums, B=0 * sums.B), n).weights).all()
+
+
+@pytest.mark.parametrize("d", [7, 256, 600])
+def test_within_scatter_is_exactly_symmetric_at_any_number_of_tiles(d: int) -> None:
+    sums, n = _exact(3, 5, d, 40)
+    found = denoise.within_scatter(sums, n)
+    assert np.array_equal(found, found.T)
+    np.testing.assert_allclose(found, sums.B - (sums.A / n[:, None]).T @ sums.A, atol=1e-9 * np.abs(sums.B).max())
+    before = np.array(sums.B)
+    denoise.within_scatter(sums, n)
+    assert np.array_equal(sums.B, before)  # the released sums stay as they are

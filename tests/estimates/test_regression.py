@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from privstats.estimates.denoise import NoisyGram, denoised_solve
 from privstats.estimates.recipes import RidgeRecipe
 from privstats.estimates.regression import RidgeWhitening, ridge_refined, ridge_started
+from tests.estimates.rounds import ridge_rounds, symmetric_noise
 
 recipes = st.builds(
     RidgeRecipe,
@@ -31,8 +32,7 @@ def data(n: int, d: int, seed: int, noise: float = 0.1) -> tuple[np.ndarray, np.
 
 def sums_of(X: np.ndarray, y: np.ndarray, sigma: float = 0.0, seed: int = 0) -> NoisyGram:
     rng, d = np.random.default_rng(seed), X.shape[1]
-    E = np.triu(rng.standard_normal((d, d)))
-    E = np.diag(np.diag(E)) + (np.triu(E, 1) + np.triu(E, 1).T) * 2**-0.5
+    E = symmetric_noise(rng, d)
     h = X.T @ y + sigma * rng.standard_normal(d)
     q = float(y @ y + sigma * rng.standard_normal())
     return NoisyGram(X.T @ X + sigma * E, h[:, None], q, sigma, sigma, sigma, float(len(X)))
@@ -136,15 +136,11 @@ def test_rounds_find_least_squares_from_far_away_and_the_clip_follows_the_residu
     X, y = data(2_000, 6, 1, noise=1.0)
     recipe, sums = RidgeRecipe(6, 2_000, 30.0, 30.0, 9.0, 20), sums_of(X, y)
     whitening = RidgeWhitening.of(recipe, sums)
-    state, rng = replace(ridge_started(recipe, sums, whitening), weights=np.zeros(6)), np.random.default_rng(0)
-    U, sizes = whitening.rows(X), []
-    for _ in range(20):
-        residual = y - X @ whitening.published(state.weights)
-        G = np.clip(residual, -state.clip, state.clip) @ U + state.clip * rng.standard_normal(6)
-        within = float((np.abs(residual) <= state.clip).sum()) + rng.standard_normal()
-        state = ridge_refined(recipe, whitening, state, G, within, (state.clip, 1.0))
-        sizes.append(state.clip / recipe.width)
-    np.testing.assert_allclose(whitening.published(state.weights), np.linalg.lstsq(X, y, rcond=None)[0], atol=0.02)
+    far = replace(ridge_started(recipe, sums, whitening), weights=np.zeros(6))
+    states = list(ridge_rounds(recipe, X, y, whitening, far, lambda state: (state.clip, 1.0)))
+    sizes = [state.clip / recipe.width for state in states]
+    found, wanted = whitening.published(states[-1].weights), np.linalg.lstsq(X, y, rcond=None)[0]
+    np.testing.assert_allclose(found, wanted, atol=0.02)
     assert sizes[0] > 1.2
     assert sizes[-1] == pytest.approx(1.0, rel=0.1)
 
@@ -187,28 +183,16 @@ def test_noise_that_hides_everything_leaves_a_course_near_where_it_began():
     X, y = data(2_000, 5, 3)
     recipe, sums = RidgeRecipe(5, 2_000, 0.02, 6.0, 9.0, 8), sums_of(X, y, 2e5, 3)
     whitening = RidgeWhitening.of(recipe, sums)
-    state, rng = ridge_started(recipe, sums, whitening), np.random.default_rng(0)
-    U = whitening.rows(X)
-    for _ in range(8):
-        residual = y - X @ whitening.published(state.weights)
-        sigma = (state.clip / (recipe.round_mu * 0.97), 1 / (recipe.round_mu * 0.22))
-        G = np.clip(residual, -state.clip, state.clip) @ U + sigma[0] * rng.standard_normal(5)
-        within = float((np.abs(residual) <= state.clip).sum()) + sigma[1] * rng.standard_normal()
-        state = ridge_refined(recipe, whitening, state, G, within, sigma)
-    assert np.square(y - X @ whitening.published(state.weights)).mean() < 2 * np.square(y).mean()
-
-
-def played(recipe: RidgeRecipe, X: np.ndarray, y: np.ndarray, sums: NoisyGram) -> np.ndarray:
-    """Published weights after all rounds, whose noise is in the published coordinates."""
-    whitening, rng = RidgeWhitening.of(recipe, sums), np.random.default_rng(0)
-    state, U = ridge_started(recipe, sums, whitening), whitening.rows(X)
-    for _ in range(recipe.rounds):
-        residual = y - X @ whitening.published(state.weights)
-        sigma = (state.clip / recipe.round_mu, 4 / recipe.round_mu)
-        G = np.clip(residual, -state.clip, state.clip) @ U + sigma[0] * rng.standard_normal(recipe.features)
-        within = float((np.abs(residual) <= state.clip).sum()) + sigma[1] * rng.standard_normal()
-        state = ridge_refined(recipe, whitening, state, G, within, sigma)
-    return whitening.published(state.weights)
+    first = ridge_started(recipe, sums, whitening)
+    *_, last = ridge_rounds(
+        recipe,
+        X,
+        y,
+        whitening,
+        first,
+        lambda state: (state.clip / (recipe.round_mu * 0.97), 1 / (recipe.round_mu * 0.22)),
+    )
+    assert np.square(y - X @ whitening.published(last.weights)).mean() < 2 * np.square(y).mean()
 
 
 @pytest.mark.parametrize("mu", [0.05, 0.11, 1.0])
@@ -218,5 +202,13 @@ def test_what_machines_round_differently_stays_far_below_what_parties_refuse(mu)
     recipe = RidgeRecipe(12, 400, mu, 6.0, 9.0, 12)
     sums = sums_of(X, y, 36 / recipe.release_mu, 5)
     moved = replace(sums, G=sums.G * (1 + 1e-14 * np.ones((12, 12)) * (np.add.outer(range(12), range(12)) % 3)))
-    ours, theirs = played(recipe, X, y, sums), played(recipe, X, y, moved)
+    published = []
+    for each in (sums, moved):
+        whitening = RidgeWhitening.of(recipe, each)
+        first = ridge_started(recipe, each, whitening)
+        *_, last = ridge_rounds(
+            recipe, X, y, whitening, first, lambda state: (state.clip / recipe.round_mu, 4 / recipe.round_mu)
+        )
+        published.append(whitening.published(last.weights))
+    ours, theirs = published
     assert np.abs(ours - theirs).max() < 2**-24 * np.abs(ours).max()

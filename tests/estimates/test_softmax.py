@@ -21,6 +21,7 @@ from privstats.estimates.softmax import (
     refined,
     started,
 )
+from tests.estimates.rounds import symmetric_noise
 
 recipes = st.builds(
     SoftmaxRecipe,
@@ -42,8 +43,7 @@ def unit_rows(n: int, d: int, C: int, seed: int) -> tuple[np.ndarray, np.ndarray
 
 def sums_of(X: np.ndarray, y: np.ndarray, C: int, sigma: dict[str, float] = QUIET, seed: int = 0) -> NoisyClassSums:
     rng, d = np.random.default_rng(seed), X.shape[1]
-    E = np.triu(rng.standard_normal((d, d)))
-    E = np.diag(np.diag(E)) + (np.triu(E, 1) + np.triu(E, 1).T) * 2**-0.5
+    E = symmetric_noise(rng, d)
     one_hot = np.eye(C)[y]
     return NoisyClassSums(
         one_hot.sum(axis=0) + sigma["N"] * rng.standard_normal(C),
@@ -53,12 +53,13 @@ def sums_of(X: np.ndarray, y: np.ndarray, C: int, sigma: dict[str, float] = QUIE
     )
 
 
-def loss_gradient(U: np.ndarray, y: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, float]:
-    """Unclipped: sum of (p - e_y) u' and of 1 - |p|^2."""
+def loss_gradient(U: np.ndarray, y: np.ndarray, W: np.ndarray, clip: float = math.inf) -> tuple[np.ndarray, float]:
+    """Return the sums of ``q r u'``, r = p - e_y at most ``clip`` long, and of ``q (1 - |p|^2)``."""
     p = np.exp(U @ W.T)
     p /= p.sum(axis=1, keepdims=True)
-    flat = float((1 - np.square(p).sum(axis=1)).sum())
-    return (p - np.eye(len(W))[y]).T @ U, flat
+    r = p - np.eye(len(W))[y]
+    q = np.minimum(1, clip / np.linalg.norm(r, axis=1))
+    return (q[:, None] * r).T @ U, float((q * (1 - np.square(p).sum(axis=1))).sum())
 
 
 @given(recipes)
@@ -268,21 +269,12 @@ def test_a_rare_class_is_found_where_classes_are_to_count_alike(mu, seed):
     whitening = SoftmaxWhitening.of(sums, recipe.floor)
     U, state = whitening.rows(X), started(recipe, sums, whitening)
     for _ in range(recipe.rounds):
-        G, kappa = clipped_gradient(U, y, whitening.published(state.weights))
+        G, kappa = loss_gradient(U, y, whitening.published(state.weights), GRADIENT_CLIP)
         state = refined(recipe, sums, whitening, state, G, kappa, 0.0)
     told = (U @ balanced(whitening.published(state.weights), sums.N).T).argmax(axis=1)
     found = [(told == c)[y == c].mean() for c in range(4)]
     assert found[3] > 0.3, found  # none with one curvature for all
     assert min(found[:3]) > 0.8
-
-
-def clipped_gradient(U: np.ndarray, y: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, float]:
-    """Sum of ``q r u'``, r = p - e_y at most .3 long, and of ``q (1 - |p|^2)``."""
-    p = np.exp(U @ W.T)
-    p /= p.sum(axis=1, keepdims=True)
-    r = p - np.eye(len(W))[y]
-    q = np.minimum(1, GRADIENT_CLIP / np.linalg.norm(r, axis=1))
-    return (q[:, None] * r).T @ U, float((q * (1 - np.square(p).sum(axis=1))).sum())
 
 
 @given(

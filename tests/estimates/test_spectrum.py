@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import truncnorm
 
 from privstats.estimates.denoise import NoisyGram, adassp_penalty, denoise_spectrum, denoised_solve, positive_part
+from tests.estimates.rounds import symmetric_noise
 
 finite = st.floats(-1e6, 1e6)
 
@@ -47,8 +48,7 @@ def test_denoising_lowers_the_error_of_a_noisy_covariance():
     rng = np.random.default_rng(4)
     d, sigma = 60, 1.0
     truth = np.diag(np.linspace(0, 20, d))
-    upper = np.triu(rng.standard_normal((d, d)))
-    E = sigma * (np.diag(np.diag(upper)) + (np.triu(upper, 1) + np.triu(upper, 1).T) * 2**-0.5)
+    E = sigma * symmetric_noise(rng, d)
     spectrum = denoise_spectrum(truth + E, sigma, pull=False)
     estimate = (spectrum.vectors * spectrum.values) @ spectrum.vectors.T
     error = np.square(estimate - truth).sum()
@@ -57,9 +57,7 @@ def test_denoising_lowers_the_error_of_a_noisy_covariance():
 
 
 def test_all_noise_becomes_round():
-    upper = np.triu(np.random.default_rng(5).standard_normal((30, 30)))
-    E = np.diag(np.diag(upper)) + (np.triu(upper, 1) + np.triu(upper, 1).T) * 2**-0.5
-    spectrum = denoise_spectrum(np.eye(30) + 5 * E, 5.0)
+    spectrum = denoise_spectrum(np.eye(30) + 5 * symmetric_noise(np.random.default_rng(5), 30), 5.0)
     assert np.ptp(spectrum.values) < 0.2 * spectrum.values.mean() + 1e-12 or spectrum.lost > 0.5
 
 
@@ -69,9 +67,7 @@ def test_a_lucky_draw_of_strong_noise_is_not_taken_for_a_spectrum():
     truth = np.diag(np.linspace(0, 4, d))
     signal = np.square(truth - 2 * np.eye(d)).sum()
     for _ in range(100):
-        upper = np.triu(rng.standard_normal((d, d)))
-        E = sigma * (np.diag(np.diag(upper)) + (np.triu(upper, 1) + np.triu(upper, 1).T) * 2**-0.5)
-        spectrum = denoise_spectrum(truth + E, sigma)
+        spectrum = denoise_spectrum(truth + sigma * symmetric_noise(rng, d), sigma)
         estimate = (spectrum.vectors * spectrum.values) @ spectrum.vectors.T
         assert spectrum.lost > 0.4
         assert np.square(estimate - estimate.trace() / d * np.eye(d)).sum() < 6 * signal
@@ -81,8 +77,7 @@ def gram(n: int, d: int, seed: int, sigma: float = 0.0, T: int = 1) -> tuple[Noi
     rng = np.random.default_rng(seed)
     X, w = rng.standard_normal((n, d)), rng.standard_normal((d, T))
     Y = X @ w + 0.1 * rng.standard_normal((n, T))
-    upper = np.triu(rng.standard_normal((d, d)))
-    E = np.diag(np.diag(upper)) + (np.triu(upper, 1) + np.triu(upper, 1).T) * 2**-0.5
+    E = symmetric_noise(rng, d)
     h, q = X.T @ Y + sigma * rng.standard_normal((d, T)), float((Y**2).sum() + sigma * rng.standard_normal())
     return NoisyGram(X.T @ X + sigma * E, h, q, sigma, sigma, sigma, float(n)), w
 

@@ -48,10 +48,6 @@ def test_what_a_program_exports_is_read_as_it_was_meant(tmp_path, name):
             np.testing.assert_allclose(party.codes[:, place], expected, rtol=1e-11)
 
 
-def test_the_exports_are_some_thirty():
-    assert len(EXPORTS) >= 30
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", [name for name, export in EXPORTS.items() if not export.refused])
 def test_every_export_leads_to_a_page(tmp_path, name):

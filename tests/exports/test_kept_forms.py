@@ -18,11 +18,10 @@ from tests.exports.test_exports import opened
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("name", ["excel_german", "laboratory", "spss"])
-def test_what_a_rehearsal_found_is_kept_so_that_plan_and_look_read_alike(privstats, tmp_path, name):
-    """A person answers the kinds; with the names alone `look` would find values that nothing reads."""
-    words = files_of(tmp_path, name)
-    public = opened(tmp_path, name, EXPORTS[name]).public
+def test_forms_that_a_rehearsal_keeps_let_look_read_what_names_alone_leave_unread(privstats, tmp_path):
+    """A person answers the kinds of an export of Excel; test_to_prediction.py does it for other programs."""
+    words = files_of(tmp_path, "excel_german")
+    public = opened(tmp_path, "excel_german", EXPORTS["excel_german"]).public
     kinds = {each.name: f'"{each.kind}"' for each in public.columns} | {"ill": '"truth"'}
     kinds["smoker"] = '"truth"\nvalues = ["FALSCH", "WAHR"]'
     unread = {}

@@ -106,6 +106,23 @@ def played(
     return releases
 
 
+@pytest.mark.parametrize(
+    ("variances", "noise"),
+    [
+        ([0.0], [0.0]),
+        ([0.0, 1.0], [0.0, 0.0]),
+        ([-1.0], [0.0]),
+        ([math.nan], [0.0]),
+        ([1.0], [-1.0]),
+        ([1.0], [math.inf]),
+    ],
+)
+def test_variances_without_a_boundary_are_one_clear_refusal(variances: list[float], noise: list[float]) -> None:
+    words = "a boundary needs the first above 0 and the second at least 0"
+    refused(ReleaseError, words, next_boundary, [2.0] * (len(variances) - 1), variances, noise, 0.01)
+    refused(ReleaseError, words, crossed, [2.0] * len(variances), variances, noise)
+
+
 def test_one_budget_covers_all_looks_before_the_first() -> None:
     course, single = course_of(Looks(4, "pocock")), course_of(None)
     assert course.labels == ("0: outcome lines", "1: look 1", "2: look 2", "3: look 3", "4: look 4")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,6 +57,24 @@ def test_what_is_scored_or_summed_whole_leaves_no_note(tmp_path: Path) -> None:
 
 def test_a_folder_that_nobody_may_write_to_holds_no_note(tmp_path: Path) -> None:
     assert not note_split(file_in(tmp_path / "nowhere"), PLAN, COURSE, again=True)
+
+
+def test_a_split_of_a_folder_a_pattern_or_a_table_of_a_base_is_noted_where_its_records_are(tmp_path: Path) -> None:
+    (tmp_path / "parts" / "more").mkdir(parents=True)
+    (tmp_path / "base.duckdb").touch()
+    terms: dict[str, Any] = {"target": "ill", "split": 0.3, "seed": 7}
+    for paths in (
+        ["parts", "parts/*.csv", "parts/mo*/x.csv", "parts/"],
+        ["base.duckdb/patients", "base.duckdb", "base.duckdb/visits"],
+    ):
+        first, *others = (RecordFile(f"{tmp_path}/{path}", **terms) for path in paths)
+        assert note_split(first, PLAN, COURSE, again=True)
+        for other in others:
+            assert require_same_split(other, PLAN, COURSE)
+            with pytest.raises(DataError, match="--split 0.3 --seed 7"):
+                require_same_split(replace(other, seed=8), PLAN, COURSE)
+    found = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.json")}
+    assert found == {"parts/.splits.json", "base.duckdb.splits.json"}  # no reader of the folder opens a hidden file
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """Node, where this machine has one that is recent enough for the client in ``clients/javascript``."""
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,3 +28,11 @@ needs_node = pytest.mark.skipif(bool(LACKS), reason=LACKS or "node is here")
 def node(*arguments: str, timeout: int = 120) -> subprocess.CompletedProcess:
     """What node says, run in the client's folder."""
     return subprocess.run(["node", *arguments], cwd=CLIENT, capture_output=True, text=True, timeout=timeout)
+
+
+def evaluated(script: str, told: Any, place: Path) -> str:
+    """Return what a module prints that reads the JSON of ``told`` at ``process.argv[1]``."""
+    (place / "told.json").write_text(json.dumps(told))
+    done = node("--input-type=module", "--eval", script, str(place / "told.json"))
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -34,7 +34,7 @@ from privstats.plan.settings import EXACT, PER_RECORD
 from privstats.schema.public_values import Published
 from privstats.secagg import HelperKeys, Identity, Panel, Roster
 from privstats.secagg.keys import CLASSICAL, HYBRID, KEY_AGREEMENTS
-from tests.javascript.node import CLIENT, needs_node, node
+from tests.javascript.node import CLIENT, evaluated, needs_node
 from tests.plan.devices import PERSON, devices_plan, sample_devices
 from tests.plan.every_kind import keys_of_plans
 
@@ -269,10 +269,7 @@ def measured(schema: Any) -> tuple[dict[str, list[Any]], Any]:
 
 def from_node(place: Path, told: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What the client in JavaScript makes of manifests."""
-    (place / "told.json").write_text(json.dumps(told))
-    done = node("--input-type=module", "--eval", _SCRIPT, str(place / "told.json"))
-    assert done.returncode == 0, done.stderr
-    found: list[dict[str, Any]] = json.loads(done.stdout)
+    found: list[dict[str, Any]] = json.loads(evaluated(_SCRIPT, told, place))
     return found
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,9 +22,9 @@ from tests import made
 from tests.browser import Tab, browsing, needs_chromium
 from tests.contrib.http.desk import Study
 from tests.contrib.http.test_serve import Helpers, Server, served
-from tests.javascript.node import needs_node, node
+from tests.javascript.node import needs_node
 from tests.javascript.study import SCHEMA, serving
-from tests.javascript.test_study import _SCRIPT, ANSWERS
+from tests.javascript.test_study import ANSWERS, sent_from_node, wanted
 
 PEOPLE = 6
 
@@ -104,25 +103,6 @@ def invited(place: Path, site: str) -> tuple[Study, list[str]]:
     return Study(run.folder, plan, run.roster, (), tuple(members)), links
 
 
-def wanted(answers: list[tuple[float | None, str | None]]) -> list[int]:
-    ages = {19: 0, 20: 1, 37: 1, 59.5: 2, None: 4, 120: 3}
-    smoking = {"yes": 0, "no": 1, None: 2}
-    counted = Counter(3 * ages[age] + smoking[smokes] for age, smokes in answers)
-    return [counted[cell] for cell in range(15)]
-
-
-def from_node(run: Mailed, place: Path) -> None:
-    """Five answers from one process of node."""
-    told = {
-        "pins": run.pins,
-        "links": [run.link(index) for index in range(PEOPLE)],
-        "answers": [{"How old are you?": [age], "Do you smoke?": [smokes]} for age, smokes in ANSWERS],
-    }
-    (place / "told.json").write_text(json.dumps(told))
-    done = node("--input-type=module", "--eval", _SCRIPT, str(place / "told.json"))
-    assert done.stdout.split() == ["sent"] * 5, done.stderr
-
-
 def ready(run: Mailed) -> None:
     """Wait until every helper has offered its key."""
     end = time.monotonic() + 60
@@ -147,7 +127,7 @@ def answer(tab: Tab, heard: str) -> Tab:
 def test_the_release_counts_what_node_sent_to_the_engine(tmp_path):
     with mailed(tmp_path / "run") as run:
         ready(run)
-        from_node(run, tmp_path)
+        sent_from_node(run.pins, run.links, ANSWERS, tmp_path)
         assert run.counts() == wanted(ANSWERS)
 
 
@@ -158,7 +138,7 @@ def test_the_release_counts_what_node_sent_to_the_engine(tmp_path):
 def test_the_release_counts_what_a_person_sent_from_a_browser_to_the_engine(tmp_path):
     with mailed(tmp_path / "run") as run, browsing(tmp_path / "profile") as browser:
         ready(run)
-        from_node(run, tmp_path)
+        sent_from_node(run.pins, run.links, ANSWERS, tmp_path)
         answer(browser.tab(run.link(0)), "already come")
         tab = answer(browser.tab(run.link(5)), "Thank you")
         assert not tab.said()

@@ -8,7 +8,7 @@ import pytest
 from privstats.contrib.http.device import DeviceRun
 from privstats.contrib.http.dial import Dial, Reply
 from privstats.errors import PrivstatsError
-from tests.javascript.node import needs_node, node
+from tests.javascript.node import evaluated, needs_node
 from tests.javascript.study import Study
 
 _SCRIPT = """
@@ -66,10 +66,9 @@ def test_one_wrong_bit_is_refused_by_both_clients(tmp_path):
     with Study() as study:
         texts = manifests(study)
         pins = {"leader": study.address, "run": study.run, "study": study.pin}
-        (tmp_path / "told.json").write_text(json.dumps({"pins": pins, "link": study.link(0), "manifests": texts}))
+        told = {"pins": pins, "link": study.link(0), "manifests": texts}
         DeviceRun.open(Told(texts[0]), study.run, study.pin)
         for text in texts[1:]:
             with pytest.raises(PrivstatsError):
                 DeviceRun.open(Told(text), study.run, study.pin)
-    done = node("--input-type=module", "--eval", _SCRIPT, str(tmp_path / "told.json"))
-    assert done.stdout.split() == ["taken", *["wrong_study"] * WRONG], done.stderr
+    assert evaluated(_SCRIPT, told, tmp_path).split() == ["taken", *["wrong_study"] * WRONG]

@@ -1,11 +1,9 @@
 """A report from node is the report of the library's client, byte for byte, also where vectors have several tiles."""
 
-import json
-
 import numpy as np
 
 from privstats.encoding import Ring
-from tests.javascript.node import needs_node, node
+from tests.javascript.node import evaluated, needs_node
 from tests.secagg.interactive.cohorts import stream
 from tests.secagg.upload.cohorts import uploads_of
 
@@ -36,6 +34,4 @@ def test_a_report_of_several_tiles_is_pythons(tmp_path):
         "root": stream("uploads client 2 0")(32).hex(),
     }
     ((_, report),) = run.client(2, vector).start()
-    (tmp_path / "told.json").write_text(json.dumps(told))
-    done = node("--input-type=module", "--eval", _SCRIPT, str(tmp_path / "told.json"))
-    assert done.stdout == report.hex(), done.stderr
+    assert evaluated(_SCRIPT, told, tmp_path) == report.hex()

@@ -25,7 +25,11 @@ ROOMS = [
     "privstats.schema.public_values", "privstats.secagg", "privstats.session", "privstats.testing.contracts",
     "privstats.transforms", "privstats.workflows.readers", "privstats.workflows.report", "privstats.workflows.score",
     "privstats.workflows.simulate", "privstats.workflows.suggest", "privstats.contrib.sweep",
-    "privstats.contrib.sweep.frame", "privstats.contrib.sweep.rivals", "privstats.files.result_cache",
+    "privstats.contrib.sweep.frame", "privstats.contrib.sweep.rivals",
+    "privstats.contrib.sweep.rivals.dp_sgd", "privstats.contrib.sweep.rivals.private_descent",
+    "privstats.contrib.sweep.rivals.fedavg", "privstats.contrib.sweep.rivals.fedprox",
+    "privstats.contrib.sweep.rivals.ensemble",
+    "privstats.files.result_cache",
     "threat_models.audits.accountants", "threat_models.audits.zcdp",
 ]  # fmt: skip
 WITHOUT = {

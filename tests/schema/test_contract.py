@@ -194,7 +194,10 @@ def records_of(schema: Any, n: int, chance: np.random.Generator) -> tuple[Any, A
     X, y = rows_of(schema, n, int(chance.integers(1 << 32)))
     if chance.random() < 0.3:
         X[-1, 0] = math.nan
-    return X, y * chance.choice([1.0, -50.0]) if np.asarray(y).dtype.kind == "f" else y
+    y = y * chance.choice([1.0, -50.0]) if np.asarray(y).dtype.kind == "f" else y
+    if getattr(schema, "exposure", None):  # some beyond the bound, or below 0
+        y = np.column_stack([y, schema.exposure_bound * chance.uniform(-0.2, 1.2, n)])
+    return X, y
 
 
 def moved(schema: Any, seed: int) -> list[tuple[Any, int, np.ndarray]]:

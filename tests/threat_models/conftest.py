@@ -9,6 +9,7 @@ from privstats.secagg import Identity
 from privstats.secagg.interactive import checks
 from tests import made
 from threat_models import world
+from threat_models.attack import attacks_named
 from threat_models.world import Pool
 
 PANEL = {"protocol": "split", "panel": [Identity.generate(seeded(s).bytes).public.hex() for s in range(3)]}
@@ -25,6 +26,13 @@ promise = made.promise
 
 def ridge_plan(privacy=None):
     return made.plan(RidgeSchema(4, clip_norm=1.0, target_bound=1.0), Cohort(4, 3, 200, 1), privacy)
+
+
+def examined(name, plan, trials):
+    """Rows of an attack that examines plans."""
+    (attack,) = attacks_named([name])
+    assert attack.refusal(plan) is None
+    return attack.examine(plan, seeded(1), trials=trials, confidence=0.95)
 
 
 def records(count, features, classes=2, seed=0):

@@ -2,7 +2,6 @@
 
 import json
 import re
-import tomllib
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -196,12 +195,6 @@ def call(*words):
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return done
-
-
-def test_the_commands_are_plugged_in():
-    pyproject = Path(__file__).parents[2] / "pyproject.toml"
-    plugged = tomllib.loads(pyproject.read_text())["project"]["entry-points"]["privstats.commands"]
-    assert plugged["attack"] == "threat_models.attack_cli:attack"
 
 
 def test_the_list_has_every_attack():

@@ -79,15 +79,29 @@ class World:
     ) -> float:
         """The effect on an outcome in the population that the table names: over fresh records, at the published
         weights, in these blocks of the records."""
+        return self.mean_effect(schema, self.population(schema, w), place, blocks)
+
+    def population(self, schema: EffectSchema, w: Array | None) -> Array:
+        """Return how much each fresh record counts in the population that a table at these published weights names."""
         u = _fresh(schema.width - 1)
-        weight = np.ones(_FRESH) if blocks is None else np.isin(_fresh_blocks(schema), blocks).astype(np.float64)
-        if w is not None and self.seen is not None:
+        if w is None:
+            return np.ones(_FRESH)
+        low = schema.trim or 0.0
+        if self.seen is not None:
             chances = expit(u @ w.reshape(2, -1)[:, :-1].T + w.reshape(2, -1)[:, -1])
-            weight = weight * (chances >= (schema.trim or 0.0)).all(axis=1)
-        elif w is not None:
-            e, low = expit(u @ w[:-1] + w[-1]), schema.trim or 0.0
-            weight = weight * {"ate": 1.0, "att": expit(self.treated(u)), "overlap": e * (1 - e)}[schema.estimand]
-            weight = weight * (e <= 1 - low) * ((e >= low) | (schema.estimand == "att"))
+            return np.asarray((chances >= low).all(axis=1), np.float64)
+        e = expit(u @ w[:-1] + w[-1])
+        kept = (e <= 1 - low) * ((e >= low) | (schema.estimand == "att"))
+        if schema.estimand == "att":
+            return np.asarray(_fresh_treated(self, schema.width - 1) * kept)
+        return np.asarray(e * (1 - e) * kept if schema.estimand == "overlap" else kept, np.float64)
+
+    def mean_effect(
+        self, schema: EffectSchema, weight: Array, place: int = 0, blocks: Sequence[int] | None = None
+    ) -> float:
+        """Return the effect on an outcome over fresh records that count this much, in these blocks of them."""
+        if blocks is not None:
+            weight = weight * _fresh_inside(schema, tuple(blocks))
         untreated, gain = _fresh_means(self, schema.width - 1, place)
         share = max(float(weight.sum()), 1e-9)
         if schema.measure:
@@ -216,9 +230,9 @@ def tally(course: Effect, world: str, records: int, rng: Generator, runs: int) -
         except ReleaseError:
             unread += 1
             continue
-        ends, w = table.conf_int(), population_of(table.tables[0])
+        ends, weight = table.conf_int(), worlds.population(course.schema, population_of(table.tables[0]))
         reported += [row.reported for row in table]
-        truths = np.array([worlds.truth(course.schema, w, place, blocks) for place, blocks in asked])
+        truths = np.array([worlds.mean_effect(course.schema, weight, place, blocks) for place, blocks in asked])
         missed += (truths < ends[:, 0]) | (truths > ends[:, 1])
     return Tally(_named(course.schema, world), runs, reported, missed, unread)
 
@@ -247,6 +261,18 @@ def population_of(table: EffectTable) -> Array | None:
 def _fresh_blocks(schema: EffectSchema) -> NDArray[np.intp]:
     """The block of each of them."""
     return blocks_of(schema, _raw(schema, _fresh(schema.width - 1), np.zeros(_FRESH)))
+
+
+@cache
+def _fresh_inside(schema: EffectSchema, blocks: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Whether each of them is in these blocks."""
+    return np.isin(_fresh_blocks(schema), blocks)
+
+
+@cache
+def _fresh_treated(world: World, width: int) -> Array:
+    """The probability of treatment of each of them."""
+    return np.asarray(expit(world.treated(_fresh(width))))
 
 
 @cache

@@ -83,6 +83,11 @@ def behind_the_transform(schema: Round) -> Round:
     return schema
 
 
+def _bound_of(schema: Round) -> float:
+    """Return the largest exposure; 0 where records have none."""
+    return (schema.exposure_bound or 0.0) if isinstance(schema, ScoreSchema) else 0.0
+
+
 def _labels(schema: Round) -> int | None:
     """Number of classes; None where targets are numbers."""
     match schema:
@@ -107,6 +112,8 @@ def _start(schema: Round, adjacency: Adjacency, chance: np.random.Generator) -> 
     y = np.arange(records) if _labels(schema) else np.array([1.0, -1.0])[:records] * 2 * most
     if schema.party_is_record:  # two parties of one record each, opposed where the label is the same
         y = np.zeros(records)
+    if _bound_of(schema):
+        y = np.column_stack([y, np.full(records, _bound_of(schema))])
     return Attempt({name: _drawn(name, shape, chance) for name, shape in schema.needs.items()}, X, y.astype(np.float64))
 
 
@@ -145,6 +152,8 @@ def _distance(schema: Round, sigmas: Mapping[str, float], attempt: Attempt) -> f
     labels = attempt.y.astype(np.int64) if _labels(schema) else attempt.y
     if isinstance(schema, ScoreSchema) and schema.missing:
         labels = np.where(labels == 1, 0.0, np.nan)
+    if bound := _bound_of(schema):  # every exposure that the schema admits
+        labels = np.column_stack([labels[:, 0], np.clip(np.abs(labels[:, 1]), bound * 1e-6, bound)])
     moved = [
         flatten(exact_moments(schema, attempt.X[i : i + 1], labels[i : i + 1], published=values))
         for i in range(len(attempt.X))

@@ -125,7 +125,10 @@ class HazardWorld:
         if schema.entry is not None:  # half enter late, and only if they are still there
             late = chance.uniform(0, edges[-1] / 2, records) * (chance.random(records) < _LATE)
             table[schema.entry] = late
-            table = {name: column[seen > late] for name, column in table.items()}
+            there = seen > late
+            if schema.times == "discrete":
+                there = np.searchsorted(edges, seen, side="right") > np.searchsorted(edges, late, side="right")
+            table = {name: column[there] for name, column in table.items()}
         return cls(table, truth)
 
 

@@ -8,6 +8,7 @@ the library's own map, because what is searched is that map; no formula is share
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten
-from privstats.errors import PlanError
+from privstats.errors import PlanError, UnreadableRecordsWarning
 from privstats.kinds import HazardSchema
 from privstats.kinds.hazard import PART_BITS
 from privstats.moments import exact_moments
@@ -171,7 +172,10 @@ def added_by(schema: HazardSchema, here: Trajectories) -> list[Array]:
         if schema.entry is not None and here.entries is not None:
             enters = np.interp(here.entries, np.arange(len(edges)), edges, right=edges[-1] + 1)
             table[schema.entry] = enters[place : place + 1]
-        added.append(flatten(exact_moments(schema, table, published=values)).astype(np.float64))
+        with warnings.catch_warnings():  # who leaves before the entry is in no sum
+            warnings.simplefilter("ignore", UnreadableRecordsWarning)
+            moments = exact_moments(schema, table, published=values, unreadable="leave out")
+        added.append(flatten(moments).astype(np.float64))
     return added
 
 

@@ -33,22 +33,28 @@ class Outcome:
         classes: how many labels there are; None: numbers.
         targets: how many numbers a record has.
         names: of the labels.
+        exposure_bound: the largest exposure, where each record has a number and then an exposure.
     """
 
     classes: int | None = None
     targets: int = 1
     names: tuple[str, ...] | None = None
+    exposure_bound: float | None = None
 
     def alike(self, count: int, number: float = 0.0) -> Values:
         """The first label, or this number, for every record."""
         if self.classes is not None:
             return self._labels(np.zeros(count, np.int64))
+        if self.exposure_bound is not None:
+            return np.column_stack([np.full(count, number), np.full(count, self.exposure_bound)])
         return np.full((count, self.targets) if self.targets > 1 else count, number)
 
     def drawn(self, count: int, chance: np.random.Generator) -> Values:
         """Random labels or numbers."""
         if self.classes is not None:
             return self._labels(chance.integers(0, self.classes, count))
+        if self.exposure_bound is not None:
+            return np.column_stack([chance.normal(size=count), self.exposure_bound * chance.uniform(0.1, 1.0, count)])
         return chance.normal(size=(count, self.targets) if self.targets > 1 else count)
 
     def _labels(self, numbers: NDArray[np.int64]) -> Values:
@@ -94,7 +100,7 @@ def as_declared(schema: Schema, X: Values, y: Values) -> tuple[Records, Values |
 
     Args:
         X: signs, ``(n, columns)``; a text is the first or the second that is declared.
-        y: outcomes; of hazards, above 0 for an event, in the middle of the first bin.
+        y: outcomes; of hazards, above 0 for an event, in the middle of the first bin in which anyone is at risk.
     """
     levels = next((step for step in schema.transform if isinstance(step, Levels)), None)
     if levels is None and not isinstance(schema, HazardSchema):
@@ -112,7 +118,8 @@ def as_declared(schema: Schema, X: Values, y: Values) -> tuple[Records, Values |
         stated = [_text(each, column) for each, column in zip(outcomes, several.T, strict=False)] or list(several.T)
         rows = np.column_stack([column.astype(object) for column in table.values()])
         return rows, stated[0] if y.ndim == 1 else np.stack(stated, axis=1)
-    table[schema.bins.name] = np.full(len(X), (schema.bins.edges[0] + schema.bins.edges[1]) / 2)
+    first = int(schema.entry is not None and schema.times == "discrete")  # nobody is at risk at the entry's visit
+    table[schema.bins.name] = np.full(len(X), sum(schema.bins.edges[first : first + 2]) / 2)
     table[schema.event] = _text(texts[schema.event], y) if schema.event in texts else (y > 0).astype(np.int64)
     if schema.strata is not None:
         table[schema.strata.name] = np.full(len(X), schema.strata.values[0], object)
@@ -146,6 +153,8 @@ def _unread(_: Schema) -> Outcome:
 def _scored(schema: ScoreSchema) -> Outcome:
     if schema.missing:  # a number, which is not read, or none
         return Outcome()
+    if schema.exposure_bound is not None:
+        return Outcome(exposure_bound=schema.exposure_bound)
     return {"logistic": Outcome(2), "poisson": Outcome()}[schema.family]
 
 

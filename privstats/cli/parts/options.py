@@ -16,6 +16,8 @@ from privstats.errors import DataError, PlanError
 if TYPE_CHECKING:
     from privstats.moments import RecordFile
 
+TABLE = "a CSV or Parquet file, a folder or quoted pattern of such files, or BASE.duckdb/TABLE"
+"""What a path of records may name, for the help of every command that reads one (``intake.table_sources``)."""
 _DIALECT = "How a CSV file is written"  # a list of its own in the help of every command that reads one
 
 THOUSANDS = "Its sign between groups of three digits: . , ' or a blank."
@@ -39,7 +41,7 @@ SignedBy: TypeAlias = Annotated[str | None, option("The public key that must hav
 Split: TypeAlias = Annotated[
     float | None, option("For X and y, or a table: the share of the records to score on, 0 to 1.")
 ]
-Target: TypeAlias = Annotated[str | None, option("The target column of a CSV or Parquet file.", "COLUMN")]
+Target: TypeAlias = Annotated[str | None, option("The target column of a table.", "COLUMN")]
 Yes: TypeAlias = Annotated[bool, option("Do not ask.", flag="--yes")]
 
 
@@ -116,6 +118,9 @@ def flags_of(names: Iterable[str]) -> str:
 def targets_of(course: Any, text: str | None) -> str | tuple[str, ...] | None:
     """Return the outcomes that a course's plan names, or else ``text``, the value of ``--target``."""
     plans = getattr(course, "priced", (course,))
+    exposure: str | None = getattr(plans[-1].schema, "exposure", None)
+    if exposure is not None and text is not None:
+        return text, exposure
     named: tuple[str, ...] = getattr(plans[-1].schema, "outcome_names", None) or ()
     if not named or (text is not None and len(named) == 1):
         return text

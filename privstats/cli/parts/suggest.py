@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import Dialect, Target, expanded, option
+from privstats.cli.parts.options import TABLE, Dialect, Target, expanded, option
 from privstats.cli.parts.terminal import escape, table_of, terminal
 from privstats.errors import PlanError
 from privstats.files.text import json_text
@@ -48,9 +48,7 @@ class Guesses:
 def suggest(
     dialect: Dialect,
     guesses: Guesses,
-    public: Annotated[
-        Path | None, option("Public features: .npy, records x features; or a CSV or Parquet file.")
-    ] = None,
+    public: Annotated[Path | None, option(f"Public features: .npy, records x features; or {TABLE}.")] = None,
     target: Target = None,
     labels: Annotated[Path | None, option("The labels of the public features (.npy, integers).")] = None,
     plan: Annotated[Path | None, option("Apply this plan's transform, and suggest shares for it.")] = None,

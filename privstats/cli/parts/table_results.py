@@ -181,13 +181,15 @@ def table_one(groups: GroupMeans | GroupShares) -> TableResult:
     return TableResult(groups.summary(), groups.to_rows(), bool(np.any(groups.reported)))
 
 
-def _regressions(read: Callable[..., Regression]) -> Callable[[list[Release], TableOptions], TableResult]:
-    return lambda rounds, options: regression(
-        read(rounds, gaps_as_cells=options.gaps_as_cells),
-        options.alpha,
-        options.references,
-        exponentiate=options.exponentiate,
-    )
+def _logit(rounds: list[Release], options: TableOptions) -> TableResult:
+    table = inference.logit(rounds, gaps_as_cells=options.gaps_as_cells)
+    return regression(table, options.alpha, options.references, exponentiate=options.exponentiate)
+
+
+def _poisson(rounds: list[Release], options: TableOptions) -> TableResult:
+    quasi, gaps = options.quasi_poisson, options.gaps_as_cells
+    table = inference.poisson(rounds, gaps_as_cells=gaps, quasi_poisson=quasi)
+    return regression(table, options.alpha, options.references, exponentiate=options.exponentiate)
 
 
 def _ols(rounds: list[Release], options: TableOptions) -> TableResult:
@@ -295,8 +297,8 @@ READERS: Mapping[str, Callable[[list[Release], TableOptions], TableResult]] = {
     "table-one": _table_one,
     "scorecard": _scorecard,
     "effect": _effect,
-    "logit": _regressions(inference.logit),
-    "poisson": _regressions(inference.poisson),
+    "logit": _logit,
+    "poisson": _poisson,
     "hazards": lambda rounds, options: hazard_ratios(inference.hazards(rounds), options.alpha, forest=options.forest),
     "score": lambda rounds, options: score(inference.head_score(rounds[0], alpha=options.alpha)),
 }

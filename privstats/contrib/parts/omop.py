@@ -1,12 +1,15 @@
 """Write one row per person from an OMOP common data model: the SQL view of a study, from a small file of concept sets.
 
 The view has each person's index date, covariates known by then, and whether the first outcome follows in time. A plan
-over it has the person as its unit, because each person has one row.
+over it has the person as its unit, because each person has one row. A FHIR bulk export has the same view, over tables
+that :mod:`privstats.contrib.parts.fhir` writes.
 """
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
@@ -15,6 +18,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from privstats.contrib.parts import fhir
 from privstats.contrib.parts.sql_dialects import Dialect, dialect_of
 from privstats.errors import PlanError
 from privstats.files.text import toml_tables
@@ -23,23 +27,27 @@ from privstats.intake.declared.categories import Categories
 from privstats.intake.declared.columns import Column, Numeric, Truth
 from privstats.plan.document import read_text
 
-Domain: TypeAlias = Literal["condition", "drug", "measurement", "death"]
+Domain: TypeAlias = Literal["condition", "drug", "procedure", "visit", "measurement", "death"]
+Source: TypeAlias = Literal["omop", "fhir"]
 
 _EVENTS = {
     "condition": ("condition_occurrence", "condition_concept_id", "condition_start_date"),
     "drug": ("drug_exposure", "drug_concept_id", "drug_exposure_start_date"),
+    "procedure": ("procedure_occurrence", "procedure_concept_id", "procedure_date"),
+    "visit": ("visit_occurrence", "visit_concept_id", "visit_start_date"),
     "measurement": ("measurement", "measurement_concept_id", "measurement_date"),
     "death": ("death", "", "death_date"),
 }
 """By domain: its table, and the columns of concept and date."""
 _FEMALE, _MALE = 8532, 8507
 _MAX_DAYS = 36_500
+_FHIR = "fhir"
 
 
 class _Concepts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     domain: Domain
-    concepts: tuple[int, ...] = ()
-    descendants: bool = True
+    concepts: tuple[int | str, ...] = ()
+    descendants: bool | None = None
 
 
 class _Index(_Concepts, frozen=True):
@@ -58,7 +66,7 @@ class _Covariate(_Concepts, frozen=True):
     name: str
     before_days: int
     edges: tuple[float, ...] = ()
-    units: tuple[int, ...] = ()
+    units: tuple[int | str, ...] = ()
 
 
 class _Age(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,11 +86,12 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Study:
-    """A study's view over an OMOP common data model, and the declaration of its columns.
+    """A study's view over an OMOP common data model or a FHIR bulk export, and the declaration of its columns.
 
     Attributes:
-        view: the statement that creates the view.
+        view: the statement that creates the view; for FHIR, after those that create its tables.
         columns: the columns that a plan reads, without the outcome.
+        where: where a party runs ``view``.
         outcome: 1 where the outcome is the first in time, 0 where none is, NULL where the follow-up is too short.
     """
 
@@ -90,15 +99,18 @@ class Study:
     view: str
     columns: tuple[Column, ...]
     outcome: Truth
+    where: str = "in the data base"
 
 
-def study_of(path: str | os.PathLike[str]) -> Study:
+def study_of(path: str | os.PathLike[str], source: Source = "omop") -> Study:
     """Read a file of concept sets, and write its view.
 
     Args:
         path: a TOML file. ``dialect`` and ``view`` name the SQL and the view, ``cdm`` the schema of OMOP's tables. The
             tables ``[index]``, ``[outcome]`` and ``[[covariates]]`` hold concept sets: a ``domain`` (condition, drug,
-            measurement or death) and ``concepts``, with their ``descendants`` by default.
+            procedure, visit, measurement or death) and ``concepts``, with their ``descendants`` by default.
+        source: where the events are. For ``"fhir"`` a concept is a text ``system|code``, a unit is a UCUM code, and the
+            dialect is DuckDB's, which reads NDJSON.
 
     Raises:
         PlanError: the file is malformed, or a setting is out of bounds.
@@ -121,6 +133,7 @@ def study_of(path: str | os.PathLike[str]) -> Study:
     except msgspec.ValidationError as error:
         raise PlanError(f"{path} is no file of concept sets: {error}; docs/omop.md lists its keys") from None
     _check(file)
+    _check_concepts(file, source)
     columns: list[Column] = [] if file.age is None else [Numeric("age", file.age.edges)]
     columns += [Categories("sex", ("female", "male"))] if file.sex else []
     columns += [Numeric(each.name, each.edges) if each.edges else Truth(each.name) for each in file.covariates]
@@ -129,16 +142,17 @@ def study_of(path: str | os.PathLike[str]) -> Study:
     names = ["person_id", "index_date", *(each.name for each in columns), file.outcome.name]
     if twice := same_names(names):
         raise PlanError(f"the view would have {twice[0]!r} and {twice[1]!r}, one name in any case; rename one")
-    return Study(file.view, _view(file, dialect_of(file.dialect)), tuple(columns), Truth(file.outcome.name))
+    dialect = dialect_of(file.dialect)
+    cdm = _Cdm(dialect, file.cdm or (_FHIR if source == _FHIR else ""), source)
+    view = "\n".join([*cdm.tables(file), _view(file, cdm)])
+    where = "by DuckDB in the export's folder" if source == _FHIR else Study.where
+    return Study(file.view, view, tuple(columns), Truth(file.outcome.name), where)
 
 
 def _check(file: _File) -> None:
-    sets = [("index", file.index), ("outcome", file.outcome), *((each.name, each) for each in file.covariates)]
-    for name, each in sets:
+    for name, each in _sets(file):
         if (each.domain == "death") == bool(each.concepts):
             raise PlanError(f"{name} must list concepts, and death none: change its concepts or its domain")
-        if any(not 0 < concept < 1 << 31 for concept in each.concepts):
-            raise PlanError(f"concepts of {name} must be positive concept ids below 2**31")
     days = [("index", file.index.observed_before_days, 0), ("outcome", file.outcome.within_days, 1)]
     for name, number, least in [*days, *((each.name, each.before_days, 1) for each in file.covariates)]:
         if not least <= number <= _MAX_DAYS:
@@ -156,8 +170,32 @@ def _check(file: _File) -> None:
             raise PlanError(f"edges of {each.name} must increase; sort them")
 
 
-def _view(file: _File, dialect: Dialect) -> str:
-    cdm = _Cdm(dialect, file.cdm)
+def _sets(file: _File) -> list[tuple[str, _Concepts]]:
+    return [("index", file.index), ("outcome", file.outcome), *((each.name, each) for each in file.covariates)]
+
+
+def _check_concepts(file: _File, source: Source) -> None:
+    """Refuse concepts and units of another source, which no event would match."""
+    if source == _FHIR and file.dialect != "duckdb":
+        raise PlanError(f'dialect must be "duckdb" for FHIR, because DuckDB reads the NDJSON; got {file.dialect!r}')
+    for name, each in _sets(file):
+        if source == _FHIR:
+            if not all(isinstance(concept, str) and _CONCEPT.fullmatch(concept) for concept in each.concepts):
+                raise PlanError(f'concepts of {name} must be texts "SYSTEM|CODE" for FHIR, as in a search by token')
+            if each.descendants:
+                raise PlanError(f"{name} asks for descendants, and an export has no terminology: list every code")
+        elif not all(isinstance(concept, int) and 0 < concept < 1 << 31 for concept in each.concepts):
+            raise PlanError(f"concepts of {name} must be positive concept ids below 2**31")
+        units = each.units if isinstance(each, _Covariate) else ()
+        if not all(isinstance(unit, str if source == _FHIR else int) for unit in units):
+            raise PlanError(f"units of {name} must be {'UCUM codes' if source == _FHIR else 'concept ids'}")
+
+
+_CONCEPT = re.compile(r"[^|\s]+\|[^|\s]+")
+
+
+def _view(file: _File, cdm: _Cdm) -> str:
+    dialect = cdm.dialect
     events = [_first_index(cdm, file.index), *_first_outcome(cdm, file)]
     covariates = [_covariate(cdm, place, each) for place, each in enumerate(file.covariates)]
     places = range(len(covariates))
@@ -195,6 +233,18 @@ class _Cdm:
 
     dialect: Dialect
     schema: str
+    source: Source
+
+    def tables(self, file: _File) -> list[str]:
+        """Return the statements that create the tables, where the source has none."""
+        if self.source != _FHIR:
+            return []
+        domains = {each.domain for _, each in _sets(file)} - {"death"}
+        return [fhir.statements(self.dialect, self.schema, [_EVENTS[domain] for domain in sorted(domains)])]
+
+    def listed(self, concepts: Iterable[int | str]) -> str:
+        """Return literals of concepts or units, divided by commas."""
+        return ", ".join(self.dialect.text(each) if isinstance(each, str) else str(each) for each in concepts)
 
     def table(self, name: str) -> str:
         """Return the quoted name of a table."""
@@ -205,9 +255,9 @@ class _Cdm:
         table, concept, day = _EVENTS[concepts.domain]
         if not concept:
             return self.table(table), day, "1 = 1"
-        listed = ", ".join(map(str, concepts.concepts))
+        listed = self.listed(concepts.concepts)
         condition = f"e.{concept} IN ({listed})"
-        if concepts.descendants:
+        if concepts.descendants is not False and self.source != _FHIR:
             below = f"SELECT a.descendant_concept_id FROM {self.table('concept_ancestor')} AS a"
             condition = f"({condition} OR e.{concept} IN ({below} WHERE a.ancestor_concept_id IN ({listed})))"
         return self.table(table), day, condition
@@ -257,7 +307,7 @@ def _covariate(cdm: _Cdm, place: int, covariate: _Covariate) -> str:
     source = f"FROM cohort AS c\n    JOIN {table} AS e ON e.person_id = c.person_id\n    WHERE {within}"
     if not covariate.edges:
         return f"covariate_{place} AS (\n  SELECT DISTINCT c.person_id\n    {source}\n)"
-    units = f" AND e.unit_concept_id IN ({', '.join(map(str, covariate.units))})" if covariate.units else ""
+    units = f" AND e.unit_concept_id IN ({cdm.listed(covariate.units)})" if covariate.units else ""
     order = f"ROW_NUMBER() OVER (PARTITION BY c.person_id ORDER BY e.{day} DESC, e.measurement_id DESC) AS latest"
     source = f"{source} AND e.value_as_number IS NOT NULL{units}"
     rows = f"SELECT c.person_id, e.value_as_number AS value, {order}\n    {source}"

@@ -111,7 +111,7 @@ def _united(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> NDArray[np.u
     if (persons[1:] == persons[:-1]).any():
         raise DataError(
             "a person has rows in two parts, and would count in full in both: partition the records by the id, with "
-            "each id written alike (007 and 7 are one person)"
+            "each id written alike (007 and 7 are one person), or let one process read all files as one RecordFile"
         )
     return persons
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from privstats import optional_dependencies
-from privstats.contrib.parts.carried import FAN_IN, SPARK_COLUMNS, added_row, measured_row, require_names, total_of
+from privstats.contrib.parts.carried import SPARK_COLUMNS, added_row, measured_row, require_names, total_of
 from privstats.contrib.parts.partitioned import Partitioned, PartSum
 from privstats.errors import DataError
 from privstats.intake.column_names import place_of
@@ -40,7 +40,8 @@ def summed(door: Partitioned, X: Any, y: Any, persons: Any, *, progress: bool) -
             raise DataError(f"persons={persons!r:.40} names no column of X; name the column of ids")
         X = X.repartition(f"`{X.columns[place]}`")
     sums = X.mapInArrow(partial(_measured, door, y, persons), SPARK_COLUMNS)
-    added = sums.repartition(FAN_IN, "part").mapInArrow(partial(_added, door), SPARK_COLUMNS)
+    # Without a number of partitions Spark joins small ones: sums of a few kilobytes are added by one task.
+    added = sums.repartition("part").mapInArrow(partial(_added, door), SPARK_COLUMNS)
     return total_of(door, added.collect())
 
 

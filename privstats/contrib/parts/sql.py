@@ -427,7 +427,8 @@ def _statement(
         marked.append((f"CAST(0 AS BIGINT) + {squares}", "square"))
         binned = [(_bin_case(norms.ends), _NORM)]
     stages = (
-        _stage("named", "", [part.value for part in parts.values()], table),
+        _raw([part.value[0] for part in parts.values()], table),
+        _stage("named", "", [part.value for part in parts.values()], "raw"),
         _stage("typed", "named.*", first, "named"),
         _stage("decided", "typed.*", second, "typed"),
         _stage("coded", "", [(part.case, name) for name, part in parts.items()], "decided"),
@@ -443,6 +444,12 @@ def _stage(name: str, every: str, expressions: Iterable[tuple[str, str]], source
     """Return one step of the statement: all columns of the step before, or none, and further expressions."""
     shown = ",\n    ".join(([every] if every else []) + [f"{text} AS {alias}" for text, alias in expressions])
     return f"{name} AS (\n  SELECT\n    {shown}\n  FROM {source}\n)"
+
+
+def _raw(columns: Iterable[str], table: str) -> str:
+    """Return the step that reads the table, without an alias, which engines read for a missing column."""
+    shown = ",\n    ".join(dict.fromkeys(columns))
+    return f"raw AS (\n  SELECT\n    {shown}\n  FROM {table}\n)"
 
 
 def _square_case(part: Written, name: str, squares: NDArray[np.int64]) -> str:

@@ -20,5 +20,6 @@ if TYPE_CHECKING:
     from privstats.contrib.sweep.grid import over_epsilon as over_epsilon
     from privstats.contrib.sweep.grid import sweep as sweep
     from privstats.contrib.sweep.grid import table as table
+    from privstats.contrib.sweep.latex_tables import latex as latex
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from privstats.cli.parts.options import Dialect, Split, Target, argument, expanded, option
+from privstats.cli.parts.options import TABLE, Dialect, Split, Target, argument, expanded, option
 
 app = typer.Typer(rich_help_panel="Plan")
 
@@ -41,7 +41,10 @@ class Scored:
     ] = None
     baseline: Annotated[
         list[str] | None,
-        option("A baseline of an installed package, by name: it trains on the pooled records at each epsilon."),
+        option(
+            "A rival such as dp-sgd, fedavg, fedprox or ensemble, on the same partitions and seeds; an unknown name "
+            "lists them all."
+        ),
     ] = None
     centred: Annotated[bool, option("Also score each head of one release after a noisy mean.", flag="--centred")] = (
         False
@@ -62,9 +65,7 @@ class Draws:
 @expanded
 def sweep(
     plan: Annotated[Path, argument("The plan; the axes are varied.", "PLAN.TOML")],
-    data: Annotated[
-        Path, argument("npz with X_train, y_train, X_test, y_test, or with X and y; or a CSV or Parquet file.", "DATA")
-    ],
+    data: Annotated[Path, argument(f"npz with X_train, y_train, X_test, y_test, or with X and y; or {TABLE}.", "DATA")],
     dialect: Dialect,
     varied: Varied,
     scored: Scored,
@@ -72,7 +73,7 @@ def sweep(
     target: Target = None,
     split: Split = None,
     out: Annotated[
-        Path | None, option("A folder for JSON, CSV, figures and a page; a stopped sweep continues there.")
+        Path | None, option("A folder for JSON, CSV, LaTeX, figures and a page; a stopped sweep continues there.")
     ] = None,
 ) -> None:
     """Score heads over axes of plans on data that you may look at, to choose before a deployment, or for a paper."""

@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from privstats import course as courses
 from privstats import session
 from privstats.contrib.sweep.axes import Axes, Partition, Point, plan_at
-from privstats.contrib.sweep.rivals import Rival
+from privstats.contrib.sweep.rivals import FederatedRival, Rival
 from privstats.course import Centred, Course, Round, Rounds
 from privstats.course.centred import centred_by, require_centrable, shrunk_mean
 from privstats.course.recipes import recipe_for
@@ -136,8 +136,8 @@ class Dataset:
     Attributes:
         train, test: ``(X, y)`` of the cohort's records, and of the records to score on.
         heads: functions by name; a head that ends a course, or a ``BehindMean``, spends the point's promise in total,
-            and a ``Rival`` is trained on all records.
-        trained: scores of the rivals, each trained once per process.
+            and a ``Rival`` is trained on all records, or by the parties.
+        trained: scores of the rivals, each trained once per process for all points that it does not depend on.
     """
 
     plan: Plan
@@ -150,7 +150,7 @@ class Dataset:
 
     @property
     def rivals(self) -> dict[str, Rival]:
-        """Rivals trained on all records, by name."""
+        """Rivals, by name."""
         fitted = {name: head() for name, head in self.heads.items()}
         return {name: head for name, head in fitted.items() if isinstance(head, Rival)}
 
@@ -174,7 +174,7 @@ class Draw:
         score: accuracy or R²; None where the statistics cannot feed the head.
         balanced, auc, one_class, sensitivity, specificity: as in ``Scores``.
         dropped: classes excluded by the minimum count.
-        upload_bytes: a client's upload of the plan's own sums; 0 for pooled records.
+        upload_bytes: a client's upload of the plan's own sums, or a federated rival's; 0 for pooled records.
         why: without a score, a sentence on the missing statistic.
     """
 
@@ -200,7 +200,7 @@ class Draw:
 
 
 def draws_of(subject: Dataset, job: Trial) -> tuple[Draw, ...]:
-    """Return a job's scores; those without noise in the first replicate only."""
+    """Return a job's scores. Without noise, heads are scored in the first replicate only, and rivals in each."""
     return tuple(_draws(subject, job))
 
 
@@ -210,7 +210,8 @@ def _draws(subject: Dataset, job: Trial) -> Iterator[Draw]:
     shards: dict[bool, Shards] = {}
     inputs = np.shape(subject.train[0])[1]
     for point in subject.axes.points(subject.plan, job.deal):
-        if math.isinf(point.epsilon) and job.draw:
+        heads = _taking_part(subject, point, job.draw)
+        if not heads:
             continue
         plan = plan_at(subject.plan, point, inputs, subject.axes.records_per_client)
         of_parties = predicted(plan.schema) == "parties"  # a party may hold any number of records
@@ -222,14 +223,26 @@ def _draws(subject: Dataset, job: Trial) -> Iterator[Draw]:
             shards[limited] = [(X[index], y[index]) for index in rows]
             measured[limited] = [exact_moments(plan.schema, *shard) for shard in shards[limited]]
         release = session.aggregate_unmasked(plan, measured[limited], noise_draw(subject.seed, job.draw))
-        for name, head in subject.heads.items():
-            yield _scored(subject, job, point, release, shards[limited], name, head())
+        for name, head in heads.items():
+            yield _scored(subject, job, point, release, shards[limited], name, head)
+
+
+def _taking_part(subject: Dataset, point: Point, draw: int) -> dict[str, Any]:
+    """Return fresh heads of a point. Without noise a head's score is the same in every replicate, a rival's is not."""
+    exact = math.isinf(point.epsilon)
+    heads = {name: make() for name, make in subject.heads.items()}
+    rivals = {name: head for name, head in heads.items() if isinstance(head, Rival)}
+    return {
+        name: head
+        for name, head in heads.items()
+        if (rivals[name].private or exact if name in rivals else not (exact and draw))
+    }
 
 
 def _scored(subject: Dataset, job: Trial, point: Point, release: Release, shards: Shards, name: str, head: Any) -> Draw:
-    pooled = isinstance(head, Rival)
-    if pooled:
-        scores, why = _score_rival(subject, job, release.plan, name, head), ""
+    rival = isinstance(head, Rival)
+    if rival:
+        scores, why = _score_rival(subject, job, release.plan, shards, name, head), ""
     elif ends_a_course(head):
         scores, why = _score_course(release.plan, head, shards, subject.test, noise_draw(subject.seed, job.draw))
     elif isinstance(head, BehindMean):
@@ -248,8 +261,8 @@ def _scored(subject: Dataset, job: Trial, point: Point, release: Release, shards
         epsilon=None if math.isinf(point.epsilon) else point.epsilon,
         head=name,
         draw=job.draw,
-        dropped=0 if pooled else len(release.suppressed),
-        upload_bytes=0 if pooled else release.plan.masking.upload_bytes,
+        dropped=0 if rival else len(release.suppressed),
+        upload_bytes=head.upload_bytes(release.plan) if rival else release.plan.masking.upload_bytes,
         why=why,
         **asdict(scores),
     )
@@ -283,12 +296,17 @@ def _score_behind(
     return _score(release, head.make(), test) if release else (NOTHING_RIGHT, "")
 
 
-def _score_rival(subject: Dataset, job: Trial, plan: Plan, name: str, head: Rival) -> Scores:
-    epsilon = plan.privacy.epsilon if isinstance(plan.privacy, Privacy) else math.inf
-    key = (name, job.draw, epsilon, job.deal.clip_norm, plan.schema.features)
+def _score_rival(subject: Dataset, job: Trial, plan: Plan, shards: Shards, name: str, head: Rival) -> Scores:
+    promise = (plan.privacy.epsilon, plan.privacy.unit) if isinstance(plan.privacy, Privacy) else (math.inf, "none")
+    parties = (job.deal.clients, job.deal.alpha) if isinstance(head, FederatedRival) else ()
+    key = (name, job.draw, *promise, job.deal.clip_norm, plan.schema.features, *parties)
     if key not in subject.trained:
         seed = int.from_bytes(noise_draw(subject.seed, job.draw).bytes(7), "big")
-        subject.trained[key] = head.scores(plan, subject.train, subject.test, seed)
+        subject.trained[key] = (
+            head.scores_of_parties(plan, shards, subject.test, seed)
+            if isinstance(head, FederatedRival)
+            else head.scores(plan, subject.train, subject.test, seed)
+        )
     return subject.trained[key]
 
 

@@ -23,9 +23,10 @@ from scipy.special import stdtrit
 from threadpoolctl import threadpool_limits
 
 from privstats.contrib.sweep.axes import AXES, Axes, plan_at, with_quantile_cuts
-from privstats.contrib.sweep.draws import Dataset, Draw, Trial, baselines, draws_of
+from privstats.contrib.sweep.draws import Dataset, Draw, Trial, draws_of
+from privstats.contrib.sweep.draws import baselines as pooled_models
 from privstats.contrib.sweep.frame import Frame
-from privstats.contrib.sweep.rivals import Rival
+from privstats.contrib.sweep.rivals import Rival, rivals
 from privstats.errors import DataError
 from privstats.files.result_cache import ResultCache
 from privstats.files.text import json_text
@@ -61,7 +62,7 @@ class Study:
     Attributes:
         draws: one row per point, head and replicate.
         baselines: scores of models of the pooled records, without privacy.
-        rivals: trained privately on the pooled records.
+        rivals: by row name; ``private`` states whether one meets the plan's promise.
         missing: sentences on heads that lack statistics.
         sizes: records and columns of both parts, and classes or targets.
         data: SHA-256 of all four arrays.
@@ -140,6 +141,7 @@ class Study:
             "confidence": self.confidence,
             "baselines": dict(self.baselines),
             "recipes": {name: asdict(rival.recipe) for name, rival in self.rivals.items()},
+            "without_privacy": [name for name, rival in self.rivals.items() if not rival.private],
             "missing": dict(self.missing),
             "points": list(self.summary),
             "draws": list(self.draws),
@@ -170,6 +172,7 @@ def study(
     seed: int = 0,
     jobs: int = 1,
     with_baselines: bool = True,
+    baselines: Sequence[str] = (),
     kept: str | os.PathLike[str] | None = None,
     tick: Callable[[], None] = lambda: None,
 ) -> Study:
@@ -179,11 +182,13 @@ def study(
         plan: everything that the axes do not vary. Open cut points become quantiles of ``train``, without noise;
             ``privstats try`` shows the cost of estimating them.
         train, test: ``(X, y)``, of the cohort and to score on.
-        heads: functions by name, each for a fresh head; picklable for several jobs.
-            :func:`privstats.contrib.sweep.rivals.rivals` returns rivals.
+        heads: functions by name, each for a fresh head or rival; picklable for several jobs.
         repeats: replicates at every point, at least 2, each with one partition and noise stream for all points.
         seed: fixes the replicates. Reproducible noise protects nothing: for experiments on data you may look at.
         with_baselines: score scikit-learn's models on the pooled records, too.
+        baselines: names of rivals, such as ``"dp-sgd"``, ``"fedavg"``, ``"fedprox"``, ``"ensemble"``, scored in rows of
+            their own on the same partitions, seeds and clipped rows. A rival without privacy has the point without
+            noise alone.
         kept: a file for finished scores, from which a stopped study resumes.
 
     Raises:
@@ -200,8 +205,8 @@ def study(
         >>> len(found.draws.rows)  # once without noise, and twice at each epsilon
         5
     """
-    _check_arguments(plan, heads, repeats, jobs)
-    axes = axes or Axes()
+    _check_arguments(plan, heads, repeats, jobs, baselines)
+    heads, axes = {**heads, **rivals(*baselines)}, axes or Axes()
     plan = with_quantile_cuts(plan, _pair("train", train)[0])
     subject = Dataset(plan, axes, _arrays(plan, "train", train), _arrays(plan, "test", test), heads, seed)
     _check_points(subject)
@@ -214,7 +219,7 @@ def study(
         plan=plan,
         axes=axes,
         draws=Frame.of(_DRAWS, [asdict(draw) for draw in draws if draw.score is not None]),
-        baselines=baselines(plan, subject.train, subject.test, lambda: None) if with_baselines else {},
+        baselines=pooled_models(plan, subject.train, subject.test, lambda: None) if with_baselines else {},
         missing={f"{draw.head} from {draw.statistics}": draw.why for draw in draws if draw.score is None},
         metric=metric(plan.schema),
         seed=seed,
@@ -275,9 +280,11 @@ def _work(job: Trial) -> tuple[Draw, ...]:
         return draws_of(_SUBJECT[0], job)
 
 
-def _check_arguments(plan: Any, heads: Any, repeats: Any, jobs: Any) -> None:
+def _check_arguments(plan: Any, heads: Any, repeats: Any, jobs: Any, baselines: Any) -> None:
     if not isinstance(plan, Plan):
         raise DataError(f"plan must be a Plan, got {type(plan).__name__}; build one with Plan(...) or Plan.read(path)")
+    if isinstance(baselines, str) or not isinstance(baselines, Sequence):
+        raise DataError(f"baselines must be a list of names, for example ['fedavg'], got {type(baselines).__name__}")
     if not isinstance(heads, Mapping) or not heads:
         raise DataError(f"heads must map names to heads, for example {{'LDA': LDA}}, got {type(heads).__name__}")
     for name, head in heads.items():
@@ -291,11 +298,11 @@ def _check_arguments(plan: Any, heads: Any, repeats: Any, jobs: Any) -> None:
 
 
 def _check_points(subject: Dataset) -> None:
-    inputs, rivals = np.shape(subject.train[0])[1], subject.rivals.values()
+    inputs, rivals_here = np.shape(subject.train[0])[1], subject.rivals.values()
     for deal in subject.axes.deals(subject.plan):
         for point in subject.axes.points(subject.plan, deal):
             plan = plan_at(subject.plan, point, inputs, subject.axes.records_per_client)
-            for rival in rivals:
+            for rival in rivals_here:
                 rival.require(plan)
 
 

@@ -1,4 +1,4 @@
-"""A study as a picture: panels and lines over its axes, baselines as dashed lines.
+"""A study as a picture: panels and lines over its axes; baselines and rivals without privacy as dashed lines.
 
 One study always yields identical bytes. Needs the ``report`` extra (matplotlib).
 """
@@ -9,6 +9,7 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from itertools import cycle
+from statistics import fmean
 from typing import Any
 
 from privstats import optional_dependencies
@@ -33,6 +34,8 @@ _PANELS = ("model", "unit", "head", "statistics", "clients", "clip_norm", "dimen
 _LABELS = {"epsilon": "epsilon (stronger privacy to the left)", "clip_norm": "clip norm", "dimension": "features"}
 _MARKS = "osD^vPX*"
 _DASHES = ("--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
+_UNPROTECTED = "#b5541c"
+_OF_PARTITION = ("clients", "alpha", "clip_norm", "dimension", "statistics")
 _PER_ROW = 3
 _LEGEND = 3
 _ALONE = "with noise (mean and 95 % interval)"
@@ -84,7 +87,7 @@ def _figure(study: Study) -> Any:
             continue
         part = noisy if panels is None else noisy.where(**{panels: shown[place]})
         _panel(axes, part, across, _lines(noisy, across, panels), _least(study))
-        _references(axes, study)
+        _references(axes, study, across, {} if panels is None else {panels: shown[place]})
         if panels is not None:
             axes.set_title(_formatted(panels, shown[place]), fontsize=10)
         _ticks(axes, _values(noisy, across))
@@ -164,15 +167,55 @@ def _panel(axes: Any, frame: Frame, across: str, lines: Sequence[Mapping[str, An
         axes.spines[side].set_visible(False)
 
 
-def _references(axes: Any, study: Study) -> None:
-    for style, (name, height) in zip(cycle(_DASHES), _reference_names(study).items(), strict=False):
-        axes.axhline(height, linestyle=style, color="#555555", linewidth=1, label=name)
+def _references(axes: Any, study: Study, across: str, panel: Mapping[str, Any]) -> None:
+    styles = cycle(_DASHES)
+    for name, height in _heights(study).items():
+        axes.axhline(height, linestyle=next(styles), color="#555555", linewidth=1, label=name)
+    for (name, curve), style in zip(_without_privacy(study, across, panel).items(), styles, strict=False):
+        means, low, high = zip(*curve.values(), strict=True)
+        how = {"linestyle": style, "color": _UNPROTECTED, "linewidth": 1.3, "label": name}
+        if len(curve) == 1:
+            axes.axhline(means[0], **how)
+            axes.axhspan(low[0], high[0], color=_UNPROTECTED, alpha=0.12, linewidth=0)
+        else:
+            axes.plot(list(curve), means, **how)
+            axes.fill_between(list(curve), low, high, color=_UNPROTECTED, alpha=0.12, linewidth=0)
 
 
-def _reference_names(study: Study) -> dict[str, float]:
-    exact = study.summary.where(model="none")["mean"]
+def _heights(study: Study) -> dict[str, float]:
+    exact = [row["mean"] for row in study.summary.where(model="none") if row["head"] not in study.rivals]
     best = f"no DP{', the best' if len(exact) > 1 else ''}"
     return ({best: max(exact)} if exact else {}) | dict(study.baselines)
+
+
+def _without_privacy(
+    study: Study, across: str, panel: Mapping[str, Any]
+) -> dict[str, dict[Any, tuple[float, float, float]]]:
+    """Return each such rival's mean and interval over the horizontal axis; one where that axis does not change it.
+
+    Where several lines of a panel share the axis, it is the mean over these lines, without an interval.
+    """
+    curves: dict[str, dict[Any, list[dict[str, Any]]]] = {}
+    for row in study.summary.where(model="none"):
+        rival = study.rivals.get(row["head"])
+        same_panel = all(row[name] == value for name, value in panel.items() if name in _OF_PARTITION)
+        if rival is not None and not rival.private and same_panel:
+            curve = curves.setdefault(f"{row['head']}, no privacy", {})
+            curve.setdefault(row[across] if across in _OF_PARTITION else None, []).append(row)
+    return {name: {at: _interval(curve[at]) for at in sorted(curve, key=_order)} for name, curve in curves.items()}
+
+
+def _interval(rows: Sequence[Mapping[str, Any]]) -> tuple[float, float, float]:
+    mean = fmean(row["mean"] for row in rows)
+    return (mean, rows[0]["low"], rows[0]["high"]) if len(rows) == 1 else (mean, mean, mean)
+
+
+def _order(value: Any) -> float:
+    return -math.inf if value is None else value
+
+
+def _reference_names(study: Study) -> set[str]:
+    return {*_heights(study), *_without_privacy(study, "epsilon", {})}
 
 
 def _ticks(axes: Any, values: Sequence[float]) -> None:

@@ -52,6 +52,10 @@ class Sweep:
         """Epsilons from infinity (no noise) downward."""
         return tuple(sorted({point.epsilon for point in self.points}, reverse=True))
 
+    def has(self, head: str, epsilon: float) -> bool:
+        """Return whether a head has a point; a rival without privacy has the one without noise alone."""
+        return any((point.head, point.epsilon) == (head, epsilon) for point in self.points)
+
     def at(self, head: str, epsilon: float) -> Point:
         """Return one head's point."""
         return next(point for point in self.points if (point.head, point.epsilon) == (head, epsilon))
@@ -153,8 +157,13 @@ def table(result: Sweep) -> Table:
         out.add_column(head, justify="right")
     for epsilon in result.epsilons:
         name = heading(epsilon).removeprefix("epsilon ")  # the column says it
-        out.add_row(name, *(cell(result, result.at(head, epsilon)) for head in result.heads))
+        out.add_row(name, *(cell_at(result, head, epsilon) for head in result.heads))
     return out
+
+
+def cell_at(result: Sweep, head: str, epsilon: float) -> str:
+    """Return a cell, or a dash where a rival without privacy has no score at an epsilon."""
+    return cell(result, result.at(head, epsilon)) if result.has(head, epsilon) else "-"
 
 
 def cell(result: Sweep, point: Point) -> str:
@@ -174,7 +183,7 @@ def cell(result: Sweep, point: Point) -> str:
         '81.0% ±2.0% (60.0%, AUC .770, sens./spec. 70.0% / 75.0%)'
     """
     schema = result.plan.schema
-    spread = "" if math.isinf(point.epsilon) else f" ±{shown(schema, point.spread)}"
+    spread = "" if math.isinf(point.epsilon) and not point.spread else f" ±{shown(schema, point.spread)}"
     area = "" if point.auc is None else f", AUC {point.auc:.3f}".replace("0.", ".", 1)
     both = [shown(schema, each) for each in (point.sensitivity, point.specificity) if each is not None]
     flagged = f", sens./spec. {' / '.join(both)}" if both else ""

@@ -15,15 +15,15 @@ from privstats.contrib.sweep import (
     Study,
     Sweep,
     behind_means,
-    cell,
     drawn,
+    latex,
     means,
     over_epsilon,
     study,
     table,
 )
 from privstats.contrib.sweep.axes import open_columns
-from privstats.contrib.sweep.rivals import rivals
+from privstats.contrib.sweep.grid import cell_at
 from privstats.errors import DataError
 from privstats.files.atomic import atomic_write
 from privstats.heads.diagnostics import RARE
@@ -55,7 +55,7 @@ def run(plan: Path, data: RecordFile, axes: Axes, scored: Scored, draws: Draws, 
     subject = Plan.read(plan)
     train, test = _sets(data, subject)
     chosen = heads_named(scored.head, subject)
-    chosen |= (behind_means(chosen) if scored.centred else {}) | rivals(*(scored.baseline or ()))
+    chosen |= behind_means(chosen) if scored.centred else {}
     if out is not None:
         prepare(out)
         _refuse_overwriting(out)
@@ -67,6 +67,7 @@ def run(plan: Path, data: RecordFile, axes: Axes, scored: Scored, draws: Draws, 
         axes,
         **vars(draws),
         with_baselines=scored.baselines,
+        baselines=scored.baseline or (),
         kept=None if out is None else out / KEPT,
     )
     if not len(result.draws):
@@ -152,12 +153,13 @@ def _write(outcome: Study, out: Path, data: Path) -> None:
         atomic_write(out / f"sweep.{kind}", picture, shared=True)
     atomic_write(out / "draws.csv", outcome.draws.to_csv().encode(), shared=True)
     atomic_write(out / "sweep.csv", outcome.summary.to_csv().encode(), shared=True)
+    atomic_write(out / "sweep.tex", latex(outcome).encode(), shared=True)
     result = _over_epsilon(outcome)
     if result is not None:
         report.write_page(_page(outcome, result, data), out / "report.html")
     atomic_write(out / _DONE, outcome.to_json().encode(), shared=True)
     (out / KEPT).unlink(missing_ok=True)
-    names = "sweep.json, sweep.csv, draws.csv, figures" + ("" if result is None else " and report.html")
+    names = "sweep.json, sweep.csv, sweep.tex, draws.csv, figures" + ("" if result is None else " and report.html")
     terminal().print()
     say(f"wrote {names} to {os.fspath(out)}")
     if beside := [name for name in outcome.axes.varied if name != "epsilon"]:
@@ -167,15 +169,17 @@ def _write(outcome: Study, out: Path, data: Path) -> None:
 
 def _page(outcome: Study, result: Sweep, data: Path) -> report.Page:
     private = [epsilon for epsilon in result.epsilons if epsilon != float("inf")]
-    curves = [report.Curve(name, [result.at(name, epsilon) for epsilon in private]) for name in result.heads]
+    heads = [name for name in result.heads if all(result.has(name, epsilon) for epsilon in private)]
+    open_rivals = {
+        f"{name}, no privacy": result.at(name, float("inf")).mean for name in result.heads if name not in heads
+    }
+    curves = [report.Curve(name, [result.at(name, epsilon) for epsilon in private]) for name in heads]
     columns = [heading(epsilon) for epsilon in result.epsilons]
     return report.Page(
         title=f"privstats sweep: {data.name}",
-        chart=report.Chart(outcome.metric, curves, lines=tuple(outcome.baselines.items())),
+        chart=report.Chart(outcome.metric, curves, lines=tuple((dict(outcome.baselines) | open_rivals).items())),
         header=("head", *columns),
-        scores=[
-            (name, *(cell(result, result.at(name, epsilon)) for epsilon in result.epsilons)) for name in result.heads
-        ],
+        scores=[(name, *(cell_at(result, name, epsilon) for epsilon in result.epsilons)) for name in result.heads],
         facts=[
             f"mean ± standard deviation over {result.repeats} draws of reproducible noise, for experiments only",
             "the budget below is the plan's own; the curves replace its epsilon",

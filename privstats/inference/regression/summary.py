@@ -108,10 +108,16 @@ def head_of(table: Regression) -> tuple[tuple[str, str], ...]:
         *records,
         *(linear if math.isfinite(table.df_resid) else ()),
         ("condition number", HIDDEN if table.condition_number is None else f"{table.condition_number:.3g}"),
+        *_exposed(table),
         *_dispersed(table),
         *interaction_lines(table),
         ("standard errors", f"{table.cov_type} ({table.cov_reason})"),
     )
+
+
+def _exposed(table: Regression) -> tuple[tuple[str, str], ...]:
+    exposure = getattr(table.release.plan.schema, "exposure", None)
+    return () if exposure is None else (("exposure", f"{exposure}: coefficients are of rates per unit of it"),)
 
 
 def _dispersed(table: Regression) -> tuple[tuple[str, str], ...]:

@@ -211,6 +211,10 @@ def _released(release: Release, course: Course | None) -> list[tuple[str, str]]:
         if plan.noise.trust.drawn_by == "member":
             heading = "epsilon for a reader outside the panel"
         out.append((heading, f"{epsilon:.4g} (promised: {plan.noise.epsilon:.4g})"))
+    if plan.masking.failure:
+        out.append(
+            ("more than the sum is shown", f"with probability {plan.masking.failure:.2g} at most, by the masking")
+        )
     if release.reproducible:
         out.append(("noise", "NOT SECRET: it came from a test generator, so it protects no one; do not share it"))
     return out

@@ -10,8 +10,8 @@ from urllib.request import urlopen
 import pytest
 
 from tests.contrib.http.wire_steps import steps
-from tests.javascript.test_engine import PEOPLE, mailed, ready, wanted
-from tests.javascript.test_study import ANSWERS
+from tests.javascript.test_engine import PEOPLE, mailed, ready
+from tests.javascript.test_study import ANSWERS, wanted
 
 HERE = Path(__file__).parent
 FROZEN = json.loads((HERE / "vectors" / "wire.json").read_text("utf-8"))

@@ -195,7 +195,7 @@ def test_an_answer_that_the_study_fixes_is_refused(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     Path("concepts.toml").write_text(CONCEPTS)
     for more, words in (
-        (["--unit", "record"], "--omop fixes the unit as the person, with one row each: omit --unit"),
+        (["--unit", "record"], "the study fixes the unit as the person, with one row each: omit --unit"),
         (["--target", "ill"], "--omop declares every column and the outcome: omit --target"),
     ):
         done = CliRunner().invoke(app, ["plan", "init", "plan.toml", "--omop", "concepts.toml", *PROMISE, *more])

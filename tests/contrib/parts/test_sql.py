@@ -528,24 +528,6 @@ def test_postgres_counts_a_table_of_every_kind_of_column(postgres: Any, setting:
         query.moments(zoned)
 
 
-@pytest.fixture
-def spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    for name in ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"):  # which it sets itself
-        monkeypatch.setenv(name, "")
-    pyspark = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
-    if shutil.which("java") is None:
-        pytest.skip("there is no Java on this machine")
-    settings_ = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "UTC"}
-    builder = pyspark.SparkSession.builder.master("local[2]")
-    for name, value in settings_.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    try:
-        yield session
-    finally:
-        session.stop()
-
-
 @pytest.mark.ci
 @pytest.mark.slow
 @pytest.mark.parametrize("time", ["timestamp_ntz", "timestamp"])
@@ -577,3 +559,16 @@ def test_a_code_that_overflows_as_a_number_is_undecided(value: str) -> None:
     query = sql.Query.of(plan, "t", "y", dialect="duckdb")
     with pytest.raises(DataError):
         query.moments(base.execute(query.text).fetchall())
+
+
+def test_a_missing_column_is_never_taken_from_an_alias_of_the_statement() -> None:
+    base = duckdb.connect()
+    base.execute("CREATE TABLE visits AS SELECT * FROM (VALUES ('f'), ('m')) AS t(sex)")
+    variables = (ps.Categories("sex", ("f", "m")), ps.Categories("value_c0", ("f", "m")))
+    schema = ps.CountSchema(variables, (("sex", "value_c0"),))
+    query = sql.query_of(schema, "visits", dialect="duckdb")
+    with pytest.raises(duckdb.BinderException, match="value_c0"):
+        base.execute(query.text)
+    base.execute("ALTER TABLE visits ADD COLUMN value_c0 VARCHAR DEFAULT 'm'")
+    found = query.moments(base.execute(query.text).fetchall())
+    assert np.asarray(found.T).tolist() == [0, 1, 0, 1]

@@ -7,6 +7,7 @@ import pytest
 import privstats as ps
 from privstats.contrib.sweep import Axes, Frame, figure, study
 
+from .rivals.test_federated import QUICK
 from .test_sweep import PLAN, TEST, TRAIN
 
 pytest.importorskip("matplotlib", reason="the report extra is not installed")
@@ -52,3 +53,21 @@ def test_intervals_end_where_a_score_does(scores, end):
     assert end in (min(ends), max(ends))
     assert min(ends) >= 0
     assert max(ends) <= 1
+
+
+@pytest.mark.parametrize(
+    ("axes", "flat"), [(Axes(epsilon=[1.0, 3.0]), True), (Axes(epsilon=[1.0], alpha=[0.1, 1.0, 10.0]), False)]
+)
+def test_rivals_without_privacy_have_a_line_and_a_band_each_and_no_other_reference_counts_them(axes, flat):
+    heads = {"LDA": ps.heads.LDA} | QUICK
+    found = study(PLAN, TRAIN, TEST, heads, axes, repeats=2, seed=1, with_baselines=False)
+    panel = figure._figure(found).axes[0]
+    (exact,) = {row["mean"] for row in found.summary.where(model="none", head="LDA")}
+    lines = {line.get_label(): line for line in panel.get_lines()}
+    assert set(lines["no DP" if flat else "no DP, the best"].get_ydata()) == {exact}
+    for name in QUICK:
+        rows = sorted(found.summary.where(head=name), key=lambda row: row["alpha"] or 0)
+        drawn = list(lines[f"{name}, no privacy"].get_ydata())
+        assert drawn == [rows[0]["mean"]] * 2 if flat else drawn == [row["mean"] for row in rows]
+    bands = len(panel.patches) if flat else len(panel.collections) - 1  # the intervals of LDA are a collection too
+    assert bands == len(QUICK)

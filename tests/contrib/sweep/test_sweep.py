@@ -1,6 +1,7 @@
 """A sweep draws the plan's own noise, and is worth no more than its data."""
 
 import dataclasses
+import importlib.util
 import json
 import math
 
@@ -101,7 +102,7 @@ def test_the_command_prints_a_table_and_writes_json_and_a_page(privstats, folder
     document = json.loads((folder / "o" / "sweep.json").read_text())
     assert {point["epsilon"] for point in document["points"]} == {None, 3.0}
     assert "data:image/png;base64," in (folder / "o" / "report.html").read_text()
-    names = {"sweep.json", "sweep.csv", "draws.csv", "sweep.png", "sweep.svg", "sweep.pdf", "report.html"}
+    names = {"sweep.json", "sweep.csv", "sweep.tex", "draws.csv", "sweep.png", "sweep.svg", "sweep.pdf", "report.html"}
     assert {path.name for path in (folder / "o").iterdir()} == names
     assert all(path.stat().st_mode & 0o044 for path in (folder / "o").iterdir())
     refused = privstats("sweep", "plan.toml", "data.npz", "--out", "o", cwd=folder, code=2)
@@ -140,6 +141,10 @@ def test_the_command_varies_every_axis_and_goes_on_where_it_was_stopped(privstat
         (("plan.toml", "half.npz"), "lacks X_test, y_test"),
         (("plan.toml", "data.npz", "--head", "SVM"), "--head SVM is unknown"),
         (("plan.toml", "data.npz", "--head", "load"), "--head load is unknown"),
+        (
+            ("plan.toml", "data.npz", "--baseline", "sgd"),
+            "baseline must be one of dp-gd, dp-sgd, ensemble, fedavg, fed",
+        ),
         (("plan.toml", "data.npz", "--head", "QDA", "--repeats", "2"), "no head could be scored"),
         (("data.npz", "data.npz"), "not UTF-8"),
     ],
@@ -149,3 +154,33 @@ def test_the_command_refuses_bad_input_in_one_sentence(privstats, folder, words,
     done = privstats("sweep", *words, cwd=folder, code=2)
     assert message in done.stderr.replace("\n", " ")
     assert "Traceback" not in done.stderr
+
+
+def test_a_missing_opacus_is_one_sentence_with_the_extra(privstats, folder, monkeypatch):
+    genuine = importlib.util.find_spec
+    monkeypatch.setattr(
+        "privstats.optional_dependencies.importlib.util.find_spec",
+        lambda name, *rest: None if name in ("torch", "opacus") else genuine(name, *rest),
+    )
+    done = privstats("sweep", "plan.toml", "data.npz", "--baseline", "dp-sgd", cwd=folder, code=2)
+    said = " ".join(done.stderr.split())
+    assert (
+        "DP-SGD and DP-GD beside a sweep needs torch and opacus; install with: pip install 'privstats[torch]'" in said
+    )
+    assert "Traceback" not in said
+
+
+@pytest.mark.ci
+@pytest.mark.slow
+def test_one_command_writes_a_papers_table_with_a_rival(privstats, folder):
+    pytest.importorskip("matplotlib", reason="the report extra is not installed")
+    words = ("--head", "lda", "--alpha", "0.1", "--epsilon", "3", "--baseline", "ensemble", "--out", "paper")
+    done = privstats("sweep", "plan.toml", "data.npz", *words, cwd=folder, code=0)
+    assert "it has no privacy: the server reads each party's weights" in " ".join(done.stdout.split())
+    table = (folder / "paper" / "sweep.tex").read_text()
+    assert "interval over 5 seeds" in table
+    assert "one-shot ensemble & $" in table
+    assert json.loads((folder / "paper" / "sweep.json").read_text())["without_privacy"] == ["one-shot ensemble"]
+    page = (folder / "paper" / "report.html").read_text()
+    assert "one-shot ensemble" in page
+    assert "it has no privacy" in page

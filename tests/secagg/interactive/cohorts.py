@@ -1,7 +1,7 @@
 """A small cohort whose randomness is fixed, and a server that says what it likes, for the tests of this room."""
 
 import hashlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,6 +87,15 @@ class Cohort:
             self.channels[client] = Channel(shared, session=session, client=client)
         return self.channels[client]
 
+    def answer(
+        self, outbox: Mapping[int, bytes] | Iterable[tuple[int, bytes]], clients: Iterable[int] | None = None
+    ) -> None:
+        """Let clients, by default all that ``outbox`` has messages for, answer the server honestly."""
+        sent = dict(outbox)
+        for client in sent if clients is None else clients:
+            ((_, answer),) = self.clients[client].receive(sent[client])
+            self.server.receive(client, answer)
+
     def advertised(self, client: int, data: bytes) -> None:
         """Let the server hear an advertisement of version 4, which no stream can make again, for :meth:`channel`."""
         self.channels.pop(client, None)
@@ -95,6 +104,11 @@ class Cohort:
     def sum_over(self, survivors: tuple[int, ...]) -> NDArray[np.int64]:
         """The answer, computed without any masks."""
         return np.sum([self.values[i] for i in survivors], axis=0)
+
+
+def sparse_cohort() -> Cohort:
+    """Twelve clients with six neighbours each, of whom four share a secret: eight survivors, one colluder."""
+    return Cohort(Parameters(12, 4, 8, 1, 6, RING, b"p" * 32))
 
 
 def cohort_of(clients: int = 6, min_survivors: int = 4, colluders: int = 1, label: str = "cohort", **solve) -> Cohort:

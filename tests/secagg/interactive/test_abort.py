@@ -55,8 +55,7 @@ def test_an_abandoned_session_ends_at_every_client(step: str, code: str) -> None
 
 def test_a_failed_session_says_why_to_those_who_wait(cohort: Cohort) -> None:
     outbox = play_until(cohort, "mask")
-    for client in (0, 1, 2):
-        cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+    cohort.answer(outbox, (0, 1, 2))
     with pytest.raises(AggregationError):
         cohort.server.end_step()
     for client, message in cohort.server.abandon():

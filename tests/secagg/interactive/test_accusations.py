@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from privstats.errors import AggregationError, RemoteProtocolError
-from privstats.secagg import Parameters
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.blame import signers
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.wire import to_bitmap
-from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of, finish, forge, play_until, read
+from tests.secagg.interactive.cohorts import Cohort, cohort_of, finish, forge, play_until, read, sparse_cohort
 from tests.secagg.interactive.inside import inside
 
 LIAR = 5
@@ -135,7 +134,7 @@ def test_accusations_survive_a_restart_of_the_server(cohort: Cohort) -> None:
 
 def test_in_a_sparse_graph_a_client_needs_a_quorum_of_neighbours_that_proved_themselves() -> None:
     """Enough survivors overall are not enough: those around it are who would lift its masks."""
-    cohort = Cohort(Parameters(12, 4, 8, 1, 6, RING, b"p" * 32))
+    cohort = sparse_cohort()
     graph = Graph(cohort.parameters, cohort.roster)
     around = graph.neighbours(0)
     assert signers(range(12), {0: around[:2]}, graph) == list(range(12))

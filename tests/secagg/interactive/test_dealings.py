@@ -119,8 +119,7 @@ LIES: dict[str, tuple[Callable[[Cohort, dict[int, bytes]], bytes], Callable[[Coh
 def shared(cohort: Cohort, lie: Callable[[Cohort, dict[int, bytes]], bytes]) -> dict[int, bytes]:
     """Everybody shares, the liar its lie; what the server sends to check."""
     outbox = play_until(cohort, "share")
-    for client in HONEST:
-        cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+    cohort.answer(outbox, HONEST)
     cohort.server.receive(LIAR, lie(cohort, outbox))
     return dict(cohort.server.end_step())
 
@@ -257,12 +256,10 @@ class TestHolders:
         """Up to the last step, in which the liar is silent; its shares come from 1, 2, 3 and the conspirator."""
         outbox = self.conspire(cohort)
         self.keep(cohort, outbox)
-        for client in (0, 1, 2, 3, LIAR):
-            cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+        cohort.answer(outbox, (0, 1, 2, 3, LIAR))
         outbox = dict(cohort.server.end_step())
         for _ in ("mask", "agree"):
-            for client, message in outbox.items():
-                cohort.server.receive(client, cohort.clients[client].receive(message)[0][1])
+            cohort.answer(outbox)
             outbox = dict(cohort.server.end_step())
         return outbox
 
@@ -270,8 +267,7 @@ class TestHolders:
         cohort = cohort_of()
         outbox = self.play(cohort)
         monkeypatch.setattr(dealing, "fits_share", lambda *_, **__: True)
-        for client in (1, 2, 3, 4):
-            cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+        cohort.answer(outbox, (1, 2, 3, 4))
         with pytest.raises(AggregationError, match="misdealt"):
             cohort.server.end_step()
 
@@ -281,8 +277,7 @@ class TestHolders:
         with pytest.raises(RemoteProtocolError, match="client 4 .* bad_share") as refusal:
             cohort.server.receive(4, cohort.clients[4].receive(outbox[4])[0][1])
         assert refusal.value.proven
-        for client in (0, 1, 2, 3):
-            cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+        cohort.answer(outbox, (0, 1, 2, 3))
         cohort.server.end_step()
         total, survivors = cohort.server.result
         assert survivors == EVERYONE

@@ -164,10 +164,9 @@ def hybrid_messages(k: int, last: int, siblings: int) -> list[messages.Wire]:
 
 
 @pytest.mark.parametrize(("clients", "neighbours"), [(3, 2), (17, 16), (140, 139), (256, 255), (70_000, 100)])
-@pytest.mark.parametrize("size", [1, 200, 60_000, 70_000])
-def test_a_limit_is_the_size_of_the_largest_message_to_the_byte(clients: int, neighbours: int, size: int) -> None:
-    """Around every length at which a msgpack header grows."""
-    threshold = clients if neighbours == clients - 1 else neighbours
+def test_a_limit_is_the_size_of_the_largest_message_to_the_byte(clients: int, neighbours: int) -> None:
+    """Around every number of clients at which a msgpack header grows."""
+    threshold, size = clients if neighbours == clients - 1 else neighbours, 200
     parameters = Parameters(clients, threshold, clients, 0, neighbours, Ring(((size, 8),)), bytes(32))
     k, last, b32, b64 = neighbours, clients - 1, bytes(32), bytes(64)
     signers = k if k == last else parameters.quorum + parameters.signatures
@@ -206,6 +205,14 @@ def test_a_limit_is_the_size_of_the_largest_message_to_the_byte(clients: int, ne
     for message in largest:
         tag = 0 if isinstance(message, UNSEALED) else wire.TAG_BYTES
         assert messages.size_limit(type(message), parameters) == len(messages.encode(message)) + tag
+
+
+@pytest.mark.parametrize("size", [1, 200, 60_000, 70_000])
+def test_a_limit_is_the_size_of_the_masked_vector_to_the_byte(size: int) -> None:
+    """Around every length at which a msgpack header grows."""
+    parameters = Parameters(3, 3, 3, 0, 2, Ring(((size, 8),)), bytes(32))
+    upload = messages.Mask(bytes(32), 2, bytes(32), memoryview(bytes(size)))
+    assert messages.size_limit(messages.Mask, parameters) == len(messages.encode(upload)) + wire.TAG_BYTES
 
 
 @pytest.mark.slow

@@ -125,8 +125,7 @@ class TestShare:
         message = answer(cohort, outbox, messages.Share)
         spoilt = msgspec.structs.replace(message, boxes=b"!" * messages.BOX_BYTES + message.boxes[messages.BOX_BYTES :])
         cohort.server.receive(LIAR, forge(cohort, LIAR, spoilt))
-        for client in HONEST:
-            cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+        cohort.answer(outbox, HONEST)
         outbox = dict(cohort.server.end_step())
         if vanishes:
             del outbox[LIAR]
@@ -274,8 +273,7 @@ class TestTooFew:
     )
     def test_too_few_answer(self, cohort: Cohort, step: str, code: str) -> None:
         outbox = play_until(cohort, step)
-        for client in (0, 1, 2):
-            cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+        cohort.answer(outbox, (0, 1, 2))
         with pytest.raises(AggregationError) as abort:
             cohort.server.end_step()
         assert (abort.value.step, abort.value.code) == (step, code)

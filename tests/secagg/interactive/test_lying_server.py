@@ -8,14 +8,24 @@ import numpy as np
 import pytest
 
 from privstats.errors import RemoteProtocolError
-from privstats.secagg import Identity, Parameters
+from privstats.secagg import Identity
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.messages import advert_statement, context_of, open_statement, survivors_statement
 from privstats.secagg.interactive.state import STEPS
 from privstats.secagg.keys import derive, public_of
 from privstats.secagg.scalars import key_pair
 from privstats.secagg.wire import to_bitmap
-from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of, finish, lie, nothing, play_until, read, stream
+from tests.secagg.interactive.cohorts import (
+    Cohort,
+    cohort_of,
+    finish,
+    lie,
+    nothing,
+    play_until,
+    read,
+    sparse_cohort,
+    stream,
+)
 from tests.secagg.interactive.inside import inside
 
 VICTIM = 0
@@ -70,6 +80,10 @@ def of_an_earlier_session(cohort: Cohort) -> messages.Advertise:
     play_until(earlier, "share")
     session = inside(cohort.server).state.session
     return msgspec.structs.replace(inside(earlier.server).state.adverts[1], session=session)
+
+
+def under_another_label(cohort: Cohort) -> messages.Advertise:
+    return msgspec.structs.replace(inside(cohort.server).state.adverts[1], session=bytes(32))
 
 
 def of_client_two(cohort: Cohort) -> messages.Advertise:
@@ -136,6 +150,7 @@ LIES: dict[str, dict[str, tuple[Any, ...]]] = {
         **{f"a substituted {key}": (substituted(key), "bad_signature") for key in ("box_key", "mask_key", "self_key")},
         "an earlier session's advertisement": (showing(of_an_earlier_session), "bad_signature"),
         "one client's signature under another's name": (showing(of_client_two), "bad_signature"),
+        "keys under another session's label": (showing(under_another_label), "wrong_session"),
         "one client counted twice": (lambda _, it: {"adverts": (*it.adverts[:-1], it.adverts[-2])}, "out_of_order"),
         "a cohort too small to hide in": (lambda _, it: {"adverts": it.adverts[:2]}, "too_few_neighbours"),
         **{
@@ -290,11 +305,6 @@ def refuses_the_list(cohort: Cohort, boxes: bytes) -> None:
     assert inside(cohort.clients[VICTIM]).state.root == bytearray()
 
 
-def sparse_cohort() -> Cohort:
-    parameters = Parameters(12, 4, 8, 1, 6, RING, b"p" * 32)
-    return Cohort(parameters)
-
-
 @pytest.mark.parametrize("what", ["redirected", "replayed", "damaged"])
 def test_a_box_that_was_not_made_for_this_place(cohort: Cohort, what: str) -> None:
     """Redirected from another receiver, replayed from another session, or damaged: its shares stay out."""
@@ -333,8 +343,7 @@ def test_a_survivor_with_whom_the_victim_did_not_mask(cohort: Cohort) -> None:
     """The server leaves client 5 out at the victim alone, so that its vector would bear one mask less."""
     outbox = play_until(cohort, "mask")
     outbox[VICTIM] = dealers_message(cohort, {0, 1, 2, 3, 4})
-    for client in range(6):
-        cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+    cohort.answer(outbox, range(6))
     refused(cohort, dict(cohort.server.end_step())[VICTIM], "strangers")
 
 

@@ -14,7 +14,7 @@ from privstats.secagg import Client, Identity, Parameters, Roster, Server
 from privstats.secagg.interactive.messages import survivors_statement
 from privstats.secagg.interactive.non_inclusion import Receipt, prove_excluded
 from privstats.secagg.wire import to_bitmap
-from tests.secagg.interactive.cohorts import RING, Cohort
+from tests.secagg.interactive.cohorts import RING, sparse_cohort
 
 CLIENTS, COLLUDERS = 6, 1
 PARTIES = [Identity(bytes([i + 1]) * 32) for i in range(CLIENTS)]
@@ -79,7 +79,7 @@ def test_attack_a_list_of_another_session_of_the_same_run() -> None:
 
 
 def test_on_a_random_graph_a_list_proves_it_with_the_signatures_of_more_than_half() -> None:
-    cohort = Cohort(Parameters(12, 4, 8, 1, 6, RING, b"p" * 32))
+    cohort = sparse_cohort()
     assert loopback.run(cohort.server, cohort.clients, faults=LOST).survivors == tuple(range(1, 12))
     lost, agreement = cohort.clients[0], cohort.clients[11].agreement
     assert len(agreement) == cohort.parameters.signatures == 7

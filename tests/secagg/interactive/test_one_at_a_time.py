@@ -69,8 +69,7 @@ def test_one_mask_delivered_twice_at_once_is_added_once(monkeypatch) -> None:
     with monkeypatch.context() as patch:
         barrier = meeting(patch, "privstats.secagg.interactive.server.add_packed")
         results = at_once(barrier, *[lambda: cohort.server.receive(0, upload)] * 2)
-    for client in range(1, 6):
-        cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+    cohort.answer(outbox, range(1, 6))
     total, survivors = finish(cohort, dict(cohort.server.end_step()))
     assert survivors == (0, 1, 2, 3, 4, 5)
     assert np.array_equal(total, cohort.sum_over(survivors))
@@ -92,8 +91,7 @@ def test_two_survivor_lists_at_once_get_one_signature(cohort: Cohort, monkeypatc
 def test_closing_twice_at_once_unmasks_once(monkeypatch) -> None:
     cohort = cohort_of()
     outbox = play_until(cohort, "unmask")
-    for client in range(5):
-        cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+    cohort.answer(outbox, range(5))
     with monkeypatch.context() as patch:
         barrier = meeting(patch, "privstats.secagg.interactive.server.unmask")
         results = at_once(barrier, cohort.server.end_step, cohort.server.end_step)
@@ -124,8 +122,7 @@ def test_an_interrupted_unmasking_never_gives_a_sum() -> None:
     """Some masks are out of the sum already, so taking all of them out again would make a wrong one."""
     cohort = cohort_of()
     outbox = play_until(cohort, "unmask")
-    for client in range(5):
-        cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+    cohort.answer(outbox, range(5))
     with interrupted("privstats.secagg.interactive.unmasking.reduce"):
         cohort.server.end_step()
     assert cohort.server.step == "failed"

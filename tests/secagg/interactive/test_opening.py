@@ -42,7 +42,7 @@ def test_whoever_reaches_the_clients_is_not_the_server(cohort: Cohort) -> None:
     refuses_and_goes_on(cohort, bytes(messages.encode(forged)), "bad_signature")
 
 
-@pytest.mark.parametrize("place", range(6))
+@pytest.mark.parametrize("place", [VICTIM, 1])
 def test_a_client_on_the_roster_cannot_open_a_session(cohort: Cohort, place: int) -> None:
     opening = opening_of(cohort)
     signature = cohort.identities[place].sign(open_statement(inside(cohort.server).context))
@@ -60,7 +60,7 @@ def test_a_client_on_the_roster_cannot_open_a_session(cohort: Cohort, place: int
         ("signature", "bad_signature"),
     ],
 )
-@pytest.mark.parametrize("bit", [0, 100, 255])
+@pytest.mark.parametrize("bit", [0, 255])
 def test_a_mutated_field(cohort: Cohort, field: str, code: str, bit: int) -> None:
     opening = opening_of(cohort)
     value = bytearray(getattr(opening, field))

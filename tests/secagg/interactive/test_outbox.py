@@ -50,8 +50,7 @@ def test_a_resumed_server_accepts_answers_to_what_it_has_not_made_again(step: st
 
 def test_messages_of_a_step_that_has_ended_are_not_made(cohort: Cohort) -> None:
     outbox = cohort.server.start()
-    for client, message in outbox:
-        cohort.server.receive(client, cohort.clients[client].receive(message)[0][1])
+    cohort.answer(outbox)
     cohort.server.end_step()
     with pytest.raises(LocalProtocolError, match="opened step 'advertise', which has ended"):
         list(outbox)
@@ -68,14 +67,12 @@ def test_nothing_is_closed_before_the_start(cohort: Cohort) -> None:
 def test_the_outlook_says_who_answered_and_that_closing_now_would_end_the_session(step: str) -> None:
     cohort = cohort_of()
     outbox = play_until(cohort, step)
-    for client in (4, 1):
-        cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+    cohort.answer(outbox, (4, 1))
     early = cohort.server.step_status()
     assert (early.step, early.answered, early.waiting_for) == (step, (1, 4), (0, 2, 3, 5))
     assert early.abort.step == step
     assert cohort.server.step == step
-    for client in (0, 2, 3, 5):
-        cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+    cohort.answer(outbox, (0, 2, 3, 5))
     assert cohort.server.step_status().abort is None
     finish(cohort, dict(cohort.server.end_step()))
 
@@ -113,8 +110,7 @@ def test_closing_a_step_makes_no_messages() -> None:
     """They were the largest thing in the server's memory: at 1,000 clients tens of megabytes, all held at once."""
     cohort = cohort_of(120, 100, 5, ring=Ring(((1, 32),)))
     outbox = play_until(cohort, "advertise")
-    for client, message in outbox.items():
-        cohort.server.receive(client, cohort.clients[client].receive(message)[0][1])
+    cohort.answer(outbox)
     tracemalloc.start()
     following = cohort.server.end_step()
     _, peak = tracemalloc.get_traced_memory()

@@ -15,7 +15,7 @@ from privstats.secagg import Client, Parameters, Roster, Server
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.state import STEPS
 from privstats.secagg.keys import KEY_AGREEMENTS
-from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
+from tests.secagg.interactive.cohorts import Cohort, cohort_of, finish, play_until, sparse_cohort
 from tests.secagg.interactive.inside import inside
 
 
@@ -31,6 +31,23 @@ def test_the_sum_is_exact_or_the_session_aborts_under_any_dropout_schedule(dropo
     else:
         assert len(outcome.survivors) == counts["mask"] >= 4
         assert np.array_equal(outcome.total.lift(), cohort.sum_over(outcome.survivors))
+
+
+def test_a_sparse_session_in_which_somebody_is_isolated_ends_with_that_name() -> None:
+    cohort = sparse_cohort()
+    lonely = inside(cohort.server).graph.neighbours(0)
+    with pytest.raises(AggregationError) as abort:
+        play_until(cohort, "mask", {"share": set(lonely[:3])})
+    assert (abort.value.step, abort.value.code) == ("share", "isolated")
+
+
+def test_a_signer_with_too_few_signing_neighbours_is_not_asked_to_unmask() -> None:
+    """Its neighbours cannot give its seed back either, so the session ends with its name and without a sum."""
+    cohort = sparse_cohort()
+    outbox = play_until(cohort, "unmask", {"agree": set(inside(cohort.server).graph.neighbours(0)[:3])})
+    assert 0 not in outbox
+    with pytest.raises(AggregationError, match="[0-3] of 4 shares of client 0's secret arrived"):
+        finish(cohort, outbox)
 
 
 @pytest.mark.parametrize("size", [1, 65_536, 65_537])

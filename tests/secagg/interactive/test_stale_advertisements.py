@@ -4,14 +4,13 @@ The old signature is valid and the server knows the old mask key, because that c
 recovered. Without a proof of taking part *now*, the phantom would count as a survivor and stand in for an honest one.
 """
 
-import msgspec
 import pytest
 
 from privstats.errors import RemoteProtocolError
 from privstats.secagg import Client, Roster, Server
 from privstats.secagg.interactive import messages
 from privstats.secagg.wire import to_bitmap
-from tests.secagg.interactive.cohorts import Cohort, cohort_of, lie, nothing, play_until, read, stream
+from tests.secagg.interactive.cohorts import Cohort, cohort_of, nothing, stream
 from tests.secagg.interactive.inside import inside
 
 PHANTOM = 5
@@ -63,13 +62,3 @@ def test_an_advertisement_of_another_run_is_refused_by_everyone() -> None:
     server, clients = repeated(cohort, "second", run=b"tuesday")
     with pytest.raises(RemoteProtocolError, match="bad_signature"):
         advertised(server, clients, old)
-
-
-def test_keys_under_another_session_label_are_refused() -> None:
-    cohort = cohort_of()
-    honest = read(cohort, 0, play_until(cohort, "share")[0], messages.Adverts)
-    first, *others = honest.adverts
-    relabelled = msgspec.structs.replace(first, session=bytes(32))
-    forged = msgspec.structs.replace(honest, adverts=(relabelled, *others))
-    with pytest.raises(RemoteProtocolError, match="wrong_session"):
-        cohort.clients[0].receive(lie(cohort, 0, forged))

@@ -39,8 +39,7 @@ def test_a_signal_after_the_unmasking_and_before_its_note_lets_no_mask_out_twice
     """Closing again took every mask out of the finished sum a second time."""
     cohort = cohort_of()
     outbox = play_until(cohort, "unmask")
-    for client, message in outbox.items():
-        cohort.server.receive(client, cohort.clients[client].receive(message)[0][1])
+    cohort.answer(outbox)
     forget, interrupted = inside(cohort.server).forget, []
 
     def interrupt_once() -> None:

@@ -56,7 +56,9 @@ def test_the_grid_alone_certifies_small_classes():
     assert row.verdict == "leaks"
 
 
-@pytest.mark.parametrize("name", ["one-record", "two-records", "rotation", "rotation-on-the-grid", "decoded-image"])
+@pytest.mark.parametrize(
+    "name", ["one-record", "two-records", "rotation", "rotation-on-the-grid", "decoded-image", "differencing"]
+)
 def test_noise_hides_them(pictures, name):
     row = played(name, nonnegative(privacy=promise()), pictures)
     assert row.measured == 0.0
@@ -75,11 +77,6 @@ def test_features_that_may_be_negative_leave_the_rotation_open(pictures):
     assert "known to be nonnegative" in played("rotation", plan_of(), pictures).note
     no_S = replace(nonnegative(), schema=ps.ClassSchema(2, 16, "NA", 2.0, nonnegative=True))
     assert "needs one of the statistics S" in played("rotation", no_S, pictures).note
-
-
-def test_nobody_joins_where_nobody_may_be_absent(pictures):
-    plan = replace(nonnegative(), cohort=ps.Cohort(3, 3, 200))
-    assert "lets nobody vanish" in played("joined-label", plan, pictures).note
 
 
 def test_an_attacker_of_labels_is_not_told_the_label(pictures):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.randomness import seeded
 from tests.threat_models.attacks.test_one_missing import noiseless, plan_of
+from tests.threat_models.conftest import examined
 from threat_models.attack import attacks_named
 from threat_models.attacks.gradient_inversion import inverted
 
@@ -23,13 +23,6 @@ SCHEMAS = (
 )
 
 
-def examined(plan, trials=30):
-    (attack,) = attacks_named(["gradient-inversion"])
-    assert attack.refusal(plan) is None
-    (row,) = attack.examine(plan, seeded(1), trials=trials, confidence=0.95)
-    return row
-
-
 def test_a_clipped_softmax_gradient_is_its_row_and_label():
     rng = np.random.default_rng(0)
     row = np.r_[rng.normal(size=4), 0.1]
@@ -42,14 +35,14 @@ def test_a_clipped_softmax_gradient_is_its_row_and_label():
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: f"{schema.task}-{schema.statistics}")
 def test_without_noise_it_always_succeeds(schema, noiseless):
-    row = examined(plan_of(schema))
+    (row,) = examined("gradient-inversion", plan_of(schema), 30)
     assert row.measured == 1.0
     assert row.baseline < 0.2
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: f"{schema.task}-{schema.statistics}")
 def test_under_noise_it_stays_below_its_ceiling(schema):
-    row = examined(plan_of(schema))
+    (row,) = examined("gradient-inversion", plan_of(schema), 30)
     assert row.measured < 0.2
     assert row.ceiling is not None
     assert row.verdict in ("no evidence", "underpowered")

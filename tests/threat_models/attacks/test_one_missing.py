@@ -13,6 +13,7 @@ from tests import made
 from tests.made import promise, refused
 from tests.schema import test_contract
 from tests.schema.test_contract import SAMPLES
+from tests.threat_models.conftest import examined
 from threat_models.attack import Examination, attacks, attacks_named
 from threat_models.ceilings import guaranteed
 from threat_models.data import to_attack
@@ -54,12 +55,6 @@ def plan_of(schema, **changes):
     if schema.task == "scoring" or not (values := values_of(schema)):
         return plan
     return replace(plan, published=Published.of(values))
-
-
-def examined(name, plan, trials=60, seed=1):
-    (attack,) = attacks_named([name])
-    assert attack.refusal(plan) is None
-    return attack.examine(plan, seeded(seed), trials=trials, confidence=0.95)
 
 
 def rows_by_letter(plan, goal):

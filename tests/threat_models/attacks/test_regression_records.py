@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.randomness import seeded
 from tests.made import promise
+from tests.threat_models.conftest import examined
 from threat_models.attack import attacks, attacks_named
 from threat_models.attacks.regression_records import row_and_target, targets_of
 
@@ -15,13 +15,6 @@ ATTACKS = ("ridge-one-record", "ridge-targets")
 
 def plan_of(privacy=None, schema=SCHEMA):
     return ps.Plan(schema=schema, cohort=ps.Cohort(3, 2, 200), privacy=privacy or ps.NoPrivacy())
-
-
-def examined(name, plan, trials=30):
-    (attack,) = attacks_named([name])
-    assert attack.refusal(plan) is None
-    (row,) = attack.examine(plan, seeded(1), trials=trials, confidence=0.95)
-    return row
 
 
 @pytest.mark.parametrize("targets", [1, 3])
@@ -43,7 +36,7 @@ def test_known_rows_give_up_as_many_targets_as_features():
 @pytest.mark.parametrize("name", ATTACKS)
 @pytest.mark.parametrize("schema", [SCHEMA, ps.RidgeSchema(8, 2, clip_norm=3.0, target_bound=1.0, folds=3)])
 def test_without_noise_it_always_succeeds(name, schema):
-    row = examined(name, plan_of(schema=schema))
+    (row,) = examined(name, plan_of(schema=schema), 30)
     assert row.measured == 1.0
     assert row.baseline < 0.4
     assert (row.verdict, row.ceiling) == ("leaks", None)
@@ -52,7 +45,7 @@ def test_without_noise_it_always_succeeds(name, schema):
 @pytest.mark.parametrize("name", ATTACKS)
 @pytest.mark.parametrize("model", ["central", "distributed"])
 def test_under_noise_it_stays_below_its_ceiling(name, model):
-    row = examined(name, plan_of(promise(model, epsilon=1.0)))
+    (row,) = examined(name, plan_of(promise(model, epsilon=1.0)), 30)
     assert row.measured < 0.2
     assert row.ceiling is not None
     assert row.verdict in ("no evidence", "underpowered")

@@ -4,21 +4,15 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.randomness import seeded
 from tests import made
 from tests.made import promise
+from tests.threat_models.conftest import examined
 from threat_models.attack import attacks_named
 from threat_models.attacks.shadow_models import Shadows
 
 COHORT = ps.Cohort(3, 3, 400)
 CLASSES = ps.ClassSchema(2, 40, "NAB", 1.0)
 RIDGE = ps.RidgeSchema(40, clip_norm=1.0, target_bound=1.0)
-
-
-def examined(plan, trials=60):
-    (attack,) = attacks_named(["lira"])
-    assert attack.refusal(plan) is None
-    return attack.examine(plan, seeded(1), trials=trials, confidence=0.95)
 
 
 def test_the_ratio_is_that_of_two_normal_densities():
@@ -30,7 +24,7 @@ def test_the_ratio_is_that_of_two_normal_densities():
 
 @pytest.mark.parametrize("schema", [CLASSES, RIDGE], ids=lambda schema: schema.task)
 def test_few_records_without_noise_are_told_by_their_head(schema):
-    ratio, plain = examined(made.plan(schema, COHORT))
+    ratio, plain = examined("lira", made.plan(schema, COHORT), 60)
     assert ratio.measured > 0.6
     assert (ratio.verdict, ratio.ceiling, ratio.baseline) == ("leaks", None, 0.5)
     assert ratio.measured >= plain.measured - 0.1
@@ -38,7 +32,7 @@ def test_few_records_without_noise_are_told_by_their_head(schema):
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_under_noise_it_stays_below_its_ceiling(adjacency):
-    for row in examined(made.plan(CLASSES, COHORT, promise(adjacency=adjacency))):
+    for row in examined("lira", made.plan(CLASSES, COHORT, promise(adjacency=adjacency)), 60):
         assert row.ceiling < 0.65
         assert row.verdict != "violates ceiling"
         assert row.measured < 0.75
@@ -51,5 +45,5 @@ def test_it_needs_a_head_of_records():
 
 def test_a_client_of_few_records_deals_them_to_several():
     privacy = promise(unit="client", max_records_per_client=5)
-    ratio, _ = examined(made.plan(CLASSES, COHORT, privacy), trials=8)
+    ratio, _ = examined("lira", made.plan(CLASSES, COHORT, privacy), 8)
     assert ratio.note.endswith("of 14 records")

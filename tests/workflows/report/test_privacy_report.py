@@ -77,6 +77,9 @@ def test_the_epsilon_of_a_release_counts_only_noise_that_no_server_can_exclude(s
     assert f"epsilon with these parties {epsilon:.4g} (promised: 1)" in text_of(
         page_of(Statement(plan, release=release))
     )
+    stated = f"more than the sum is shown with probability {plan.masking.failure:.2g} at most, by the masking"
+    assert stated in text_of(page_of(Statement(plan, release=release)))
+    assert f"{plan.masking.failure:.2g}" in release._repr_html_()
     gone = {row.survivors: row.epsilon for row in explanations.plan_dropouts(plan, plan.noise)}
     assert gone[survivors] == epsilon, "plan check states the same"
 
@@ -94,6 +97,7 @@ def test_a_release_is_told_in_parties_and_classes(plan, changed):
     assert "parties in it 10 of 12; 9 were needed" in text
     assert "the classes elm: too few records" in text
     assert "epsilon with these parties" not in text
+    assert "more than the sum" not in text, "everyone masks with everyone: this masking does not fail"
     text = text_of(page_of(Statement(plan, released(plan), at=AT)))
     assert "epsilon with these parties 0.9374 (promised: 1)" in text
     assert "NOT SECRET" not in text
@@ -112,6 +116,7 @@ def test_less_than_a_panel_promises_is_told_to_those_outside_it_alone(plan, chan
     text = text_of(page_of(Statement(by_panel, release, at=AT)))
     assert "epsilon for a reader outside the panel 0.6" in text
     assert "epsilon with these parties" not in text
+    assert "more than the sum" not in text, "everyone masks with everyone: this masking does not fail"
 
 
 def test_a_release_of_another_plan_is_refused(plan, changed):

@@ -4,7 +4,6 @@ A machine's randomness is fixed, so that its state is a function of what it rece
 field of them is the same. A state is kept sealed, as a journal keeps it, and resumed to take one more message.
 """
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -91,7 +90,7 @@ class _Automaton(Generic[M]):
     cohort: Cohort
     messages: Messages
     forgotten: frozenset[str] = frozenset()
-    _numbers: dict[bytes, int] = field(default_factory=dict, init=False)
+    _numbers: dict[tuple[bytes, object], int] = field(default_factory=dict, init=False)
     _kept: list[_Kept[M]] = field(default_factory=list, init=False)
     _known: dict[tuple[int, object], Sent] = field(default_factory=dict, init=False)
 
@@ -100,8 +99,7 @@ class _Automaton(Generic[M]):
 
     def _named(self, machine: M) -> int:
         """The state's number; a new one for a state that was never seen."""
-        state = inside(machine).state
-        name = hashlib.sha256(repr((_plain(state, self.forgotten), self._beside(machine))).encode()).digest()
+        name = _plain(inside(machine).state, self.forgotten), self._beside(machine)
         if name not in self._numbers:
             self._numbers[name] = len(self._kept)
             ended = machine.step in ENDS
@@ -126,17 +124,17 @@ class _Automaton(Generic[M]):
         return len(self._kept)
 
 
-def _plain(value: object, forgotten: frozenset[str] = frozenset()) -> object:
-    """A state without the order of its sets and dicts."""
-    if isinstance(value, msgspec.Struct):
-        return tuple(_plain(getattr(value, name)) for name in value.__struct_fields__ if name not in forgotten)
-    if isinstance(value, dict):
-        return tuple(sorted((key, _plain(each)) for key, each in value.items()))
-    if isinstance(value, set):
-        return tuple(sorted(map(_plain, value)))
-    if isinstance(value, list | tuple):
-        return tuple(map(_plain, value))
-    return bytes(value) if isinstance(value, bytearray | memoryview) else value
+def _plain(state: msgspec.Struct, forgotten: frozenset[str]) -> bytes:
+    """A state without the forgotten fields, and without the order of its sets and dicts."""
+    kept = [_listed(getattr(state, name)) for name in state.__struct_fields__ if name not in forgotten]
+    return msgspec.msgpack.encode(kept, order="deterministic")
+
+
+def _listed(value: object) -> object:
+    """Dicts as sorted lists: msgspec sorts only those whose keys are texts."""
+    if not isinstance(value, dict):
+        return value
+    return sorted((key, _listed(each)) for key, each in value.items())
 
 
 class ClientAutomaton(_Automaton[Client]):

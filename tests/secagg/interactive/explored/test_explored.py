@@ -1,14 +1,16 @@
 """Whole state spaces: three clients in every run, four in the night; each rule is seen broken by a planted bug."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from privstats.encoding import Ring
 from privstats.secagg.interactive import checks, messages
 from privstats.secagg.interactive.server import Server
 from privstats.secagg.keys import HYBRID, KEY_AGREEMENTS
 from tests.lengths import sized
-from tests.secagg.interactive.cohorts import cohort_of
+from tests.secagg.interactive.cohorts import Cohort, cohort_of
 from tests.secagg.interactive.explored.exploring import World, explored
 from tests.secagg.interactive.explored.lying_server import LyingServer, judged
 from tests.secagg.interactive.inside import inside
@@ -18,13 +20,18 @@ THREE_OF_THREE, TWO_OF_THREE, THREE_OF_FOUR = (3, 3, 1), (3, 2, 0), (4, 3, 0)
 BY_NIGHT = pytest.mark.nightly
 
 
+def small(clients: int, min_survivors: int, colluders: int, **solve: Any) -> Cohort:
+    """A cohort with vectors of two entries: machines are resumed tens of thousands of times."""
+    return cohort_of(clients, min_survivors, colluders, ring=Ring(((1, 12), (1, 40))), **solve)
+
+
 @pytest.mark.parametrize("key_agreement", KEY_AGREEMENTS)
 @pytest.mark.parametrize("sizes", [THREE_OF_THREE, TWO_OF_THREE, pytest.param(THREE_OF_FOUR, marks=BY_NIGHT)])
 def test_every_order_loss_and_repeat_ends_in_the_exact_sum_or_a_named_abort(
     sizes: tuple[int, int, int], key_agreement: str
 ) -> None:
     """Also at another party: a message that goes astray is refused and changes nothing but the count."""
-    world = World(cohort_of(*sizes, key_agreement=key_agreement))
+    world = World(small(*sizes, key_agreement=key_agreement))
     found = explored(world, misrouted=sizes == THREE_OF_THREE)
     print(found)
     assert found.aborts == ABORTS
@@ -44,7 +51,7 @@ def test_every_order_loss_and_repeat_ends_in_the_exact_sum_or_a_named_abort(
 def test_one_lie_of_a_client_at_any_point_breaks_no_sum_and_accuses_nobody_else(
     sizes: tuple[int, int, int], liar: int
 ) -> None:
-    found = explored(World(cohort_of(*sizes), liar), misrouted=sizes != THREE_OF_FOUR)
+    found = explored(World(small(*sizes), liar), misrouted=sizes != THREE_OF_FOUR)
     print(found)
     assert found.aborts == ABORTS | {"unproven_boxes"}
     assert found.refusals >= {"bad_signature", "misdealt", "bad_share", "withheld", "strangers", "bad_self_key"}
@@ -59,7 +66,7 @@ def test_whatever_lists_a_server_shows_to_whom_it_learns_one_sum_over_enough(
 ) -> None:
     """In version 4 also whatever it says about disputes."""
     clients, _, colluders = sizes
-    server = LyingServer(cohort_of(*sizes, key_agreement=key_agreement), frozenset(range(clients - colluders, clients)))
+    server = LyingServer(small(*sizes, key_agreement=key_agreement), frozenset(range(clients - colluders, clients)))
     found = judged(server, server.walks())
     print(found, server.states, server.told)
     assert found.unmasked > 0
@@ -73,7 +80,7 @@ def test_whatever_lists_a_server_shows_to_whom_the_sum_keeps_its_noise(
 ) -> None:
     """Theorem 6: of every sum that shows, the clients in it have not opened more than they may."""
     clients, fewest, colluders = sizes
-    cohort = cohort_of(*sizes, levels=tuple(range(fewest, clients + 1)), key_agreement=key_agreement)
+    cohort = small(*sizes, levels=tuple(range(fewest, clients + 1)), key_agreement=key_agreement)
     server = LyingServer(cohort, frozenset(range(clients - colluders, clients)))
     walks = server.walks()
     assert any(walk.opened for each in walks.values() for walk in each)
@@ -85,7 +92,7 @@ def test_whatever_lists_a_server_shows_to_whom_the_sum_keeps_its_noise(
 def test_clients_that_open_for_whoever_is_listed_leave_too_little_noise(monkeypatch) -> None:
     """The bug that counting the proven prevents: a listed client of which nothing but a box that fails was shown."""
     monkeypatch.setattr("privstats.secagg.interactive.client.opened_layers", lambda levels, _: len(levels) - 1)
-    server = LyingServer(cohort_of(*TWO_OF_THREE, levels=(2, 3)))
+    server = LyingServer(small(*TWO_OF_THREE, levels=(2, 3)))
     assert "a sum has too little noise" in judged(server, server.walks()).breaches
 
 
@@ -103,7 +110,7 @@ def test_a_client_that_does_not_look_gives_a_lying_server_what_it_must_not_have(
     monkeypatch.setattr(checks, unchecked, lambda *_, **__: None)
     if unchecked == "check_refused":  # and counts only the boxes that opened when it signs, as version 3 does
         monkeypatch.setattr(checks, "unproven", lambda state: frozenset(state.dealers).difference(state.held))
-    server = LyingServer(cohort_of(*TWO_OF_THREE, key_agreement=key_agreement))
+    server = LyingServer(small(*TWO_OF_THREE, key_agreement=key_agreement))
     assert breach in judged(server, server.walks()).breaches
 
 
@@ -112,7 +119,7 @@ def test_a_server_that_does_not_look_at_shares_sums_wrongly_after_a_lie(monkeypa
     def accepted(server: Server, sender: int, message: messages.Unmask) -> None:
         inside(server).state.answers[sender] = message
 
-    rows = inside(cohort_of(*THREE_OF_THREE).server).rows
+    rows = inside(small(*THREE_OF_THREE).server).rows
     monkeypatch.setitem(rows, "unmask", replace(rows["unmask"], accepts=accepted))
     with pytest.raises(AssertionError, match="a sum is wrong"):
-        explored(World(cohort_of(*THREE_OF_THREE), 0))
+        explored(World(small(*THREE_OF_THREE), 0))

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from benchmarks import dp_descent as descent
-from benchmarks.dp_descent import DP_SGD, PrivateDescent, Recipe, dp_gd, dp_sgd, linear, noise_multiplier, trained
 from privstats.contrib.sweep import Axes, study
+from privstats.contrib.sweep.rivals import private_descent as descent
+from privstats.contrib.sweep.rivals.dp_sgd import DP_SGD, PrivateDescent, _Fitted, dp_gd, dp_sgd
+from privstats.contrib.sweep.rivals.private_descent import Recipe, linear, noise_multiplier, trained
 from privstats.workflows.score import Scores
 from tests import made
 from tests.contrib.sweep.test_sweep import PLAN, TEST, TRAIN
@@ -48,7 +49,9 @@ def test_it_stands_beside_the_heads_in_table_picture_and_document(opacus):
     quick = Recipe(16.0, 0.3, 0.0, 9, 1.0)
     result = found({"LDA": ps.heads.LDA, GD: lambda: PrivateDescent(quick)}, axes)
     rows = result.draws.where(head=GD)
-    assert len(rows) == len(result.draws.where(head="LDA"))
+    exact = [len(result.draws.where(head=name, epsilon=None)) for name in ("LDA", GD)]
+    assert exact == [2, 4]  # training is random without noise, too
+    assert len(rows) - exact[1] == len(result.draws.where(head="LDA")) - exact[0]
     assert min(rows["score"]) > 0.8
     assert set(rows["upload_bytes"]) == {0}
     parts = [rows.where(model=model, alpha=alpha)["score"] for model in axes.model for alpha in axes.alpha]
@@ -106,6 +109,16 @@ def test_opacus_itself_counts_no_more_than_epsilon(engines, records, sample):
     assert 0.97 < engines[0].get_epsilon(1e-5) < 1.011  # within the error that its accountant states, .01
 
 
+@pytest.mark.ci
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_by_opacus_own_accountant_the_recipe_of_dp_sgd_spends_at_most_the_plans_epsilon(opacus, epsilon):
+    from opacus.accountants import PRVAccountant
+
+    account = PRVAccountant()
+    account.history = [(noise_multiplier(epsilon, 1e-5, DP_SGD.sample, DP_SGD.steps), DP_SGD.sample, DP_SGD.steps)]
+    assert 0.97 * epsilon < account.get_epsilon(1e-5) <= epsilon
+
+
 @pytest.mark.nightly
 def test_a_small_epsilon_is_spent_whole(opacus):
     """By Opacus's accountant with an error that is small beside it; with its own, .01, a fifth of it was not."""
@@ -122,9 +135,9 @@ def test_scores_that_are_not_finite_count_as_wrong(opacus):
     layer = linear(4, 3)
     layer.bias.data[1] = math.nan
     rows, labels = np.zeros((6, 4), np.float32), np.array([0, 1, 2, 0, 1, 2])
-    assert descent._Fitted(layer).score(rows, labels) == 0.0
+    assert _Fitted(layer, 3).score(rows, labels) == 0.0
     layer.bias.data = torch.tensor([1.0, 0.0, 0.0])
-    assert descent._Fitted(layer).score(rows, labels) == pytest.approx(1 / 3)
+    assert _Fitted(layer, 3).score(rows, labels) == pytest.approx(1 / 3)
 
 
 def test_a_step_without_any_record_draws_its_noise(opacus, unsolved):
@@ -176,12 +189,12 @@ def test_it_is_refused_before_anything_is_drawn(monkeypatch, opacus):
 
 
 def test_it_is_trained_once_for_all_that_it_does_not_depend_on(monkeypatch, opacus):
-    """Partition, trust model and statistics; once a draw and epsilon, and once without noise."""
+    """Partition, trust model and statistics; once a draw and epsilon, and once a draw without noise."""
     seen = []
     monkeypatch.setattr(PrivateDescent, "scores", lambda _, plan, *rest: seen.append(rest[-1]) or Scores(len(seen) / 9))
     axes = Axes(model=["central", "local"], alpha=[0.1, 10.0], statistics=["NA", "NAB"], epsilon=[8.0])
     result = found({GD: dp_gd}, axes)
-    assert len(seen) == 3
+    assert len(seen) == 4
     assert len(set(seen)) == 2
     parts = [result.draws.where(model=model, draw=1)["score"] for model in axes.model]
     assert [len(set(part)) for part in parts] == [1, 1]

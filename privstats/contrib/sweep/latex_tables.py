@@ -1,0 +1,191 @@
+r"""Write a study as LaTeX tables for a paper, in booktabs style: the scores, and the methods that they are of.
+
+The document needs ``\usepackage{booktabs}`` alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scipy.special import stdtrit
+
+from privstats.contrib.sweep.axes import AXES
+from privstats.contrib.sweep.experiment import Study
+from privstats.dp import Privacy
+from privstats.workflows.score import metric
+
+_ESCAPED = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "²": r"\textsuperscript{2}",
+    "±": r"$\pm$",
+}
+_PROMISE = ("model", "unit", "epsilon")
+"""Axes that a point without noise has no value of."""
+_HEADERS = {"alpha": r"$\alpha$", "dimension": "features", "clip_norm": "clip norm"}
+_NO_VALUE = "--"
+_DESCRIPTION_WIDTH = "0.62"
+"""Of the text's width."""
+
+
+def latex(study: Study) -> str:
+    r"""Return two tables: mean scores with 95 % intervals, and what each method is and promises.
+
+    A row of the first table is a head or rival, under each value of the varied axes; a column is an epsilon. A cell is
+    the mean and half of the Student interval over the replicates. A head without noise has one score and no interval.
+
+    Example:
+        >>> from privstats.contrib.sweep import Axes, latex, study
+        >>> X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAB", 8.0), cohort=ps.Cohort(2, 2, 1_000), privacy=privacy)
+        >>> found = study(plan, (X, y), (X, y), {"LDA": ps.heads.LDA}, Axes(epsilon=(1.0, 8.0)), repeats=2)
+        >>> print(latex(found).splitlines()[6])
+        method & no DP & $\varepsilon = 8$ & $\varepsilon = 1$ \\
+    """
+    return "\n".join([*_scores(study), "", *_methods(study), ""])
+
+
+def escaped(text: str) -> str:
+    r"""Return text that LaTeX prints as it is.
+
+    Example:
+        >>> from privstats.contrib.sweep.latex_tables import escaped
+        >>> escaped("50 % of R_1 & {more}")
+        '50 \\% of R\\_1 \\& \\{more\\}'
+    """
+    return "".join(_ESCAPED.get(letter, letter) for letter in text)
+
+
+def _scores(study: Study) -> list[str]:
+    axes = [name for name in study.axes.varied if name != "epsilon"]
+    epsilons = sorted({row["epsilon"] for row in study.summary if row["epsilon"] is not None}, reverse=True)
+    headers = [*(_HEADERS.get(name, name) for name in axes), "method", "no DP"]
+    headers += [rf"$\varepsilon = {epsilon:g}$" for epsilon in epsilons]
+    rows = [
+        [*(_value(value) for value in values), escaped(head), *(_cell(study, cells, at) for at in (None, *epsilons))]
+        for (values, head), cells in _grouped(study, axes).items()
+    ]
+    return _table("l" * (len(axes) + 1) + "r" * (len(epsilons) + 1), headers, rows, _caption(study), "scores")
+
+
+def _grouped(study: Study, axes: Sequence[str]) -> dict[tuple[tuple[Any, ...], str], dict[float | None, Any]]:
+    """Return each line's summary rows by epsilon; the point without noise is in each line of its partition."""
+    lines: dict[tuple[tuple[Any, ...], str], dict[float | None, Any]] = {}
+    exact = [row for row in study.summary if row["epsilon"] is None]
+    for row in study.summary:
+        if row["epsilon"] is not None:
+            lines.setdefault((tuple(row[name] for name in axes), row["head"]), {})[row["epsilon"]] = row
+    for row in exact:
+        of_partition = {name: row[name] for name in (*AXES, "head") if name not in _PROMISE}
+        beside = [cells for cells in lines.values() if _agrees(next(iter(cells.values())), of_partition)]
+        key = tuple(None if name in _PROMISE else row[name] for name in axes), row["head"]
+        for cells in beside or [lines.setdefault(key, {})]:
+            cells[None] = row
+    order = list(dict.fromkeys(study.summary["head"]))
+    return dict(sorted(lines.items(), key=lambda line: (*map(_rank, line[0][0]), order.index(line[0][1]))))
+
+
+def _agrees(row: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
+    return all(row[name] == value for name, value in values.items())
+
+
+def _rank(value: Any) -> tuple[int, Any]:
+    return (2, 0) if value is None else (1, value) if isinstance(value, str) else (0, value)
+
+
+def _cell(study: Study, cells: Mapping[float | None, Mapping[str, Any]], epsilon: float | None) -> str:
+    row = cells.get(epsilon)
+    if row is None:
+        return _NO_VALUE
+    if row["deviation"] is None:
+        return f"${_number(study, row['mean'])}$"
+    half = (row["high"] - row["low"]) / 2
+    return rf"${_number(study, row['mean'])} \pm {_number(study, half)}$"
+
+
+def _number(study: Study, score: float) -> str:
+    return f"{100 * score:.1f}" if metric(study.plan.schema) == "accuracy" else f"{score:.3f}"
+
+
+def _value(value: Any) -> str:
+    return _NO_VALUE if value is None else f"${value:g}$" if isinstance(value, int | float) else escaped(str(value))
+
+
+def _caption(study: Study) -> str:
+    privacy, sizes = study.plan.privacy, study.sizes
+    unit = r"\%" if metric(study.plan.schema) == "accuracy" else ""
+    t = float(stdtrit(study.repeats - 1, (1 + study.confidence) / 2))
+    parts = [
+        f"{escaped(study.metric)}{f' in {unit}' if unit else ''} on {sizes['test']} test records after training on "
+        f"{sizes['train']}",
+        f"mean $\\pm$ half of the {100 * study.confidence:g}\\,\\% Student $t$ interval over {study.repeats} seeds, "
+        f"each with one partition and one noise sample ($t = {t:.3f}$); a head without noise has no spread",
+    ]
+    if isinstance(privacy, Privacy):
+        units = ", ".join(study.axes.unit or (privacy.unit,))
+        delta = _power(privacy.delta)
+        parts.append(f"$\\delta = {delta}$, unit {escaped(units)}, {escaped(privacy.adjacency)} adjacency")
+    if "alpha" not in study.axes.varied:
+        alpha = study.axes.alpha[0] if study.axes.alpha else None
+        parts.append("records dealt evenly" if alpha is None else f"Dirichlet label skew $\\alpha = {alpha:g}$")
+    if len(study.axes.clients) < 2:
+        parts.append(f"{(study.axes.clients or (study.plan.cohort.clients,))[0]} parties")
+    unprotected = [name for name, rival in study.rivals.items() if not rival.private]
+    if unprotected:
+        parts.append(f"no privacy: {escaped('; '.join(unprotected))}")
+    return ". ".join(part[0].upper() + part[1:] if part[0].isalpha() else part for part in parts) + "."
+
+
+def _power(delta: float) -> str:
+    if not delta:
+        return "0"
+    exponent = math.floor(math.log10(delta))
+    factor = delta / 10**exponent
+    return f"10^{{{exponent}}}" if math.isclose(factor, 1) else f"{factor:g} \\cdot 10^{{{exponent}}}"
+
+
+def _methods(study: Study) -> list[str]:
+    uploads = {row["head"]: row["upload_bytes"] for row in study.summary}
+    rows = []
+    for name, upload in uploads.items():
+        rival = study.rivals.get(name)
+        text = "a closed-form head of summed statistics with the plan's noise" if rival is None else str(rival)
+        promise = "yes" if rival is None or rival.private else "no"
+        rows.append([escaped(name), promise, f"${upload / 1e3:.1f}$" if upload else _NO_VALUE, escaped(text)])
+    caption = (
+        "Methods. Private: whether the released model meets the promise of its column. Upload: kilobytes of one party "
+        "in all its rounds; none where the records are pooled."
+    )
+    layout = rf"llrp{{{_DESCRIPTION_WIDTH}\textwidth}}"
+    return _table(layout, ["method", "private", "upload", "model and training"], rows, caption, "methods")
+
+
+def _table(layout: str, headers: Sequence[str], rows: Sequence[Sequence[str]], caption: str, label: str) -> list[str]:
+    return [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{caption}}}",
+        rf"\label{{tab:sweep-{label}}}",
+        rf"\begin{{tabular}}{{{layout}}}",
+        r"\toprule",
+        rf"{' & '.join(headers)} \\",
+        r"\midrule",
+        *(rf"{' & '.join(row)} \\" for row in rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]

@@ -1,0 +1,64 @@
+"""Spark and Ray, started on this machine as users start them: the integers and the refusals of one process."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privstats as ps
+from privstats.contrib.parts import measure
+from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
+from tests import made
+
+pytestmark = [pytest.mark.ci, pytest.mark.slow]
+
+RNG = np.random.default_rng(0)
+RECORDS, NAMES = 400, ("age", "bmi")
+SCHEMA = ps.ClassSchema(2, 2, "NAB", clip_norm=100.0, class_names=("no", "yes"), feature_names=NAMES)
+FRAME = pd.DataFrame(
+    {
+        "bmi": RNG.uniform(18, 40, RECORDS),
+        "ill": RNG.choice(["no", "yes"], RECORDS),
+        "age": RNG.uniform(20, 90, RECORDS),
+        "person": [f"p{number}" for number in RNG.integers(0, 90, RECORDS)],
+    }
+)
+PLAIN = FRAME.drop(columns="person")
+CLIP = made.plan(
+    SCHEMA, ps.Cohort(3, 3, 2_000), made.promise("central", unit="person", max_records_per_person=9, person_clip=1.5)
+).person_clip
+
+
+def checked(distributed: Callable[[pd.DataFrame], Any]) -> None:
+    """Measure on an engine, from a frame in several of its parts."""
+    assert measure(SCHEMA, distributed(PLAIN), "ill") == ps.measure(SCHEMA, PLAIN, "ill")
+    found = measure(SCHEMA, distributed(FRAME), "ill", persons="Person", person_clip=CLIP)
+    whole: Any = ps.measure(SCHEMA, PLAIN, "ill", persons=FRAME["person"], person_clip=CLIP)
+    assert found == whole
+    assert (found.persons, found.parties, found.shrunk) == (90, 1, whole.shrunk)
+    gaps = PLAIN.assign(age=PLAIN["age"].where(PLAIN.index % 4 != 0))
+    with pytest.warns(UnreadableRecordsWarning, match="100 of the records cannot be read"):
+        assert measure(SCHEMA, distributed(gaps), "ill", unreadable="leave out").records == RECORDS - 100
+    with pytest.raises(RecordError, match="a gap|missing|finite"):
+        measure(SCHEMA, distributed(gaps), "ill")
+    alike = FRAME.assign(person=["007" if at % 2 else "7" for at in range(RECORDS)])  # two texts of one person
+    with pytest.raises(DataError, match="a person has rows in two parts"):
+        measure(SCHEMA, distributed(alike), "ill", persons="person", person_clip=CLIP)
+    with pytest.raises(DataError, match="'nobody' names no column of X"):
+        measure(SCHEMA, distributed(FRAME), "ill", persons="nobody", person_clip=CLIP)
+    with pytest.raises(DataError, match="y must name columns of the"):
+        measure(SCHEMA, distributed(PLAIN), FRAME["ill"])
+
+
+def test_spark_measures_what_one_process_does(spark: Any) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", "5")
+    checked(lambda frame: spark.createDataFrame(frame).repartition(4))
+
+
+def test_ray_measures_what_one_process_does(ray: Any) -> None:
+    data = pytest.importorskip("ray.data")
+
+    data.DataContext.get_current().enable_progress_bars = False
+    checked(lambda frame: data.from_pandas([frame[start::4] for start in range(4)]))

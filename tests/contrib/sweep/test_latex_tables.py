@@ -1,0 +1,113 @@
+"""LaTeX tables of a study are balanced, escaped, and hold the study's own numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+
+import privstats as ps
+from privstats.contrib.sweep import Axes, latex, study
+from privstats.contrib.sweep.latex_tables import escaped
+from tests.contrib.sweep.rivals.test_federated import QUICK
+
+from .test_sweep import PLAN, TEST, TRAIN
+
+HEADS = {"LDA_1 & {50 %}": ps.heads.LDA, "NaiveBayes": ps.heads.NaiveBayes}
+
+
+def found(axes, heads=HEADS, **how):
+    return study(PLAN, TRAIN, TEST, heads, axes, **{"repeats": 5, "seed": 1, "with_baselines": False} | how)
+
+
+@pytest.fixture(scope="module")
+def result():
+    return found(Axes(model=["central", "local"], alpha=[0.1, 10.0], epsilon=[0.3, 8.0]), HEADS | QUICK)
+
+
+def body(text, table=0):
+    """Return the cells of a table's rows."""
+    rows = text.split(r"\begin{table}")[table + 1].split(r"\midrule")[1].split(r"\bottomrule")[0].strip().splitlines()
+    assert all(row.endswith(r" \\") for row in rows)
+    return [re.split(r" (?<!\\)& ", row.removesuffix(r" \\")) for row in rows]
+
+
+def require_structure(text):
+    """Check what LaTeX would refuse: open braces and environments, odd dollars, and cells that the layout lacks."""
+    plain = re.sub(r"\\[{}$%&#_\\]", "", text)
+    depth = 0
+    for letter in plain:
+        depth += (letter == "{") - (letter == "}")
+        assert depth >= 0
+    assert depth == 0
+    assert plain.count("$") % 2 == 0
+    assert not re.search(r"[#%_~](?![^$]*\$)", re.sub(r"\\label\{[^}]*\}|\$[^$]*\$", "", plain))
+    assert plain.isascii()
+    stack = []
+    for kind, name in re.findall(r"\\(begin|end)\{(\w+)\}", text):
+        if kind == "begin":
+            stack.append(name)
+        else:
+            assert stack.pop() == name
+    assert not stack
+    for layout, rest in re.findall(r"\\begin\{tabular\}\{((?:[lr]|p\{[^}]*\})+)\}(.*?)\\end\{tabular\}", text, re.S):
+        columns = len(re.sub(r"p\{[^}]*\}", "p", layout))
+        rows = [line for line in rest.splitlines() if line.endswith(r"\\")]
+        assert rows
+        assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {columns - 1}
+        assert [rest.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        Axes(epsilon=[1.0]),
+        Axes(epsilon=[1.0], clip_norm=[4.0, 8.0], dimension=[2, 3]),
+        Axes(epsilon=[1.0], statistics=["NAB", "NABD"], clients=[4, 5]),
+    ],
+)
+def test_each_table_has_the_structure_that_latex_needs(axes):
+    require_structure(latex(found(axes, repeats=2)))
+
+
+def test_a_table_of_rivals_has_the_structure_and_the_studys_own_numbers(result):
+    text = latex(result)
+    require_structure(text)
+    rows = body(text)
+    assert len(rows) == 2 * (2 * 2 + 3)  # alphas; heads under each model, and rivals without one
+    cells = {tuple(row[:3]): row[3:] for row in rows}
+    name = r"LDA\_1 \& \{50 \%\}"
+    (row,) = result.summary.where(model="local", alpha=0.1, epsilon=0.3, head="LDA_1 & {50 %}")
+    half = (row["high"] - row["low"]) / 2
+    assert cells["local", "$0.1$", name][2] == rf"${100 * row['mean']:.1f} \pm {100 * half:.1f}$"
+    (exact,) = result.summary.where(model="none", alpha=0.1, head="LDA_1 & {50 %}")
+    assert cells["local", "$0.1$", name][0] == cells["central", "$0.1$", name][0] == f"${100 * exact['mean']:.1f}$"
+    (open_,) = result.summary.where(head="FedAvg", alpha=10.0)
+    assert cells["--", "$10$", "FedAvg"][1:] == ["--", "--"]
+    assert cells["--", "$10$", "FedAvg"][0].startswith(f"${100 * open_['mean']:.1f} \\pm ")
+
+
+def test_the_caption_states_interval_seeds_promise_and_methods_without_privacy(result):
+    text = latex(result)
+    assert r"95\,\% Student $t$ interval over 5 seeds" in text
+    assert "$t = 2.776$" in text
+    assert r"$\delta = 10^{-5}$, unit record, add-remove adjacency" in text
+    assert "No privacy: FedAvg; FedProx; ensemble." in text
+    promised = {row[0]: row[1] for row in body(text, 1)}
+    assert promised[r"LDA\_1 \& \{50 \%\}"] == "yes"
+    assert {promised[name] for name in QUICK} == {"no"}
+
+
+def test_a_regression_has_its_own_score():
+    target = TRAIN[0] @ [0.05, 0.05, 0.05, 0.05]
+    plan = dataclasses.replace(PLAN, schema=ps.RidgeSchema(4, clip_norm=40.0, target_bound=4.0))
+    text = latex(study(plan, (TRAIN[0], target), (TRAIN[0], target), {"Ridge": ps.heads.Ridge}, repeats=2))
+    require_structure(text)
+    assert r"R\textsuperscript{2} on 600 test records" in text
+
+
+def test_every_special_letter_is_escaped():
+    assert escaped(r"\{}&%$#_~^<>|") == (
+        r"\textbackslash{}\{\}\&\%\$\#\_\textasciitilde{}\textasciicircum{}\textless{}\textgreater{}\textbar{}"
+    )

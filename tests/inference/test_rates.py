@@ -1,0 +1,256 @@
+"""Rates per exposure, and quasi-Poisson errors: sums, bounds, refusals, statsmodels, and intervals at their level."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import privstats as ps
+from benchmarks.inference import rates as bench
+from privstats import inference as inf
+from privstats.dp import joint_mu, sensitivity
+from privstats.errors import PlanError, RecordError, ReleaseError, SchemaError
+from privstats.kinds.score import _mapped, own_scores
+from privstats.moments import exact_moments
+from privstats.randomness import seeded
+from privstats.review.certificate import certificate_text
+from privstats.review.certificate_checker import Refused, check
+from privstats.schema.public_values import Published, Values
+from privstats.transforms import ConstantFeature
+from tests import made
+from tests.inference import test_score
+from tests.made import refused
+from threat_models.audits.gradients import worst_attempt
+
+CONSTANT = (ConstantFeature(1.0),)
+BOUND = 10.0
+SCHEMA = ps.ScoreSchema(
+    3,
+    2.0,
+    family="poisson",
+    target_bound=12.0,
+    rate=0.2,
+    exposure="years",
+    exposure_bound=BOUND,
+    transform=CONSTANT,
+    feature_names=("treated", "age"),
+)
+PLAIN = replace(SCHEMA, exposure=None, exposure_bound=None, rate=None)
+SLOPES = np.array([math.log(0.2), 0.5, 0.4])  # the intercept first: a rate per year
+
+
+def world(n: int, seed: int = 0, frailty: float = 0.0) -> tuple[Any, Any]:
+    """Persons followed for .1 to 10 years, the treated for a shorter time."""
+    rng = np.random.default_rng(seed)
+    X = np.c_[rng.integers(0, 2, n), rng.uniform(-1, 1, n)] * 1.0
+    years = np.exp(rng.uniform(math.log(0.1), math.log(BOUND), n)) * np.where(X[:, 0] == 1, 0.5, 1.0)
+    own = rng.gamma(1 / frailty, frailty, n) if frailty else 1.0
+    return X, np.c_[rng.poisson(years * np.exp(SLOPES[0] + X @ SLOPES[1:]) * own), years]
+
+
+def played(schema: Any, n: int, epsilon: float, seed: int = 0, rounds: int = 6, frailty: float = 0.0) -> Any:
+    X, y = world(n, seed, frailty)
+    return test_score.played(test_score.course_of(schema, n, epsilon, rounds), X, y, seed)
+
+
+def at(w: Any) -> Published:
+    return Published.of({"w": Values.rounded(np.asarray(w))})
+
+
+def test_sums_are_score_and_information_to_the_grid() -> None:
+    X, y = world(3_000)
+    w = Values.rounded(np.array([0.3, -0.2, 0.1]))
+    moments: Any = ps.measure(SCHEMA, X, y, published=Published.of({"w": w}))
+    U = np.c_[X, np.ones(len(X))]
+    m = np.minimum(np.exp(U @ w.real), 12.0) * y[:, 1] / BOUND
+    r = np.minimum(y[:, 0], 12.0) - m
+    assert np.abs(moments.real().g - r @ U).max() < 2e-4 * len(X) * 12
+    assert np.abs(moments.real().H - (U * m[:, None]).T @ U).max() < 1e-3 * len(X) * 12
+    exact = (U * np.square(r)[:, None]).T @ U
+    assert np.abs(moments.real().J - exact).max() < 0.01 * exact.max()
+    halves: Any = [ps.measure(SCHEMA, X[k::2], y[k::2], published=at(w.real)) for k in range(2)]
+    assert halves[0] + halves[1] == moments
+
+
+def test_at_the_largest_exposure_the_sums_are_those_without_one() -> None:
+    X, y = world(2_000)
+    w = at([0.3, -0.2, 0.1])
+    full = np.c_[y[:, 0], np.full(len(y), BOUND)]
+    ours: Any = ps.measure(SCHEMA, X, full, published=w)
+    plain: Any = ps.measure(PLAIN, X, y[:, 0], published=w)
+    for letter in "gHJ":
+        np.testing.assert_array_equal(getattr(ours, letter), getattr(plain, letter))
+
+
+@given(st.data())
+def test_every_record_keeps_the_bounds_whatever_is_published_and_whatever_the_exposure(data: Any) -> None:
+    whole = st.integers(-(1 << 19) + 1, (1 << 19) - 1)
+    w = Values(np.array(data.draw(st.lists(whole, min_size=3, max_size=3)), np.int64), data.draw(st.integers(-8, 30)))
+    rows = np.array(data.draw(st.lists(st.lists(st.floats(-9, 9), min_size=2, max_size=2), min_size=2, max_size=2)))
+    counts = data.draw(st.lists(st.floats(-3, 40), min_size=2, max_size=2))
+    shares = data.draw(st.lists(st.floats(0, 1, exclude_min=True), min_size=2, max_size=2))
+    y = np.column_stack([counts, np.maximum(np.array(shares) * BOUND, 5e-324)])
+    (unit, residuals, roots), _ = _mapped(SCHEMA, rows, y, w)
+    scores, steps = own_scores(unit, residuals, SCHEMA.steps), SCHEMA.steps
+    assert (np.abs(residuals) <= steps).all()
+    assert (np.vecdot(roots, roots) <= steps**2).all()
+    sigmas: dict[str, float] = {s: data.draw(st.floats(0.1, 10)) * sensitivity(SCHEMA, s, "add-remove") for s in "gHJ"}
+    outer = {"H": roots, "J": scores}
+    terms = {"g": unit * residuals[:, None], **{s: a[:, :, None] * a[:, None, :] for s, a in outer.items()}}
+
+    def moved(change: Any) -> Any:
+        return sum(np.square(change(v)).sum() / (sigmas[s] * SCHEMA.scale_of(s)) ** 2 for s, v in terms.items())
+
+    rounding = 1 + 8 / steps
+    assert moved(lambda v: v[0]) <= joint_mu(SCHEMA, sigmas, "add-remove") ** 2 * rounding
+    assert moved(lambda v: v[0] - v[1]) <= joint_mu(SCHEMA, sigmas, "replace-one") ** 2 * rounding
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_the_search_does_not_pass_the_bound(adjacency: Any) -> None:
+    schema = replace(SCHEMA, transform=(), feature_names=None, rate=None, grid_bits=16)
+    sigma = {"g": 1.0, "H": 1.0, "J": 50.0}
+    claimed = joint_mu(schema, sigma, adjacency)
+    assert claimed == joint_mu(replace(schema, exposure=None, exposure_bound=None), sigma, adjacency)
+    found = max(worst_attempt(schema, sigma, adjacency, seeded(start), 60)[0] for start in range(3))
+    assert 0.5 < found / claimed <= 1
+
+
+def test_little_noise_gives_statsmodels_rates() -> None:
+    sm = pytest.importorskip("statsmodels.api", reason="compares with statsmodels, which is not installed")
+    X, y = world(20_000)
+    table = inf.poisson(played(SCHEMA, 20_000, 100.0))
+    theirs = sm.GLM(y[:, 0], sm.add_constant(X), sm.families.Poisson(), exposure=y[:, 1]).fit(cov_type="HC0")
+    assert np.abs(table.params - theirs.params).max() < 0.5 * theirs.bse.min()
+    assert np.allclose(table.bse, theirs.bse, rtol=0.1)
+    text = " ".join(str(table.summary()).split())
+    assert "exposure years: coefficients are of rates per unit of it" in text
+    assert "log rates are linear in the columns, and mean counts are proportional to years" in text
+    low, high = table.conf_int()[0]
+    assert low < SLOPES[0] < high
+    ignored = sm.GLM(y[:, 0], sm.add_constant(X), sm.families.Poisson()).fit(cov_type="HC0")
+    assert abs(ignored.params[1] - table.params[1]) > 5 * theirs.bse[1]  # the treated are followed for a shorter time
+
+
+def test_quasi_poisson_errors_are_statsmodels() -> None:
+    """Their multiple is the sum of squares over the sum of means, where statsmodels' is Pearson's mean."""
+    sm = pytest.importorskip("statsmodels.api", reason="compares with statsmodels, which is not installed")
+    X, counts = bench.multiples(20_000, 3.0, np.random.default_rng(0))
+    schema = replace(PLAIN, rate=1.0, feature_names=("a", "b"))
+    releases = test_score.played(test_score.course_of(schema, 20_000, 100.0, 6), X, counts, 0)
+    robust, quasi = inf.poisson(releases), inf.poisson(releases, quasi_poisson=True)
+    theirs = sm.GLM(np.minimum(counts, 12), sm.add_constant(X), sm.families.Poisson()).fit(scale="X2")
+    assert np.allclose(quasi.bse, theirs.bse, rtol=0.06)
+    np.testing.assert_array_equal(quasi.params, robust.params)
+    assert quasi.cov_type == "quasi-Poisson"
+    assert "the variance of counts with equal columns is one multiple of their mean" in str(quasi.assumed)
+    assert quasi.dispersion == robust.dispersion
+
+
+def test_quasi_poisson_needs_a_multiple_that_noise_does_not_hide() -> None:
+    model = played(replace(SCHEMA, errors="model"), 4_000, 30.0)
+    refused(ReleaseError, 'needs rounds with errors="robust"', inf.poisson, model, quasi_poisson=True)
+    noisy = played(SCHEMA, 6_000, 1.0)
+    refused(ReleaseError, "noise hides the variance over the mean", inf.poisson, noisy, quasi_poisson=True)
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0, BOUND + 1e-9, math.inf, math.nan])
+def test_an_exposure_out_of_range_is_refused_or_left_out(wrong: float) -> None:
+    X, y = world(50)
+    w = at([0.3, -0.2, 0.1])
+    bad = y.copy()
+    bad[7, 1] = wrong
+    without: Any = ps.measure(SCHEMA, np.delete(X, 7, axis=0), np.delete(y, 7, axis=0), published=w)
+    kept: Any = exact_moments(SCHEMA, X, bad, published=w, unreadable="leave out")
+    assert kept == without
+    assert kept.records == 49
+    if math.isfinite(wrong):
+        words = "exposures in 'years' must be above 0 and at most exposure_bound, 10"
+        refused(RecordError, words, ps.measure, SCHEMA, X, bad, published=w)
+        with pytest.warns(UserWarning, match="hold an exposure that is not above 0 and at most the plan's"):
+            ps.measure(SCHEMA, X, bad, published=w, unreadable="leave out")
+
+
+def test_persons_rows_of_person_time_are_summed_and_clipped_together() -> None:
+    X, y = world(40)
+    w, ids = at([0.3, -0.2, 0.1]), np.arange(40) // 2
+    clip = made.plan(
+        SCHEMA,
+        ps.Cohort(2, 2, 100),
+        made.promise(unit="person", max_records_per_person=2, person_clip=2.0),
+        published=Published("1" * 64),
+    ).person_clip
+    bad = y.copy()
+    bad[5, 1] = 0.0
+    how: dict[str, Any] = {"published": w, "unreadable": "leave out", "person_clip": clip}
+    ours: Any = exact_moments(SCHEMA, X, bad, persons=ids, **how)
+    keep = np.arange(40) != 5
+    theirs: Any = exact_moments(SCHEMA, X[keep], y[keep], persons=ids[keep], **how)
+    assert all((ours.arrays[s] == theirs.arrays[s]).all() for s in "gHJ")
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"exposure_bound": None}, "exposure and exposure_bound go together"),
+    ({"exposure": None}, "exposure and exposure_bound go together"),
+    ({"exposure": "age"}, "exposure names 'age', a column too"),
+    ({"exposure": 3}, "exposure must be the name of a column"),
+    ({"exposure_bound": -1.0}, "exposure_bound must be"),
+    ({"family": "logistic", "target_bound": None, "rate": None}, "exposure is for rates of counts"),
+    ({"rate": 2.0}, "rate must be below the largest outcome over exposure_bound, 10, 1.2"),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), WRONG)
+def test_what_is_no_exposure_is_one_clear_sentence(changes: dict[str, Any], words: str) -> None:
+    refused(SchemaError, words, replace, SCHEMA, **changes)
+
+
+def test_a_course_of_rates_needs_an_intercept() -> None:
+    schema = replace(SCHEMA, transform=(), features=2, rate=None)
+    refused(PlanError, "needs an intercept", ps.Newton.start, schema, ps.Cohort(2, 2, 10_000), made.promise())
+
+
+def test_files_keep_the_exposure_and_a_certificate_holds(tmp_path: Path) -> None:
+    course = test_score.course_of(SCHEMA, 4_000, 8.0)
+    ps.course.write(tmp_path / "course.toml", course)
+    back = ps.course.read(tmp_path / "course.toml")
+    assert (back, back.digest) == (course, course.digest)
+    text = course.first.to_toml()
+    assert check(text, certificate_text(course.first)).startswith("holds")
+    refused(Refused, "", check, text.replace('exposure = "years"\n', ""), certificate_text(course.first))
+    assert "the exposure years" in SCHEMA.record
+
+
+def test_two_csv_files_become_rates(tmp_path: Path, privstats: Any) -> None:
+    X, y = world(20_000)
+    frame = pd.DataFrame({"treated": X[:, 0], "age": X[:, 1], "falls": y[:, 0].astype(int), "years": y[:, 1]})
+    files = [tmp_path / f"{name}.csv" for name in ("north", "south")]
+    for place, file in enumerate(files):
+        frame[place::2].to_csv(file, index=False)
+    ps.course.write(tmp_path / "course.toml", test_score.course_of(SCHEMA, 20_000, 30.0, 6))
+    names = [file.name for file in files]
+    how: dict[str, Any] = {"cwd": tmp_path, "code": 0}
+    done = privstats("course", "rehearse", "course.toml", *names, "--target", "falls", "--out", "out", **how)
+    assert "6 of 6 sessions ended with a sum" in done.stdout + done.stderr
+    releases = sorted(f"out/{each.name}" for each in (tmp_path / "out").glob("*.release"))
+    for more in ((), ("--quasi-poisson",)):
+        text = privstats("table", *releases, "--exponentiate", *more, **how).stdout
+        assert "coefficients are of rates per unit of it" in text
+        assert ("quasi-Poisson" in text) == bool(more)
+    wrong = privstats("course", "rehearse", "course.toml", *names, "--out", "none", cwd=tmp_path, code=2)
+    assert "name the column to predict with --target" in wrong.stderr
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("world", bench.WORLDS, ids=lambda world: world.name)
+def test_intervals_keep_their_level(world: Any) -> None:
+    row = bench.measured(world, 200)
+    assert row["told"] > 0.9
+    assert row["worst row"] <= 0.11  # 22 of 200: with probability 4e-4 at a rate of .05
