@@ -379,22 +379,6 @@ _COVERED: dict[str, Shown] = {
     **_RUNS,
     **{name: _QUESTIONS[name] for name in ("told", "told and missed", "worst row", "95 % of it")},
 }
-_IMPUTED: dict[str, Shown] = {
-    "gaps in": "{world}",
-    "records": "{records:,}",
-    "missing": lambda row: f"{100 * row['missing']:.0f} %",
-    "epsilon": _epsilon,
-    "told": _share("told"),
-    "told and missed": _share("told and missed"),
-    "worst slope": _share("worst slope"),
-    "95 % of it": _ends_of,
-    "half width": _ENDS["half width"],
-    "bias": lambda row: _number(row, "bias"),
-    "complete cases: bias": lambda row: _number(row, "complete cases: bias"),
-    "miss": _share("complete cases miss"),
-    "pairwise: bias": lambda row: _number(row, "pairwise: bias"),
-    "all data: half width": lambda row: _number(row, "full data: half width"),
-}
 _LATE: dict[str, Shown] = {
     "times": "{times}",
     **_RELEASE,
@@ -518,8 +502,6 @@ TABLES: Tables = {
     "inference_questions_all": Table(_DECLARED, "all records", _WORLD | _RELEASE | _QUESTIONS),
     "inference_interactions": Table("inference.interactions", "", _COVERED, ("what", lambda rest: rest)),
     "inference_missing_values": Table("inference.missing_values", "shares", _COVERED),
-    "inference_imputation": Table("inference.imputation", "gaps at random", _IMPUTED),
-    "inference_imputation_beyond": Table("inference.imputation", "beyond the edge", _IMPUTED),
     "inference_late_ratios": Table(
         "inference.late_entry", "hazard ratios", _COVERED | {"entry ignored: missed": _share("entry ignored misses")}
     ),
