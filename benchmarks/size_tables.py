@@ -73,6 +73,35 @@ def many_records() -> list[list[str]]:
     return [head, *lines, [*_records(large), error], [*_records(untouched), "measured, Dask's own allocator setting"]]
 
 
+def engines() -> list[list[str]]:
+    """Records of one party in parts: each engine beside one process."""
+    lines = [["records x 40", "engine", "processor seconds", "of one process's", "memory", "load", "sums"]]
+    for title, rows in results("moments.engines").items():
+        if title.startswith("NAB"):
+            records, source, _ = title.split(", ")
+            what = f"{records.split(' ')[2]}, {source}"
+            lines += [
+                [
+                    what,
+                    row["engine"],
+                    f"{row['cpu s']:.3g} s",
+                    f"{row['cpu / one process']:.2f}",
+                    _bytes(row["peak MiB"] * 2**20),
+                    f"{row['load average']:.1f}",
+                    "equal" if row["same integers"] else "none",
+                ]
+                for row in rows
+            ]
+    return lines
+
+
+def engine_growth() -> list[list[str]]:
+    """What more workers would take, simulated."""
+    (rows,) = (rows for title, rows in results("moments.engines").items() if title.startswith("growth"))
+    lines = [[str(row["workers"]), f"{row['simulated wall s']:.3g} s", f"{row['simulated speed']:.1f}"] for row in rows]
+    return [["workers", "wall time, simulated", "speed, simulated"], *lines]
+
+
 def _measured() -> Rows:
     rows: Rows = results("secagg.how_big")["measured here"]
     return rows
@@ -126,5 +155,5 @@ def _bytes(count: float) -> str:
     return f"{count:.0f} B"
 
 
-TABLES: Tables = by_name(how_big_interactive, how_big_split, how_big_rule, peaks, many_records)
+TABLES: Tables = by_name(how_big_interactive, how_big_split, how_big_rule, peaks, many_records, engines, engine_growth)
 """By the name in the page's marker."""

@@ -146,7 +146,7 @@ def _table(head: str, *, values: bool) -> Callable[[int], Pair]:
     return made
 
 
-def _fit(head: str, classes: int, d: int) -> Callable[[int], Pair]:
+def _fit(head: str, classes: int, d: int, **parameters: Any) -> Callable[[int], Pair]:
     """A head from an exact release, over one symmetric product of its class sums."""
 
     def made(part: int) -> Pair:
@@ -159,7 +159,7 @@ def _fit(head: str, classes: int, d: int) -> Callable[[int], Pair]:
         schema = ps.ClassSchema(few, width, "NAB", clip_norm=4 * width**0.5)
         release = ps.Release.exact(schema, ps.measure(schema, X, y))
         sums = np.asarray(release.moments.A)
-        return lambda: dsyrk(1.0, sums.T), lambda: getattr(heads, head)().fit_release(release)
+        return lambda: dsyrk(1.0, sums.T), lambda: getattr(heads, head)(**parameters).fit_release(release)
 
     return made
 
@@ -269,6 +269,8 @@ WORKS: dict[str, Callable[[int], Pair]] = {
     "mixed table 50k x 30 in Python values, RefinedSoftmax": _table("RefinedSoftmax", values=True),
     "fit of 1,000 classes, d 2048, LDA from exact sums": _fit("LDA", 1_000, 2_048),
     "fit of 1,000 classes, d 4096, LDA from exact sums": _fit("LDA", 1_000, 4_096),
+    "fit of 1,000 classes, d 2048, FedCGS's head from exact sums": _fit("LDA", 1_000, 2_048, covariance="total"),
+    "fit of 1,000 classes, d 4096, FedCGS's head from exact sums": _fit("LDA", 1_000, 4_096, covariance="total"),
     "rows of a CSV file, 50k x 31": _file(quotes=csv.QUOTE_MINIMAL),
     "rows of a CSV file, 50k x 31, in quotes": _file(quotes=csv.QUOTE_ALL),
     "rows of a CSV file, 50k x 31, with notes of two lines": _file(quotes=csv.QUOTE_MINIMAL, notes=True),

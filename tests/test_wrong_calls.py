@@ -175,6 +175,8 @@ ROWS: list[Row] = [
         lambda: ps.measure(SCHEMA, ps.moments.RecordFile("a.csv")),
         "a RecordFile has read nothing yet",
     ),
+    (lambda: alone(X=ps.moments.RecordFile("a.csv"), y=None), "a RecordFile has read nothing yet"),
+    (lambda: fitted(X=ps.moments.RecordFile("a.csv"), y="ill"), "a RecordFile has read nothing yet"),
     (lambda: privacy(shares={"N": 0.5}), "shares must sum to 1, got 0.5: divide each"),
     (lambda: privacy(shares=[0.5, 0.5]), "shares must be a table of statistic = share"),
     # plan

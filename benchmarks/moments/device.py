@@ -1,9 +1,10 @@
-"""Exact moments on a device: the host's integers, seconds beside a float64 product there, and how often the host waits.
+"""Exact moments on a device: the host's integers, seconds next to a float64 product there, and what is requested of it.
 
     python -m benchmarks.moments.device --save
 
-On the first CUDA device, or on the host's processor where there is none, which tells of equality and of nothing else.
-How often the host waits for the device is counted by torch's own debug mode.
+Times are of the first CUDA device, or of the host's processor where there is none: these show equality alone. How
+often the host waits for a CUDA device is counted by torch's own debug mode. Requests per batch and tile are counted on
+the host, for tensors that pass for a device's, so they need no device.
 """
 
 from __future__ import annotations
@@ -19,11 +20,15 @@ import torch
 
 import privstats as ps
 from benchmarks.measuring import Row, Tables, command
+from benchmarks.moments.device_counts import of_batches
 from privstats.moments.device_sums import DeviceAccumulator
-from privstats.moments.tensor_grid import gram, prefers_limbs
+from privstats.moments.tensor_products import Products, prefers_limbs
 
 SHAPES = ((2_000_000, 40, 10, "NAB"), (50_000, 512, 10, "NAB"), (50_000, 512, 100, "NAS"), (20_000, 2_048, 10, "NAB"))
 QUICK = ((2_000, 16, 3, "NAS"),)
+# Records of a batch, features, classes (0: targets in five folds) and statistics.
+BATCHES = ((512, 512, 10, "NAB"), (512, 512, 100, "NAS"), (256, 128, 0, "Ghq"))
+_MANY = 9
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +41,7 @@ def tables(chosen: argparse.Namespace) -> Tables:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     shapes, repeats = (QUICK, 1) if chosen.quick else (SHAPES, chosen.repeats)
     yield "exact moments on a device", [_row(device, *shape, repeats) for shape in shapes]
+    yield "requests of a device, counted on the host", [_requested(*each) for each in BATCHES]
 
 
 def _row(device: Any, n: int, d: int, classes: int, statistics: str, repeats: int) -> Row:
@@ -50,8 +56,10 @@ def _row(device: Any, n: int, d: int, classes: int, statistics: str, repeats: in
     found = {
         "float64 product s": _least(device, lambda: rows.T @ rows, repeats),
         "measure s": _least(device, lambda: _measured(schema, rows, labels), repeats),
-        "second moments by float64 s": _least(device, lambda: gram(torch, whole, limbs=False), repeats),
-        "by limbs s": _least(device, lambda: gram(torch, whole, limbs=True), repeats),
+        "second moments by float64 s": _least(
+            device, lambda: Products(torch, device, limbs=False).gram(whole), repeats
+        ),
+        "by limbs s": _least(device, lambda: Products(torch, device, limbs=True).gram(whole), repeats),
     }
     return {
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "the host's processor",
@@ -62,6 +70,31 @@ def _row(device: Any, n: int, d: int, classes: int, statistics: str, repeats: in
         **found,
         "measure / product": found["measure s"] / found["float64 product s"],
         "waits of the host": _waits(lambda: _measured(schema, rows, labels)) if device.type == "cuda" else None,
+    }
+
+
+def _requested(n: int, d: int, classes: int, statistics: str) -> Row:
+    """Count what one more batch requests, and what one tile and the end request."""
+    X = torch.as_tensor(np.random.default_rng(0).standard_normal((_MANY * n, d)))
+    if classes:
+        schema: Any = ps.ClassSchema(classes, d, statistics, clip_norm=float(d**0.5))
+        y = torch.arange(len(X)) % classes
+    else:
+        schema, y = ps.RidgeSchema(d, clip_norm=float(d**0.5), target_bound=4.0, folds=5), X[:, 0]
+    one, many = of_batches(schema, X[:n], y[:n], 1), of_batches(schema, X, y, _MANY)
+    return {
+        "rows of a batch": n,
+        "features": d,
+        "classes": classes or None,
+        "statistics": statistics,
+        "waits per batch": (many.waits.total() - one.waits.total()) / (_MANY - 1),
+        "launches per batch": (many.launches.total() - one.launches.total()) / (_MANY - 1),
+        "waits of a tile and the end": one.waits.total(),
+        "launches of a tile and the end": one.launches.total(),
+        "bytes copied to the host": one.bytes_read,
+        "bytes of the sums": sum(
+            each.nbytes for each in ps.measure(schema, X[:1].numpy(), y[:1].numpy()).wire().values()
+        ),
     }
 
 

@@ -353,6 +353,7 @@ def rehearse(
     writable(places, force, makes=out)
     how: dict[str, Any] = {"persons": persons, "split": split, "seed": seed}
     shards = _shards(course, [dialect.file(file, targets_of(course, target), **how) for file in files])
+    say(f"{len(files)} parties, one for each path: {', '.join(map(str, files))}")
     folder_for(out)
     releases = ps.simulate(course, shards)
     held = _saved(places, releases)
@@ -390,7 +391,7 @@ def _shards(course: Written, files: Sequence[RecordFile]) -> list[Any]:
     reading, unreadable = course.priced[-1].schema.reading, course.first.unreadable
     persons = course.first.person_clip is not None
     read: Any = persons_in if persons else partial(records_in, at_once=True)
-    return [NamedShard(Path(file.path).name, read(file_of(course, file), reading, unreadable)) for file in files]
+    return [NamedShard(str(file.path), read(file_of(course, file), reading, unreadable)) for file in files]
 
 
 def _loaded(paths: Sequence[str] | None) -> list[ps.Release | None]:

@@ -291,7 +291,7 @@ def renew(
 def _say_named(named: Named, file: Path, *, kept_out: bool) -> None:
     others = "excluded: the head may be fitted on them" if kept_out else "held out"
     note = f", {named.held_out:,} {others}" if named.held_out else ""
-    say(f"wrote {named.script}: {named.summed:,} records of {file.name}{note}")
+    say(f"wrote {named.script}: {named.summed:,} records of {file}{note}")
 
 
 def _ended(code: int) -> None:

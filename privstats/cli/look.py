@@ -13,6 +13,7 @@ from privstats.cli.parts.terminal import escape, new_table, say, terminal
 from privstats.errors import PlanError
 
 if TYPE_CHECKING:
+    from privstats.schema import Schema
     from privstats.transforms import Column
     from privstats.workflows.look import Looked
 
@@ -29,6 +30,9 @@ def look(
     plan: Annotated[Path, option("The plan, or a course that begins with it.", "PLAN.TOML")],
     dialect: Dialect,
     key: Annotated[str | None, option("The column of person ids, to count rows per person.", "COLUMN")] = None,
+    target: Annotated[
+        str | None, option("The column of labels or targets, to compare with the plan's classes.", "COLUMN")
+    ] = None,
 ) -> None:
     """Compare your file with the plan's columns, before you join. Its counts are exact: do not share them.
 
@@ -38,7 +42,7 @@ def look(
     from privstats.workflows.look import keys_of, looked, times_remark
 
     governing, declared = _plan_of(plan)
-    columns = declared or _columns_of(governing, plan)
+    columns = (*(declared or _columns_of(governing, plan)), *_target_of(governing, target))
     records = dialect.file(file, persons=key)
     whose = persons_column(records, list(records.columns))
     names = [*(each.name for each in columns), *([] if whose is None else [whose])]
@@ -55,6 +59,11 @@ def look(
         keys = keys_of(table.values(whose))
         rows = keys.records / max(keys.keys, 1)
         say(f"{rows:.1f} rows per {whose}, {keys.most:,} at most{_promise(governing) if keys.repeated else ''}")
+        if keys.nameless:
+            say(
+                f"{keys.nameless:,} rows have no {whose} that names a person: under a promise per person they are "
+                "excluded. Put a letter before an id that is a date or a number with decimals"
+            )
     say("exact facts of your records: do not share them; report only gap codes, units and spellings to the coordinator")
 
 
@@ -81,16 +90,32 @@ def _columns_of(plan: ps.Plan, path: Path) -> tuple[Column, ...]:
     if isinstance(schema, ps.EffectSchema) and schema.feature_names:
         outcomes = tuple(ps.Numeric(name) for name in schema.outcome_names or ())
         return *_features(schema), *(_outcomes(schema) or outcomes)
-    transform = getattr(plan.schema, "transform", ())
-    if not transform or not isinstance(transform[0], ps.Cells):
-        raise PlanError(f"{path} declares no columns to compare with: `privstats plan init --public` declares them")
-    return transform[0].columns
+    if schema.reading.declaration is not None:
+        return schema.reading.declared
+    if not schema.reading.names:
+        raise PlanError(f"{path} names no columns to compare with: `privstats plan init --public` declares them")
+    return _features(schema)
 
 
-def _features(schema: ps.EffectSchema | ps.HazardSchema) -> tuple[Column, ...]:
+def _target_of(plan: ps.Plan, name: str | None) -> tuple[Column, ...]:
+    """Return the labels as a column of the plan's classes, or the targets as numbers."""
+    if name is None:
+        return ()
+    from privstats.records.reading import Labels, Targets, Unread
+
+    match plan.schema.reading.goal:
+        case Labels(classes):
+            return (ps.Categories(name, tuple(classes)),)
+        case Targets():
+            return (ps.Numeric(name),)
+        case Unread():
+            raise PlanError(f"--target names {name!r}, and the plan reads no labels or targets; omit it")
+
+
+def _features(schema: Schema) -> tuple[Column, ...]:
     """Return the columns as their declared texts, a treatment as 0 and 1, or numbers."""
-    levels, names = schema.reading.levels, schema.feature_names or ()
-    last = schema.transform[-1]
+    levels, names = schema.reading.levels, schema.reading.names or ()
+    last = (schema.reading.maps or (None,))[-1]
     arm = names[last.column] if isinstance(last, ps.transforms.ByArm) else None
     texts = {name: None if levels is None else levels.of(name) for name in names}
     return tuple(

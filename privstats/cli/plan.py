@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
@@ -201,9 +202,10 @@ def _write_columns(
     names_of(file, drop)
     require_names_alone(place, given, force=force)
     atomic_write(place, columns_file(place, file, drop, ask=ask).encode(), shared=True)
+    table, columns = quote(str(file.path)), quote(str(place))
     say(
         f"wrote {place}: state there what each column holds and how it is written, as its first lines show, from the "
-        f"data dictionary, then run: privstats plan init {path} --from {file.path} --public {place} --target COLUMN"
+        f"data dictionary, then run: privstats plan init {path} --from {table} --public {columns} --target COLUMN"
     )
 
 

@@ -178,7 +178,9 @@ def _mirrored(W: Array) -> Array:
 
 
 def total_scatter(evidence: NoisySums, n: Array) -> Array:
-    """Return the scatter about the grand mean, ``(d, d)``, as in FedCGS.
+    """Return the scatter about the grand mean, ``(d, d)``, exactly symmetric, as in FedCGS.
+
+    Only one triangle of the symmetric B counts.
 
     Example:
         >>> from types import SimpleNamespace
@@ -190,9 +192,11 @@ def total_scatter(evidence: NoisySums, n: Array) -> Array:
     if evidence.B is None:
         raise ValueError("total_scatter needs B")
     total, everything = n.sum(), evidence.A.sum(axis=0)
-    T = evidence.B - np.outer(everything, everything) / total
+    T = np.outer(everything, everything)
+    T /= total
+    np.subtract(evidence.B, T, out=T)
     T.flat[:: len(T) + 1] += evidence.noise("A") ** 2 * len(n) / total
-    return np.asarray((T + T.T) / 2)
+    return _mirrored(T)
 
 
 def _between_variance(squares: Array, noise: Array, d: int, expected: float = math.inf) -> float:

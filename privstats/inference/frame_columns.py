@@ -31,6 +31,7 @@ FRAME_COLUMNS: Mapping[str, FrameColumn] = MappingProxyType(
         "group": FrameColumn("records that are compared with others: a class, or a level of `by`", "text"),
         "outcome": FrameColumn("outcome of the effect", "text"),
         "subgroup": FrameColumn("subgroup of the effect; empty for all records", "text"),
+        "measure": FrameColumn("`difference` or `ratio`", "text"),
         "estimand": FrameColumn("population of the effect: `ate`, `att` or `overlap`", "text"),
         "declared": FrameColumn("`primary` or `secondary` before the first session, else `exploratory`", "text"),
         "metric": FrameColumn(

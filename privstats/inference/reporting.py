@@ -34,6 +34,7 @@ class Source:
     Attributes:
         plans: of every session; None for one without a sum.
         last: the last release of the sessions, where the table's own is not.
+        ahead: whether the whole course is charged before its first session, so that sessions to come count.
     """
 
     release: Release
@@ -41,6 +42,7 @@ class Source:
     assumed: str
     plans: tuple[Plan | None, ...] = ()
     last: Release | None = None
+    ahead: bool = False
 
     def title(self, what: str) -> str:
         """Return the title of a table."""
@@ -166,6 +168,8 @@ class Source:
         of = ""
         if self._followed:
             of = ", all sessions of its course, those without a sum among them"
+        elif self.ahead:
+            of = ", all sessions of its course, those to come among them"
         elif self._count > 1:
             of = f", all {self._count} {self._called}"
         return (
@@ -190,7 +194,7 @@ class Source:
         honest = str(plan.cohort.min_survivors - plan.cohort.colluders)
         trusted = privacy.trust.trusted.replace("min_survivors - colluders", honest)
         what = "The release is" if self._count == 1 else f"All {self._count} sessions together are"
-        if self._followed:
+        if self._followed or self.ahead:
             what = "All sessions of its course together are"
         return (
             f"{what} differentially private with epsilon = {self._epsilon(privacy):.4g} and delta = {privacy.delta:g}; "
@@ -204,6 +208,8 @@ class Source:
         return joint_condition(plan for plan in self._sessions if plan is not None)
 
     def _epsilon(self, privacy: Privacy) -> float:
+        if self.ahead and self._position is not None:
+            return epsilon_of(self._position.mu, privacy.delta)
         if self._count == 1:
             return privacy.epsilon
         return epsilon_of(charged_mu(self._sessions, self._position), privacy.delta)

@@ -181,8 +181,14 @@ def engine_of(X: object) -> str:
 
 
 def require_here(*containers: object) -> None:
-    """Refuse an engine's collection, except an array that converts itself."""
+    """Refuse a file that was not read, and an engine's collection, except an array that converts itself."""
+    from privstats.intake.record_files import RecordFile  # it reads tables, which need this module
+
     for each in containers:
+        if isinstance(each, RecordFile):
+            raise DataError(
+                "a RecordFile has read nothing yet: return it from load() in records.py, or pass X and y of its read()"
+            )
         if (engine := engine_of(each)) and not hasattr(type(each), "rechunk"):
             raise DataError(
                 f"X and y must be in this process, and {engine} has the parts of this {type(each).__name__}: pass it "

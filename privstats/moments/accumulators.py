@@ -128,11 +128,14 @@ def measured(schema: Summed, records: Opened, *, reading: Reading | None = None)
     Args:
         reading: what is read of each record; None: the schema's. Without labels all records are of the first class.
     """
+    counted = _counted(schema)
     tiles = records.tiles(
-        reading or schema.reading, grouped="S" in schema.statistics, sparse_rows=exact_rows(schema.bound)
+        reading or schema.reading,
+        grouped="S" in schema.statistics,
+        sparse_rows=exact_rows(schema.bound),
+        device_labels=counted is None,  # DeviceAccumulator checks them
     )
     used: dict[type[Any], Any] = {}  # an accumulator adds only tiles of its own kind
-    counted = _counted(schema)
     for tile in tiles:
         _require_readable(schema, tile)
         kind = counted or _accumulator_of(tile.rows)

@@ -15,14 +15,17 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, issparse
 
 from privstats.moments.grid import ExactSum, Grid, add_gram, require_known
-from privstats.moments.record_sums import Product, Term, fold_of_key, grid_key, key_weights
-from privstats.moments.tensor_grid import gram, quantize_tensor
+from privstats.moments.record_sums import Product, Term, fold_of_key, grid_key
+from privstats.moments.tensor_grid import Labels, Pending, RoundedRows
+from privstats.moments.tensor_products import in_blocks
 from privstats.schema import Schema
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from torch import Tensor
+
+    from privstats.moments.tensor_products import Products
 
 Rows: TypeAlias = NDArray[np.float64] | csr_array
 
@@ -63,10 +66,12 @@ class Adder(ABC):
         """Add at most ``exact_rows(schema.bound)`` grid vectors ``(n, d)``; ``rows`` may be overwritten."""
 
     @abstractmethod
-    def add_tensors(
-        self, torch: ModuleType, totals: Mapping[str, Tensor], rows: Tensor, targets: Tensor, *, limbs: bool
-    ) -> int:
-        """Add grid vectors to ``totals``, tensors by letter on their device; return how many targets were clipped."""
+    def round_tensors(self, torch: ModuleType, targets: Tensor) -> Pending:
+        """Return labels, or targets on their grid, before their counts are read; ``targets`` as from :meth:`empty`."""
+
+    @abstractmethod
+    def add_tensors(self, products: Products, totals: Mapping[str, Tensor], rows: Tensor, targets: Tensor) -> None:
+        """Add grid vectors and labels or targets to ``totals``, tensors by letter on their device."""
 
     @abstractmethod
     def terms(self, rows: NDArray[np.float64], targets: NDArray[Any]) -> tuple[Term, ...]:
@@ -106,24 +111,22 @@ class ClassAdder(Adder):
                 self._sums[letter].admit(len(targets))
                 add(rows, targets, self._sums[letter].partial)
 
-    def add_tensors(
-        self, torch: ModuleType, totals: Mapping[str, Tensor], rows: Tensor, targets: Tensor, *, limbs: bool
-    ) -> int:
+    def round_tensors(self, torch: ModuleType, targets: Tensor) -> Pending:
+        """Return labels before their check."""
+        return Labels.of(torch, targets, self._schema.sizes["class"])
+
+    def add_tensors(self, products: Products, totals: Mapping[str, Tensor], rows: Tensor, targets: Tensor) -> None:
         """Add grid vectors of classes ``targets`` to tensors."""
-        labels = targets.to(torch.int64)
-        totals["N"].add_(torch.bincount(labels, minlength=len(totals["N"])))
-        integers = rows.to(torch.int64)
+        totals["N"].index_add_(0, targets, products.torch.ones_like(targets))
+        integers = rows.long()
         for letter, power in POWERS.items():
             if letter in totals:
-                totals[letter].index_add_(0, labels, integers**power)
+                totals[letter].index_add_(0, targets, integers**power)
         if "B" in totals:
-            totals["B"].add_(gram(torch, rows, limbs=limbs))
+            totals["B"].add_(products.gram(rows))
         if "S" in totals:
-            order = torch.argsort(labels, stable=True)
-            present, counts = torch.unique_consecutive(labels[order], return_counts=True)
-            for label, members in zip(present.tolist(), order.split(counts.tolist()), strict=True):
-                totals["S"][label] += gram(torch, rows[members], limbs=limbs)
-        return 0
+            labels, blocks = in_blocks(products.torch, targets, len(totals["S"]), rows)
+            products.add_grams(totals["S"], labels, *blocks)
 
     def terms(self, rows: NDArray[np.float64], targets: NDArray[Any]) -> tuple[Term, ...]:
         """Return what each record adds to its class, and to sums over all classes."""
@@ -231,22 +234,18 @@ class FoldAdder(Adder):
                 h[fold] += a.T @ b
                 q[fold] += np.vdot(b, b)
 
-    def add_tensors(
-        self, torch: ModuleType, totals: Mapping[str, Tensor], rows: Tensor, targets: Tensor, *, limbs: bool
-    ) -> int:
-        """Add grid vectors and raw targets to tensors."""
-        floats = targets.to(torch.float64)
-        b, _, clipped = quantize_tensor(torch, self._target_grid, floats[:, None] if floats.ndim == 1 else floats)
-        weights = torch.from_numpy(key_weights(rows.shape[1] + b.shape[1]).copy()).to(rows.device)
-        keys = (torch.cat([rows, b], dim=1).to(torch.int64) * weights).sum(dim=1)
-        folds = fold_of_key(keys, self._folds)
-        for fold in torch.unique(folds).tolist():
-            members = folds == fold
-            a, values = rows[members], b[members]
-            totals["G"][fold] += gram(torch, a, limbs=limbs)
-            totals["h"][fold] += (a.T @ values).to(torch.int64)
-            totals["q"][fold] += values.square().sum().to(torch.int64)
-        return clipped
+    def round_tensors(self, torch: ModuleType, targets: Tensor) -> Pending:
+        """Return rounded targets."""
+        return RoundedRows.of(torch, self._target_grid, targets)
+
+    def add_tensors(self, products: Products, totals: Mapping[str, Tensor], rows: Tensor, targets: Tensor) -> None:
+        """Add grid vectors and targets on their grid to tensors."""
+        weights = products.key_weights(rows.shape[1] + targets.shape[1])
+        folds = fold_of_key((products.torch.cat([rows, targets], dim=1).long() * weights).sum(dim=1), self._folds)
+        labels, (a, b) = in_blocks(products.torch, folds, self._folds, rows, targets)
+        products.add_grams(totals["G"], labels, a)
+        totals["h"].index_add_(0, labels, (a.mT @ b).long())
+        totals["q"].index_add_(0, folds, targets.square().sum(dim=1).long())
 
     def terms(self, rows: NDArray[np.float64], targets: NDArray[Any]) -> tuple[Term, ...]:
         """Return what each record adds to its fold."""

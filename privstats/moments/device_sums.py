@@ -1,4 +1,8 @@
-"""Sum tensors exactly in int64 on their device, with the host's bits."""
+"""Sum tensors exactly in int64 on their device, with the host's bits.
+
+The host waits for the device once for each tile of records, and once for the sums. Tiles have one public size, so a
+batch that does not fill a tile costs a copy on the device and no wait.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,9 @@ from privstats.errors import DataError
 from privstats.moments.base import Moments, Summed, require_room
 from privstats.moments.clip_report import NORM_BINS, NORM_EDGES, ClipReport
 from privstats.moments.grid import exact_rows, feature_grid
-from privstats.moments.tensor_grid import prefers_limbs, quantize_tensor, require_finite
+from privstats.moments.tensor_copy import copied
+from privstats.moments.tensor_grid import GridTensor, Pending, RoundedRows, not_finite
+from privstats.moments.tensor_products import Products, prefers_limbs, require_right
 from privstats.transforms import apply
 
 if TYPE_CHECKING:
@@ -20,6 +26,15 @@ if TYPE_CHECKING:
 
     from privstats.moments.adders import Adder
 
+# Bytes of a tile: a product of this many rows costs far more than its call and the wait.
+_TILE_BYTES = 1 << 28
+
+
+def tile_rows(schema: Summed, columns: int) -> int:
+    """Return the rows of a tile whose records have ``columns`` raw columns."""
+    rows = _TILE_BYTES // (8 * max(columns, schema.features))
+    return min(max(16, rows), exact_rows(schema.bound))
+
 
 class DeviceAccumulator:
     """Sums over the tensors seen so far, on the first one's device."""
@@ -29,56 +44,130 @@ class DeviceAccumulator:
         self._schema = schema
         self._adder: Adder = schema.adder()
         self._grid = feature_grid(schema)
-        self._records = self._clipped = self._targets_clipped = self._energy = 0
+        self._records = self._filled = 0
 
     def add(self, rows: Tensor, targets: NDArray[Any] | Tensor) -> None:
         """Add raw rows and their labels or targets.
 
+        Labels or targets in host memory are copied to the device, for which the host waits.
+
         Raises:
-            DataError: an entry is NaN or infinite, or the device has no float64.
+            DataError: the device has no float64, or totals could reach 2**63.
+            RecordError: a record in a tile is unreadable; it may be of an earlier call.
         """
         import torch
 
-        if not self._started:
-            self._start(torch, rows.device)
-        targets = torch.as_tensor(targets, device=self._device)
-        step = exact_rows(self._schema.bound)
-        for start in range(0, len(rows), step):
-            part = slice(start, start + step)
-            self._add(torch, rows[part].to(self._device, torch.float64), targets[part])
+        # Batches of a generator may come under the caller's inference mode, and the last tile without it.
+        with torch.inference_mode():
+            self._add(torch, rows, torch.as_tensor(targets))
 
     def moments(self) -> Moments:
-        """Return the exact moments."""
+        """Return the exact moments, and end the accumulator.
+
+        Raises:
+            RecordError: a record is unreadable.
+            PrivstatsError: the device computed a wrong product.
+        """
+        import torch
+
+        with torch.inference_mode():
+            return self._moments(torch)
+
+    def _add(self, torch: ModuleType, rows: Tensor, targets: Tensor) -> None:
+        if not self._started:
+            self._start(torch, rows)
+        self._follow_stream(torch)
+        self._records += len(rows)
+        require_room(self._records, self._schema.bound)
+        start = 0
+        while start < len(rows):
+            end = start + min(len(rows) - start, len(self._rows) - self._filled)
+            at = slice(self._filled, self._filled + end - start)
+            self._rows[at].copy_(rows[start:end])
+            self._targets[at].copy_(targets[start:end].reshape(self._targets[at].shape))
+            self._filled, start = at.stop, end
+            if self._filled == len(self._rows):
+                self._flush(torch)
+
+    def _moments(self, torch: ModuleType) -> Moments:
+        self._follow_stream(torch)
+        if self._filled:
+            self._flush(torch)
+        facts = {
+            "wrong products": self._products.wrong,
+            "escaped": self._escaped,
+            "clipped": self._clipped,
+            "targets clipped": self._targets_clipped,
+            "energy": self._energy,
+            "norms": self._norm_counts,
+        }
+        symmetric = frozenset(row.letter for row in self._schema.sent if row.symmetric)
+        sums = copied(torch, {**facts, **self._totals}, symmetric)
+        wrong, escaped, clipped, targets_clipped, energy, norms = (sums.pop(name) for name in facts)
+        require_right(int(wrong))
+        if escaped:
+            raise self._grid.escaped()
         report = ClipReport(
             records=self._records,
-            clipped=self._clipped,
-            targets_clipped=self._targets_clipped,
-            norm_counts=tuple(self._norm_counts.tolist()),
-            energy=self._energy,
+            clipped=int(clipped),
+            targets_clipped=int(targets_clipped),
+            norm_counts=tuple(norms.tolist()),
+            energy=int(energy),
             features=self._schema.features,
         )
-        totals = {name: total.cpu().numpy() for name, total in self._totals.items()}
-        return self._schema.exact(totals, clip_report=report)
+        return self._schema.exact(sums, clip_report=report)
 
-    def _start(self, torch: ModuleType, device: _torch.device) -> None:
+    def _start(self, torch: ModuleType, rows: Tensor) -> None:
+        device = rows.device
         if device.type == "mps":
             raise DataError("X is on a device without 64-bit floats; move it to the host with X.cpu()")
         shapes = {row.letter: row.shape(self._schema.sizes) for row in self._schema.sent}
         self._totals = {name: torch.zeros(shape, dtype=torch.int64, device=device) for name, shape in shapes.items()}
+        zeros = torch.zeros(4, dtype=torch.int64, device=device)
+        self._clipped, self._targets_clipped, self._escaped, self._energy = zeros.unbind()
         self._edges = torch.as_tensor(NORM_EDGES, device=device)
         self._norm_counts = torch.zeros(NORM_BINS, dtype=torch.int64, device=device)
-        self._limbs = prefers_limbs(torch, device, self._schema.grid_bits)
+        self._products = Products(torch, device, limbs=prefers_limbs(torch, device, self._schema.grid_bits))
+        size, like = tile_rows(self._schema, rows.shape[1]), torch.from_numpy(self._adder.empty(0))
+        self._rows = torch.empty((size, rows.shape[1]), dtype=torch.float64, device=device)
+        self._targets = torch.empty((size, *like.shape[1:]), dtype=like.dtype, device=device)
+        self._stream = _stream(torch, device)
         self._device, self._started = device, True
 
-    def _add(self, torch: ModuleType, rows: Tensor, targets: Tensor) -> None:
-        require_room(self._records + len(rows), self._schema.bound)
-        if self._schema.transform:
-            require_finite(torch, self._grid, rows)
-            rows = apply(self._schema.transform, rows)
-        grid, norms, clipped = quantize_tensor(torch, self._grid, rows)
-        self._records += len(rows)
-        self._clipped += clipped
-        self._energy += int(torch.linalg.vecdot(grid, grid).to(torch.int64).sum())
-        bins = torch.bucketize(norms / self._schema.steps, self._edges, right=False)
-        self._norm_counts += torch.bincount(bins, minlength=len(self._norm_counts))
-        self._targets_clipped += self._adder.add_tensors(torch, self._totals, grid, targets, limbs=self._limbs)
+    def _follow_stream(self, torch: ModuleType) -> None:
+        """Order this work after earlier work, which a caller may have queued on another of the device's streams."""
+        stream = _stream(torch, self._device)
+        if stream != self._stream:
+            stream.wait_stream(self._stream)
+            self._stream = stream
+
+    def _flush(self, torch: ModuleType) -> None:
+        """Sum the tile's records."""
+        rows, targets = (each[: self._filled] for each in (self._rows, self._targets))
+        pending: tuple[Pending, Pending] = self._rounded(torch, rows), self._adder.round_tensors(torch, targets)
+        # The tile's only wait.
+        counts = torch.stack([each.counts for each in pending]).tolist()
+        grid, goals = (each.settled(*read) for each, read in zip(pending, counts, strict=True))
+        self._filled = 0
+        self._report(torch, grid, goals)
+        self._adder.add_tensors(self._products, self._totals, grid.integers, goals.integers)
+
+    def _rounded(self, torch: ModuleType, rows: Tensor) -> RoundedRows:
+        if not self._schema.transform:
+            return RoundedRows.of(torch, self._grid, rows)
+        finite = torch.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0)
+        mapped = apply(self._schema.transform, finite)
+        return RoundedRows.of(torch, self._grid, mapped, not_finite(torch, rows))
+
+    def _report(self, torch: ModuleType, grid: GridTensor, goals: GridTensor) -> None:
+        """Add the clip's effect on a tile."""
+        self._clipped += grid.clipped
+        self._targets_clipped += goals.clipped
+        self._escaped += grid.escaped + goals.escaped
+        self._energy += grid.squares.to(torch.int64).sum()
+        bins = torch.bucketize(grid.norms / self._schema.steps, self._edges, right=False)
+        self._norm_counts.index_add_(0, bins, torch.ones_like(bins))
+
+
+def _stream(torch: ModuleType, device: _torch.device) -> Any:
+    return torch.get_device_module(device).current_stream(device)

@@ -99,6 +99,13 @@ class Grid:
 
         Entries of zero may be omitted: the other entries keep their bits.
         """
+        grid, squares, norms = self.shortened(rows)
+        if not (squares <= float(self.radius) ** 2).all():
+            raise self.escaped()
+        return grid, squares, norms
+
+    def shortened(self, rows: Any) -> tuple[Any, Any, Any]:
+        """Return what :meth:`clip` returns, without its check of the squared norms."""
         xp = arrays_of(rows)
         if self.nonnegative:
             rows = xp.relu(rows)
@@ -109,14 +116,16 @@ class Grid:
         grid *= factor[:, None]  # in place, while it is cached
         grid = xp.rint(grid)
         squares = xp.integer_dots(grid, grid)
-        if not (squares <= float(self.radius) ** 2).all():
-            raise PrivstatsError("a grid vector left the clip ball after the clip: this is a bug, please report it")
         with np.errstate(over="ignore"):
             return grid, squares, unscaled(measured.norms, measured.exponents) * self.scale
 
-    def longer(self, norms: Any) -> int:
-        """Count norms that exceed the radius by more than rounding."""
-        return int((norms > self.radius * (1 + 2.0**-30)).sum())
+    def escaped(self) -> PrivstatsError:
+        """Return the error about a clipped vector outside the ball."""
+        return PrivstatsError("a grid vector left the clip ball after the clip: this is a bug, please report it")
+
+    def longer(self, norms: Any) -> Any:
+        """Count norms that exceed the radius by more than rounding; a tensor's count is a tensor."""
+        return (norms > self.radius * (1 + 2.0**-30)).sum()
 
     def require_finite(self, rows: NDArray[np.generic]) -> None:
         """Raise RecordError where an entry is NaN or infinite."""
@@ -170,7 +179,7 @@ class GridChunk:
         rows = np.concatenate([rows for _, rows in self._waiting])
         self._rows[where], self._squares[where], norms = self._grid.clip(rows)
         self._clipped_rows.append((where, norms))
-        self._clipped += self._grid.longer(norms)
+        self._clipped += int(self._grid.longer(norms))
         self._waiting, self._entries = [], 0
 
 
@@ -207,7 +216,7 @@ def quantized(grid: Grid, rows: csr_array) -> tuple[csr_array, Quantized]:
         raw = np.where(there, np.asarray(rows.data, np.float64)[place], 0.0)
         inside, squares[members], norms[members] = grid.clip(raw)
         sparse.data[place[there]] = inside[there]
-        clipped += grid.longer(norms[members])
+        clipped += int(grid.longer(norms[members]))
     return sparse, Quantized(norms, clipped, int(squares.astype(np.int64).sum()))
 
 

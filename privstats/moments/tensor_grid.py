@@ -1,107 +1,133 @@
-"""Put tensors on the grid, and sum their products exactly, with the host's bits.
+"""Put tensors on the grid, with the host's bits.
 
-Most accelerators multiply 8-bit integers far faster than float64. With at most 13 grid bits an entry is x = 128 h + l,
-with h and l in 8 bits, so
-
-    X'X = 2^14 H'H + 2^7 (H'L + L'H) + L'L,
-
-three products, summed in int32. Each is exact for up to 2^18 rows, since |h| and |l| are at most 64.
-
-Some libraries computed wrong 8-bit products on some devices (pytorch/pytorch#106840). Each sum is therefore checked
-with one vector v of ones and twos (Freivalds 1977): X'X v = X'(X v).
+Nothing here waits for the device. Each step first leaves counts there, which a caller reads once for a tile. The
+integers follow in a second step, which accepts these counts as the host's numbers.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
-from privstats.errors import PrivstatsError
 from privstats.moments.grid import Grid
-from privstats.moments.record_sums import key_weights
+from privstats.records.input_validation import outside_classes
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    import torch as _torch
     from torch import Tensor
 
-# Largest grid_bits for which |h| <= 64.
-_FINEST = 13
-_ROWS = 1 << 18  # products of two limbs add up to at most 2^30
-_FAST_FLOAT64 = {(6, 0), (7, 0), (8, 0), (9, 0), (10, 0)}  # P100, V100, A100, H100, H200, B200: half of float32's speed
-_EIGHT_BIT = (7, 5)  # the first capability with products of 8-bit matrices
-# Sizes that these products need: multiples of 8, and more than 16 rows.
-_EIGHT, _MIN_ROWS = 8, 24
 
+@dataclass(frozen=True, eq=False)
+class GridTensor:
+    """Grid vectors of a tile, or its labels.
 
-def quantize_tensor(torch: ModuleType, grid: Grid, rows: Tensor) -> tuple[Tensor, Tensor, int]:
-    """Return grid vectors of float64 ``rows``, their norms before the clip in grid steps, and the number clipped.
-
-    The bits equal those of :meth:`privstats.moments.grid.Grid.quantize`.
+    Attributes:
+        integers: grid vectors as float64, ``(n, d)``, or int64 labels, ``(n,)``.
+        squares, norms: squared norms after the clip, and norms before it, in grid steps, ``(n,)``.
+        clipped: number of records that the clip moved, int64 ``()``.
+        escaped: number of clipped records that are outside the ball, which is a bug, int64 ``()``.
     """
-    require_finite(torch, grid, rows)
-    out = torch.round((rows.clamp(min=0.0) if grid.nonnegative else rows) * grid.scale)
-    squares = torch.linalg.vecdot(out, out)
-    norms = squares.sqrt()
-    outside = torch.nonzero(squares > float(grid.radius) ** 2)[:, 0]
-    if not len(outside):
-        return out, norms, 0
-    out[outside], _, norms[outside] = grid.clip(rows[outside])
-    return out, norms, grid.longer(norms[outside])
+
+    integers: Tensor
+    squares: Tensor
+    norms: Tensor
+    clipped: Tensor
+    escaped: Tensor
 
 
-def require_finite(torch: ModuleType, grid: Grid, rows: Tensor) -> None:
-    """Raise RecordError where an entry is NaN or infinite."""
-    if not torch.isfinite(rows).all():
-        raise grid.not_finite()
+class Pending(Protocol):
+    """A tile's vectors or labels before the host has read their counts.
 
-
-def prefers_limbs(torch: ModuleType, device: _torch.device, grid_bits: int) -> bool:
-    """Return whether products of limbs are exact on this grid and faster on this device."""
-    if device.type != "cuda" or grid_bits > _FINEST or not hasattr(torch, "_int_mm"):
-        return False
-    capability = torch.cuda.get_device_capability(device)
-    return bool(capability >= _EIGHT_BIT and capability not in _FAST_FLOAT64)
-
-
-def gram(torch: ModuleType, rows: Tensor, *, limbs: bool) -> Tensor:
-    """Sum x x' over rows, int64 ``(d, d)``, exact.
-
-    Args:
-        rows: integers as float64 ``(n, d)``; squared norms sum to at most 2**53; for limbs, entries of at most 2**13.
+    Attributes:
+        counts: int64 ``(2,)``, on the device: more than 0 if a record is unreadable, and how many records are outside.
     """
-    if not limbs:
-        return (rows.T @ rows).to(torch.int64)
-    d = rows.shape[1]
-    total: Tensor = torch.zeros((d, d), dtype=torch.int64, device=rows.device)
-    for part in torch.split(rows, _ROWS):
-        high, low = _limbs(torch, part)
-        mixed = torch._int_mm(high, low.T)[:d, :d].to(torch.int64)
-        result = torch._int_mm(high, high.T)[:d, :d].to(torch.int64) << 14
-        result += (mixed + mixed.T) << 7
-        result += torch._int_mm(low, low.T)[:d, :d]
-        _require_right(torch, part, result)
-        total += result
-    return total
+
+    @property
+    def counts(self) -> Tensor:
+        """Unreadable records, or 1 for any number of them, and records outside the ball."""
+
+    def settled(self, unreadable: int, outside: int) -> GridTensor:
+        """Return the tile on its grid.
+
+        Args:
+            unreadable, outside: the counts, as the host read them.
+
+        Raises:
+            RecordError: a record is unreadable.
+        """
 
 
-def _require_right(torch: ModuleType, rows: Tensor, gram: Tensor) -> None:
-    """Raise where (X'X) v differs from X'(X v), which float64 computes exactly for up to 2**16 columns."""
-    # The vector is fixed, so this finds a device's faults, and not errors that an attacker builds around it.
-    vector = torch.from_numpy(1 + (key_weights(rows.shape[1]) >> 40 & 1)).to(rows.device)
-    expected = rows.T @ (rows @ vector.to(torch.float64))
-    if not torch.equal((gram * vector).sum(dim=1), expected.to(torch.int64)):
-        raise PrivstatsError(
-            "this device gave a wrong product of 8-bit numbers, so nothing was measured; measure on the host, with "
-            "X.cpu(), and report the device and torch's version"
-        )
+@dataclass(frozen=True, eq=False)
+class RoundedRows:
+    """Rows of a tile, scaled and rounded, before the clip.
+
+    Attributes:
+        rows: the rows in float64, ``(n, d)``.
+        integers: the rounded rows, ``(n, d)``; :meth:`settled` overwrites those outside the ball.
+        squares: squared norms of the rounded rows, ``(n,)``.
+        outside: which rows are outside the ball, ``(n,)``.
+        counts: as :class:`Pending` has them.
+    """
+
+    torch: ModuleType
+    grid: Grid
+    rows: Tensor
+    integers: Tensor
+    squares: Tensor
+    outside: Tensor
+    counts: Tensor
+
+    @classmethod
+    def of(cls, torch: ModuleType, grid: Grid, rows: Tensor, unreadable: Tensor | int = 0) -> RoundedRows:
+        """Round float64 rows.
+
+        Args:
+            unreadable: more than 0 if an entry was unreadable before a transform.
+        """
+        integers = ((rows.clamp(min=0.0) if grid.nonnegative else rows) * grid.scale).round_()
+        squares = torch.linalg.vecdot(integers, integers)
+        outside = squares > float(grid.radius) ** 2
+        counts = torch.stack([not_finite(torch, rows) + unreadable, outside.sum()])
+        return cls(torch, grid, rows, integers, squares, outside, counts)
+
+    def settled(self, unreadable: int, outside: int) -> GridTensor:
+        """Return grid vectors, whose bits equal those of :meth:`privstats.moments.grid.Grid.quantize`."""
+        if unreadable:
+            raise self.grid.not_finite()
+        norms = self.squares.sqrt()
+        # The rows outside come first. Operations are the same for any number of them, also for none.
+        clipped = self.torch.argsort(self.outside.to(self.torch.int8), descending=True, stable=True)[:outside]
+        self.integers[clipped], self.squares[clipped], norms[clipped] = self.grid.shortened(self.rows[clipped])
+        escaped = (~(self.squares <= float(self.grid.radius) ** 2)).sum()
+        return GridTensor(self.integers, self.squares, norms, self.grid.longer(norms[clipped]), escaped)
 
 
-def _limbs(torch: ModuleType, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Return h and l of ``x = 128 h + l`` as zero-padded int8 ``(columns, rows)``."""
-    n, d = rows.shape
-    size = max(_MIN_ROWS, -(-d // _EIGHT) * _EIGHT), max(_EIGHT, -(-n // _EIGHT) * _EIGHT)
-    limbs = torch.zeros(size, dtype=torch.float32, device=rows.device)
-    limbs[:d, :n] = rows.T  # float32 holds them exactly
-    high = torch.round(limbs / 128)
-    return high.to(torch.int8), (limbs - 128 * high).to(torch.int8)
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Labels of a tile, int64 ``(n,)``, before the host knows that they are classes.
+
+    A wrong label must index nothing on a device, where it would end the process's work there.
+    """
+
+    labels: Tensor
+    classes: int
+    counts: Tensor
+
+    @classmethod
+    def of(cls, torch: ModuleType, labels: Tensor, classes: int) -> Labels:
+        """Count labels outside the classes."""
+        wrong = ((labels < 0) | (labels >= classes)).sum()
+        return cls(labels, classes, torch.stack([wrong, torch.zeros_like(wrong)]))
+
+    def settled(self, unreadable: int, outside: int) -> GridTensor:  # noqa: ARG002 - no label is clipped
+        """Return the labels."""
+        if unreadable:
+            raise outside_classes(self.classes)
+        none, empty = self.counts[1], self.counts[:0]
+        return GridTensor(self.labels, empty, empty, none, none)
+
+
+def not_finite(torch: ModuleType, rows: Tensor) -> Tensor:
+    """Return 1 where an entry is NaN or infinite, else 0, int64 ``()``."""
+    return (~torch.isfinite(rows).all()).to(torch.int64)

@@ -99,6 +99,7 @@ def tiles(
     *,
     grouped: bool = False,
     thin_rows: int | None = None,
+    device_labels: bool = False,
 ) -> Iterator[Tile]:
     """Yield tiles of records; tiles may share memory, so use each before requesting the next.
 
@@ -107,18 +108,28 @@ def tiles(
         grouped: yield records class by class within windows where ``X`` is in memory; else in order.
         thin_rows: maximum rows of a sparse tile; None: all rows are dense. Only rows with few entries and no map stay
             sparse.
+        device_labels: yield integer labels on an accelerator unchecked, because the check would wait for it; the
+            caller then refuses those outside the classes.
     """
     if y is not None:
-        yield from _tiles(reading, X, y, grouped=grouped, thin_rows=thin_rows)
+        yield from _tiles(reading, X, y, grouped=grouped, thin_rows=thin_rows, device_labels=device_labels)
         return
     for pair in pairs(X):
-        yield from _tiles(reading, *pair)
+        yield from _tiles(reading, *pair, device_labels=device_labels)
 
 
 def _tiles(
-    reading: Reading, X: AnyRecords, y: AnyTargets, *, grouped: bool = False, thin_rows: int | None = None
+    reading: Reading,
+    X: AnyRecords,
+    y: AnyTargets,
+    *,
+    grouped: bool = False,
+    thin_rows: int | None = None,
+    device_labels: bool = False,
 ) -> Iterator[Tile]:
-    rows, targets = check_features(reading, X), check_goal(reading.goal, as_goals(y))
+    rows = check_features(reading, X)
+    device = on_device(rows)
+    targets = check_goal(reading.goal, as_goals(y), device_labels=device_labels and device)
     if rows.shape[0] != targets.shape[0]:
         raise DataError(f"X has {rows.shape[0]} rows but y has {targets.shape[0]}; give one label or target per row")
     if thin_rows is not None and isinstance(rows, csr_array) and not reading.maps and _is_thin(rows):
@@ -127,7 +138,6 @@ def _tiles(
             require_single(thin)
             yield Tile(thin, dense(targets[window]))
         return
-    device = on_device(rows)
     size = _DEVICE_TILE_BYTES if device else _TRANSFORMED_TILE_BYTES if reading.maps else _TILE_BYTES
     step = max(16, size // (8 * max(rows.shape[1], reading.features)))
     if isinstance(rows, CodeRows):  # each window costs a call per column
@@ -272,15 +282,19 @@ def numbers_in(array: Loaded | ReadRows) -> tuple[NDArray[np.float64], bool]:
     return column.numbers.reshape(plain.shape), not column.texts
 
 
-def check_goal(goal: Goal, y: Goals) -> Rows | NamedLabels:
-    """Return labels as classes ``(n,)``, targets, or zeros ``(n,)`` where no entry of y is read."""
+def check_goal(goal: Goal, y: Goals, *, device_labels: bool = False) -> Rows | NamedLabels:
+    """Return labels as classes ``(n,)``, targets, or zeros ``(n,)`` where no entry of y is read.
+
+    Args:
+        device_labels: return integer labels on an accelerator unchecked.
+    """
     if isinstance(y, ReadLabels):
         return y.classes
     if isinstance(y, NamedLabels):
         return y
     match goal:
         case Labels():
-            return check_labels(goal, y)
+            return check_labels(goal, y, device_labels=device_labels)
         case Targets():
             return check_targets(y, goal.width)
         case Unread():
@@ -357,16 +371,24 @@ _NAMES = "class_names to the plan's schema, one list for all parties"
 _MORE = "raise its classes"
 
 
-def check_labels(goal: Labels, labels: Rows) -> NDArray[Any] | FileRows | GuardedRows | Tensor | NamedLabels:
-    """Return labels ``(n,)`` as integers in 0..C-1; refuse others."""
+def check_labels(
+    goal: Labels, labels: Rows, *, device_labels: bool = False
+) -> NDArray[Any] | FileRows | GuardedRows | Tensor | NamedLabels:
+    """Return labels ``(n,)`` as integers in 0..C-1; refuse others.
+
+    Args:
+        device_labels: return integer labels on an accelerator unchecked.
+    """
     if isinstance(labels, csr_array | CodeRows) or len(labels.shape) != 1:
         raise DataError(f"y must have shape (records,), got {len(labels.shape)} dimensions; give one class per record")
     classes = goal.classes
     if isinstance(classes, range) and _are_integers(labels):
         labels = labels.long() if is_tensor(labels) else labels
+        if device_labels and on_device(labels):
+            return labels
         for window in _windows(labels):
             if window.min() < 0 or window.max() >= len(classes):
-                raise RecordError(f"y has labels outside 0..{len(classes) - 1}; {_remedy(len(classes))}, or {_MORE}")
+                raise outside_classes(len(classes))
         return labels
     if not isinstance(labels, FileRows | GuardedRows):
         return indices_of(classes, labels)
@@ -424,14 +446,20 @@ def indices_of(classes: tuple[str, ...] | range, labels: ColumnLike, first: int 
     if not result.size or result.min() >= 0:
         return result
     if isinstance(classes, range):
-        last = len(classes) - 1
         if (column.numbers % 1 == 0).all():
-            raise RecordError(f"y has labels outside 0..{last}; {_remedy(len(classes))}, or {_MORE}")
-        raise RecordError(f"y must hold integers 0..{last}, and an entry is no integer; {_remedy(len(classes))}")
+            raise outside_classes(len(classes))
+        raise RecordError(
+            f"y must hold integers 0..{len(classes) - 1}, and an entry is no integer; {_remedy(len(classes))}"
+        )
     raise RecordError(
         f"y holds a label at position {first + int((result < 0).argmax())} that is not among class_names; "
         f"the classes are {listed(classes)}: correct it if it is misspelt or missing, or exclude its record"
     )
+
+
+def outside_classes(classes: int) -> RecordError:
+    """Return the error about integer labels outside 0..C-1."""
+    return RecordError(f"y has labels outside 0..{classes - 1}; {_remedy(classes)}, or {_MORE}")
 
 
 def _remedy(classes: int) -> str:

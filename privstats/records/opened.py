@@ -166,7 +166,12 @@ class Opened:
             yield from pairs(self.X)
 
     def tiles(
-        self, reading: Reading | None = None, *, grouped: bool = False, sparse_rows: int | None = None
+        self,
+        reading: Reading | None = None,
+        *,
+        grouped: bool = False,
+        sparse_rows: int | None = None,
+        device_labels: bool = False,
     ) -> Iterator[Tile]:
         """Yield tiles of numeric rows and checked labels or targets, as ``input_validation.tiles``, under a bar.
 
@@ -175,13 +180,14 @@ class Opened:
         Args:
             reading: how the rows are read; None: these records' own.
             sparse_rows: maximum rows of a sparse tile; None: all rows are dense.
+            device_labels: yield integer labels on an accelerator unchecked.
         """
         reading = self.reading if reading is None else reading
         gaps = isinstance(reading.goal, Targets) and reading.goal.gaps
         X, y = (self.X, self.y) if self.excluded is None else (self.pairs(), None)
         thin = sparse_rows if issparse(X) else None
         with progress_bar("records", self.count, at_once=self.progress) as advance:
-            for tile in tiles(reading, X, y, grouped=grouped, thin_rows=thin):
+            for tile in tiles(reading, X, y, grouped=grouped, thin_rows=thin, device_labels=device_labels):
                 yield tile.observed() if gaps else tile
                 advance(tile.rows.shape[0])
 
@@ -280,12 +286,7 @@ class Reader:
         if isinstance(X, np.ndarray) and (y is None or isinstance(y, np.ndarray)) and not reading.columns:
             return X, y
         from privstats.intake.frames import batches_of, in_memory, named_target, require_here
-        from privstats.intake.record_files import RecordFile
 
-        if isinstance(X, RecordFile):
-            raise DataError(
-                "a RecordFile has read nothing yet: return it from load() in records.py, or pass X and y of its read()"
-            )
         require_here(X, y)
         if reading.columns:
             return in_memory(X, reading.columns), y

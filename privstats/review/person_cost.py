@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from privstats.moments.person_sums import seconds_per_entry
 from privstats.plan.plan import Plan
 
 _SHORT = 0.1
@@ -39,6 +38,8 @@ def person_sentences(plan: Plan) -> list[str]:
     entries = clipped_entries(plan)
     if not entries:
         return []
+    from privstats.moments.person_sums import seconds_per_entry  # late: the check of other plans loads no sums
+
     seconds = entries * seconds_per_entry()
     took = f"under {_SHORT:g} s" if seconds < _SHORT else f"about {seconds:.2g} s"
     return [

@@ -50,7 +50,7 @@ class Arrays(Protocol):
         """Append constant columns."""
 
     def some(self, mask: Any) -> bool:
-        """Return whether any entry is true; True while a graph is recorded."""
+        """Return whether any entry is true, or True where the answer is not known at once."""
 
     def hstack(self, left: Any, right: Any) -> Any:
         """Join columns."""

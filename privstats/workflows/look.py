@@ -62,11 +62,12 @@ class Looked:
 
 @dataclass(frozen=True, repr=False)
 class Keys:
-    """Distinct ``keys``, ``records`` with one, and the largest number of records per key."""
+    """Distinct ``keys``, ``records`` with one, the largest number of records per key, and records without one."""
 
     keys: int
     records: int
     most: int
+    nameless: int = 0
 
     @property
     def repeated(self) -> bool:
@@ -98,8 +99,9 @@ def looked(column: Column, values: ColumnLike | Readings) -> Looked:
 
 def keys_of(values: ColumnLike) -> Keys:
     """Count the records per key, read as persons' ids."""
-    counts = Counter(name for name in names_of(values) if name is not None)
-    return Keys(len(counts), counts.total(), max(counts.values(), default=0))
+    names = list(names_of(values))
+    counts = Counter(name for name in names if name is not None)
+    return Keys(len(counts), counts.total(), max(counts.values(), default=0), len(names) - counts.total())
 
 
 def times_remark(schema: HazardSchema, values: ColumnLike) -> str:

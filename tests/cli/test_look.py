@@ -87,7 +87,7 @@ def test_a_hospital_of_a_trial_sees_texts_that_the_plan_does_not_declare(privsta
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["ward.csv", "--plan", "bare.toml"], "bare.toml declares no columns to compare with"),
+        (["ward.csv", "--plan", "bare.toml"], "bare.toml names no columns to compare with"),
         (["ward.csv", "--plan", "plan.toml", "--key", "name"], "no column 'name' of person ids; it has"),
         (["other.csv", "--plan", "plan.toml"], "no such file"),
     ],
@@ -97,6 +97,22 @@ def test_what_cannot_be_looked_at_is_one_sentence(privstats, folder, words, told
     done = privstats("look", *words, cwd=folder)
     assert (done.returncode, done.stdout) == (2, "")
     assert told in " ".join(done.stderr.split())
+
+
+def test_labels_in_another_case_and_ids_of_nobody_are_seen_before_a_session(privstats, folder):
+    (folder / "lab.csv").write_text("patient,age,sex,ill\na,51,f,No\n10.5,52,m,YES\n,53,d,no\n2020-01-02,54,f,no\n")
+    words = ("look", "lab.csv", "--plan", "plan.toml", "--key", "patient", "--target", "ill")
+    said = " ".join(privstats(*words, cwd=folder, code=0).stdout.split())
+    assert "ill: 2 are not listed" in said
+    assert "3 rows have no patient that names a person: under a promise per person they are excluded" in said
+
+
+def test_a_plan_that_names_its_columns_has_columns_to_look_at(privstats, folder):
+    schema = ps.ClassSchema(2, 2, "NA", clip_norm=100.0, feature_names=("age", "weight"))
+    (folder / "named.toml").write_text(ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 900), privacy=PRIVACY).to_toml())
+    (folder / "lab.csv").write_text('age,weight,ill\n61,72,0\n"61,5",80,1\nsixty,,0\n62,75,0\n')
+    said = " ".join(privstats("look", "lab.csv", "--plan", "named.toml", cwd=folder, code=0).stdout.split())
+    assert "age: 2 are unread" in said or "age: 2 cannot be read" in said, said
 
 
 def test_nothing_of_a_record_is_told_where_the_file_lacks_its_names(privstats, folder):

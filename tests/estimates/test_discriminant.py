@@ -145,11 +145,15 @@ def test_little_shrinkage_no_variance_and_sums_of_no_records_are_left_to_the_spe
 
 
 @pytest.mark.parametrize("d", [7, 256, 600])
-def test_within_scatter_is_exactly_symmetric_at_any_number_of_tiles(d: int) -> None:
+def test_scatters_are_exactly_symmetric_at_any_number_of_tiles(d: int) -> None:
     sums, n = _exact(3, 5, d, 40)
     found = denoise.within_scatter(sums, n)
     assert np.array_equal(found, found.T)
     np.testing.assert_allclose(found, sums.B - (sums.A / n[:, None]).T @ sums.A, atol=1e-9 * np.abs(sums.B).max())
     before = np.array(sums.B)
+    total = denoise.total_scatter(sums, n)
+    assert np.array_equal(total, total.T)
+    grand = sums.A.sum(axis=0)
+    np.testing.assert_allclose(total, sums.B - np.outer(grand, grand) / n.sum(), atol=1e-9 * np.abs(sums.B).max())
     denoise.within_scatter(sums, n)
     assert np.array_equal(sums.B, before)  # the released sums stay as they are

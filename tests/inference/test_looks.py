@@ -238,3 +238,30 @@ def test_no_effect_rarely_crosses_any_boundary(epsilon: float) -> None:
     row = bench.looked(4, "pocock", 3_000, epsilon, 0.0, 300)
     assert row["missed"] <= 0.093  # 28 of 300: with probability 1e-3 at a rate of .05
     assert row["usual levels"] > row["crossed"]
+
+
+def test_a_look_states_the_price_of_all_looks_which_was_charged_before_the_first() -> None:
+    course = course_of(Looks(3, "obrien-fleming"), epsilon=3.0)
+    table = inf.looks(played(course, 3_000, 0.1)[:2], course)
+    whole = "Privacy: epsilon 3, delta 1e-05, all sessions of its course, those to come among them"
+    for summary in (table.summary(), table.at(1).summary()):
+        assert whole in summary.promise
+        assert "All sessions of its course together are differentially private with epsilon = 3 " in summary.methods
+
+
+def test_outcomes_by_arm_of_a_look_are_refused() -> None:
+    """The outcome session holds the first look's records, whatever the look."""
+    course = course_of(Looks(2, "obrien-fleming"))
+    table = inf.looks(played(course, 3_000, 0.1), course)
+    for number in (1, 2):
+        refused(ReleaseError, "the first look's records alone", table.at(number).by_arm)
+
+
+def test_a_look_without_its_release_is_named() -> None:
+    course = course_of(Looks(3, "obrien-fleming"))
+    releases = played(course, 3_000, 0.1)
+    assert inf.looks(releases, course).lacking == ()
+    table = inf.looks([*releases[:1], None, *releases[2:]], course)
+    assert table.lacking == (1,)
+    assert "look 1 has no release here, so its alpha goes to the next" in table.summary().caution
+    assert "look 1 has no release here" in str(table)

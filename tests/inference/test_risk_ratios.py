@@ -304,6 +304,12 @@ def test_both_measures_of_a_declared_outcome_have_one_adjusted_p_value() -> None
     rows = table.summary().rows
     assert [row[0] for row in rows] == ["relapse, difference", "relapse, ratio"]
     assert rows[0][-1] == rows[1][-1]
+    data = table.to_rows()
+    assert [row["measure"] for row in data] == ["difference", "ratio"]
+    assert [row["estimate"] for row in data] == [each.estimate for _, each in table.tables[0].measures]
+    assert data[0]["adj_p_value"] == data[1]["adj_p_value"]
+    assert table.tables[0].to_rows() == [table.tables[0].to_row(), table.tables[0].as_ratio.to_row()]
+    assert "each a difference and a ratio" in str(table)
 
 
 def _terms(schema: ps.EffectSchema) -> dict[str, Any]:

@@ -8,12 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.moments import device_sums, tensor_grid
+from privstats.moments import device_sums, tensor_products
 from privstats.moments.device_sums import DeviceAccumulator
-from privstats.moments.tensor_grid import gram, prefers_limbs
+from privstats.moments.tensor_products import Products, block_rows, in_blocks, prefers_limbs
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
 DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
+
+
+def gram(rows, *, limbs):
+    products = Products(torch, rows.device, limbs=limbs)
+    found = products.gram(rows)
+    assert products.wrong == 0
+    return found
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -26,7 +33,7 @@ DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
 def test_limbs_give_the_integers_of_float64(device, rows, columns, most, seed):
     rng = np.random.default_rng(seed)
     whole = rng.choice([-most, most, 0, int(rng.integers(-most, most + 1))], size=(rows, columns)).astype(float)
-    found = gram(torch, torch.as_tensor(whole, device=device), limbs=True)
+    found = gram(torch.as_tensor(whole, device=device), limbs=True)
     assert found.dtype == torch.int64
     assert np.array_equal(found.cpu().numpy(), whole.astype(np.int64).T @ whole.astype(np.int64))
 
@@ -34,10 +41,10 @@ def test_limbs_give_the_integers_of_float64(device, rows, columns, most, seed):
 @pytest.mark.parametrize("device", DEVICES)
 def test_rows_beyond_one_product_are_cut(monkeypatch, device):
     """At the largest entries a product of two limbs holds 2**18 rows below 2**31."""
-    assert tensor_grid._ROWS * 64 * 64 < 2**31
-    monkeypatch.setattr(tensor_grid, "_ROWS", 16)
+    assert tensor_products._ROWS * 64 * 64 < 2**31
+    monkeypatch.setattr(tensor_products, "_ROWS", 16)
     rows = torch.as_tensor(np.random.default_rng(0).integers(-8192, 8193, (100, 5)).astype(float), device=device)
-    assert torch.equal(gram(torch, rows, limbs=True), gram(torch, rows, limbs=False))
+    assert torch.equal(gram(rows, limbs=True), gram(rows, limbs=False))
 
 
 def test_a_default_type_of_half_precision_changes_nothing():
@@ -45,7 +52,7 @@ def test_a_default_type_of_half_precision_changes_nothing():
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.bfloat16)
     try:
-        assert torch.equal(gram(torch, rows, limbs=True), gram(torch, rows, limbs=False))
+        assert torch.equal(gram(rows, limbs=True), gram(rows, limbs=False))
     finally:
         torch.set_default_dtype(before)
 
@@ -69,8 +76,15 @@ def test_a_device_that_multiplies_wrongly_is_found(monkeypatch, wrong):
 
     monkeypatch.setattr(torch, "_int_mm", off)
     rows = torch.as_tensor(np.random.default_rng(0).integers(-4000, 4000, (60, 256)).astype(float))
-    with pytest.raises(ps.PrivstatsError, match="measure on the host"):
-        gram(torch, rows, limbs=True)
+    products = Products(torch, rows.device, limbs=True)
+    products.gram(rows)
+    assert products.wrong > 0
+    monkeypatch.setattr(device_sums, "prefers_limbs", lambda *_: True)
+    for statistics in ("NAB", "NAS"):
+        meter = DeviceAccumulator(ps.ClassSchema(2, 256, statistics, clip_norm=2.0**20))
+        meter.add(rows, np.zeros(len(rows), int))
+        with pytest.raises(ps.PrivstatsError, match="measure on the host"):
+            meter.moments()
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -79,7 +93,7 @@ def test_measuring_by_limbs_is_measuring(device, data):
     schema = data.draw(st.one_of(ps.testing.class_schemas(statistics="NABSDTF"), ps.testing.ridge_schemas()))
     X, y = data.draw(ps.testing.records(schema, min_records=1, max_records=40))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(device_sums, "prefers_limbs", lambda _, __, grid_bits: grid_bits <= tensor_grid._FINEST)
+        patched.setattr(device_sums, "prefers_limbs", lambda _, __, grid_bits: grid_bits <= tensor_products._FINEST)
         meter = DeviceAccumulator(schema)
         meter.add(torch.as_tensor(X, device=device), torch.as_tensor(y, device=device))
     assert meter.moments() == ps.measure(schema, X, y)
@@ -103,3 +117,34 @@ def test_limbs_are_for_devices_of_slow_float64(capability, grid_bits, kind, pref
     assert prefers_limbs(fake, SimpleNamespace(type=kind), grid_bits) is prefers
     del fake._int_mm
     assert not prefers_limbs(fake, SimpleNamespace(type=kind), grid_bits)
+
+
+@given(
+    labels=st.integers(1, 7).flatmap(
+        lambda classes: st.tuples(st.just(classes), st.lists(st.integers(0, classes - 1), min_size=1, max_size=60))
+    ),
+    most=st.integers(1, 9),
+)
+def test_blocks_have_one_class_each_and_a_shape_that_no_label_decides(labels, most):
+    classes, each = labels
+    y = torch.tensor(each)
+    rows = torch.arange(1, len(y) + 1, dtype=torch.float64)[:, None] * torch.tensor([1.0, -1.0])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tensor_products, "_BLOCK_ROWS", most)
+        of_blocks, (blocks,) = in_blocks(torch, y, classes, rows)
+        size = block_rows(len(y), classes)
+    assert blocks.shape == ((1, len(y), 2) if classes == 1 else (len(y) // size + classes, size, 2))
+    found = sorted(
+        (int(of), float(row[0])) for of, block in zip(of_blocks, blocks, strict=True) for row in block if row.any()
+    )
+    assert found == sorted(zip(each, rows[:, 0].tolist(), strict=True))
+
+
+def test_products_of_few_blocks_at_once_are_the_same(monkeypatch):
+    schema = ps.ClassSchema(4, 6, "NAS", clip_norm=3.0)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 6)), rng.integers(0, 3, 90)
+    monkeypatch.setattr(tensor_products, "_BLOCK_BYTES", 3 * 8 * 36)
+    meter = DeviceAccumulator(schema)
+    meter.add(torch.as_tensor(X), torch.as_tensor(y))
+    assert meter.moments() == ps.measure(schema, X, y)

@@ -347,7 +347,8 @@ def test_the_page_for_data_holders_names_every_reason():
     page = (Path(__file__).parents[2] / "docs" / "left_out.md").read_text("utf-8")
     stated = {value for name, value in vars(reasons).items() if name.isupper() and name != "MISSING"}
     assert {reasons.GAP, reasons.UNCODED, reasons.LABEL} <= stated
-    assert [reason for reason in stated if f"| {reason} |" not in page] == []
+    short = {reason.partition(" (")[0] for reason in stated}  # without its remedy
+    assert [reason for reason in short if f"| {reason} |" not in page] == []
 
 
 def test_a_label_in_another_case_is_named_beside_the_labels_that_are_none():

@@ -1,14 +1,17 @@
 """Tensors and data loaders give the bits that numpy gives; accelerators are tested where they are."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.moments.device_sums import DeviceAccumulator
-from privstats.moments.grid import feature_grid
-from privstats.moments.tensor_grid import quantize_tensor
+from privstats.errors import RecordError
+from privstats.moments import device_sums
+from privstats.moments.device_sums import DeviceAccumulator, tile_rows
+from privstats.moments.grid import Grid, exact_rows
 from privstats.records import input_validation
 from privstats.transforms import GaussianProjection, OrthogonalProjection, RandomFourier, RandomReLU, UnitNorm
 from tests.made import refused
@@ -35,10 +38,13 @@ def test_tensors_give_the_same_bits_as_arrays(dtype):
 def test_the_device_meter_gives_the_same_bits_and_report_as_the_host(device, data):
     schema = data.draw(st.one_of(ps.testing.class_schemas(statistics="NABSDTF"), ps.testing.ridge_schemas()))
     X, y = data.draw(ps.testing.records(schema, min_records=1, max_records=40))
-    meter = DeviceAccumulator(schema)
-    for piece in data.draw(ps.testing.chunkings(len(X))):
-        meter.add(torch.as_tensor(X[piece], device=device), torch.as_tensor(y[piece], device=device))
-    moments = meter.moments()
+    size = data.draw(st.sampled_from([1, 3, 16, 64]))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(device_sums, "tile_rows", lambda *given: min(size, tile_rows(*given)))
+        meter = DeviceAccumulator(schema)
+        for piece in data.draw(ps.testing.chunkings(len(X))):
+            meter.add(torch.as_tensor(X[piece], device=device), torch.as_tensor(y[piece], device=device))
+        moments = meter.moments()
     assert moments == ps.measure(schema, X, y)
     assert moments.clip_report == ps.measure(schema, X, y).clip_report
 
@@ -99,11 +105,90 @@ def test_data_loaders_are_batches():
     assert ps.measure(SCHEMA, loader) == ps.measure(SCHEMA, X, y)
 
 
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad])
+def test_batches_of_a_generator_that_holds_a_mode_of_torch_are_summed(monkeypatch, mode):
+    """The mode ends with the generator, before the last tile is summed."""
+    monkeypatch.setattr(input_validation, "on_device", input_validation.is_tensor)
+    X, y = _data()
+
+    def encoded():
+        with mode():
+            for start in range(0, 500, 100):
+                yield X[start : start + 100] * 1.0, y[start : start + 100]
+
+    assert ps.measure(SCHEMA, encoded()) == ps.measure(SCHEMA, X.numpy(), y.numpy())
+
+
+def added(schema, X, y):
+    meter = DeviceAccumulator(schema)
+    meter.add(X, y)
+    return meter.moments()
+
+
 @pytest.mark.parametrize("device", DEVICES)
-def test_nan_on_a_device_is_refused(device):
-    X = torch.zeros(4, 6, dtype=torch.float64, device=device)
-    X[1, 1] = np.nan
-    refused(ps.DataError, "NaN", quantize_tensor, torch, feature_grid(SCHEMA), X)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_record_that_no_sum_may_hold_is_refused_as_on_the_host(device, bad):
+    X, y = torch.zeros(4, 6, dtype=torch.float64, device=device), torch.zeros(4, dtype=torch.int64, device=device)
+    ridge = ps.RidgeSchema(6, clip_norm=1.0, target_bound=1.0)
+    mapped = ps.ClassSchema(4, 8, "NA", clip_norm=1.0, nonnegative=True, transform=(RandomReLU(3, 6, 8),))
+    wrong = X.clone()
+    wrong[1, 1] = bad
+    for schema in (SCHEMA, ridge, mapped):
+        refused(RecordError, "X holds NaN", added, schema, wrong, y)
+    refused(RecordError, "y holds NaN", added, ridge, X, wrong[:, 1])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("label", [-1, 4, 2**62, -(2**62)])
+def test_a_label_on_a_device_is_checked_before_it_indexes_a_sum(monkeypatch, device, label):
+    monkeypatch.setattr(input_validation, "on_device", input_validation.is_tensor)
+    X, y = (each.to(device) for each in _data())
+    wrong = y.clone()
+    wrong[77] = label
+    for schema in (SCHEMA, ps.ClassSchema(4, 6, "NAS", clip_norm=3.0)):
+        with pytest.raises(RecordError, match=r"y has labels outside 0\.\.3") as on_device:
+            ps.measure(schema, [(X[:50], y[:50]), (X[50:], wrong[50:])])
+        with pytest.raises(RecordError) as on_host:
+            ps.measure(schema, X.cpu().numpy(), wrong.cpu().numpy())
+        assert str(on_device.value) == str(on_host.value)
+
+
+def test_labels_of_a_device_beside_rows_of_the_host_are_checked_at_once(monkeypatch):
+    """The sums of the host read them, and expect classes."""
+    X, y = _data()
+    monkeypatch.setattr(input_validation, "on_device", lambda array: array is y)
+    with pytest.raises(RecordError, match=r"outside 0\.\.2"):
+        ps.measure(ps.ClassSchema(3, 6, "NA", clip_norm=3.0), X.numpy(), y)
+
+
+def test_a_clipped_vector_outside_the_ball_is_never_in_a_sum(monkeypatch):
+    def longer(grid, rows):
+        return rows * grid.scale, rows.new_full((len(rows),), np.nan), rows.new_ones(len(rows))
+
+    monkeypatch.setattr(Grid, "shortened", longer)
+    refused(ps.PrivstatsError, "left the clip ball", added, SCHEMA, 100 * _data()[0].double(), _data()[1])
+
+
+def test_tiles_have_a_size_that_no_record_decides():
+    assert tile_rows(SCHEMA, 6) == device_sums._TILE_BYTES // 48
+    assert tile_rows(SCHEMA, 12) == device_sums._TILE_BYTES // 96
+    fine = ps.ClassSchema(4, 6, "NAF", clip_norm=3.0, grid_bits=12)
+    assert tile_rows(fine, 6) == exact_rows(fine.bound) == 32
+
+
+def test_work_on_another_stream_follows_the_earlier_work(monkeypatch):
+    """A generator may leave another stream current than the one on which a tile was filled before."""
+    waited = []
+    streams = {name: SimpleNamespace(name=name, wait_stream=waited.append) for name in "ab"}
+    X, y = _data()
+    meter = DeviceAccumulator(SCHEMA)
+    for name in "aabb":
+        monkeypatch.setattr(device_sums, "_stream", lambda *_, name=name: streams[name])
+        meter.add(X, y)
+    assert waited == [streams["a"]]
+    monkeypatch.setattr(device_sums, "_stream", lambda *_: streams["a"])
+    meter.moments()
+    assert waited == [streams["a"], streams["b"]]
 
 
 def test_a_device_without_float64_is_refused():

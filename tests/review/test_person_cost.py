@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats.moments import person_sums
 from privstats.moments.person_sums import seconds_per_entry
-from privstats.review import person_cost
 from privstats.review.person_cost import clipped_entries, person_sentences
 
 
@@ -59,7 +58,7 @@ def test_the_bound_is_met_where_each_person_has_the_fewest_rows_that_are_clipped
 
 def test_the_sentence_states_entries_and_seconds_of_this_machine(monkeypatch):
     assert 1e-11 < seconds_per_entry() < 1e-7
-    monkeypatch.setattr(person_cost, "seconds_per_entry", lambda: 1e-9)
+    monkeypatch.setattr(person_sums, "seconds_per_entry", lambda: 1e-9)
     plan = plan_of(1, records=50_000, features=512)
     (sentence,) = person_sentences(plan)
     entries = clipped_entries(plan)

@@ -8,16 +8,15 @@ never succeeds proves nothing: the tests play the same lists to clients that cou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, cast
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import connected_components
 
 from privstats.errors import AggregationError, RemoteProtocolError
 from privstats.plan import Plan
@@ -77,6 +76,21 @@ class Circle:
         signatures = 0 if neighbours_alone else graph.parameters.signatures
         return cls(graph.parameters, adjacent, _order(adjacent), colluders, committee, signatures)
 
+    @cached_property
+    def links(self) -> NDArray[np.float32]:
+        """``adjacent`` as numbers, so that products count neighbours, ``(n, n)``."""
+        return self.adjacent.astype(np.float32)
+
+    @cached_property
+    def colluding_neighbours(self) -> NDArray[np.float32]:
+        """The number of the server's clients among the neighbours of each client, ``(n,)``."""
+        return _count(self.colluding, self.links)
+
+
+def _count(clients: Mask, links: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return how many of these clients are neighbours of each client, of the shape of ``clients``."""
+    return clients.astype(np.float32) @ links
+
 
 def _order(adjacent: Mask) -> NDArray[np.int64]:
     """Return the circle's order: clients next to each other share the most neighbours."""
@@ -115,15 +129,15 @@ def readable(circle: Circle, lists: Lists) -> Mask | None:
     A client opens the list that it signed after a quorum of its neighbours and enough of the committee signed it. Its
     neighbours then hold shares: of its self-mask from a list with it, of its pair masks from a list without it.
     """
-    parameters, listed, adjacent = circle.parameters, ~lists.missing, circle.adjacent.astype(np.float32)
-    if (listed.sum(1) < parameters.min_listed).any() or ((listed @ adjacent)[listed] < parameters.quorum).any():
+    parameters, listed, links = circle.parameters, ~lists.missing, circle.links
+    if (listed.sum(1) < parameters.min_listed).any() or (_count(listed, links)[listed] < parameters.quorum).any():
         return None
     own = np.arange(len(listed))[:, None] == lists.shown
     same = (lists.missing[:, None] == lists.missing[None]).all(2)  # two numbers of one list
     signs = same @ (listed & (own | circle.colluding))
     many = (signs & circle.committee).sum(1, keepdims=True) >= circle.signatures
-    opens = own & signs & many & (signs @ adjacent >= parameters.quorum) & ~circle.colluding
-    near, both = opens @ adjacent, circle.colluding @ adjacent
+    opens = own & signs & many & (_count(signs, links) >= parameters.quorum) & ~circle.colluding
+    near, both = _count(opens, links), circle.colluding_neighbours
     self_known = opens.any(0) | ((near * listed).sum(0) + both >= parameters.threshold) | circle.colluding
     pairs_known = (near * lists.missing).sum(0) + both >= parameters.threshold
     return _smallest(circle, self_known, pairs_known)
@@ -134,13 +148,20 @@ def _smallest(circle: Circle, self_known: Mask, pairs_known: Mask) -> Mask | Non
 
     Clients whose pair masks are unknown hang together: a sum shows only over a connected component of them.
     """
-    tied = np.flatnonzero(~pairs_known)
-    _, part = connected_components(csr_matrix(circle.adjacent[np.ix_(tied, tied)], dtype=np.int8), directed=False)
-    parts = [tied[part == number] for number in range(part.max(initial=-1) + 1)]
-    shown = [each for each in parts if self_known[each].all()]
-    if not shown:
-        return None
-    return np.isin(np.arange(len(self_known)), min(shown, key=len))
+    shown = [part for part in _components(circle.links, ~pairs_known) if self_known[part].all()]
+    return min(shown, key=np.count_nonzero) if shown else None
+
+
+def _components(links: NDArray[np.float32], clients: Mask) -> Iterator[Mask]:
+    """Yield the connected components of the graph among ``clients``, each ``(n,)``."""
+    left = clients.copy()
+    while left.any():
+        part, size = np.arange(len(left)) == left.argmax(), 0
+        while np.count_nonzero(part) > size:
+            size = np.count_nonzero(part)
+            part |= left & (_count(part, links) > 0)
+        left &= ~part
+        yield part
 
 
 def search(circle: Circle, rng: Generator, *, most: int = 6) -> tuple[Lists, Mask]:

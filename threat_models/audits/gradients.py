@@ -85,7 +85,7 @@ def behind_the_transform(schema: Round) -> Round:
 
 def _bound_of(schema: Round) -> float:
     """Return the largest exposure; 0 where records have none."""
-    return (schema.exposure_bound or 0.0) if isinstance(schema, ScoreSchema) else 0.0
+    return getattr(schema, "exposure_bound", None) or 0.0
 
 
 def _labels(schema: Round) -> int | None:

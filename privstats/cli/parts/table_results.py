@@ -207,10 +207,10 @@ def _effect(rounds: list[Release], options: TableOptions) -> TableResult:
 
 
 def _looks(rounds: list[Release], course: Any, options: TableOptions) -> TableResult:
-    """Return a trial's looks, or both arms or the balance at the last one."""
+    """Return a trial's looks, or the balance of the records of the first one."""
     table = inference.looks(rounds, course)
-    if options.balance or options.arms:
-        return (balance if options.balance else outcomes)(table.at(table.rounds[-1].number), options.alpha)
+    if options.balance or options.arms:  # outcomes by arm are refused
+        return (balance if options.balance else outcomes)(table.at(table.rounds[0].number), options.alpha)
     return TableResult(table.summary(), table.to_rows(), table.reported)
 
 

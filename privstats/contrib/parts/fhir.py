@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from privstats.contrib.parts.sql_dialects import Dialect
 
+# A longer line would stop the statement, so the limit is far above that of any resource that is read.
+_MAX_LINE_BYTES = 1 << 28
 _CODING = "STRUCT(system VARCHAR, code VARCHAR)[]"
 _CODED, _PERIOD = f"STRUCT(coding {_CODING})", 'STRUCT(start VARCHAR, "end" VARCHAR)'
 _QUANTITY = "STRUCT(value DOUBLE, code VARCHAR, comparator VARCHAR)"
@@ -22,7 +24,7 @@ class _Resource:
     """Where one resource's events are.
 
     Attributes:
-        fields: the read fields with their types; ``resourceType`` and ``subject`` are read in any case.
+        fields: the read fields with their types; ``resourceType`` and ``subject`` are always read.
         concept: the field with the concepts.
         days: the fields with the event's date; the first that is given counts.
         void: a condition that the event never happened.
@@ -50,13 +52,14 @@ class _Resource:
 
 
 def _date(field: str) -> str:
-    """Return the date of a moment as it is written; NULL for a year or month alone."""
-    return f"TRY_CAST(left({field}, 10) AS DATE)"
+    """Return the date of a moment as it is written; NULL for a year or month alone, and for words such as infinity."""
+    return f"TRY_CAST(regexp_extract({field}, '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}') AS DATE)"
 
 
 def _read(resource: str, fields: Mapping[str, str]) -> str:
     types = ", ".join(f"'{name}': '{kind}'" for name, kind in {"resourceType": "VARCHAR", **fields}.items())
-    return f"read_ndjson('{resource}*.ndjson', columns={{{types}}}, ignore_errors=true)"
+    how = f"ignore_errors=true, maximum_object_size={_MAX_LINE_BYTES}"
+    return f"read_ndjson('{resource}*.ndjson', columns={{{types}}}, {how})"
 
 
 def _status(*void: str) -> str:

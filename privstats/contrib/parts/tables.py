@@ -15,6 +15,7 @@ from privstats import optional_dependencies
 from privstats.contrib.parts.partitioned import Partitioned, PartSum
 from privstats.errors import DataError
 from privstats.intake.column_names import place_of
+from privstats.intake.frames import refusing
 from privstats.intake.tables import is_frame
 from privstats.progress import progress_bar
 
@@ -36,7 +37,9 @@ def summed(door: Partitioned, X: Any, y: Any, persons: Any, *, progress: bool) -
 def _parts(X: Any, persons: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(X, str | os.PathLike):
         arrow = optional_dependencies.load("pyarrow.dataset", by=_BY)
-        X = arrow.dataset(_path(X), format="parquet", partitioning="hive")
+        path = _path(X)
+        with refusing(lambda kind: _no_parquet(path, f" ({kind})")):
+            X = arrow.dataset(path, format="parquet", partitioning="hive")
     for module, name, cut in _CONTAINERS:
         if module in sys.modules and isinstance(X, getattr(sys.modules[module], name)):
             return cut(X, persons)
@@ -50,8 +53,15 @@ def _parts(X: Any, persons: Any) -> Iterator[tuple[str, Any]]:
 
 def _path(path: Any) -> str:
     if not Path(path).exists():
-        raise DataError(f"{path} does not exist; pass the path of a Parquet file, or of a folder of them")
+        raise _no_parquet(path)
     return str(path)
+
+
+def _no_parquet(path: Any, why: str = "") -> DataError:
+    return DataError(
+        f"{path} names no Parquet file and no folder of them{why}; CSV files, patterns and DuckDB tables are read by "
+        "one process, as a RecordFile, whose batches() privstats.measure accepts"
+    )
 
 
 def _files(X: Any, _: Any) -> Iterator[tuple[str, Any]]:

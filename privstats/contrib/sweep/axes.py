@@ -127,6 +127,9 @@ class Axes:
 
 
 AXES = ("model", "unit", "clients", "alpha", "clip_norm", "dimension", "statistics", "epsilon")
+OF_PROMISE = ("model", "unit", "epsilon")
+"""Axes that a point without noise has no value of."""
+OF_PARTITION = tuple(name for name in AXES if name not in OF_PROMISE)
 _EXAMPLES = {
     "model": "'central'",
     "unit": "'record'",

@@ -13,6 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from privstats import optional_dependencies
+from privstats.contrib.sweep.axes import OF_PARTITION
 from privstats.contrib.sweep.experiment import Study
 from privstats.contrib.sweep.frame import Frame
 from privstats.inference.figures import LINES
@@ -35,7 +36,6 @@ _LABELS = {"epsilon": "epsilon (stronger privacy to the left)", "clip_norm": "cl
 _MARKS = "osD^vPX*"
 _DASHES = ("--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 _UNPROTECTED = "#b5541c"
-_OF_PARTITION = ("clients", "alpha", "clip_norm", "dimension", "statistics")
 _PER_ROW = 3
 _LEGEND = 3
 _ALONE = "with noise (mean and 95 % interval)"
@@ -198,10 +198,10 @@ def _without_privacy(
     curves: dict[str, dict[Any, list[dict[str, Any]]]] = {}
     for row in study.summary.where(model="none"):
         rival = study.rivals.get(row["head"])
-        same_panel = all(row[name] == value for name, value in panel.items() if name in _OF_PARTITION)
+        same_panel = all(row[name] == value for name, value in panel.items() if name in OF_PARTITION)
         if rival is not None and not rival.private and same_panel:
             curve = curves.setdefault(f"{row['head']}, no privacy", {})
-            curve.setdefault(row[across] if across in _OF_PARTITION else None, []).append(row)
+            curve.setdefault(row[across] if across in OF_PARTITION else None, []).append(row)
     return {name: {at: _interval(curve[at]) for at in sorted(curve, key=_order)} for name, curve in curves.items()}
 
 

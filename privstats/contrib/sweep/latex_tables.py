@@ -11,7 +11,7 @@ from typing import Any
 
 from scipy.special import stdtrit
 
-from privstats.contrib.sweep.axes import AXES
+from privstats.contrib.sweep.axes import OF_PARTITION, OF_PROMISE
 from privstats.contrib.sweep.experiment import Study
 from privstats.dp import Privacy
 from privstats.workflows.score import metric
@@ -33,8 +33,6 @@ _ESCAPED = {
     "²": r"\textsuperscript{2}",
     "±": r"$\pm$",
 }
-_PROMISE = ("model", "unit", "epsilon")
-"""Axes that a point without noise has no value of."""
 _HEADERS = {"alpha": r"$\alpha$", "dimension": "features", "clip_norm": "clip norm"}
 _NO_VALUE = "--"
 _DESCRIPTION_WIDTH = "0.62"
@@ -90,9 +88,9 @@ def _grouped(study: Study, axes: Sequence[str]) -> dict[tuple[tuple[Any, ...], s
         if row["epsilon"] is not None:
             lines.setdefault((tuple(row[name] for name in axes), row["head"]), {})[row["epsilon"]] = row
     for row in exact:
-        of_partition = {name: row[name] for name in (*AXES, "head") if name not in _PROMISE}
+        of_partition = {name: row[name] for name in (*OF_PARTITION, "head")}
         beside = [cells for cells in lines.values() if _agrees(next(iter(cells.values())), of_partition)]
-        key = tuple(None if name in _PROMISE else row[name] for name in axes), row["head"]
+        key = tuple(None if name in OF_PROMISE else row[name] for name in axes), row["head"]
         for cells in beside or [lines.setdefault(key, {})]:
             cells[None] = row
     order = list(dict.fromkeys(study.summary["head"]))

@@ -35,8 +35,8 @@ _NOTES = (
 )
 _ADJUSTED = (
     "An adjusted risk or mean averages its arm's regression line over the columns of both arms (standardisation, the "
-    "g-formula). Both differ by the effect. The arms of a trial differ by chance alone, so adjusted numbers hold "
-    "whether the lines are right or wrong."
+    "g-formula). Both differ by the difference; a ratio is estimated for itself, and is near their quotient. The "
+    "arms of a trial differ by chance alone, so adjusted numbers hold whether the lines are right or wrong."
 )
 
 _LEFT_OUT = (
@@ -88,7 +88,7 @@ class ArmTable(RowTable):
                     numbers = {"n": arm.analysed.value, "n_event": math.nan}
                     rows.append({**rows[-1], "metric": f"adjusted {arm.measure}", **numbers, **arm.adjusted.to_row()})
             for measure, each in effect.measures:
-                (row,) = each.to_rows(self.alpha)
+                row = each.to_row(self.alpha)
                 ends = {name: row[name] for name in ("estimate", "conf_low", "conf_high", "told")}
                 none: dict[str, object] = {"n": math.nan, "n_event": math.nan}
                 rows.append({"outcome": effect.name, "group": "", "metric": measure, **none, **ends})

@@ -111,13 +111,18 @@ class CourseSums:
 def course_sums(releases: Sequence[Release | None], *, look: bool = False) -> CourseSums:
     """Return the sums of ordered releases of one course; those of a look only to a reader that counts looks."""
     present = _present(releases)
-    if not look and any(each.position is not None and each.position.step.startswith(LOOK) for each in present):
+    if not look and any(map(is_look, present)):
         raise ReleaseError(
             "this course has interim looks, at which usual intervals miss too often: read all its releases with "
             "inference.looks(releases, course), or privstats table --course"
         )
     schema = _schema(present[-1])
     return CourseSums(schema, tuple(present), _lines(schema, present))
+
+
+def is_look(release: Release) -> bool:
+    """Return whether a release is of an interim look, or of the last look of such a course."""
+    return release.position is not None and release.position.step.startswith(LOOK)
 
 
 def _present(releases: Sequence[Release | None]) -> list[Release]:

@@ -106,6 +106,12 @@ class LookTable(RowTable):
         return len(self.rounds)
 
     @property
+    def lacking(self) -> tuple[int, ...]:
+        """Numbers of the looks before the last one that have no release here."""
+        have = {each.number for each in self.rounds}
+        return tuple(number for number in range(1, self.rounds[-1].number) if number not in have)
+
+    @property
     def stopped(self) -> Look | None:
         """The first look that crosses its boundary, or None."""
         return next((each for each in self.rounds if each.crossed), None)
@@ -264,6 +270,7 @@ def _summary(looks: LookTable) -> Summary:
         promise=source.promise,
         head=(
             ("looks", f"{len(looks)} of {analysis.looks.number}; {verdict}"),
+            *([("lacking", _lacking(looks))] if looks.lacking else []),
             ("course", f"digest {course.digest[:16]}..."),
         ),
         columns=("look", "records", "effect", "std err", "noise SE", "|z| from", "level", "P>|t|", "[low", "high]", ""),
@@ -277,7 +284,15 @@ def _summary(looks: LookTable) -> Summary:
             *foot,
         ),
         methods=source.methods(f"{rule}; {verdict}.", claim=claim),
-        caution=caution_of(last),
+        caution=_lacking(looks) if looks.lacking else caution_of(last),
+    )
+
+
+def _lacking(looks: LookTable) -> str:
+    numbers = ", ".join(map(str, looks.lacking))
+    return (
+        f"look {numbers} has no release here, so its alpha goes to the next; if it had a sum, pass its release too, or "
+        "these boundaries are wrong"
     )
 
 

@@ -16,7 +16,7 @@ from privstats.inference.inversion import holm
 from privstats.inference.releases import all_sessions
 from privstats.inference.summary import RowTable, Summary, formerly, framed
 from privstats.inference.treatment_effects.arm_table import ArmTable, by_arm
-from privstats.inference.treatment_effects.influence_sums import CourseSums, course_sums
+from privstats.inference.treatment_effects.influence_sums import CourseSums, course_sums, is_look
 from privstats.inference.treatment_effects.subgroup_tests import SubgroupTest, equal_effects
 from privstats.inference.treatment_effects.table import EffectTable, question
 from privstats.kinds import EffectSchema
@@ -182,9 +182,15 @@ class EffectRows(RowTable):
         """Return both arms' numbers analysed, events and risks or means, and the effects (CONSORT 17a).
 
         Raises:
-            ReleaseError: the course omitted the outcome lines, or noise hides the records.
+            ReleaseError: the course omitted the outcome lines, or noise hides the records; or it has interim looks,
+                whose outcomes by arm are those of the first look's records alone.
         """
         assert self._read is not None  # noqa: S101  effects() has given it
+        if is_look(self._read.last):
+            raise ReleaseError(
+                "outcomes by arm are read from the outcome session, which summed the first look's records alone: omit "
+                "--arms, and read a look's effects with inference.looks"
+            )
         return by_arm(self, self._read, alpha)
 
     def conf_int(self, alpha: float = 0.05) -> Array:
@@ -199,15 +205,17 @@ class EffectRows(RowTable):
 
     def to_rows(self, alpha: float = 0.05) -> list[dict[str, object]]:
         """Return each row's numbers by name."""
-        named = [
-            {"outcome": table.name, "subgroup": table.subgroup, **table.to_rows(alpha)[0]} for table in self.tables
-        ]
-        if self.analysis is None:
-            return [{**row, "declared": "exploratory"} for row in named]
-        adjusted = self.pvalues_adjusted()
+        adjusted = None if self.analysis is None else self.pvalues_adjusted()
         return [
-            {**row, "declared": table.declared, "adj_p_value": float(adjusted[place])}
-            for place, (row, table) in enumerate(zip(named, self.tables, strict=True))
+            {
+                "outcome": table.name,
+                "subgroup": table.subgroup,
+                **row,
+                "declared": table.declared,
+                **({} if adjusted is None else {"adj_p_value": float(adjusted[place])}),
+            }
+            for place, table in enumerate(self.tables)
+            for row in table.to_rows(alpha)
         ]
 
     def to_frame(self, alpha: float = 0.05) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from privstats.inference.reporting import HIDDEN, Source, listed, texts_of
 from privstats.inference.summary import Summary, chance_of, count_of, ends_of, number_of
 from privstats.inference.treatment_effects.heterogeneity import heterogeneity_sentence
-from privstats.inference.treatment_effects.influence_sums import InfluenceSums
+from privstats.inference.treatment_effects.influence_sums import InfluenceSums, is_look
 from privstats.inference.treatment_effects.subgroup_tests import interaction_sentences
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def _declared(rows: EffectRows) -> list[str]:
     assert analysis is not None  # noqa: S101  likewise
     families = [table.declared for table in rows]
     counts = ", ".join(f"{family} {families.count(family)}" for family in ("primary", "secondary"))
+    both = ", each a difference and a ratio" if any(table.as_ratio for table in rows) else ""
     date = f" (dated {analysis.date} by its owners, unverified)" if analysis.date else ""
     stated = {
         "how the treatment was assigned": analysis.assignment,
@@ -84,7 +85,7 @@ def _declared(rows: EffectRows) -> list[str]:
         "missing outcomes": analysis.missing,
     }
     return [
-        f"declared: {counts}; digest {course.digest[:_DIGITS]}...{date}, exploratory: all else.",
+        f"declared: {counts}{both}; digest {course.digest[:_DIGITS]}...{date}, exploratory: all else.",
         f"Holm's P is adjusted for all declared rows of its family, primary or secondary, each at {analysis.alpha:g}; "
         "parties join by the digest and their ledgers hold it, while releases do not: compare it with theirs.",
         *(f"On {about}, the analysis states: {text or 'nothing'}." for about, text in stated.items()),
@@ -158,7 +159,7 @@ def _measured(table: EffectTable) -> str:
 
 def source_of(table: EffectTable, alpha: float) -> Source:
     """Return an effect's releases and assumptions."""
-    return Source(table.release, alpha, _assumed(table), table.plans)
+    return Source(table.release, alpha, _assumed(table), table.plans, ahead=is_look(table.release))
 
 
 def _named(name: str, table: EffectTable) -> list[tuple[str, EffectTable]]:

@@ -212,15 +212,20 @@ class EffectTable(RowTable):
         return effect_summary(self, alpha)
 
     def to_frame(self, alpha: float = 0.05) -> Any:
-        """Return a one-row ``DataFrame``."""
+        """Return a ``DataFrame`` of :meth:`to_rows`."""
         return framed(self.to_rows(alpha))
 
     def to_rows(self, alpha: float = 0.05) -> list[dict[str, object]]:
-        """Return the effect's numbers by name."""
+        """Return the numbers by name: of the difference, of the ratio, or a row of each."""
+        return [each.to_row(alpha) for _, each in self.measures]
+
+    def to_row(self, alpha: float = 0.05) -> dict[str, object]:
+        """Return the numbers of this measure by name."""
         why, (low, high) = self.why_at(alpha), self.conf_int(alpha)
         shown = {"estimate": self.estimate, "std_error": self.bse, "noise_std_error": self.noise_bse}
-        row = {"estimand": self.estimand, **{name: math.nan if why else value for name, value in shown.items()}}
-        return [{**row, "p_value": self.pvalue, "conf_low": float(low), "conf_high": float(high), "told": not why}]
+        row = {"estimand": self.estimand, "measure": self.measure}
+        row |= {name: math.nan if why else value for name, value in shown.items()}
+        return {**row, "p_value": self.pvalue, "conf_low": float(low), "conf_high": float(high), "told": not why}
 
     def why_at(self, alpha: float) -> str:
         """Return why this level hides the effect, or empty."""

@@ -29,7 +29,7 @@ from privstats.workflows.forms import GAP_CODES, form_remarks, gap_code_question
 from privstats.workflows.look import looked, spellings, unlisted
 from privstats.workflows.rehearsal.areas import Held
 from privstats.workflows.rehearsal.assumed import Assumed
-from privstats.workflows.rehearsal.sources import HeldTable, Source, name_of
+from privstats.workflows.rehearsal.sources import HeldTable, Source, file_of, name_of
 from privstats.workflows.rehearsal.stated import NO_GAPS, StatedGaps
 
 
@@ -216,8 +216,12 @@ def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assume
 
 
 def _names(files: Sequence[Source]) -> list[str]:
-    stems = [name_of(file) for file in files]
-    return [stem if stems.count(stem) == 1 else f"{stem} {place}" for place, stem in enumerate(stems, 1)]
+    stems, paths = [name_of(file) for file in files], [file_of(file) for file in files]
+    named = zip(stems, paths, strict=True)
+    return [
+        stem if stems.count(stem) == 1 else path if paths.count(path) == 1 else f"{stem} {place}"
+        for place, (stem, path) in enumerate(named, 1)
+    ]
 
 
 def _labels(public: Assumed, file: Found) -> NDArray[np.intp]:

@@ -114,13 +114,20 @@ def test_the_view_has_the_rows_of_the_same_study_over_omop(tmp_path: Path, or_de
 
 
 VOID: list[Any] = [
-    "no JSON",
-    "[1]",
+    *(
+        "no JSON",
+        "[1]",
+        "5",
+        '{"subject": ',
+        "{}{}",
+        '{"onsetDateTime": NaN}',
+        '{"code": ' + "[" * 9_999 + "]" * 9_999 + "}",
+    ),
     {"resourceType": "Condition"},
     {"resourceType": "Condition", "subject": "Patient/p1", "code": 7, "onsetDateTime": ["2010"]},
     {"code": {"coding": "c"}, "onsetDateTime": "2001-01-01"},
     {"code": coded(DIABETES), "onsetDateTime": "2001"},  # a year is no date
-    {"code": coded(DIABETES), "onsetDateTime": "2001-02-30"},
+    *({"code": coded(DIABETES), "onsetDateTime": day} for day in ("2001-02-30", "-infinity", "epoch", "01-01-2001")),
     {"code": coded(DIABETES), "onsetDateTime": 20010101},
     {"code": coded(DIABETES), "onsetDateTime": "2001-01-01", "subject": {"reference": "Group/p1"}},
     {"code": coded(DIABETES), "onsetDateTime": "2001-01-01", "resourceType": "ConditionDefinition"},
@@ -144,6 +151,8 @@ def test_no_resource_changes_how_another_is_read(tmp_path: Path) -> None:
             text = each if isinstance(each, str) else json.dumps(full | each)
             with (tmp_path / "export" / f"Condition.{place:03}.ndjson").open("a") as file:
                 file.write(f"{text}\n")
+    with (tmp_path / "export" / "Condition.000.ndjson").open("ab") as lines:
+        lines.write(b'{"id": "\xff\xfe"}\n' + b'{"note": "' + b"x" * (40 << 20) + b'"}\n')
     observation = {"resourceType": "Observation", "code": coded(HBA1C), "effectiveDateTime": "2014-01-01"}
     void = [
         {"status": "entered-in-error"},

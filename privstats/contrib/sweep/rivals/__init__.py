@@ -3,7 +3,14 @@
 Each rival is one module, announced by one entry point of the group ``privstats.rivals``.
 """
 
-from privstats.contrib.sweep.rivals.base import FederatedRival, Rival
-from privstats.contrib.sweep.rivals.registry import GROUP, rivals
+from typing import TYPE_CHECKING
 
-__all__ = ["GROUP", "FederatedRival", "Rival", "rivals"]
+from privstats.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from privstats.contrib.sweep.rivals.base import FederatedRival as FederatedRival
+    from privstats.contrib.sweep.rivals.base import Rival as Rival
+    from privstats.contrib.sweep.rivals.registry import GROUP as GROUP
+    from privstats.contrib.sweep.rivals.registry import rivals as rivals
+else:
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -159,7 +159,7 @@ def _moves(world: World, state: State, found: Found, *, misrouted: bool) -> Iter
             yield _heard(world, state, world.server.received(state.server, sender, message), found)
     for lie in world.lying.members(state.lies or 0):
         after = _heard(world, state, world.server.received(state.server, world.liar, lie), found)
-        yield after if after.server == state.server else after._replace(lies=None)
+        yield after if after.server == state.server else State(*after[:-1], lies=None)
     yield _heard(world, state, world.server.closed(state.server), found)
 
 

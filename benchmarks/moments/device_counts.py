@@ -1,0 +1,111 @@
+"""Count what sums on a device request of it, without a device: tensors in host memory pass for tensors there.
+
+Counted are operations of torch, which on a device are at least one kernel each, and every read of a tensor's values,
+for which the host would wait. A wait that is no operation of torch, such as a full queue of kernels, is not counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import privstats as ps
+from privstats.records import input_validation
+
+# Operations whose result has a shape, or a value on the host, that the device's values decide.
+_WAITING = {
+    "_local_scalar_dense",
+    "_unique2",
+    "bincount",
+    "equal",
+    "is_nonzero",
+    "masked_select",
+    "nonzero",
+    "repeat_interleave",
+    "unique_consecutive",
+    "unique_dim",
+}
+_ALLOCATING = ("empty", "new_empty", "_unsafe_view")
+_INDEXING = {"index", "index_put", "index_put_"}
+_BOOLEANS = (torch.bool, torch.uint8)
+# Functions of torch that copy a tensor's values to the host, which no operation shows where the device is the host.
+_READING = {"numpy", "tolist"}
+_LOADING = {"as_tensor", "from_numpy", "tensor"}
+
+
+@dataclass
+class Requests:
+    """What a device was requested to do.
+
+    Attributes:
+        waits: reads of values by the host, by the function or operation that reads.
+        launches: operations other than views and allocations, by name.
+        bytes_read: bytes of the values that were read.
+        loads: arrays of the host that became tensors.
+    """
+
+    waits: Counter[str] = field(default_factory=Counter)
+    launches: Counter[str] = field(default_factory=Counter)
+    bytes_read: int = 0
+    loads: int = 0
+
+
+@contextmanager
+def requests() -> Iterator[Requests]:
+    """Count the requests within the block."""
+    found = Requests()
+    with _Functions(found), _Operations(found):
+        yield found
+
+
+class _Functions(TorchFunctionMode):
+    def __init__(self, found: Requests) -> None:
+        super().__init__()
+        self._found = found
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in _READING:
+            self._found.waits[name] += 1
+            self._found.bytes_read += args[0].nbytes
+        self._found.loads += name in _LOADING and isinstance(args[0], np.ndarray)
+        return func(*args, **(kwargs or {}))
+
+
+class _Operations(TorchDispatchMode):
+    def __init__(self, found: Requests) -> None:
+        super().__init__()
+        self._found = found
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func._schema.name.removeprefix("aten::")
+        masked = name in _INDEXING and any(each is not None and each.dtype in _BOOLEANS for each in args[1])
+        if name in _WAITING or masked:
+            self._found.waits[name] += 1
+        if name == "_local_scalar_dense":
+            self._found.bytes_read += args[0].nbytes
+        elif not (_is_view(func) or name.startswith(_ALLOCATING)):
+            self._found.launches[name] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def _is_view(func: Any) -> bool:
+    aliases = [each.alias_info for each in func._schema.returns]
+    return any(each is not None and not each.is_write for each in aliases)
+
+
+def of_batches(schema: Any, rows: torch.Tensor, targets: torch.Tensor, batches: int) -> Requests:
+    """Return the requests of measuring ``rows`` in equal batches as a device's tensors."""
+    pairs = list(zip(rows.chunk(batches), targets.chunk(batches), strict=True))
+    with patch.object(input_validation, "on_device", input_validation.is_tensor), requests() as found:
+        ps.measure(schema, pairs)
+    return found

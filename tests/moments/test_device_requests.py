@@ -1,0 +1,75 @@
+"""How often sums of batches wait for a device, launch work there and copy from there: counted on the host."""
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.moments import device_sums
+from privstats.moments.clip_report import NORM_BINS
+
+torch = pytest.importorskip("torch", reason="torch is an extra")
+from benchmarks.moments.device_counts import of_batches, requests  # noqa: E402 - needs torch
+
+SCHEMAS = {
+    "NAB": ps.ClassSchema(3, 8, "NAB", clip_norm=2.0),
+    "NAS": ps.ClassSchema(3, 8, "NAS", clip_norm=2.0),
+    "ridge": ps.RidgeSchema(8, clip_norm=4.0, target_bound=9.0),
+    "folds": ps.RidgeSchema(8, clip_norm=4.0, target_bound=9.0, folds=5),
+    "mapped": ps.ClassSchema(3, 12, "NAB", clip_norm=2.0, transform=(ps.transforms.RandomReLU(1, 8, 12),)),
+}
+
+
+def batches(name, count, rows=50, *, size=1.0, classes=3):
+    X = torch.as_tensor(size * np.random.default_rng(0).normal(size=(count * rows, 8)))
+    y = X[:, 0] if SCHEMAS[name].predicts == "ridge" else torch.arange(len(X)) % classes
+    return of_batches(SCHEMAS[name], X, y, count)
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_batch_costs_two_copies_on_the_device_and_no_wait(name):
+    one, many = batches(name, 1), batches(name, 21)
+    assert many.waits == one.waits == {"tolist": 1, "numpy": 1}
+    assert many.launches - one.launches == {"copy_": 40}
+    assert many.bytes_read == one.bytes_read
+    assert many.loads == one.loads
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_full_tile_costs_one_wait(monkeypatch, name):
+    monkeypatch.setattr(device_sums, "tile_rows", lambda *_: 100)
+    assert batches(name, 8).waits == {"tolist": 4, "numpy": 1}
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_no_record_decides_what_is_launched(name):
+    """Whether all rows are clipped or none, and whether each class has records or one has all."""
+    within, beyond = batches(name, 1, size=0.01, classes=1), batches(name, 1, size=100.0)
+    assert within == beyond
+
+
+@pytest.mark.parametrize("columns", [5, 64, 65, 200])
+def test_the_lower_triangle_is_copied_once(columns):
+    schema = ps.ClassSchema(3, columns, "NAS", clip_norm=2.0)
+    rng = np.random.default_rng(0)
+    X, y = torch.as_tensor(rng.normal(size=(60, columns))), torch.as_tensor(rng.integers(0, 3, 60))
+    found = of_batches(schema, X, y, 3)
+    entries = 5 + NORM_BINS + 3 + 3 * columns  # the report, N and A
+    counts = 4 * 8  # unreadable and outside, of rows and of labels, for one tile
+    lower = (found.bytes_read - counts - 8 * entries) / (8 * 3)
+    assert columns * (columns + 1) / 2 <= lower <= columns * (columns + 64) / 2
+    assert lower == columns**2 or columns > 64
+
+
+def test_reads_launches_and_views_are_distinguished():
+    rows = torch.ones(4, 3)
+    with requests() as found:
+        rows.T[:2].reshape(-1)
+        torch.empty(3)
+    assert (found.waits.total(), found.launches["clone"], found.launches.total()) == (0, 1, 1)
+    with requests() as found:
+        bool((rows > 2).any())
+        rows[rows > 2]
+        rows.sum(dim=0).tolist()
+        torch.as_tensor(np.ones(3))
+    assert found.waits == {"_local_scalar_dense": 1, "index": 1, "tolist": 1}
+    assert (found.bytes_read, found.loads) == (1 + 12, 1)
