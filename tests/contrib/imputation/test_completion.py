@@ -1,0 +1,107 @@
+"""Completed sums are those of imputed records, in law and at their mode."""
+
+import numpy as np
+import pytest
+
+from privstats.contrib.imputation import completion
+from privstats.contrib.imputation.completion import Patterns, completed, floored
+from privstats.contrib.imputation.gaps import observed
+
+CONSTANT = 2.0
+
+
+def normal(rng, n, d=4):
+    mixing = rng.standard_normal((d, d))
+    return np.column_stack([rng.standard_normal((n, d)) @ mixing + rng.standard_normal(d), np.full(n, CONSTANT)])
+
+
+def by_pattern(z, gaps, incomplete):
+    shown = observed(z.shape[1] - 1, incomplete)
+    code = sum(gaps[:, bit].astype(int) << bit for bit in range(len(incomplete)))
+    rows = [z[code == p] * shown[p] for p in range(len(shown))]
+    return Patterns(np.stack([part.T @ part for part in rows]), shown, CONSTANT)
+
+
+@pytest.fixture
+def two():
+    """Sums of four columns, of which two have gaps in all four patterns."""
+    rng = np.random.default_rng(3)
+    z = normal(rng, 600)
+    return by_pattern(z, rng.random((600, 2)) < 0.3, (0, 2)), z
+
+
+def test_one_incomplete_column_is_completed_by_its_regression():
+    rng = np.random.default_rng(1)
+    z, gone = normal(rng, 500), rng.random((500, 1)) < 0.4
+    sums, there = by_pattern(z, gone, (1,)), ~gone[:, 0]
+    others = np.array([0, 2, 3, 4])
+    b, (rss,), *_ = np.linalg.lstsq(z[there][:, others], z[there, 1], rcond=None)
+    filled = z.copy()
+    filled[~there, 1] = z[~there][:, others] @ b
+    expected = filled.T @ filled
+    expected[1, 1] += (~there).sum() * rss / there.sum()
+    assert np.allclose(completed(sums), expected, rtol=1e-8)
+
+
+def log_likelihood(sums, moments):
+    """The observed-data log likelihood of a normal model with these second moments of one record."""
+    mean = moments[-1, :-1] / CONSTANT
+    covariance = moments[:-1, :-1] - np.outer(mean, mean)
+    value = 0.0
+    for p, shown in enumerate(sums.observed):
+        o, n = np.flatnonzero(shown[:-1]), float(sums.counts[p])
+        first = sums.S[p][-1, o] / CONSTANT
+        scatter = sums.S[p][np.ix_(o, o)] - np.outer(first, mean[o]) - np.outer(mean[o], first)
+        scatter = scatter + n * np.outer(mean[o], mean[o])
+        sign, determinant = np.linalg.slogdet(covariance[np.ix_(o, o)])
+        value -= (n * determinant + np.trace(np.linalg.solve(covariance[np.ix_(o, o)], scatter))) / 2
+    return value
+
+
+def test_several_incomplete_columns_are_completed_at_the_likelihoods_maximum(two):
+    sums, _ = two
+    T = completed(sums)
+    moments, rng = T / float(sums.records), np.random.default_rng(0)
+    best = log_likelihood(sums, moments)
+    for _ in range(200):
+        step = rng.standard_normal(T.shape) * 3e-3
+        step[-1, -1] = 0
+        assert log_likelihood(sums, moments + step + step.T) < best
+
+
+def test_drawn_sums_have_the_law_of_imputed_records(two):
+    sums, z = two
+    rng, n = np.random.default_rng(5), 40_000
+    moments = completed(sums) / float(sums.records)
+    roots = [floored(sums.block(p), np.zeros(()))[1] for p in range(4)]
+    ours = np.stack([completion._imputed(sums, roots, moments, rng) for _ in range(n // 20)])
+    gone = np.random.default_rng(3)
+    assert np.array_equal(normal(gone, 600), z)
+    code = (gone.random((600, 2)) < 0.3) @ [1, 2]
+    theirs = np.zeros_like(ours)
+    for p, shown in enumerate(sums.observed):
+        o, m = np.flatnonzero(shown), np.flatnonzero(~shown)
+        rows = np.broadcast_to(z[code == p], (len(theirs), (code == p).sum(), z.shape[1])).copy()
+        if len(m):
+            B = np.linalg.solve(moments[np.ix_(o, o)], moments[np.ix_(o, m)]).T
+            half = np.linalg.cholesky(moments[np.ix_(m, m)] - B @ moments[np.ix_(o, m)])
+            rows[..., m] = rows[..., o] @ B.T + rng.standard_normal((*rows.shape[:2], len(m))) @ half.T
+        theirs += np.swapaxes(rows, 1, 2) @ rows
+    upper = np.triu_indices(5)
+    mine, other = ours[:, upper[0], upper[1]], theirs[:, upper[0], upper[1]]
+    spread = other.std(axis=0)
+    moving = spread > 1e-9 * np.abs(other).max()
+    assert np.allclose(mine[:, ~moving], other[:, ~moving])
+    away = (mine.mean(0) - other.mean(0))[moving] / spread[moving]
+    assert np.abs(away).max() < 5 * np.sqrt(2 / len(mine))
+    assert np.allclose(mine.std(0)[moving] / spread[moving], 1, atol=5 / np.sqrt(len(mine)))
+    assert np.allclose(np.corrcoef(mine[:, moving].T), np.corrcoef(other[:, moving].T), atol=6 / np.sqrt(len(mine)))
+
+
+def test_noise_is_symmetric_and_of_the_released_level(two):
+    sums, _ = two
+    noise = sums.with_noise(np.random.default_rng(0), 3.0, 4_000).S - sums.S
+    assert np.array_equal(noise, np.swapaxes(noise, -1, -2))
+    diagonal, off = noise[..., 1, 1].std(), noise[..., 1, 2].std()
+    assert diagonal == pytest.approx(3.0, rel=0.03)
+    assert off == pytest.approx(3.0 / np.sqrt(2), rel=0.03)
