@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, ReleaseError, SchemaError
+from privstats.intake.columns import read
 from privstats.kinds import ClassSchema
 from privstats.schema import Schema, narrowed
 from privstats.transforms import Centre, ConstantFeature, Scale
@@ -86,13 +87,21 @@ def schema_of(
 
 
 def by_gaps(schema: ClassSchema, table: Mapping[str, Any]) -> tuple[NDArray[np.float64], NDArray[np.object_]]:
-    """Return rows without gaps, ``(n, columns)``, and each record's gap pattern, for ``ps.measure``.
+    """Return rows without gaps, ``(n, columns)``, and each record's gap pattern, ``(n,)``, for ``ps.measure``.
 
-    NaN, infinities and None are gaps. A gap of a declared column becomes the column's public centre, which is 0 in the
-    sums. A gap of another column stays NaN, so its record is unreadable.
+    Each value is read by itself, as ``ps.measure`` reads it (``intake.meaning``): NaN, infinities, None and words such
+    as ``n/a`` are gaps. A gap of a declared column becomes the column's public centre, which is 0 in the sums. A gap of
+    another column, and a text in any column, become NaN: that record is unreadable, and others count
+    (``plan.unreadable``).
+
+    Args:
+        table: columns by name: a mapping of lists or arrays, or a frame of pandas, polars or Arrow.
+
+    Guarantee:
+        A record's row and pattern follow from that record and the schema alone.
 
     Raises:
-        DataError: a column is missing, holds other values than numbers, or has another length.
+        DataError: a column is missing, is masked, has several axes, or has another length.
 
     Example:
         >>> from privstats.contrib.imputation import by_gaps, schema_of
@@ -102,17 +111,16 @@ def by_gaps(schema: ClassSchema, table: Mapping[str, Any]) -> tuple[NDArray[np.f
         ([[50.0, 2.0, 3.0], [70.0, 4.0, 9.0]], ['crp missing', 'no gap'])
     """
     names, incomplete = layout_of(schema)
-    values = [_numbers(table, name) for name in names]
-    if len({len(column) for column in values}) > 1:
+    columns = [_read(table, name) for name in names]
+    if len({len(numbers) for numbers, _ in columns}) > 1:
         raise DataError("the columns of the table have different lengths: pass one value per record in each")
-    rows = np.stack(values, axis=1)
-    gaps = ~np.isfinite(rows)
-    rows[gaps] = np.nan
+    rows = np.stack([numbers for numbers, _ in columns], axis=1)
     code = np.zeros(len(rows), np.int64)
     centre = _centre(schema)
     for bit, place in enumerate(incomplete):
-        code |= gaps[:, place].astype(np.int64) << bit
-        rows[gaps[:, place], place] = centre[place]
+        gone = columns[place][1]
+        code |= gone.astype(np.int64) << bit
+        rows[gone, place] = centre[place]
     return rows, np.array(schema.class_names, np.object_)[code]
 
 
@@ -159,10 +167,23 @@ def _centre(schema: ClassSchema) -> tuple[float, ...]:
     return next(step.centre for step in schema.transform if isinstance(step, Centre))
 
 
-def _numbers(table: Mapping[str, Any], name: str) -> NDArray[np.float64]:
-    if name not in table:
-        raise DataError(f"the table has no column {name!r}; pass all columns of the schema")
+def _read(table: Mapping[str, Any], name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return a column's numbers, NaN for other values, and which values are gaps; each value is read alone."""
     try:
-        return np.array(table[name], np.float64).reshape(-1)
-    except (TypeError, ValueError):
-        raise DataError(f"column {name!r} must hold numbers, with NaN for a gap") from None
+        values = table[name]
+    except (KeyError, IndexError, TypeError):
+        raise DataError(f"the table has no column {name!r}; pass all columns of the schema") from None
+    axes = getattr(values, "ndim", 1)
+    if isinstance(values, str | bytes | np.ma.MaskedArray) or axes != 1 or not hasattr(values, "__len__"):
+        raise DataError(
+            f"column {name!r} must be one list, array or frame column with one value per record, not masked; write "
+            f"NaN or None for a gap; got {_kind(values, axes)}"
+        )
+    readings = read(values)
+    return readings.numbers, readings.missing
+
+
+def _kind(values: object, axes: int) -> str:
+    if isinstance(values, np.ma.MaskedArray):
+        return "a masked array"
+    return f"{type(values).__name__} with {axes} axes" if axes != 1 else type(values).__name__
