@@ -1,19 +1,24 @@
-"""Measure how often intervals of slopes hold on columns with gaps, beside complete cases.
+"""Measure how often intervals of slopes hold on columns with gaps, beside complete cases and R's ``mice``.
 
     python -m benchmarks.inference.imputation --save --runs 1000
+    python -m benchmarks.inference.imputation --save --runs 200 --only mice
 
 Runs are vectorised over the functions that ``contrib.imputation.ols`` calls, with 20 draws each where it takes 100.
 "Complete cases" are the records without a gap, under the same noise; "pairwise" uses every pair of observed values,
-without noise.
+without noise. ``mice`` (van Buuren and Groothuis-Oudshoorn 2011) imputes the pooled records 20 times by its method
+``norm``; its table needs ``Rscript`` with that package, and is left out elsewhere.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import shutil
+import tempfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,15 +26,17 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import chi2, t
 
-from benchmarks.inference.runs import add_options, ends, others_of, table_of
-from benchmarks.measuring import Row, Tables, command
-from privstats.contrib.imputation.completion import Patterns, completed, drawn
+from benchmarks.inference.runs import add_options, ends, others_of
+from benchmarks.measuring import Row, Tables, child, command
+from privstats.contrib.imputation.completion import Mode, Patterns, completed, completed_again, drawn
 from privstats.contrib.imputation.gaps import CONSTANT, SHARES, observed
-from privstats.contrib.imputation.linear import positive, solved
+from privstats.contrib.imputation.linear import barnard_rubin, hides, solved
 from privstats.dp import gaussian_mu
 
 NAME = "inference.imputation"
-DRAWS, STEPS = 20, 12
+DRAWS = 20
+EPSILONS = (1.0, 3.0, 8.0, math.inf)
+_MICE = Path(__file__).with_name("imputation_mice.R")
 _CLIPPED, _BATCH, _DELTA = 0.001, 400_000, 1e-6
 Array: TypeAlias = Any
 Drawn: TypeAlias = tuple[list[Array], list[Array]]
@@ -84,80 +91,134 @@ HELD, BEYOND = tuple(WORLDS)[:4], tuple(WORLDS)[4:]
 
 
 def tables(options: argparse.Namespace) -> Tables:
-    """Worlds in which what the table assumes holds, or nearly; worlds in which it does not."""
-    runs = 4 if options.quick else options.runs
-    sizes, shares, epsilons = (2_000, 20_000), (0.1, 0.3), (1.0, 3.0, 8.0, math.inf)
+    """Worlds in which what the table assumes holds, or nearly; worlds in which it does not; both beside mice."""
+    runs, few = (4, 1) if options.quick else (options.runs, None)
+    sizes, shares = (2_000, 20_000), (0.1, 0.3)
     for title, worlds in (("gaps at random", HELD), ("beyond the edge", BEYOND)):
-        cells = [(world, n, share, e) for world in worlds for n in sizes for share in shares for e in epsilons]
+        cells = [(world, n, share) for world in worlds for n in sizes for share in shares]
         if options.only in title:
-            yield from table_of(
-                NAME, title, [(*each, runs) for each in cells[: 1 if options.quick else None]], measured
-            )
+            yield title, [row for cell in cells[:few] for row in measured(*cell, runs)]
+    title = "beside mice, 2,000 records"
+    if options.only in title and shutil.which("Rscript") is not None:
+        cells = [(world, 2_000, share) for world in HELD for share in shares]
+        yield title, [row for cell in cells[:few] for row in beside_mice(*cell, runs)]
 
 
-def measured(world: str, records: int, missing: float, epsilon: float, runs: int) -> Row:
-    """Count intervals that miss a slope."""
-    about, rng = WORLDS[world], np.random.default_rng(zlib.crc32(repr((world, records, missing, epsilon)).encode()))
-    full, by, square = sums_of(about, rng, (runs, records), missing)
+def measured(world: str, records: int, missing: float, runs: int) -> list[Row]:
+    """Count intervals that miss a slope, at every epsilon."""
+    rng = np.random.default_rng(zlib.crc32(repr((world, records, missing)).encode()))
+    found = sums_of(WORLDS[world], rng, (runs, records), missing)
+    about = {"world": world, "records": records, "missing": missing, "runs": runs}
+    return [{**about, **_measured(WORLDS[world], found, epsilon, rng)} for epsilon in EPSILONS]
+
+
+def _measured(about: World, found: Sums, epsilon: float, rng: np.random.Generator) -> Row:
+    runs, by = len(found.by), found.by
     shown = observed(by.shape[-1] - 1, about.incomplete)
     sigma = 0.0
     if math.isfinite(epsilon):
-        sigma = square / (gaussian_mu(epsilon, _DELTA) * math.sqrt(SHARES["S"]))
+        sigma = found.square / (gaussian_mu(epsilon, _DELTA) * math.sqrt(SHARES["S"]))
     sums = Patterns(Patterns(by, shown, CONSTANT).with_noise(rng, sigma, 1).S[0], shown, CONSTANT)
-    total, places, truth = completed(sums), [*about.regressors, by.shape[-1] - 1], np.array(about.slopes)
+    mode, places, truth = completed(sums), [*about.regressors, by.shape[-1] - 1], np.array(about.slopes)
     again = sums.with_noise(rng, sigma, DRAWS)
-    modes = completed(again, np.broadcast_to(total, (DRAWS, *total.shape)))
-    draws = drawn(again, modes, rng, STEPS)
+    modes = completed_again(again, np.broadcast_to(mode.T, (DRAWS, *mode.T.shape)), sigma)
+    draws = drawn(again, modes.T, rng)
     told = np.array([
-        positive(Patterns(sums.S[k], shown, CONSTANT), total[k], modes[:, k], sigma, places) for k in range(runs)
+        not hides(Patterns(sums.S[k], shown, CONSTANT), _of_run(mode, k), _of_run(modes, k), sigma, places)
+        for k in range(runs)
     ])  # fmt: skip
-    found = rubin(total, modes, draws, places)
+    slopes, half = rubin(mode.T, modes.T, draws, places)
     complete = rubin(sums.S[:, 0], again.S[:, :, 0], again.S[:, :, 0], places)
-    missed = told[:, None] & (np.abs(found[0] - truth) > found[1])
+    missed = told[:, None] & (np.abs(slopes - truth) > half)
     worst = float(missed.sum(0).max())
     return {
-        "world": world,
-        "records": records,
-        "missing": missing,
         "epsilon": epsilon if math.isfinite(epsilon) else None,
-        "runs": runs,
         "told": float(told.mean()),
         "told and missed": float(missed.mean()),
         "worst slope": worst / runs,
         **ends(worst, runs),
-        "bias": _bias(found[0][told], truth),
-        "half width": float(np.median(found[1][told])) if told.any() else None,
+        "bias": _bias(slopes[told], truth),
+        "half width": float(np.median(half[told])) if told.any() else None,
+        "missing information": float(np.median(mode.missing)),
         "complete cases: bias": _bias(complete[0], truth),
         "complete cases miss": float((np.abs(complete[0] - truth) > complete[1]).mean(0).max()),
         "pairwise: bias": _bias(solved(pairwise(by, shown), places, by.shape[-1] - 2)[0][:, :-1], truth),
-        "full data: half width": float(np.median(rubin(full, full[None], full[None], places)[1])),
+        "full data: half width": float(np.median(rubin(found.full, found.full[None], found.full[None], places)[1])),
     }
 
 
+def beside_mice(world: str, records: int, missing: float, runs: int) -> list[Row]:
+    """Count intervals that miss a slope, and those of mice on the same records, pooled."""
+    about, rng = WORLDS[world], np.random.default_rng(zlib.crc32(repr(("mice", world, missing)).encode()))
+    found = sums_of(about, rng, (runs, records), missing, stored=True)
+    names = [f"V{place + 1}" for place in range(found.by.shape[-1] - 1)]
+    model = f"{names[-1]} ~ {' + '.join(names[place] for place in about.regressors)}"
+    with tempfile.NamedTemporaryFile() as file:
+        np.concatenate(found.rows)[..., :-1].tofile(file.name)
+        words = ["Rscript", "--vanilla", str(_MICE), file.name, *map(str, (runs, records, len(names))), model]
+        told = np.array(child(words).split(), float).reshape(runs, 3, -1)[:, :, 1:]
+    truth = np.array(about.slopes)
+    slopes, missed = told[:, 0], (told[:, 1] > truth) | (told[:, 2] < truth)
+    shared = {"world": world, "missing": missing, "runs": runs}
+    rows = [
+        {**shared, "way": "mice, pooled records", "epsilon": None, "told": 1.0, "bias": _bias(slopes, truth),
+         "told and missed": float(missed.mean()), "worst slope": float(missed.mean(0).max()),
+         "half width": float(np.median(told[:, 2] - told[:, 1]) / 2)}
+    ]  # fmt: skip
+    for epsilon in reversed(EPSILONS):
+        ours = _measured(about, found, epsilon, rng)
+        rows.append({**shared, "way": "imputed on sums", **{key: ours[key] for key in rows[0] if key in ours}})
+    return rows
+
+
+def _of_run(mode: Mode, run: int) -> Mode:
+    return Mode(mode.T[..., run, :, :], mode.missing[..., run], mode.converged[..., run])
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums of many runs.
+
+    Attributes:
+        full: sums of all records, ``(runs, d, d)``.
+        by: those by gap pattern, ``(runs, patterns, d, d)``.
+        square: the squared clip norm.
+        rows: if stored, the records with NaN for gaps, in parts of runs.
+    """
+
+    full: Array
+    by: Array
+    square: float
+    rows: list[Array]
+
+
 def sums_of(
-    world: World, rng: np.random.Generator, shape: tuple[int, int], missing: float
-) -> tuple[Array, Array, float]:
-    """Return the sums of all records, ``(runs, d, d)``, those by gap pattern, and the squared clip norm."""
+    world: World, rng: np.random.Generator, shape: tuple[int, int], missing: float, stored: bool = False
+) -> Sums:
+    """Sample records of many runs, and sum them."""
     runs, n = shape
     level = [
         brentq(lambda a, score=score: expit(score + a).mean() - missing, -30, 30)
         for score in world.draw(rng, (1, _BATCH))[1]
     ]
-    full, by, square = [], [], 0.0
+    full, by, kept, square = [], [], [], 0.0
     for start in range(0, runs, step := max(1, _BATCH // n)):
         columns, scores = world.draw(rng, (min(step, runs - start), n))
         z = np.stack([*columns, np.full(columns[0].shape, CONSTANT)], axis=-1)
         full.append(np.swapaxes(z, 1, 2) @ z)
-        code = np.zeros(columns[0].shape, int)
+        code, gaps = np.zeros(columns[0].shape, int), np.zeros(z.shape, bool)
         for bit, (score, a) in enumerate(zip(scores, level, strict=True)):
             gone = rng.random(score.shape) < expit(score + a)
             code |= gone.astype(int) << bit
-            z[..., world.incomplete[bit]] *= ~gone
+            gaps[..., world.incomplete[bit]] = gone
+        if stored:
+            kept.append(np.where(gaps, np.nan, z))
+        z[gaps] = 0
         square = CONSTANT**2 + float(chi2.ppf(1 - _CLIPPED, len(columns)))
         z *= np.sqrt(np.minimum(1.0, square / np.square(z).sum(-1, keepdims=True)))
         parts = [np.swapaxes(z, 1, 2) @ (z * (code == p)[..., None]) for p in range(2 ** len(scores))]
         by.append(np.stack(parts, axis=1))
-    return np.concatenate(full), np.concatenate(by), square
+    return Sums(np.concatenate(full), np.concatenate(by), square, kept)
 
 
 def rubin(total: Array, modes: Array, draws: Array, places: list[int]) -> tuple[Array, Array]:
@@ -170,7 +231,7 @@ def rubin(total: Array, modes: Array, draws: Array, places: list[int]) -> tuple[
     m = len(draws)
     between = (1 + 1 / m) * solved(draws, places, outcome)[0].var(0, ddof=1) if m > 1 else np.zeros_like(within)
     share = np.maximum(between / (within + between), 1e-6)
-    half = t.ppf(0.975, max(m - 1, 1) / np.square(share)) * np.sqrt(within + between)
+    half = t.ppf(0.975, barnard_rubin(share, max(m, 2), degrees[:, None])) * np.sqrt(within + between)
     return b[:, :-1], half[:, :-1]
 
 

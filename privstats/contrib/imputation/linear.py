@@ -254,8 +254,9 @@ def _combined(
     again = sums.with_noise(rng, sigma, _DRAWS)
     modes = completed_again(again, np.broadcast_to(total, (_DRAWS, *total.shape)), sigma)
     hidden = hides(sums, mode, modes, sigma, places)
-    least = FLOOR * float(sums.records) if hidden else -math.inf  # singular moments are solved, and not reported
-    moments = (floored(T, np.full(T.shape[:-2], least))[0] for T in (total, modes.T, drawn(again, modes.T, rng)))
+    moments = [total, modes.T, drawn(again, modes.T, rng)]
+    if hidden:  # singular moments are solved, and not reported
+        moments = [floored(T, np.full(T.shape[:-2], FLOOR * float(sums.records)))[0] for T in moments]
     (b, inverse, residual), (noisy, _, noisy_residuals), (draws, _, _) = (solved(T, places, outcome) for T in moments)
     # Noise moves the residual sum down on average; replicates show by how much.
     corrected = max(2 * float(residual) - float(noisy_residuals.mean()), _LEAST_SHARE * abs(float(residual)))
