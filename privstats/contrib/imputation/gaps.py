@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError, ReleaseError, SchemaError
 from privstats.intake.columns import read
+from privstats.intake.tables import has_order
 from privstats.kinds import ClassSchema
 from privstats.schema import Schema, narrowed
 from privstats.transforms import Centre, ConstantFeature, Scale
@@ -174,7 +175,7 @@ def _read(table: Mapping[str, Any], name: str) -> tuple[NDArray[np.float64], NDA
     except (KeyError, IndexError, TypeError):
         raise DataError(f"the table has no column {name!r}; pass all columns of the schema") from None
     axes = getattr(values, "ndim", 1)
-    if isinstance(values, str | bytes | np.ma.MaskedArray) or axes != 1 or not hasattr(values, "__len__"):
+    if isinstance(values, str | bytes | Mapping | np.ma.MaskedArray) or axes != 1 or not has_order(values):
         raise DataError(
             f"column {name!r} must be one list, array or frame column with one value per record, not masked; write "
             f"NaN or None for a gap; got {_kind(values, axes)}"

@@ -20,6 +20,7 @@ from privstats.contrib.imputation.completion import (
     completed_again,
     drawn,
     floored,
+    missing_information,
 )
 from privstats.contrib.imputation.gaps import CONSTANT, layout_of, observed
 from privstats.dp import Privacy
@@ -254,9 +255,10 @@ def _combined(
     again = sums.with_noise(rng, sigma, _DRAWS)
     modes = completed_again(again, np.broadcast_to(total, (_DRAWS, *total.shape)), sigma)
     hidden = hides(sums, mode, modes, sigma, places)
-    moments = [total, modes.T, drawn(again, modes.T, rng)]
     if hidden:  # singular moments are solved, and not reported
-        moments = [floored(T, np.full(T.shape[:-2], FLOOR * float(sums.records)))[0] for T in moments]
+        moments = [floored(T, np.full(T.shape[:-2], FLOOR * float(sums.records)))[0] for T in (total, modes.T, modes.T)]
+    else:
+        moments = [total, modes.T, drawn(again, modes.T, rng)]
     (b, inverse, residual), (noisy, _, noisy_residuals), (draws, _, _) = (solved(T, places, outcome) for T in moments)
     # Noise moves the residual sum down on average; replicates show by how much.
     corrected = max(2 * float(residual) - float(noisy_residuals.mean()), _LEAST_SHARE * abs(float(residual)))
@@ -303,9 +305,10 @@ def hides(sums: Patterns, mode: Mode, modes: Mode, sigma: float, places: list[in
             "noise hides the sums by gap pattern, or too few records have no gap; declare fewer columns with gaps, or "
             "release more records"
         )
-    if mode.missing > MAX_MISSING or not (mode.converged and modes.converged.all()):
+    missing = float(missing_information(sums, mode.T))
+    if missing > MAX_MISSING or not (mode.converged and modes.converged.all()):
         return (
-            f"gaps hide {100 * float(mode.missing):.0f} % of the information on a moment, above the "
+            f"gaps hide {100 * missing:.0f} % of the information on a moment, above the "
             f"{100 * MAX_MISSING:.0f} % up to which imputation was measured, or its steps did not converge; leave out "
             "the column with most gaps"
         )

@@ -25,8 +25,8 @@ def table(n: int, seed: int = 0, share: float = 0.3) -> dict[str, Any]:
     age = 60 + 15 * rng.standard_normal(n)
     dose = 1 + 2 * (0.6 * (age - 60) / 15 + 0.8 * rng.standard_normal(n))
     days = 5 + SLOPES["dose"] * (dose - 1) + SLOPES["age"] * (age - 60) + 2 * rng.standard_normal(n)
-    score = (days - 5) / 2
-    gone = score + rng.logistic(size=n) * 0.7 > np.quantile(score, 1 - share)
+    score = (days - 5) / 2 + rng.logistic(size=n) * 0.7
+    gone = np.argsort(np.argsort(score)) >= round(n * (1 - share))
     return {"dose": np.where(gone, np.nan, dose), "age": age, "days": days}
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from privstats.contrib.imputation import completion
-from privstats.contrib.imputation.completion import Patterns, completed, completed_again
+from privstats.contrib.imputation.completion import Patterns, completed, completed_again, missing_information
 from privstats.contrib.imputation.gaps import observed
 
 CONSTANT = 2.0
@@ -125,9 +125,17 @@ def test_the_share_of_missing_information_is_ems_rate(share):
     """In a column that is independent of the others, it is the share of values that are missing."""
     rng = np.random.default_rng(2)
     z = np.column_stack([rng.standard_normal((20_000, 3)), np.full(20_000, CONSTANT)])
-    found = completed(by_pattern(z, rng.random((20_000, 1)) < share, (1,)))
-    assert found.converged
-    assert float(found.missing) == pytest.approx(share, abs=0.02)
+    sums = by_pattern(z, rng.random((20_000, 1)) < share, (1,))
+    assert float(missing_information(sums, completed(sums).T)) == pytest.approx(share, abs=0.02)
+
+
+def test_the_share_of_missing_information_is_the_rate_of_ems_last_steps(two):
+    sums, _ = two
+    T = [sums.S[0] * float(sums.records / sums.counts[0])]
+    for _ in range(25):
+        T.append(completion._expected(sums, T[-1]))
+    last, previous = np.linalg.norm(T[-1] - T[-2]), np.linalg.norm(T[-2] - T[-3])
+    assert float(missing_information(sums, completed(sums).T)) == pytest.approx(last / previous, abs=0.02)
 
 
 def test_em_from_the_mode_without_noise_ends_at_the_mode_with_noise(two):

@@ -95,7 +95,7 @@ def test_a_value_is_a_number_a_gap_or_unreadable(value, pattern, counted):
 
 def test_a_text_ends_a_part_without_a_promise_alone():
     measured, columns = schema(), {"dose": ["<5", 3.0], "age": [75, 45], "days": [8, 2]}
-    made.refused(RecordError, "", ps.measure, measured, *by_gaps(measured, columns))
+    made.refused(RecordError, "X holds NaN", ps.measure, measured, *by_gaps(measured, columns))
     assert made.plan(measured, ps.Cohort(2, 2, 100), made.promise()).unreadable == "leave out"
 
 
@@ -119,7 +119,17 @@ def test_the_same_record_twice_counts_twice():
 
 
 @pytest.mark.parametrize(
-    "column", [np.ma.masked_array([1.0, 2.0], [True, False]), np.zeros((2, 1)), np.float64(3), 3.0, "12", b"12", {1, 2}]
+    "column",
+    [
+        np.ma.masked_array([1.0, 2.0], [True, False]),
+        np.zeros((2, 1)),
+        np.float64(3),
+        3.0,
+        "12",
+        b"12",
+        {1, 2},
+        {0: 1, 1: 2},
+    ],
 )
 def test_a_column_that_is_no_plain_column_is_refused(column):
     message = "column 'dose' must be one list, array or frame column"
