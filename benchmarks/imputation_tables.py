@@ -51,7 +51,7 @@ def _by_world(missing: float) -> Cells:
 def _imputed(row: Row) -> str:
     if not row["told"]:
         return "not reported"
-    share = "" if row["told"] == 1 or "way" in row else f" ({100 * row['told']:.0f} % reported)"
+    share = "" if row["told"] > 0.995 or "way" in row else f" ({100 * row['told']:.0f} % reported)"
     return f"{row['bias']:.3f} / {100 * (1 - row['worst slope'] / row['told']):.1f} %{share}"
 
 

@@ -327,7 +327,7 @@ def _notes(shares: dict[str, float]) -> tuple[str, ...]:
         f"missing: {missing}; no sum can test that values are missing at random: where a gap depends on the value "
         "itself, complete cases may be right and this table wrong",
         "where an incomplete column is skewed or discrete, nothing bounds how often intervals miss: with one strongly "
-        "skewed covariate, 30 % missing and 20,000 records, 95 % intervals covered 86 to 93 %; more records cover less",
+        "skewed covariate, 30 % missing and 20,000 records, 95 % intervals covered 86 to 94 %; more records cover less",
     )
 
 
