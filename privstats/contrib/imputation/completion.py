@@ -236,5 +236,5 @@ def _joined(shown: NDArray[np.bool_], observed: Array, mixed: Array, missing: Ar
     return T
 
 
-def _turned(S: Array) -> Array:
-    return np.swapaxes(S, -1, -2)
+def _turned(S: NDArray[np.floating]) -> Array:
+    return np.asarray(np.swapaxes(S, -1, -2), np.float64)
