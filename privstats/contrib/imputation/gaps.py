@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError, ReleaseError, SchemaError
 from privstats.intake.columns import read
-from privstats.intake.tables import has_order
+from privstats.intake.tables import has_order, names_of_columns
 from privstats.kinds import ClassSchema
 from privstats.schema import Schema, narrowed
 from privstats.transforms import Centre, ConstantFeature, Scale
@@ -170,10 +170,9 @@ def _centre(schema: ClassSchema) -> tuple[float, ...]:
 
 def _read(table: Mapping[str, Any], name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return a column's numbers, NaN for other values, and which values are gaps; each value is read alone."""
-    try:
-        values = table[name]
-    except (KeyError, IndexError, TypeError):
-        raise DataError(f"the table has no column {name!r}; pass all columns of the schema") from None
+    if name not in (names_of_columns(table) or ()):
+        raise DataError(f"the table has no column {name!r}; pass all columns of the schema, by name")
+    values = table[name]
     axes = getattr(values, "ndim", 1)
     if isinstance(values, str | bytes | Mapping | np.ma.MaskedArray) or axes != 1 or not has_order(values):
         raise DataError(

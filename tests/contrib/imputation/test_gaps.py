@@ -108,7 +108,13 @@ def test_frames_are_read_as_lists_are(frame):
     expected = by_gaps(measured, columns)
     assert np.array_equal(rows, expected[0])
     assert np.array_equal(patterns, expected[1])
-    made.refused(DataError, "no column 'dose'", by_gaps, measured, held[["age", "days"]] if frame == "pandas" else {})
+    fewer = {name: column for name, column in columns.items() if name != "dose"}
+    lacking = library.table(fewer) if frame == "pyarrow" else library.DataFrame(fewer)
+    made.refused(DataError, "no column 'dose'", by_gaps, measured, lacking)
+
+
+def test_rows_without_names_are_refused():
+    made.refused(DataError, "no column 'dose'", by_gaps, schema(), np.zeros((2, 3)))
 
 
 def test_the_same_record_twice_counts_twice():
