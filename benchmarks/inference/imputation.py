@@ -209,9 +209,7 @@ class Sums:
     rows: list[Array]
 
 
-def sums_of(
-    world: World, rng: np.random.Generator, shape: tuple[int, int], missing: float, raw: bool = False
-) -> Sums:
+def sums_of(world: World, rng: np.random.Generator, shape: tuple[int, int], missing: float, raw: bool = False) -> Sums:
     """Sample records of many runs, and sum them."""
     runs, n = shape
     level = [
