@@ -276,8 +276,25 @@ def _short(number: str) -> str:
     return number.lstrip("0")
 
 
+_CELLS = {"digits": "digits", "agnews": "AG News", "cifar10": "CIFAR-10", "banking77 whole": "BANKING77"}
+
+
+def sweep_recipes() -> Cells:
+    """The recipes of the sweep's federated rivals, on held-out training records."""
+    found = titled("peers.sweep_recipes", "recipes on held-out training records, accuracy in %: ")
+    cells = [name for name in found[0][1][0] if ", " in name]
+    heads = [f"{_CELLS[data]}, {alpha}" for data, alpha in (name.split(", ") for name in cells)]
+    lines = [["method", "recipe", *heads, "behind the best, mean"]]
+    for method, rows in found:
+        for place, row in enumerate(rows):
+            shown = f"**{row['recipe']}**" if row["chosen"] else row["recipe"]
+            scores = [f"{row[name]:.1f}" for name in cells]
+            lines.append([method if not place else "", shown, *scores, f"{row['behind']:.2f}"])
+    return lines
+
+
 TABLES: Tables = by_name(
     *(peers_accuracy, peers_cost, peers_private, peers_private_parties, peers_parties, peers_party_choices),
-    *(peers_tuning, peers_masking, peers_regression, peers_engine),
+    *(peers_tuning, peers_masking, peers_regression, peers_engine, sweep_recipes),
 )
 """By the name in the page's marker."""

@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.measuring import Row, Tables, child, command, results
-from benchmarks.speed_works import GOALS, SECONDS, WORKS
+from benchmarks.speed_works import COUNTED, GOALS, SECONDS, WORKS
 
 ROOT = Path(__file__).parents[1]
 _TITLE = "processor seconds"
@@ -47,12 +47,14 @@ def tables(options: argparse.Namespace) -> Tables:
 def _row(name: str, trees: dict[str, Path], repeats: int, quick: bool) -> Row:
     row: dict[str, object] = {"work": name, "goal": GOALS.get(name), "load average": os.getloadavg()[0]}
     row |= {"goal s": SECONDS[name]} if name in SECONDS else {}
+    row |= {"counted": COUNTED[name]} if name in COUNTED else {}
     for when, tree in trees.items():
         found = _timed(name, tree, repeats, quick)
         least = {what: min(seconds) for what, seconds in found.items()}
         middle = {what: statistics.median(seconds) for what, seconds in found.items()}
         row |= {f"floor {when} s": least["floor"], f"{when} s": least["work"]}
         row |= {f"{when} / floor": least["work"] / least["floor"], f"median {when}": middle["work"] / middle["floor"]}
+        row |= {f"MB {when}": least["MB"], "repeats": repeats}
     return row
 
 

@@ -42,6 +42,27 @@ _WORKS: Mapping[str, Shown] = {
     "today, over its floor": lambda row: _beside(row, "after"),
     "goal": _work_goal,
 }
+
+
+def _counted(row: Row) -> str:
+    return f"{row['counted']:.1f}" if "counted" in row else "-"
+
+
+_FITS: Mapping[str, Shown] = {
+    "1,000 classes": lambda row: row["work"].removeprefix("fit of 1,000 classes, ").removesuffix(" from exact sums"),
+    "floor": "{floor after s:.3f} s",
+    "seconds": "{after s:.3g} s",
+    "over its floor": lambda row: f"{row['after / floor']:.2f}" if "counted" in row else "-",
+    "arithmetic counted": _counted,
+    "goal": _work_goal,
+    "memory": "{MB after:,.0f} MB",
+}
+_STEPS: Mapping[str, Shown] = {
+    "step by LAPACK alone": lambda row: row["work"].removeprefix("step of 1,000 classes, "),
+    "seconds": "{after s:.3f} s",
+    "over the floor": "{after / floor:.2f}",
+    "arithmetic counted": _counted,
+}
 _STARTS: Mapping[str, Shown] = {
     "start (least / median, times numpy)": "{start}",
     "before": lambda row: _started(row, " before"),
@@ -58,9 +79,18 @@ _FILES: Mapping[str, Shown] = {
     "at most": "{MB at most:.0f}",
 }
 
+
+def _begins(row: Row, *starts: str) -> bool:
+    return str(row["work"]).startswith(starts)
+
+
+_OF_FITS = ("fit of", "step of")
+
 TABLES: Tables = {
     "table_files": Table("moments.tables", "reading and measuring a file", _FILES),
-    "speeds": Table("speed", "processor seconds", _WORKS),
+    "speeds": Table("speed", "processor seconds", _WORKS, only=lambda row: not _begins(row, *_OF_FITS)),
+    "fits": Table("speed", "processor seconds", _FITS, only=lambda row: _begins(row, "fit of")),
+    "fit_steps": Table("speed", "processor seconds", _STEPS, only=lambda row: _begins(row, "step of")),
     "starts": Table("startup", "seconds of a fresh process by the ", _STARTS, ("seconds of", str)),
 }
 """By the name in a page's marker."""

@@ -3,7 +3,7 @@
     PYTHONPATH=CHECKOUT python benchmarks/speed_works.py WORK REPEATS [--quick]
 
 It imports the library of the checkout on the path and nothing of these benchmarks, so that one file times any version.
-Prints processor seconds as JSON.
+Prints processor seconds and the process's peak of resident memory as JSON.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import csv
 import io
 import json
 import os
+import resource
 import sys
 import tempfile
 import time
@@ -23,6 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.blas import dsyrk
 from scipy.special import ndtri
 
@@ -31,7 +33,7 @@ from privstats.encoding import Ring
 from privstats.randomness import seeded
 from privstats.secagg.prg import TILE, add_masks
 
-__all__ = ["GOALS", "SECONDS", "WORKS", "floor_of_masks"]
+__all__ = ["COUNTED", "GOALS", "SECONDS", "WORKS", "floor_of_masks"]
 
 Pair: TypeAlias = tuple[Callable[[], object], Callable[[], object]]
 """A floor and the work, both ready to be timed."""
@@ -39,6 +41,10 @@ Pair: TypeAlias = tuple[Callable[[], object], Callable[[], object]]
 _QUICK = 200  # so many times fewer records or samples
 _TILE = 1 << 13
 _FOLDS = 5
+_CLASSES = 1_000
+_SHORT: dict[str, Any] = {"per_class": 50, "max_rounds": 3}
+"""Samples and rounds of trained heads, so that a fit takes minutes of one core."""
+Fit: TypeAlias = Callable[[int], Pair]
 
 
 def _dense(n: int, d: int, classes: int, statistics: str) -> Callable[[int], Pair]:
@@ -146,20 +152,38 @@ def _table(head: str, *, values: bool) -> Callable[[int], Pair]:
     return made
 
 
-def _fit(head: str, classes: int, d: int, **parameters: Any) -> Callable[[int], Pair]:
-    """A head from an exact release, over one symmetric product of its class sums."""
+def _fit(head: str, d: int, statistics: str = "NAB", dimension: int | None = None, **parameters: Any) -> Fit:
+    """A head of 1,000 classes from an exact release, over one symmetric product of its class sums."""
 
     def made(part: int) -> Pair:
         from privstats import heads
 
-        few, width = max(classes // part, 2), max(d // part, 8)
+        few, width = max(_CLASSES // part, 2), max(d // part, 8)
         rng = np.random.default_rng(0)
         y = np.arange(4 * few) % few
         X = rng.standard_normal((len(y), width)) + rng.standard_normal((few, width))[y]
-        schema = ps.ClassSchema(few, width, "NAB", clip_norm=4 * width**0.5)
+        schema = ps.ClassSchema(few, width, statistics, clip_norm=4 * width**0.5)
         release = ps.Release.exact(schema, ps.measure(schema, X, y))
         sums = np.asarray(release.moments.A)
-        return lambda: dsyrk(1.0, sums.T), lambda: getattr(heads, head)(**parameters).fit_release(release)
+        chosen = parameters if dimension is None else {**parameters, "dimension": min(dimension, width)}
+
+        def work() -> object:
+            with warnings.catch_warnings(action="ignore"):
+                return getattr(heads, head)(**chosen).fit_release(release)
+
+        return lambda: dsyrk(1.0, sums.T), work
+
+    return made
+
+
+def _step(d: int, step: Callable[[Any, Any], object]) -> Callable[[int], Pair]:
+    """One step of a discriminant of 1,000 classes, by LAPACK alone, over one symmetric product of its class sums."""
+
+    def made(part: int) -> Pair:
+        few, width = max(_CLASSES // part, 2), max(d // part, 8)
+        sums = np.random.default_rng(0).standard_normal((few, width))
+        covariance = np.asfortranarray(sums.T @ sums / few + np.eye(width))
+        return lambda: dsyrk(1.0, sums.T), lambda: step(sums, covariance)
 
     return made
 
@@ -248,6 +272,13 @@ def _noise_share(sigma: float) -> Callable[[int], Pair]:
     return made
 
 
+_STEPS: dict[str, Callable[[Any, Any], object]] = {
+    "product of the class sums": lambda sums, _: dsyrk(1.0, sums.T),
+    "Cholesky factor": lambda _, covariance: cho_factor(covariance, lower=True, check_finite=False),
+    "two triangular solves": lambda sums, covariance: cho_solve((covariance, True), sums.T, check_finite=False),
+    "eigenvectors": lambda _, covariance: np.linalg.eigh(covariance),
+}
+
 WORKS: dict[str, Callable[[int], Pair]] = {
     "2M x 40, NAB": _dense(2_000_000, 40, 10, "NAB"),
     "2M x 40, ridge with 5 folds": _dense(2_000_000, 40, 10, "Ghq"),
@@ -267,10 +298,18 @@ WORKS: dict[str, Callable[[int], Pair]] = {
     "mixed table 50k x 30, RefinedSoftmax": _table("RefinedSoftmax", values=False),
     "mixed table 50k x 30 in Python values, LDA": _table("LDA", values=True),
     "mixed table 50k x 30 in Python values, RefinedSoftmax": _table("RefinedSoftmax", values=True),
-    "fit of 1,000 classes, d 2048, LDA from exact sums": _fit("LDA", 1_000, 2_048),
-    "fit of 1,000 classes, d 4096, LDA from exact sums": _fit("LDA", 1_000, 4_096),
-    "fit of 1,000 classes, d 2048, FedCGS's head from exact sums": _fit("LDA", 1_000, 2_048, covariance="total"),
-    "fit of 1,000 classes, d 4096, FedCGS's head from exact sums": _fit("LDA", 1_000, 4_096, covariance="total"),
+    **{f"fit of 1,000 classes, d {d}, LDA from exact sums": _fit("LDA", d) for d in (2048, 4096)},
+    **{
+        f"fit of 1,000 classes, d {d}, FedCGS's head from exact sums": _fit("LDA", d, covariance="total")
+        for d in (2048, 4096)
+    },
+    **{f"fit of 1,000 classes, d {d}, ridge from exact sums": _fit("RidgeClassifier", d) for d in (2048, 4096)},
+    "fit of 1,000 classes, d 2048, naive Bayes": _fit("NaiveBayes", 2048, "NAD"),
+    "fit of 1,000 classes, d 2048, FisherMix in 256 dimensions": _fit("FisherMix", 2048, dimension=256, **_SHORT),
+    "fit of 1,000 classes, d 2048, Proto-Hyper in 256 dimensions": _fit("ProtoHyper", 2048, dimension=256, **_SHORT),
+    "fit of 1,000 classes, d 128, QDA": _fit("QDA", 128, "NAS"),
+    "fit of 1,000 classes, d 256, QDA": _fit("QDA", 256, "NAS"),
+    **{f"step of 1,000 classes, d {d}, {name}": _step(d, step) for name, step in _STEPS.items() for d in (2048, 4096)},
     "rows of a CSV file, 50k x 31": _file(quotes=csv.QUOTE_MINIMAL),
     "rows of a CSV file, 50k x 31, in quotes": _file(quotes=csv.QUOTE_ALL),
     "rows of a CSV file, 50k x 31, with notes of two lines": _file(quotes=csv.QUOTE_MINIMAL, notes=True),
@@ -290,7 +329,34 @@ WORKS: dict[str, Callable[[int], Pair]] = {
 """Floor and work by name; the number is how many times less there shall be of it."""
 
 
+def _counted(name: str) -> float | None:
+    """Return a fit's or step's arithmetic in floors of C d^2 operations, or None where it is not counted.
+
+    The class sums' symmetric product is 1 floor, a Cholesky factor d^3 / 3 operations, a triangular solve of C columns
+    1 floor. Eigenvectors take at least 4 d^3 / 3 operations to a tridiagonal matrix and 2 d^3 back; a product of a
+    ``(d, d)`` matrix and C columns 2 floors.
+    """
+    d = next((width for width in (2048, 4096) if f", d {width}, " in name), 0)
+    factor, vectors = d / (3 * _CLASSES), 10 * d / (3 * _CLASSES)
+    counts = {
+        ", LDA": 1 + factor + 2,
+        ", FedCGS's head": factor + 2,
+        ", ridge": vectors + 4,
+        ", product of the class sums": 1.0,
+        ", Cholesky factor": factor,
+        ", two triangular solves": 2.0,
+        ", eigenvectors": vectors,
+    }
+    return next(
+        (count for what, count in counts.items() if d and name.endswith((what, f"{what} from exact sums"))), None
+    )
+
+
+COUNTED: dict[str, float] = {name: count for name in WORKS if (count := _counted(name)) is not None}
+"""Arithmetic of a fit or step that no order of the same steps avoids, in floors."""
+
 GOALS: dict[str, float] = {
+    **{name: 3.0 for name in WORKS if name.startswith("fit") and name in COUNTED},
     "2M x 40, NAB": 2.5,
     "2M x 40, ridge with 5 folds": 3.5,
     "50k x 512, NAB": 1.3,
@@ -306,7 +372,7 @@ SECONDS: dict[str, float] = {name: 2.5 if name.endswith("LDA") else 4.0 for name
 
 
 def timed(name: str, repeats: int, part: int) -> dict[str, list[float]]:
-    """Processor seconds of floor and work, in turns, after one round that counts for nothing."""
+    """Processor seconds of floor and work, in turns, after one round that counts for nothing; and the memory's peak."""
     pair = WORKS[name](part)
     seconds: dict[str, list[float]] = {"floor": [], "work": []}
     for _ in range(repeats + 1):
@@ -314,7 +380,8 @@ def timed(name: str, repeats: int, part: int) -> dict[str, list[float]]:
             start = time.process_time()
             task()
             seconds[what].append(time.process_time() - start)
-    return {what: values[1:] for what, values in seconds.items()}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3 * 1.024
+    return {**{what: values[1:] for what, values in seconds.items()}, "MB": [peak]}
 
 
 if __name__ == "__main__":

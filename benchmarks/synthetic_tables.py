@@ -89,6 +89,34 @@ def synthetic_rule() -> Cells:
     return lines
 
 
+_FEDERATED: dict[str, Shown] = {
+    "epsilon": lambda row: "-" if row["epsilon"] is None else f"{row['epsilon']:g}",
+    "parties": lambda row: str(row["parties"] or "-"),
+    "rows": "{way}",
+    **{f"{ways}-way": f"{{{ways}-way:.4f}}" for ways in (1, 2, 3)},
+    "fidelity": "{fidelity:.3f}",
+    "model": lambda row: f"{row['model']:.3f}" if row["model"] < 100 else f"{row['model']:,.0f}",
+    "draws": "{draws}",
+}
+
+
+def synthetic_federated() -> Cells:
+    """benchmarks/synthetic/numbers.md: ours and HeteroFedSyn on the authors' splits."""
+    lines = [["table", *_FEDERATED]]
+    for name, ends in titled("synthetic.federated", "ends: "):
+        found = [
+            row
+            for way in ("ours", "HeteroFedSyn")
+            for _, rows in titled("synthetic.federated", f"{way}: {name}, ")
+            for row in rows
+        ]
+        order = sorted(found, key=lambda row: (row["epsilon"], row["parties"], row["way"] != "ours"))
+        for place, row in enumerate([ends[0], *order, ends[-1]]):
+            cells = (shown.format_map(row) if isinstance(shown, str) else shown(row) for shown in _FEDERATED.values())
+            lines.append([name if not place else "", *cells])
+    return lines
+
+
 _MASKS: dict[str, Shown] = {
     "table": "{table}",
     "records": "{records:,}",
@@ -131,7 +159,7 @@ _INFERENCE: dict[str, Shown] = {
 }
 
 TABLES: Tables = {
-    **by_name(synthetic_rows, synthetic_beside, synthetic_rule),
+    **by_name(synthetic_rows, synthetic_beside, synthetic_rule, synthetic_federated),
     "synthetic_masks": Table("synthetic.rows", "seconds of all sessions", _MASKS),
     "synthetic_fits": Table("synthetic.fits", "fits: ", _FITS, ("table", str)),
     "synthetic_distances": Table("synthetic.distances", "", _DISTANCES, ("table", str)),

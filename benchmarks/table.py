@@ -28,18 +28,20 @@ class Table:
         title: how the titles of its rows begin; the first one counts, all of them where there is a ``group``.
         columns: by heading, how a row's cell is written.
         group: the heading of a first column, and what it says of the rest of a title, beside the first of its rows.
+        only: selects the rows that are shown.
     """
 
     result: str
     title: str
     columns: Mapping[str, Shown]
     group: tuple[str, Callable[[str], str]] | None = None
+    only: Callable[[Row], bool] = lambda _: True
 
     def __call__(self) -> Cells:
         """Heading and lines."""
         found = titled(self.result, self.title)
         if self.group is None:
-            return [list(self.columns), *map(self._line, found[0][1])]
+            return [list(self.columns), *(self._line(row) for row in found[0][1] if self.only(row))]
         heading, name = self.group
         lines = (
             [name(rest) if not place else "", *self._line(row)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -167,6 +167,21 @@ def _session(row: Row) -> list[str]:
 
 def _helper(row: Row) -> str:
     return "-" if row["helper_s"] is None else f"{row['helper_ms_per_report']:.2g} ms"
+
+
+def _shown(name: str) -> Callable[[Row], str]:
+    return lambda row: f"{row[name]:.1f}" + ("" if row[f"{name} se"] is None else f" ± {row[f'{name} se']:.1f}")
+
+
+def _set(name: str) -> str:
+    return NAMES.get(name, "AG News")
+
+
+_SPARSE: dict[str, Shown] = {
+    "epsilon": lambda row: "no noise" if row["epsilon"] is None else f"{row['epsilon']:g}",
+    "indicators": "{indicators:,}",
+    **{name: _shown(name) for name in ("LDA", "ridge", "sparse groups")},
+}
 
 
 def heads_without_noise() -> Cells:
@@ -342,6 +357,7 @@ TABLES: Tables = {
     ),
     **by_name(deliberate_bugs),
     **engine_tables.TABLES,
+    "sparse_groups": Table("heads.sparse_groups", "accuracy in % of heads from sums: ", _SPARSE, ("data", _set)),
     "heads_public": Table("heads.public", "accuracy, %: ", _PUBLIC, ("data, public records", _with_public)),
     "refinement_public": Table("refinement.public", "accuracy, %: ", _REFINED, ("data, public records", _with_public)),
     "heads_centred": Table(

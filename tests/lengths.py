@@ -1,7 +1,9 @@
 """How much of a test of the night a slice runs, which each change waits for, and how much ``.ci/nightly``."""
 
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar
 
+import pytest
 from hypothesis import settings
 
 T = TypeVar("T")
@@ -10,3 +12,18 @@ T = TypeVar("T")
 def sized(slice_: T, whole: T) -> T:
     """The one of a slice, or the one of the profile ``nightly``."""
     return whole if settings.get_current_profile_name() == "nightly" else slice_
+
+
+def checkered(rows: Sequence[Any], columns: Sequence[Any]) -> list[Any]:
+    """Return all pairs for ``parametrize``, every second one marked nightly: by day each row and column is met."""
+    pairs = [((at + place) % 2, row, column) for at, row in enumerate(rows) for place, column in enumerate(columns)]
+    return [pytest.param(row, column, marks=pytest.mark.nightly if night else ()) for night, row, column in pairs]
+
+
+def first_by_day(cases: Sequence[tuple[Any, ...]], group: Callable[..., Hashable]) -> list[Any]:
+    """Return all cases for ``parametrize``, marked nightly but for the first of each group."""
+    met, found = set[Hashable](), []
+    for case in cases:
+        found.append(pytest.param(*case, marks=pytest.mark.nightly if group(*case) in met else ()))
+        met.add(group(*case))
+    return found

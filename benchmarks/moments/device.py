@@ -23,11 +23,14 @@ from benchmarks.measuring import Row, Tables, command
 from benchmarks.moments.device_counts import of_batches
 from privstats.moments.device_sums import DeviceAccumulator
 from privstats.moments.tensor_products import Products, prefers_limbs
+from privstats.schema.public_values import Published, Values
 
 SHAPES = ((2_000_000, 40, 10, "NAB"), (50_000, 512, 10, "NAB"), (50_000, 512, 100, "NAS"), (20_000, 2_048, 10, "NAB"))
 QUICK = ((2_000, 16, 3, "NAS"),)
 # Records of a batch, features, classes (0: targets in five folds) and statistics.
 BATCHES = ((512, 512, 10, "NAB"), (512, 512, 100, "NAS"), (256, 128, 0, "Ghq"))
+# Records, features and classes of a softmax's round.
+ROUNDS = ((4_096, 512, 10), (20_480, 512, 10))
 _MANY = 9
 
 
@@ -42,6 +45,7 @@ def tables(chosen: argparse.Namespace) -> Tables:
     shapes, repeats = (QUICK, 1) if chosen.quick else (SHAPES, chosen.repeats)
     yield "exact moments on a device", [_row(device, *shape, repeats) for shape in shapes]
     yield "requests of a device, counted on the host", [_requested(*each) for each in BATCHES]
+    yield "requests of a round, counted on the host", [_of_round(*each) for each in ROUNDS]
 
 
 def _row(device: Any, n: int, d: int, classes: int, statistics: str, repeats: int) -> Row:
@@ -88,6 +92,7 @@ def _requested(n: int, d: int, classes: int, statistics: str) -> Row:
         "classes": classes or None,
         "statistics": statistics,
         "waits per batch": (many.waits.total() - one.waits.total()) / (_MANY - 1),
+        "waits per batch, others left out": _waits_left_out(schema, X, y, n),
         "launches per batch": (many.launches.total() - one.launches.total()) / (_MANY - 1),
         "waits of a tile and the end": one.waits.total(),
         "launches of a tile and the end": one.launches.total(),
@@ -95,6 +100,30 @@ def _requested(n: int, d: int, classes: int, statistics: str) -> Row:
         "bytes of the sums": sum(
             each.nbytes for each in ps.measure(schema, X[:1].numpy(), y[:1].numpy()).wire().values()
         ),
+    }
+
+
+def _waits_left_out(schema: Any, X: torch.Tensor, y: torch.Tensor, n: int) -> float:
+    one, many = (
+        of_batches(schema, X[: count * n], y[: count * n], count, unreadable="leave out") for count in (1, _MANY)
+    )
+    return (many.waits.total() - one.waits.total()) / (_MANY - 1)
+
+
+def _of_round(n: int, d: int, classes: int) -> Row:
+    """Count the requests of one round's session over rows on a device."""
+    schema = ps.GradientSchema(d, classes, residual_norm=0.5, expected_records=n, course_mu=1.0)
+    rng = np.random.default_rng(0)
+    values = {name: Values.rounded(rng.standard_normal(shape)) for name, shape in schema.needs.items()}
+    X, y = torch.as_tensor(rng.standard_normal((n, d)), dtype=torch.float32), torch.arange(n) % classes
+    found = of_batches(schema, X, y, 1, published=Published.of(values))
+    return {
+        "records": n,
+        "features": d,
+        "classes": classes,
+        "waits": found.waits.total(),
+        "bytes copied to the host": found.bytes_read,
+        "bytes of the rows": X.nbytes,
     }
 
 

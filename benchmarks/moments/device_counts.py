@@ -104,9 +104,13 @@ def _is_view(func: Any) -> bool:
     return any(each is not None and not each.is_write for each in aliases)
 
 
-def of_batches(schema: Any, rows: torch.Tensor, targets: torch.Tensor, batches: int) -> Requests:
-    """Return the requests of measuring ``rows`` in equal batches as a device's tensors."""
+def of_batches(schema: Any, rows: torch.Tensor, targets: torch.Tensor, batches: int, **given: Any) -> Requests:
+    """Return the requests of measuring ``rows`` in equal batches as a device's tensors.
+
+    Args:
+        given: further arguments of ``privstats.measure``.
+    """
     pairs = list(zip(rows.chunk(batches), targets.chunk(batches), strict=True))
     with patch.object(input_validation, "on_device", is_tensor), requests() as found:
-        ps.measure(schema, pairs)
+        ps.measure(schema, pairs, **given)
     return found

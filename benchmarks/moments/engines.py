@@ -2,16 +2,20 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.moments.engines --rows 2000000 --lazy 100000000 --save
 
-The first table is of Parquet files, one part each. The second is of records that each part generates itself, so that no
-disk is needed: a block of normal rows, scaled by the part's own number. Times are processor seconds of this process and
-all that it started: Dask's workers; Spark's Java and its Python workers. "Caller" is of this process alone, which holds
-Dask's scheduler. An engine first measures a few records. It then measures all of them, up to 5 million twice: "first"
-includes memory that a worker touches for the first time.
+The first table is of Parquet files, one part each. With ``--links N`` each file is linked N times under other names,
+so that 100 million records fit into memory and no disk is measured. The second table is of records that each part
+generates itself: a block of normal rows, scaled by the part's own number. Times are processor seconds of this process
+and all that it started, Java and Python apart. "Caller" is of this process alone, which holds Dask's scheduler. An
+engine first measures a few records. It then measures all of them, up to 5 million twice: "first" includes memory that
+a worker touches for the first time.
 
-"Dask, no cluster" runs the same graph in this process, so that it holds all that privstats adds. The floor is Dask's
-graph with a task that only sums one column of each part. Memory is the largest sum of resident memory, seen ten times a
-second. The third table simulates more workers than this machine has processors, from the measured seconds of a part.
-Spark is left out where pyspark or Java is not installed, and measures at most ``--spark`` records.
+"Processes at once" are independent processes, as many as workers, that each measure their share and nothing else:
+what the machine's shared memory and caches cost, and so the least that any engine with these workers can take. "Dask,
+no cluster" runs Dask's graph in this process, so that it holds all that privstats adds. "Dask's floor" is Dask's
+graph with a task that only sums one column of each part. "Spark" receives rows from Java; "Spark's workers" receive
+names of parts and read the parts themselves. Memory is the largest sum of resident memory, seen ten times a second.
+The third table simulates more workers than this machine has processors, from the measured seconds of a part. Spark is
+left out where pyspark or Java is not installed, and measures at most ``--spark`` records.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from __future__ import annotations
 import argparse
 import heapq
 import importlib.util
+import multiprocessing
 import os
 import shutil
 import sys
@@ -55,6 +60,8 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lazy", type=int, default=20_000_000, help="records that parts generate")
     parser.add_argument("--lazy-part", type=int, default=500_000, help="records of such a part")
     parser.add_argument("--spark", type=int, default=2_000_000, help="the most records that Spark measures")
+    parser.add_argument("--links", type=int, default=1, help="names of each file")
+    parser.add_argument("--only", default="", help="measure one process and these engines alone, by commas")
     parser.add_argument("--workers", type=int, default=2, help="processes of one thread each")
     parser.add_argument("--folder", type=Path, help="where the files are written, and deleted afterwards")
 
@@ -64,6 +71,7 @@ class Source(NamedTuple):
 
     Attributes:
         tables: tables of this process.
+        part: a function that returns the table of one part by its number; it can be pickled.
         dask: a function that returns a Dask frame.
         spark: a function that returns a Spark frame.
     """
@@ -71,6 +79,7 @@ class Source(NamedTuple):
     title: str
     parts: int
     tables: Callable[[], Any]
+    part: Callable[[int], Any]
     dask: Callable[[], Any]
     spark: Callable[[Any], Any]
 
@@ -78,26 +87,45 @@ class Source(NamedTuple):
 def tables(chosen: argparse.Namespace) -> Tables:
     """Yield the records in files, then those that parts generate, then the simulated growth."""
     part = QUICK_PART if chosen.quick else PART
-    spark = 0 if chosen.quick else chosen.spark
     larger = QUICK_PART if chosen.quick else chosen.lazy_part
-    parts, lazy = (4, 8) if chosen.quick else (max(chosen.rows // part, 1), max(chosen.lazy // larger, 1))
-    with tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
-        few, home = written(Path(folder) / "few", 100, 2), written(Path(folder) / "all", part, parts)
-        yield compared(in_files(home), in_files(few), part, chosen.workers, spark)
-    title, rows = compared(generated(larger, lazy), generated(100, 2), larger, chosen.workers, spark)
+    parts, lazy = (4, 8) if chosen.quick else (chosen.rows // part, chosen.lazy // larger)
+    if parts:
+        with tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
+            few = written(Path(folder) / "few", 100, 2)
+            home = written(Path(folder) / "all", part, max(parts // chosen.links, 1), chosen.links)
+            yield compared(in_files(home), in_files(few), part, chosen)
+    if not lazy:
+        return
+    title, rows = compared(generated(larger, lazy), generated(100, 2), larger, chosen)
     yield title, rows
     found = {row["engine"]: row for row in rows}
-    caller = found["Dask"]["caller cpu s"]
-    cluster = found["Dask"]["cpu s"] - caller - found["Dask, no cluster"]["cpu s"]
-    yield f"growth of Dask with {lazy} parts, simulated", grown(larger, lazy, max(cluster, 0.0) / lazy, caller)
+    if "Dask" in found:
+        caller, floor = found["Dask"]["caller cpu s"], found[_at_once(chosen.workers)]["cpu s"]
+        cluster = found["Dask"]["cpu s"] - caller - floor
+        yield f"growth of Dask with {lazy} parts, simulated", grown(larger, lazy, max(cluster, 0.0) / lazy, caller)
+
+
+def _at_once(workers: int) -> str:
+    return f"{workers} processes at once"
 
 
 def in_files(home: Path) -> Source:
     """Parquet files of a folder."""
     frames = optional_dependencies.load("dask.dataframe", by=_BY)
     read = partial(frames.read_parquet, str(home), split_row_groups=False)
-    parts = len(list(home.iterdir()))
-    return Source("Parquet files", parts, lambda: home, read, lambda session: session.read.parquet(str(home)))
+    paths = tuple(sorted(map(str, home.iterdir())))
+    return Source(
+        "Parquet files",
+        len(paths),
+        lambda: home,
+        partial(_file, paths),
+        read,
+        lambda session: session.read.parquet(str(home)),
+    )
+
+
+def _file(paths: Sequence[str], place: int) -> Any:
+    return optional_dependencies.load("pyarrow.dataset", by=_BY).dataset(paths[place])
 
 
 def generated(part: int, parts: int) -> Source:
@@ -113,6 +141,7 @@ def generated(part: int, parts: int) -> Source:
         "parts that generate them",
         parts,
         lambda: map(make, range(parts)),
+        make,
         lambda: frames.from_map(make, range(parts), meta=make(0).iloc[:0]),
         spark,
     )
@@ -141,29 +170,36 @@ def _as_batches(part: int, batches: Any) -> Iterator[Any]:
             yield from arrow.Table.from_pandas(lazy_part(part, place), preserve_index=False).to_batches()
 
 
-def compared(source: Source, few: Source, part: int, workers: int, spark: int) -> tuple[str, list[Row]]:
+def compared(source: Source, few: Source, part: int, chosen: argparse.Namespace) -> tuple[str, list[Row]]:
     """One table: each engine over the same records."""
-    runs: list[tuple[str, Callable[[], AbstractContextManager[Any]], Callable[[Any, Source], Any]]] = [
-        ("one process", nullcontext, lambda _, source: measure(SCHEMA, source.tables(), "y")),
-        ("Dask, no cluster", _synchronous, lambda _, source: measure(SCHEMA, source.dask(), "y")),
-        ("Dask", lambda: cluster_of(workers), lambda _, source: measure(SCHEMA, source.dask(), "y")),
-        ("Dask's floor", lambda: cluster_of(workers), lambda client, source: column_sums(client, source.dask())),
-    ]
-    if part * source.parts <= spark and has_spark():
-        runs.append(
-            ("Spark", lambda: spark_of(workers), lambda session, source: measure(SCHEMA, source.spark(session), "y"))
-        )
-    twice = part * source.parts <= _MAX_TWICE
-    rows = [of_engine(name, engine, task, source, few, twice=twice) for name, engine, task in runs]
+    workers, records = chosen.workers, part * source.parts
+    runs: dict[str, tuple[Callable[[], AbstractContextManager[Any]], Callable[[Any, Source], Any]]] = {
+        "one process": (nullcontext, lambda _, source: measure(SCHEMA, source.tables(), "y")),
+        _at_once(workers): (lambda: processes_of(workers), lambda pool, source: shared(pool, workers, source)),
+        "Dask, no cluster": (_synchronous, lambda _, source: measure(SCHEMA, source.dask(), "y")),
+        "Dask": (lambda: cluster_of(workers), lambda _, source: measure(SCHEMA, source.dask(), "y")),
+        "Dask's floor": (lambda: cluster_of(workers), lambda client, source: column_sums(client, source.dask())),
+    }
+    if has_spark() and not chosen.quick and records <= chosen.spark:
+        runs |= {
+            "Spark": (lambda: spark_of(workers), lambda session, source: measure(SCHEMA, source.spark(session), "y")),
+            "Spark's workers": (lambda: spark_of(workers), read_by_workers),
+        }
+    if chosen.only:
+        named = ["one process", _at_once(workers), *chosen.only.split(",")]
+        runs = {name: run for name, run in runs.items() if name in named}
+    twice = records <= _MAX_TWICE
+    rows = [of_engine(name, engine, task, source, few, twice=twice) for name, (engine, task) in runs.items()]
     if len({row["moments"] for row in rows if row["moments"] is not None}) > 1:
         raise SystemExit("the engines' moments differ")
-    one = rows[0]["cpu s"]
+    one, at_once = (row["cpu s"] for row in rows[:2])
     return (
-        f"NAB of {part * source.parts:,} records x {FEATURES}, {source.parts} {source.title}, {workers} workers",
+        f"NAB of {records:,} records x {FEATURES}, {source.parts} {source.title}, {workers} workers",
         [
             {
                 **{name: value for name, value in row.items() if name != "moments"},
                 "cpu / one process": row["cpu s"] / one,
+                "cpu / processes at once": row["cpu s"] / at_once,
                 "same integers": None if row["moments"] is None else True,
             }
             for row in rows
@@ -171,16 +207,56 @@ def compared(source: Source, few: Source, part: int, workers: int, spark: int) -
     )
 
 
-def written(home: Path, part: int, parts: int) -> Path:
-    """A folder of Parquet files, each of other records."""
+def written(home: Path, part: int, parts: int, links: int = 1) -> Path:
+    """A folder of Parquet files, each of other records, under ``links`` names each."""
     arrow = optional_dependencies.load("pyarrow.parquet", by=_BY)
     home.mkdir()
     for place in range(parts):
         table = optional_dependencies.load("pyarrow", by=_BY).Table.from_pandas(
             lazy_part(part, place), preserve_index=False
         )
-        arrow.write_table(table, home / f"{place:05}.parquet", compression="none")
+        first = home / f"{place:05}.parquet"
+        arrow.write_table(table, first, compression="none")
+        for link in range(1, links):
+            (home / f"{place:05}-{link:05}.parquet").hardlink_to(first)
     return home
+
+
+@contextmanager
+def processes_of(workers: int) -> Iterator[Any]:
+    """A pool of processes, which have the allocator's settings of docs/parts.md."""
+    os.environ |= {name: str(size) for name, size in KEEPING.items()}
+    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+        yield pool
+
+
+def shared(pool: Any, workers: int, source: Source) -> Any:
+    """Measure in processes that each have their share of the parts from the start."""
+    shares = [(source.part, range(first, source.parts, workers)) for first in range(workers)]
+    return Partitioned(SCHEMA).total(pool.starmap(_share, shares, 1))
+
+
+def _share(part: Callable[[int], Any], places: Sequence[int]) -> bytes:
+    door = Partitioned(SCHEMA)
+    sums = door.zero
+    for place in places:
+        sums += door.measure(part(place), "y", part=str(place))
+    return door.encode(sums)
+
+
+def read_by_workers(session: Any, source: Source) -> Any:
+    """Measure on Spark whose rows are numbers of parts: its Python workers read the parts, as docs/parts.md shows."""
+    door = Partitioned(SCHEMA)
+    numbers = session.range(0, source.parts, 1, source.parts)
+    sums = numbers.mapInArrow(partial(_measured_parts, source.part), "sums binary")
+    return door.total(bytes(row["sums"]) for row in sums.toLocalIterator())
+
+
+def _measured_parts(part: Callable[[int], Any], batches: Any) -> Iterator[Any]:
+    arrow = optional_dependencies.load("pyarrow", by=_BY)
+    for batch in batches:
+        sums = [_share(part, [place]) for place in batch.column(0).to_pylist()]
+        yield arrow.RecordBatch.from_pydict({"sums": sums})
 
 
 @contextmanager
@@ -245,17 +321,19 @@ def of_engine(
     """One engine's row, with its moments."""
     with engine() as opened:
         task(opened, few)
-        start = processor_seconds()
+        start = sum(processor_seconds())
         if twice:
             task(opened, source)
-        first = processor_seconds() - start if twice else None
-        start, own, clock = processor_seconds(), time.process_time(), time.perf_counter()
+        first = sum(processor_seconds()) - start if twice else None
+        (python, java), own, clock = processor_seconds(), time.process_time(), time.perf_counter()
         with peak_memory() as peak:
             moments = task(opened, source)
+        spent, caller = processor_seconds(), time.process_time() - own
         row: Row = {
             "engine": name,
-            "cpu s": processor_seconds() - start,
-            "caller cpu s": time.process_time() - own,
+            "cpu s": sum(spent) - python - java,
+            "caller cpu s": caller,
+            "java cpu s": spent.java - java,
             "first cpu s": first,
             "wall s": time.perf_counter() - clock,
             "peak MiB": peak() / 2**20,
@@ -321,17 +399,26 @@ def processes() -> list[Any]:
     return [own, *own.children(recursive=True)]
 
 
-def processor_seconds() -> float:
+class Spent(NamedTuple):
+    """Processor seconds by kind of process."""
+
+    python: float
+    java: float
+
+
+def processor_seconds() -> Spent:
     """Processor seconds of this process, and of all that it started and that still run or were waited for."""
     gone = optional_dependencies.load("psutil", by=_BY).NoSuchProcess
-    total = 0.0
+    python = java = 0.0
     for each in processes():
         try:
-            times = each.cpu_times()
+            times, is_java = each.cpu_times(), each.name() == "java"
         except gone:
             continue
-        total += times.user + times.system + times.children_user + times.children_system
-    return total
+        own, waited = times.user + times.system, times.children_user + times.children_system
+        python += waited if is_java else own + waited
+        java += own if is_java else 0.0
+    return Spent(python, java)
 
 
 @contextmanager

@@ -190,6 +190,8 @@ def _write_study(path: Path, study: Any, given: dict[str, Any], *, ask: bool, fo
         f"wrote {view}, which creates the view {study.name} with one row per person: run it {study.where}, then "
         f"measure its rows with --target {study.outcome.name} --persons person_id"
     )
+    if study.warning:
+        say(f"warning: {study.warning}")
 
 
 def _write_columns(

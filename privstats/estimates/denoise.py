@@ -8,19 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsyrk
 from scipy.special import log_ndtr
+
+from privstats.estimates.algebra import Array as Array
+from privstats.estimates.algebra import algebra, mirrored
 
 _SMALLEST_SHARE = 1e-3
 """Floor of a noisy count, as a share of the mean count: keeps A / N finite without moving any real class."""
 _MOST_SHIFT = 3.0
 """Standard errors that what is expected of a variance may count against what is seen of it."""
-_TILE = 256
-"""Rows and columns of a tile of :func:`_mirrored`: two tiles of float64 are a megabyte."""
 _AGREE, _DOUBT = 0.5, 0.25
 """Prior mean and prior standard deviation of b."""
 
@@ -159,21 +159,8 @@ def within_scatter(evidence: NoisySums, n: Array) -> Array:
     if evidence.B is None:
         raise ValueError("within_scatter needs B")
     scaled = evidence.A / np.sqrt(n)[:, None]
-    # BLAS subtracts in place, from one triangle. The transposes are in BLAS's column order without a strided copy.
-    W = dsyrk(-1.0, scaled.T, beta=1.0, c=np.array(evidence.B.T, np.float64, order="F"), lower=1, overwrite_c=1)
+    W = algebra().less_gram(evidence.B, scaled)
     W.flat[:: len(W) + 1] += evidence.noise("A") ** 2 * (1 / n).sum()
-    return _mirrored(W)
-
-
-def _mirrored(W: Array) -> Array:
-    """Copy the lower triangle to the upper one, in place; tile by tile, because strided copies miss the cache."""
-    for start in range(0, len(W), _TILE):
-        rows = slice(start, start + _TILE)
-        tile = W[rows, rows]
-        tile[...] = np.tril(tile) + np.tril(tile, -1).T
-        for before in range(0, start, _TILE):
-            columns = slice(before, before + _TILE)
-            W[columns, rows] = W[rows, columns].T
     return W
 
 
@@ -196,7 +183,7 @@ def total_scatter(evidence: NoisySums, n: Array) -> Array:
     T /= total
     np.subtract(evidence.B, T, out=T)
     T.flat[:: len(T) + 1] += evidence.noise("A") ** 2 * len(n) / total
-    return _mirrored(T)
+    return mirrored(T)
 
 
 def _between_variance(squares: Array, noise: Array, d: int, expected: float = math.inf) -> float:
@@ -218,8 +205,6 @@ def _weights_and_error(variance: Array, d: int) -> tuple[Array, float]:
     weights = weights / weights.sum()
     return weights, math.sqrt(2 / d * float(np.square(weights * variance).sum()))
 
-
-Array: TypeAlias = NDArray[np.float64]
 
 _FAR_BELOW = 30.0
 _MOST_SEEN = 0.98  # a mean of rows of norm 1 is no longer
@@ -289,7 +274,7 @@ def denoise_spectrum(matrix: Array, sigma: float, *, pull: bool = True) -> Spect
     """
     from sklearn.isotonic import isotonic_regression  # slow to import, and measuring does not need it
 
-    values, vectors = np.linalg.eigh(matrix)
+    values, vectors = algebra().eigh(matrix)
     if sigma == 0:
         return Spectrum(np.maximum(values, 0.0), vectors, 0.0, 0.0)
     d, s2 = len(values), sigma**2 / 2
@@ -449,7 +434,7 @@ def _solve(name: str, gram: Spectrum, evidence: NoisyGram, penalty: float | None
 
     Its maximum diverges where noise hides h; the grid average does not.
     """
-    g, rotated, (d, T) = gram.values, gram.vectors.T @ evidence.h, evidence.h.shape
+    g, rotated, (d, T) = gram.values, algebra().product(gram.vectors.T, evidence.h), evidence.h.shape
     squares = np.square(rotated).mean(axis=1)
     weight, noise = _variances(g, evidence, penalty)
     variance = weight[:, None] * (np.square(g) + gram.risk / d) + noise[:, None] * g + evidence.sigma_h**2 + _TINY
@@ -461,7 +446,9 @@ def _solve(name: str, gram: Spectrum, evidence: NoisyGram, penalty: float | None
     falling = weight[:, None] * np.square(g) / variance  # of var - g var' = var - 2 weight g^2 - noise g
     slope = belief @ (weight[:, None] * (1 - 2 * falling - noise[:, None] * g / variance) / variance)
     implied = float(belief @ noise / (belief @ weight)) if penalty is None else penalty
-    return WienerFit(gram.vectors @ (gain[:, None] * rotated), implied, g, log_evidence, name, gain, slope)
+    return WienerFit(
+        algebra().product(gram.vectors, gain[:, None] * rotated), implied, g, log_evidence, name, gain, slope
+    )
 
 
 def _variances(g: Array, evidence: NoisyGram, penalty: float | None) -> tuple[Array, Array]:
@@ -479,7 +466,7 @@ def _variances(g: Array, evidence: NoisyGram, penalty: float | None) -> tuple[Ar
 
 
 def _linear_shrinkage(G: Array, sigma: float) -> Spectrum:
-    values, vectors = np.linalg.eigh(G)
+    values, vectors = algebra().eigh(G)
     d = len(values)
     noise = sigma**2 / 2 * d * (d + 1)
     centre = max(float(values.mean()), 0.0)

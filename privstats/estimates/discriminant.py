@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from privstats.errors import HeadError
 from privstats.estimates import denoise
-from privstats.estimates.denoise import Array, NoisySums, denoise_spectrum
+from privstats.estimates.algebra import Array, algebra
+from privstats.estimates.denoise import NoisySums, denoise_spectrum
 
 _PART = 0.25
 """Scale of the published scores relative to the head's: discriminants are overconfident; factors end at .3 and 4.5."""
@@ -58,10 +58,10 @@ class Discriminant:
         spectrum = denoise_spectrum(scatter, sums.noise("B"))
         values, a = shrink_values(spectrum.values / n.sum(), n.sum(), shrinkage)
         values, vectors = conditioned(values), spectrum.vectors
-        rotated = means.values @ vectors
+        rotated = algebra().product(means.values, vectors)
         weighted = rotated / values
-        squares = np.einsum("cd,cd->c", rotated, weighted)
-        return cls(means.values, (vectors * values) @ vectors.T, weighted @ vectors.T, squares, a)
+        weights, squares = algebra().product(weighted, vectors.T), np.einsum("cd,cd->c", rotated, weighted)
+        return cls(means.values, algebra().composed(values, vectors), weights, squares, a)
 
     def scores(self, log_priors: Array) -> tuple[Array, Array]:
         """Return ``w_c``, ``(C, d)``, and ``b_c = log pi_c - mu_c' Sigma^-1 mu_c / 2``, ``(C,)``."""
@@ -81,12 +81,10 @@ def _factored(means: Array, scatter: Array, n: float, shrinkage: Shrinkage) -> D
         return None
     covariance = scatter * ((1 - a) / n)
     covariance.flat[:: d + 1] += a * mean
-    try:
-        # The scatter is symmetric. LAPACK factors a copy in column order without a transposition.
-        factor = cho_factor(np.array(covariance, order="F"), lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:  # sums that no records have
+    solved = algebra().solved(covariance, means.T)
+    if solved is None:  # sums that no records have
         return None
-    weights = cho_solve(factor, means.T, check_finite=False).T
+    weights = solved.T
     return Discriminant(means, covariance, weights, np.einsum("cd,cd->c", means, weights), a)
 
 

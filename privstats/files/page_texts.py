@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from privstats.errors import PlanError
+from privstats.files.typed_tables import tables_as
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 _MOST_LANGUAGES = 64
@@ -35,14 +36,7 @@ def checked_texts(texts: object) -> dict[str, Any]:
 
     Titles and answers have at most 120 characters, questions 300, help 1,000.
     """
-    try:
-        read = msgspec.convert(texts, dict[str, _Language])
-    except msgspec.ValidationError as error:
-        reason, _, place = str(error).partition(" - at `$")
-        where = f"devices.texts{place.rstrip('`')}"
-        raise PlanError(
-            f"{where}: {reason}; write title, and under questions.NAME question, help and answers"
-        ) from None
+    read = tables_as(texts, dict[str, _Language], "devices.texts")
     if not 1 <= len(read) <= _MOST_LANGUAGES:
         raise PlanError(f"devices.texts must have 1 to {_MOST_LANGUAGES} languages: write [devices.texts.en]")
     for language in read:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from privstats.dp import noise_copies
 from privstats.errors import HeadError, MissingStatisticError, ReleaseError
+from privstats.estimates.algebra import algebra
 from privstats.estimates.denoise import NoisyGram
 from privstats.heads.registry import able
 from privstats.kinds import RidgeSchema
@@ -200,8 +201,8 @@ class ClassEvidence:
 
     def projected(self, basis: Array) -> ClassEvidence:
         """Return the evidence about ``basis.T x``; orthonormal ``(d, k)`` preserve the noise level."""
-        B = None if self.B is None else basis.T @ self.B @ basis
-        S = None if self.S is None else basis.T @ self.S @ basis
+        B = None if self.B is None else algebra().product(basis.T, self.B, basis)
+        S = None if self.S is None else algebra().product(basis.T, self.S, basis)
         D = None if S is None else np.einsum("cii->ci", S)
         public = None if self.public is None else self.public @ basis
         return ClassEvidence(self.N, self.A @ basis, B, S, D, self.origin @ basis, self.sigma, self.step, public)

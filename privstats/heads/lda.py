@@ -54,7 +54,7 @@ class LDA(ClassHead):
         (['ash', 'elm'], 1.0)
     """
 
-    entry: ClassVar[Entry] = Entry(any_of="B")
+    entry: ClassVar[Entry] = Entry(any_of="B", on_device=True)
     bounds: ClassVar[Bounds] = {
         "covariance": (Text("pooled", "total"),),
         "shrinkage": SHRINKAGE,

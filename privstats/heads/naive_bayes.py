@@ -40,7 +40,7 @@ class NaiveBayes(ClassHead):
         (['ash', 'elm'], [[0.5, 0.5]])
     """
 
-    entry: ClassVar[Entry] = Entry(any_of="DB")
+    entry: ClassVar[Entry] = Entry(any_of="DB", on_device=True)
     sure_under_noise: ClassVar[bool] = True
     bounds: ClassVar[Bounds] = {
         "shrinkage": (Text("auto"), NONE, Number(0.0, 1.0)),

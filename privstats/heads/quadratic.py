@@ -81,7 +81,7 @@ class QDA(_Quadratic):
         ['ash', 'elm']
     """
 
-    entry: ClassVar[Entry] = Entry(any_of="S")
+    entry: ClassVar[Entry] = Entry(any_of="S", on_device=True)
     bounds: ClassVar[Bounds] = {"shrinkage": SHRINKAGE, "priors": PRIORS, "subspace": SUBSPACE}
 
     def _solve(self, evidence: ClassEvidence) -> QuadraticRule:
@@ -114,7 +114,7 @@ class RDA(_Quadratic):
         (['ash', 'elm'], [[0.5, 0.5]])
     """
 
-    entry: ClassVar[Entry] = Entry(any_of="S")
+    entry: ClassVar[Entry] = Entry(any_of="S", on_device=True)
     bounds: ClassVar[Bounds] = {
         "pooled_weight": (Text("auto"), *WEIGHT),
         "shrinkage": SHRINKAGE,

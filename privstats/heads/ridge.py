@@ -71,7 +71,7 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         ([7.0], [3.0, 1.0])
     """
 
-    entry: ClassVar[Entry] = Entry(task="ridge")
+    entry: ClassVar[Entry] = Entry(task="ridge", on_device=True)
     bounds: ClassVar[Bounds] = {
         "solver": _SOLVERS,
         "penalty": (Number(), Text("auto", "gcv", "evidence", "folds")),
@@ -182,7 +182,7 @@ class RidgeClassifier(ClassHead):
         ['ash', 'elm']
     """
 
-    entry: ClassVar[Entry] = Entry(any_of="B")
+    entry: ClassVar[Entry] = Entry(any_of="B", on_device=True)
     bounds: ClassVar[Bounds] = {"solver": _SOLVERS, "penalty": (Number(), Text("auto", "gcv", "evidence"))}
     uses_public: ClassVar[bool] = False
     softmax: ClassVar[bool] = False

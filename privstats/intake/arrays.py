@@ -49,11 +49,21 @@ def is_bfloat16(tensor: Tensor) -> bool:
 
 
 def require_plain(tensor: Tensor, field: str) -> None:
-    """Raise DataError for tensors that are sparse or require a gradient."""
+    """Raise DataError for tensors that are sparse, have no values or require a gradient."""
     if str(tensor.layout) != "torch.strided":
         raise DataError(f"{field} is a sparse tensor; convert it with to_dense(), or pass a scipy csr_array")
+    require_values(tensor, field)
     if tensor.requires_grad:
         raise DataError(f"{field} requires a gradient, which moments do not carry; pass {field}.detach()")
+
+
+def require_values(tensor: Tensor, field: str) -> None:
+    """Raise DataError for a tensor of torch's meta device."""
+    if tensor.is_meta:
+        raise DataError(
+            f"{field} is a meta tensor, which has a shape and no values; compute {field} on a device, such as "
+            "'cpu' or 'cuda', from a model whose weights are loaded there"
+        )
 
 
 _COMPRESSED = {"csr": csr_array, "csc": csc_array, "bsr": bsr_array}

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from privstats.intake.arrays import is_tensor
 from privstats.moments.base import Moments, Summed
 from privstats.moments.clip_report import NORM_BINS, ClipReport, no_records, norm_histogram
 from privstats.moments.grid import GridChunk, exact_rows, feature_grid, quantized, through_maps
@@ -128,19 +129,20 @@ def measured(schema: Summed, records: Opened, *, reading: Reading | None = None)
     Args:
         reading: what is read of each record; None: the schema's. Without labels all records are of the first class.
     """
-    counted = _counted(schema)
+    counted, excluded = _counted(schema), records.excluded
     tiles = records.tiles(
         reading or schema.reading,
         grouped="S" in schema.statistics,
         sparse_rows=exact_rows(schema.bound),
-        device_labels=counted is None,  # DeviceAccumulator checks them
+        device_labels=counted is None,  # DeviceAccumulator checks them, and other entries where records are excluded
     )
     used: dict[type[Any], Any] = {}  # an accumulator adds only tiles of its own kind
     for tile in tiles:
         _require_readable(schema, tile)
         kind = counted or _accumulator_of(tile.rows)
         if kind not in used:
-            used[kind] = kind(schema)
+            unchecked = excluded is not None and counted is None and is_tensor(tile.rows)
+            used[kind] = kind(schema, excluded.exclude) if excluded and unchecked else kind(schema)
         used[kind].add(tile.rows, tile.targets)
     result = [each.moments() for each in used.values()] or [CpuAccumulator(schema).moments()]
     total: Moments = sum(result[1:], result[0])

@@ -18,6 +18,7 @@ from privstats.moments.tensor_products import Products, prefers_limbs, require_r
 from privstats.transforms import apply
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
     import torch as _torch
@@ -37,10 +38,18 @@ def tile_rows(schema: Summed, columns: int) -> int:
 
 
 class DeviceAccumulator:
-    """Sums over the tensors seen so far, on the first one's device."""
+    """Sums over the tensors seen so far, on the first one's device.
 
-    def __init__(self, schema: Summed) -> None:
-        self._started = False
+    Args:
+        exclude: receives rows and labels or targets of unreadable records, in host memory; the sums are those of the
+            others. None: an unreadable record raises RecordError.
+
+    Guarantee:
+        With ``exclude``, whether a record is excluded follows from that record and public values alone.
+    """
+
+    def __init__(self, schema: Summed, exclude: Callable[[NDArray[Any], NDArray[Any]], None] | None = None) -> None:
+        self._started, self._exclude = False, exclude
         self._schema = schema
         self._adder: Adder = schema.adder()
         self._grid = feature_grid(schema)
@@ -145,12 +154,30 @@ class DeviceAccumulator:
         """Sum the tile's records."""
         rows, targets = (each[: self._filled] for each in (self._rows, self._targets))
         pending: tuple[Pending, Pending] = self._rounded(torch, rows), self._adder.round_tensors(torch, targets)
-        # The tile's only wait.
+        # The tile's only wait, unless records are excluded.
         counts = torch.stack([each.counts for each in pending]).tolist()
+        if self._exclude is not None and any(unreadable for unreadable, _ in counts):
+            rows, targets = self._readable(torch, rows, targets, pending)
+            if not len(rows):
+                self._filled = 0
+                return
+            pending = self._rounded(torch, rows), self._adder.round_tensors(torch, targets)
+            counts = torch.stack([each.counts for each in pending]).tolist()
         grid, goals = (each.settled(*read) for each, read in zip(pending, counts, strict=True))
         self._filled = 0
         self._report(torch, grid, goals)
         self._adder.add_tensors(self._products, self._totals, grid.integers, goals.integers)
+
+    def _readable(
+        self, torch: ModuleType, rows: Tensor, targets: Tensor, pending: tuple[Pending, Pending]
+    ) -> tuple[Tensor, Tensor]:
+        """Exclude the tile's unreadable records, and return the others."""
+        fine = torch.isfinite(rows).all(dim=1) & pending[0].readable & pending[1].readable
+        gone = (~fine).nonzero().squeeze(1)
+        self._records -= len(gone)
+        if self._exclude is not None:
+            self._exclude(rows[gone].cpu().numpy(), targets[gone].cpu().numpy())
+        return rows[fine], targets[fine]
 
     def _rounded(self, torch: ModuleType, rows: Tensor) -> RoundedRows:
         if not self._schema.transform:

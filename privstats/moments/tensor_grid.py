@@ -47,6 +47,10 @@ class Pending(Protocol):
     def counts(self) -> Tensor:
         """Unreadable records, or 1 for any number of them, and records outside the ball."""
 
+    @property
+    def readable(self) -> Tensor:
+        """Which records are readable, ``(n,)``."""
+
     def settled(self, unreadable: int, outside: int) -> GridTensor:
         """Return the tile on its grid.
 
@@ -91,6 +95,12 @@ class RoundedRows:
         counts = torch.stack([not_finite(torch, rows) + unreadable, outside.sum()])
         return cls(torch, grid, rows, integers, squares, outside, counts)
 
+    @property
+    def readable(self) -> Tensor:
+        """Which rows are finite, ``(n,)``."""
+        readable: Tensor = self.torch.isfinite(self.rows).all(dim=1)
+        return readable
+
     def settled(self, unreadable: int, outside: int) -> GridTensor:
         """Return grid vectors, whose bits equal those of :meth:`privstats.moments.grid.Grid.quantize`."""
         if unreadable:
@@ -117,8 +127,13 @@ class Labels:
     @classmethod
     def of(cls, torch: ModuleType, labels: Tensor, classes: int) -> Labels:
         """Count labels outside the classes."""
-        wrong = ((labels < 0) | (labels >= classes)).sum()
+        wrong = (~_among(labels, classes)).sum()
         return cls(labels, classes, torch.stack([wrong, torch.zeros_like(wrong)]))
+
+    @property
+    def readable(self) -> Tensor:
+        """Which labels are classes, ``(n,)``."""
+        return _among(self.labels, self.classes)
 
     def settled(self, unreadable: int, outside: int) -> GridTensor:  # noqa: ARG002 - no label is clipped
         """Return the labels."""
@@ -126,6 +141,10 @@ class Labels:
             raise outside_classes(self.classes)
         none, empty = self.counts[1], self.counts[:0]
         return GridTensor(self.labels, empty, empty, none, none)
+
+
+def _among(labels: Tensor, classes: int) -> Tensor:
+    return (labels >= 0) & (labels < classes)
 
 
 def not_finite(torch: ModuleType, rows: Tensor) -> Tensor:

@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
-from difflib import get_close_matches
 from tomllib import TOMLDecodeError
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError
 from privstats.files.atomic import read_bounded
 from privstats.files.text import toml_tables
+from privstats.files.typed_tables import unknown_keys
 from privstats.kinds import KINDS
 from privstats.plan import settings
 from privstats.plan.cohort import Cohort
@@ -252,11 +252,8 @@ def _table(tables: dict[str, Any], name: str) -> dict[str, Any] | None:
 
 
 def _refuse_unknown(where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    unknown = sorted(set(table) - set(known))
-    if unknown:
-        close = get_close_matches(unknown[0], known, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"the keys are {', '.join(known)}"
-        raise PlanError(f"{where} has unknown keys {', '.join(map(repr, unknown))}; {hint}")
+    if refusal := unknown_keys(where, table, known):
+        raise PlanError(refusal)
 
 
 # The class Validity or Devices is loaded only for a plan with its table.

@@ -156,6 +156,22 @@ def _tiles(
         yield tile if device else Tile(dense(tile.rows), dense(tile.targets))
 
 
+def device_checks(reading: Reading, rows: object, goals: Goals) -> bool:
+    """Return whether records on an accelerator can be checked there, with their tile, instead of at once."""
+    if not (is_tensor(rows) and on_device(rows)) or rows.is_complex():
+        return False
+    if reading.declaration is not None or reading.levels is not None:
+        return False
+    match reading.goal:
+        case Labels(classes):
+            there = is_tensor(goals) and on_device(goals) and _are_integers(goals)
+            return there and isinstance(classes, range) and len(goals.shape) == 1
+        case Targets(gaps=gaps):
+            return is_tensor(goals) and not gaps and not goals.is_complex()
+        case Unread():
+            return True
+
+
 def pairs(batches: object) -> Iterator[tuple[Any, Any]]:
     """Yield the ``(X, y)`` pairs of batches."""
     if hasattr(batches, "ndim") or isinstance(batches, str | bytes | os.PathLike) or not isinstance(batches, Iterable):

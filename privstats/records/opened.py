@@ -100,15 +100,20 @@ class Excluded:
         """Count further excluded records."""
         self._further += left_out
 
-    def readable(self, reading: Reading, noted: Noted) -> Readable:
-        """Return the reader of records that counts the unreadable ones here; ``noted`` as in :class:`Readable`."""
+    def exclude(self, rows: NDArray[Any], rest: NDArray[Any]) -> None:
+        """Count records of ``readable(later=True)`` that cannot be read, with their reasons."""
+        if self._readable is not None:
+            self._readable.exclude(rows, rest)
+
+    def readable(self, reading: Reading, noted: Noted, *, later: bool = False) -> Readable:
+        """Return the reader of records that counts the unreadable ones here; as :class:`Readable`, with its options."""
 
         def note(fine: NDArray[np.bool_], rows: CheckedRows, has_y: NDArray[np.bool_]) -> None:
             if self._fine is not None:
                 self._fine.append(fine)
             noted(fine, rows, has_y)
 
-        self._readable = Readable(reading, note)
+        self._readable = Readable(reading, note, later=later and self._fine is None)
         return self._readable
 
 
@@ -152,14 +157,15 @@ class Opened:
         """Return batches that were made of these records, in which every record can be read."""
         return replace(self, X=batches, y=None, excluded=None)
 
-    def pairs(self, noted: Noted = _unnoted) -> Iterator[tuple[AnyRecords, AnyTargets]]:
+    def pairs(self, noted: Noted = _unnoted, *, later: bool = False) -> Iterator[tuple[AnyRecords, AnyTargets]]:
         """Yield containers and their labels or targets: all, or readable records where others are excluded.
 
         Args:
             noted: receives which records are readable.
+            later: yield records on an accelerator unchecked; the caller excludes unreadable ones.
         """
         if self.excluded is not None:
-            yield from self.excluded.readable(self.reading, noted).of(self.X, self.y)
+            yield from self.excluded.readable(self.reading, noted, later=later).of(self.X, self.y)
         elif self.y is not None:
             yield self.X, self.y
         else:
@@ -180,11 +186,12 @@ class Opened:
         Args:
             reading: how the rows are read; None: these records' own.
             sparse_rows: maximum rows of a sparse tile; None: all rows are dense.
-            device_labels: yield integer labels on an accelerator unchecked.
+            device_labels: yield integer labels on an accelerator unchecked, and where others are excluded, records
+                there unchecked.
         """
         reading = self.reading if reading is None else reading
         gaps = isinstance(reading.goal, Targets) and reading.goal.gaps
-        X, y = (self.X, self.y) if self.excluded is None else (self.pairs(), None)
+        X, y = (self.X, self.y) if self.excluded is None else (self.pairs(later=device_labels), None)
         thin = sparse_rows if issparse(X) else None
         with progress_bar("records", self.count, at_once=self.progress) as advance:
             for tile in tiles(reading, X, y, grouped=grouped, thin_rows=thin, device_labels=device_labels):

@@ -8,7 +8,7 @@ still refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
@@ -33,6 +33,7 @@ from privstats.records.input_validation import (
     as_rows,
     check_shape,
     dense,
+    device_checks,
     listed_classes,
     listed_labels,
     numbers_in,
@@ -143,13 +144,14 @@ class Readable:
 
     Args:
         noted: receives which records are readable.
+        later: yield records on an accelerator unchecked; the caller calls :meth:`exclude` for its tiles.
 
     Attributes:
         left_out: unreadable records so far.
     """
 
-    def __init__(self, reading: Reading, noted: Noted = lambda *_: None) -> None:
-        self._reading, self._noted = reading, noted
+    def __init__(self, reading: Reading, noted: Noted = lambda *_: None, *, later: bool = False) -> None:
+        self._reading, self._noted, self._later = reading, noted, later
         self.left_out = LeftOut()
 
     def of(self, X: AnyRecords, y: AnyTargets | None) -> Iterator[tuple[CheckedRows, Goals]]:
@@ -157,10 +159,21 @@ class Readable:
         for rows, rest in pairs(X) if y is None else ((X, y),):
             yield from self._windows(_rows(self._reading, rows), _rest(self._reading, rest))
 
+    def exclude(self, rows: NDArray[Any], rest: NDArray[Any]) -> None:
+        """Count records that the caller of ``later`` could not read, with their reasons."""
+        _, _, why, declared = _features(self._reading, rows)
+        _, _, y_why, y_declared = self._read(rest)
+        left_out = LeftOut.of(np.zeros(len(rows), np.bool_), {**why, **y_why}, {**declared, **y_declared})
+        self.left_out += replace(left_out, read=0)  # they were counted when they were yielded
+
     # Yield readable records, window by window; all at once where every entry is certainly readable.
     def _windows(self, rows: CheckedRows, rest: Goals) -> Iterator[tuple[CheckedRows, Goals]]:
         if not rest.shape or rows.shape[0] != rest.shape[0]:
             raise DataError(f"X has {rows.shape[0]} rows and y has shape {tuple(rest.shape)}; give one for each row")
+        if self._later and device_checks(self._reading, rows, rest):
+            self.left_out += LeftOut(read=rows.shape[0])
+            yield rows, rest
+            return
         if self._is_plain(rows, rest):
             self._noted(np.ones(rows.shape[0], np.bool_), rows, np.ones(rows.shape[0], np.bool_))
             yield rows, rest

@@ -6,6 +6,7 @@ import pytest
 import privstats as ps
 from privstats.moments import device_sums
 from privstats.moments.clip_report import NORM_BINS
+from privstats.schema.public_values import Published, Values
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
 from benchmarks.moments.device_counts import of_batches, requests  # noqa: E402 - needs torch
@@ -19,10 +20,11 @@ SCHEMAS = {
 }
 
 
-def batches(name, count, rows=50, *, size=1.0, classes=3):
+def batches(name, count, rows=50, *, size=1.0, classes=3, unreadable="refuse", gone=0):
     X = torch.as_tensor(size * np.random.default_rng(0).normal(size=(count * rows, 8)))
-    y = X[:, 0] if SCHEMAS[name].predicts == "ridge" else torch.arange(len(X)) % classes
-    return of_batches(SCHEMAS[name], X, y, count)
+    y = X[:, 0].clone() if SCHEMAS[name].predicts == "ridge" else torch.arange(len(X)) % classes
+    X[:gone] = np.nan
+    return of_batches(SCHEMAS[name], X, y, count, unreadable=unreadable)
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -38,6 +40,31 @@ def test_a_batch_costs_two_copies_on_the_device_and_no_wait(name):
 def test_a_full_tile_costs_one_wait(monkeypatch, name):
     monkeypatch.setattr(device_sums, "tile_rows", lambda *_: 100)
     assert batches(name, 8).waits == {"tolist": 4, "numpy": 1}
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_readable_records_cost_the_same_where_others_are_left_out(name):
+    """As under a promise: each batch was checked at once before, with a wait for rows and two for labels."""
+    for count in (1, 21):
+        assert batches(name, count, unreadable="leave out") == batches(name, count)
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
+def test_a_tile_with_unreadable_records_waits_some_times_more_however_many_they_are(name):
+    waits = [batches(name, 3, unreadable="leave out", gone=gone).waits for gone in (1, 40)]
+    assert waits[0] == waits[1] == {"tolist": 2, "nonzero": 1, "index": 2, "numpy": 3}
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_a_round_copies_all_rows_and_waits_twice_for_each_piece(pieces):
+    schema = ps.GradientSchema(5, classes=3, residual_norm=0.5, expected_records=100, course_mu=1.0)
+    values = {name: Values.rounded(np.ones(shape)) for name, shape in schema.needs.items()}
+    X, y = torch.ones((pieces * 4_096, 5), dtype=torch.float32), torch.arange(pieces * 4_096) % 3
+    found = of_batches(schema, X, y, 1, published=Published.of(values))
+    labels_within = 2
+    assert found.waits == {"numpy": 2 * pieces, "_local_scalar_dense": labels_within}
+    assert found.bytes_read == X.nbytes + y.nbytes + labels_within
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

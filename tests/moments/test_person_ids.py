@@ -25,6 +25,7 @@ from privstats.records.from_file import persons_in
 from privstats.schema.public_values import Published, Values
 from privstats.workflows.rehearsal.parties import read_file
 from tests import made
+from tests.lengths import sized
 from tests.schema.samples import SCHEMAS, SCORED
 from threat_models.audits.kinds import columns_of, in_arms, outcome_of
 
@@ -385,7 +386,7 @@ def _summed(plan: ps.Plan, people: dict[bytes, list[list[str]]], path: Path) -> 
 def test_a_file_without_one_person_or_with_another_moves_by_the_promise(schema, averaged, adjacency, tmp_path):
     """Ids of a Latin-1 file that is read as UTF-8 were one person: two of them moved a mean by twice the promise."""
     plan, rng = _plan(schema, adjacency, averaged=averaged), np.random.default_rng(0)
-    for _ in range(12):
+    for _ in range(sized(4, 40)):
         chosen = rng.permutation(len(RAW))[: rng.integers(2, 5)]
         people = {RAW[place]: _rows(schema, int(rng.integers(1, 20)), rng) for place in chosen}
         whole = _summed(plan, people, tmp_path / "visits.csv")

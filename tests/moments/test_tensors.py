@@ -12,6 +12,7 @@ from privstats.errors import RecordError
 from privstats.moments import device_sums
 from privstats.moments.device_sums import DeviceAccumulator, tile_rows
 from privstats.moments.grid import Grid, exact_rows
+from privstats.moments.measurement import noted_moments
 from privstats.records import input_validation
 from privstats.transforms import GaussianProjection, OrthogonalProjection, RandomFourier, RandomReLU, UnitNorm
 from tests.made import refused
@@ -169,6 +170,31 @@ def test_a_clipped_vector_outside_the_ball_is_never_in_a_sum(monkeypatch):
     refused(ps.PrivstatsError, "left the clip ball", added, SCHEMA, 100 * _data()[0].double(), _data()[1])
 
 
+@given(data=st.data())
+def test_records_left_out_of_batches_on_a_device_are_the_hosts(data):
+    """The sums, their report and the warning, whatever the batches and tiles."""
+    schema = data.draw(st.one_of(ps.testing.class_schemas(statistics="NABSDTF"), ps.testing.ridge_schemas()))
+    X, y = (np.array(each) for each in data.draw(ps.testing.records(schema, min_records=2, max_records=40)))
+    X = X.astype(np.float64)
+    rows = st.integers(0, len(X) - 1)
+    for row, bad in data.draw(st.lists(st.tuples(rows, st.sampled_from([np.nan, np.inf, -np.inf])), max_size=5)):
+        X[row, data.draw(st.integers(0, X.shape[1] - 1))] = bad
+    bad_goals = [-1, schema.classes, 2**62] if isinstance(schema, ps.ClassSchema) else [np.nan, np.inf]
+    y = y.astype(np.int64 if isinstance(schema, ps.ClassSchema) else np.float64)
+    for row, bad in data.draw(st.lists(st.tuples(rows, st.sampled_from(bad_goals)), max_size=3)):
+        y[row] = bad
+    at = data.draw(st.integers(1, len(X) - 1))
+    batches = [(torch.as_tensor(X[part]), torch.as_tensor(y[part])) for part in (slice(at), slice(at, None))]
+    size = data.draw(st.integers(1, 50))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(input_validation, "on_device", input_validation.is_tensor)
+        patched.setattr(device_sums, "tile_rows", lambda *_: size)
+        there, notes = noted_moments(schema, batches, unreadable="leave out")
+    host, same = noted_moments(schema, X, y, unreadable="leave out")
+    assert (there, there.clip_report, notes.left_out.why) == (host, host.clip_report, same.left_out.why)
+    assert (notes.left_out.records, notes.left_out.read) == (same.left_out.records, len(X))
+
+
 def test_tiles_have_a_size_that_no_record_decides():
     assert tile_rows(SCHEMA, 6) == device_sums._TILE_BYTES // 48
     assert tile_rows(SCHEMA, 12) == device_sums._TILE_BYTES // 96
@@ -198,9 +224,13 @@ def test_a_device_without_float64_is_refused():
     refused(ps.DataError, "64-bit floats", DeviceAccumulator(SCHEMA).add, Somewhere(), np.zeros(1))
 
 
-def test_tensors_with_gradients_and_sparse_tensors_are_refused():
+def test_tensors_with_gradients_sparse_tensors_and_tensors_without_values_are_refused():
     X, y = _data()
     refused(ps.DataError, r"X.detach\(\)", ps.measure, SCHEMA, X.requires_grad_(), y)
+    for records, field in (((X.to("meta"), y), "X"), ((_data()[0], y.to("meta")), "y")):
+        sentence = f"^{field} is a meta tensor, which has a shape and no values; compute {field} on a device"
+        refused(ps.DataError, sentence, ps.measure, SCHEMA, *records)
+        refused(ps.DataError, sentence, ps.heads.LDA().fit, *records)
     refused(ps.DataError, "sparse tensor", ps.measure, SCHEMA, _data()[0].to_sparse(), y)
     refused(ps.DataError, "real numbers", ps.measure, SCHEMA, _data()[0] + 1j, y)
     refused(ps.DataError, "integers", ps.measure, SCHEMA, _data()[0], y + 0.5)

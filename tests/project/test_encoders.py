@@ -59,6 +59,12 @@ def test_texts_go_from_a_file_to_sums(notes):
     assert means[0] @ means[1] < 0.9 * np.sqrt((means[0] @ means[0]) * (means[1] @ means[1]))  # topics lie apart
 
 
+def test_vectors_stay_on_a_device():
+    pytest.importorskip("torch")
+    found = run(RECIPES[3])
+    assert sum(found["moments"].N.tolist()) == 1_024
+
+
 def test_texts_read_in_batches_have_the_same_counts(notes):
     pytest.importorskip("datasets")
     assert run(RECIPES[2])["moments"].N.tolist() == [40, 40]

@@ -101,31 +101,6 @@ def test_the_services_of_the_compose_file_run_commands_that_there_are():
     assert {"study.sh", "coordinate.sh"} <= set(mounted)
 
 
-@pytest.mark.parametrize(("name", "home", "files"), [("server", "study/host", 3), ("party", "party", 2)])
-def test_a_manifest_runs_a_command_that_there_is_once_and_asks_the_folder_for_its_health(name, home, files):
-    texts = {each["kind"]: each for each in yaml.safe_load_all((FOLDER / "kubernetes" / f"{name}.yaml").read_text())}
-    assert len(texts) == files
-    workload, policy = texts["StatefulSet"]["spec"], texts["NetworkPolicy"]["spec"]
-    pod = workload["template"]["spec"]
-    (container,), (waits,) = pod["containers"], pod["initContainers"]
-    assert workload["replicas"] == 1, "two pods on one folder would be one party twice"
-    assert workload["selector"]["matchLabels"] == workload["template"]["metadata"]["labels"]
-    assert policy["podSelector"]["matchLabels"] == workload["selector"]["matchLabels"]
-    assert workload["volumeClaimTemplates"][0]["spec"]["accessModes"] == ["ReadWriteOncePod"]
-    assert parsed(container["args"])["home"] == home
-    probes = {kind: parsed(container[f"{kind}Probe"]["exec"]["command"][1:]) for kind in ("liveness", "readiness")}
-    assert {str(each["home"]) for each in probes.values()} == {home}
-    assert (probes["liveness"]["healthy"], probes["readiness"]["ready"]) == (True, True)
-    assert pod["terminationGracePeriodSeconds"] > 20, "a node is given 20 s to take its leave"
-    assert pod["securityContext"]["runAsNonRoot"]
-    for each in (container, waits):
-        assert each["securityContext"]["capabilities"] == {"drop": ["ALL"]}
-        assert {mount["mountPath"] for mount in each["volumeMounts"]} == {container["workingDir"], COUNTERS, "/tmp"}
-    opened = [port["port"] for rule in policy.get("ingress", []) for port in rule["ports"]]
-    served = [port["port"] for port in texts.get("Service", {"spec": {"ports": []}})["spec"]["ports"]]
-    assert opened == served == ([8000] if name == "server" else [])
-
-
 def test_the_scripts_call_commands_that_there_are():
     text = (FOLDER / "study.sh").read_text().replace("\\\n", " ")
     lines = [line.strip() for line in re.sub(r"<<'?PLAN'?\n.*?\nPLAN\n", "\n", text, flags=re.DOTALL).splitlines()]

@@ -1,6 +1,6 @@
 """Every number, letter and key of a plan and its certificate, changed: refused, or a promise that the library computes.
 
-Twenty-four changes of each plan by default, drawn from its name; in the night a hundred and twenty and pairs of
+Twelve changes of each plan by default, drawn from its name; in the night a hundred and twenty and pairs of
 changes, and under the profile nightly all of each leaf.
 """
 
@@ -140,7 +140,7 @@ Sample = Callable[[list[Any], random.Random], list[Any]]
 
 
 def few(changes: list[Any], chance: random.Random) -> list[Any]:
-    return chance.sample(changes, 24)
+    return chance.sample(changes, 12)
 
 
 def of_the_night(changes: list[Any], chance: random.Random) -> list[Any]:

@@ -6,7 +6,7 @@ A certificate of sums within sites that left out ``grid_bits`` was once accepted
 import ast
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from functools import cache, reduce
 from typing import Any
@@ -90,42 +90,26 @@ def accepted(text: str, certificate: str) -> bool:
     return True
 
 
-def test_the_checker_knows_the_keys_of_a_plan_file_and_no_others() -> None:
-    """A new key was refused by the checker, and no test saw it, until a plan in ``every_kind.py`` used the key."""
-    plans = keys_of_plans()
-    known = {name: {key.partition("=")[0].rstrip("?") for key in KEYS[name].split()} for name in plans}
-    assert known == plans, "add the key to KEYS in review/certificate_checker.py"
-    for task, kind in ps.kinds.KINDS.items():
-        own = {each.name for each in fields(kind) if each.init}
-        keys = {key.partition("=")[0].rstrip("?") for key in KINDS[task].keys.split()}
-        assert keys == own, f"add the key to the class of {task} in review/certificate_checker.py"
+def kind_of(path: Path, tables: Any) -> Path:
+    """Which table of a plan this is: a schema by its task, and those of a list are one."""
+    shape = tuple(key for key in path if isinstance(key, str))
+    return (*shape, tables["schema"]["task"]) if shape[:1] == ("schema",) else shape
 
 
-@pytest.mark.parametrize("name", PLANS)
-def test_tables_that_leave_out_a_key_are_refused(name: str) -> None:
-    """Also where the plan file leaves it out, too, and the digest is that of such tables."""
-    _, text, tables, document = certified(name)
-    for path, key in keys_of(tables):
-        less = without(tables, path, key)
-        held = [accepted(file, with_tables(document, less)) for file in (tomli_w.dumps(less), text)]
-        kind = reduce(lambda table, step: table[step], path, tables).get("kind")
-        free = FREE | {"values"} if kind == "truth" else FREE  # whose two texts need no declaration
-        assert not any(held) or key in free, (path, key)
-        if held[0]:
-            keeps_the_promise(tomli_w.dumps(less), with_tables(document, less))
+Places = dict[str, list[tuple[Path, str]]]
+"""By plan, tables and keys in them: those that no plan before has, and the others under ``NAME, again``."""
 
 
-@pytest.mark.parametrize("name", PLANS)
-def test_a_file_may_leave_out_what_has_a_default_in_plans(name: str) -> None:
-    plan, _, tables, document = certified(name)
-    certificate = json.dumps(document)
-    for path, key in keys_of(tables):
-        short = tomli_w.dumps(without(tables, path, key))
-        try:
-            same = plan_of(short).digest == plan.digest
-        except (ps.PlanError, ps.SchemaError):
-            same = False
-        assert accepted(short, certificate) is same, (path, key)
+def met_first(
+    places_of: Callable[[str], list[tuple[Path, str]]], kind_of: Callable[[Path, Any], Path] = kind_of
+) -> Places:
+    met, found = set[tuple[Path, str]](), dict[str, list[tuple[Path, str]]]()
+    for name in PLANS:
+        tables, places = certified(name).tables, places_of(name)
+        found[name] = [(path, key) for path, key in places if (kind_of(path, tables), key) not in met]
+        met |= {(kind_of(path, tables), key) for path, key in places}
+        found[f"{name}, again"] = [place for place in places if place not in found[name]]
+    return found
 
 
 @cache
@@ -138,40 +122,79 @@ def foreign_keys() -> dict[str, Any]:
     return found
 
 
-def kind_of(path: Path, tables: Any) -> Path:
-    """Which table of a plan this is: a schema by its task, and those of a list are one."""
-    shape = tuple(key for key in path if isinstance(key, str))
-    return (*shape, tables["schema"]["task"]) if shape[:1] == ("schema",) else shape
+def _lacking(name: str) -> list[tuple[Path, str]]:
+    tables = certified(name).tables
+    return [
+        (path, key)
+        for path in tables_in(tables)
+        for key in foreign_keys()
+        if key not in at(tables, path)
+        if path[:2] != ("schema", "transform") or key == "notes"  # ten maps know no key of one another
+    ]
 
 
 @cache
-def keys_too_many() -> dict[str, list[tuple[Path, str]]]:
-    """By plan, every key of any plan in every table that lacks it; those come first that no plan before has met."""
-    foreign, met = foreign_keys(), set[tuple[Path, str]]()
-    found: dict[str, list[tuple[Path, str]]] = {}
-    for name in PLANS:
-        tables = certified(name).tables
-        places = [
-            (path, key)
-            for path in tables_in(tables)
-            for key in foreign
-            if key not in at(tables, path)
-            if path[:2] != ("schema", "transform") or key == "notes"  # ten maps know no key of one another
-        ]
-        found[name] = [(path, key) for path, key in places if (kind_of(path, tables), key) not in met]
-        met |= {(kind_of(path, tables), key) for path, key in places}
-        found[f"{name}, again"] = [place for place in places if place not in found[name]]
-    return found
+def keys_too_many() -> Places:
+    """Every key of any plan in every table that lacks it."""
+    return met_first(_lacking)
 
 
-@pytest.mark.parametrize(
+@cache
+def keys_there() -> Places:
+    """Every key of a plan, each map and each declared column by its own kind."""
+    return met_first(
+        lambda name: keys_of(certified(name).tables),
+        lambda path, tables: (*kind_of(path, tables), at(tables, path).get("kind")),
+    )
+
+
+BY_DAY_AND_NIGHT = pytest.mark.parametrize(
     "name", [*PLANS, *(pytest.param(f"{name}, again", marks=pytest.mark.nightly) for name in PLANS)]
 )
-def test_a_key_too_many_is_refused(name: str) -> None:
-    """An optional key of the same kind makes another plan, whose promise the certificate must still keep.
+"""Every key in every kind of table; in the night in the tables of every plan."""
 
-    Every key in every kind of table; in the night in the tables of every plan.
-    """
+
+def test_the_checker_knows_the_keys_of_a_plan_file_and_no_others() -> None:
+    """A new key was refused by the checker, and no test saw it, until a plan in ``every_kind.py`` used the key."""
+    plans = keys_of_plans()
+    known = {name: {key.partition("=")[0].rstrip("?") for key in KEYS[name].split()} for name in plans}
+    assert known == plans, "add the key to KEYS in review/certificate_checker.py"
+    for task, kind in ps.kinds.KINDS.items():
+        own = {each.name for each in fields(kind) if each.init}
+        keys = {key.partition("=")[0].rstrip("?") for key in KINDS[task].keys.split()}
+        assert keys == own, f"add the key to the class of {task} in review/certificate_checker.py"
+
+
+@BY_DAY_AND_NIGHT
+def test_tables_that_leave_out_a_key_are_refused(name: str) -> None:
+    """Also where the plan file leaves it out, too, and the digest is that of such tables."""
+    _, text, tables, document = certified(name.removesuffix(", again"))
+    for path, key in keys_there()[name]:
+        less = without(tables, path, key)
+        held = [accepted(file, with_tables(document, less)) for file in (tomli_w.dumps(less), text)]
+        kind = reduce(lambda table, step: table[step], path, tables).get("kind")
+        free = FREE | {"values"} if kind == "truth" else FREE  # whose two texts need no declaration
+        assert not any(held) or key in free, (path, key)
+        if held[0]:
+            keeps_the_promise(tomli_w.dumps(less), with_tables(document, less))
+
+
+@BY_DAY_AND_NIGHT
+def test_a_file_may_leave_out_what_has_a_default_in_plans(name: str) -> None:
+    plan, _, tables, document = certified(name.removesuffix(", again"))
+    certificate = json.dumps(document)
+    for path, key in keys_there()[name]:
+        short = tomli_w.dumps(without(tables, path, key))
+        try:
+            same = plan_of(short).digest == plan.digest
+        except (ps.PlanError, ps.SchemaError):
+            same = False
+        assert accepted(short, certificate) is same, (path, key)
+
+
+@BY_DAY_AND_NIGHT
+def test_a_key_too_many_is_refused(name: str) -> None:
+    """An optional key of the same kind makes another plan, whose promise the certificate must still keep."""
     _, text, tables, document = certified(name.removesuffix(", again"))
     for path, key in keys_too_many()[name]:
         more = with_key(tables, path, key, foreign_keys()[key])

@@ -165,7 +165,9 @@ def by_name(schema: Schema) -> str:
 
 @pytest.mark.parametrize("schema", SAMPLES, ids=lambda schema: f"{schema.task}-{schema.statistics}")
 def test_a_kind_is_taken_or_refused_by_its_name_at_every_stop(schema, tmp_path, monkeypatch):
-    monkeypatch.setattr("threat_models.audits.effect._CORNERS", 2)  # that it searches, not how far it comes
+    # that audits search, not how far they come
+    monkeypatch.setattr("threat_models.audits.effect._CORNERS", 2)
+    monkeypatch.setattr("threat_models.audits.budget.declared_mu", lambda target, rng: declared_mu(target, rng, 1))
     plan, refused = plan_of(schema), dict[str, str]()
     for stop, visit in STOPS.items():
         try:

@@ -7,6 +7,7 @@ path: real parties, machines, masks and files.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,9 @@ _COLUMNS = (
     "verdict",
 )
 Scores = NDArray[np.float64]
+
+_SURE = 2.326
+"""Standard deviations that a normal value is below its mean with probability 1 %."""
 
 
 def audit_one_run(
@@ -70,10 +74,14 @@ def audit_one_run(
         raise PlanError(f"{count:,} canaries x {release.vector.size:,} entries are too many: plant at most {most:,}")
     each = 1 - (1 - confidence) / 2
     guesses, provable = number_of_guesses(claim.mu, count, each)
-    moves, scores = _scores(target, release, parties, canaries)
+    seen = _seen(target, release, parties, canaries)
+    entry = seen.entry(canaries.coins)
+    scores = seen.scores()
     chosen = np.argsort(-np.abs(scores), kind="stable")[:guesses]
     right = int(((scores[chosen] > 0) == canaries.coins[chosen]).sum())
     mu, normal = lower_bound(right, guesses, count, each), normal_bound(scores, canaries.coins, each)
+    if entry.absent:
+        mu = normal = 0.0
     largest = max(mu, normal)
     violated = largest > claim.mu
     epsilon = gaussian_epsilon(largest, claim.delta) if largest > 0 else 0.0
@@ -86,10 +94,11 @@ def audit_one_run(
         normal,
         gaussian_epsilon(claim.mu, claim.delta),
         epsilon,
-        "violates" if violated else "no evidence",
+        "no canary" if entry.absent else "violates" if violated else "no evidence",
     )
-    reach = float(np.median(np.linalg.norm(moves, axis=1)))
+    reach = float(np.median(np.linalg.norm(seen.moves, axis=1)))
     notes = (
+        str(entry),
         f"one release, {len(release.survivors)} survivors; both bounds hold together at {confidence:.0%} confidence: "
         "`mu at least` for any noise, `if normal` where scores are normal",
         f"each canary moves the release by {reach:.3g} standard deviations (median); where that is all of mu and none "
@@ -98,26 +107,76 @@ def audit_one_run(
     return Report("run", _COLUMNS, (row,), notes, violated, json_only=("eps claimed", "verdict"))
 
 
-def _scores(
-    target: Target, release: Release, parties: Mapping[int, Moments], canaries: Canaries
-) -> tuple[Scores, Scores]:
-    """Return how each canary moves the release ``(n, size)``, in standard deviations, and each coin's score ``(n,)``.
+@dataclass(frozen=True)
+class _Entry:
+    """How far the entering canaries should move a release, and how far it was moved, in standard deviations."""
 
-    The residual is z = V' b + noise, with the moves as rows of V, coins b of mean 1/2 and variance 1/4, and noise of
-    variance 1. The best linear estimate of b - 1/2 is (V V' + 4 I)^-1 V (z - V' 1/2).
+    expected: float
+    found: float
+
+    @property
+    def absent(self) -> bool:
+        """Whether the release contradicts, at 1 %, that the canaries entered it as their coins fell."""
+        return self.found < self.expected - _SURE
+
+    def __str__(self) -> str:
+        moved = f"the entering canaries should move the release by {self.expected:.1f} standard deviations"
+        if self.absent:
+            return (
+                f"NO BOUND FOLLOWS, because these canaries did not enter this release: {moved}, and it is moved by "
+                f"{self.found:.1f}. Add the entering file of `audit plant` to one party's records, run again, and name "
+                "the records without canaries here"
+            )
+        if self.expected < _SURE:
+            return f"whether the canaries entered cannot be told: {moved}, too few. Plant more canaries"
+        return f"the canaries entered: {moved}, and it is moved by {self.found:.1f}"
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """A release without the known records, and what canaries add to it, in standard deviations.
+
+    Attributes:
+        residual: the released sums less those of all known records, ``(size,)``.
+        rows, others: what each canary adds where its coin is True, and where it is False, ``(n, size)``.
     """
+
+    residual: Scores
+    rows: Scores
+    others: Scores
+
+    @property
+    def moves(self) -> Scores:
+        """How each coin moves the release, ``(n, size)``."""
+        return self.rows - self.others
+
+    def entry(self, coins: NDArray[np.bool_]) -> _Entry:
+        """Return how far the release is moved in the direction of all that entered."""
+        entered = np.where(coins[:, None], self.rows, self.others).sum(axis=0)
+        length = float(np.linalg.norm(entered))
+        return _Entry(length, float(self.residual @ entered) / length if length else 0.0)
+
+    def scores(self) -> Scores:
+        """Return each coin's score ``(n,)``, without the coins.
+
+        The residual less ``others`` is z = V' b + noise, with the moves as rows of V, coins b of mean 1/2 and variance
+        1/4, and noise of variance 1. The best linear estimate of b - 1/2 is (V V' + 4 I)^-1 V (z - V' 1/2).
+        """
+        moves = self.moves
+        centred = self.residual - self.others.sum(axis=0) - moves.sum(axis=0) / 2
+        gram = moves @ moves.T + 4 * np.eye(len(moves))
+        return np.asarray(np.linalg.solve(gram, moves @ centred))
+
+
+def _seen(target: Target, release: Release, parties: Mapping[int, Moments], canaries: Canaries) -> _Seen:
     scale = scale_of(target, release)
     seen = np.isfinite(scale)
-    moves = _contributions(target, release, canaries.rows)
-    residual = (release.vector - known_sum(target, release, parties)).astype(np.float64)
+    rows = _contributions(target, release, canaries.rows)[:, seen] / scale[seen]
+    others = np.zeros_like(rows)
     if len(canaries.others[0]):
-        others = _contributions(target, release, canaries.others)
-        residual -= others.sum(axis=0)
-        moves -= others
-    moves = moves[:, seen] / scale[seen]
-    centred = residual[seen] / scale[seen] - moves.sum(axis=0) / 2
-    gram = moves @ moves.T + 4 * np.eye(len(moves))
-    return moves, np.linalg.solve(gram, moves @ centred)
+        others = _contributions(target, release, canaries.others)[:, seen] / scale[seen]
+    residual = (release.vector - known_sum(target, release, parties)).astype(np.float64)
+    return _Seen(residual[seen] / scale[seen], rows, others)
 
 
 def _contributions(target: Target, release: Release, rows: Rows) -> Scores:

@@ -7,7 +7,7 @@ C-413/23 P, EDPS v SRB, 2025; the three means are those of the Article 29 Workin
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from privstats.course import Course
@@ -19,6 +19,7 @@ from privstats.plan.conditions import assumption
 from privstats.plan.device_rules import exchanged_mu
 from privstats.secagg.protocols import PROTOCOLS
 from privstats.workflows.report.ethics import promise_of
+from privstats.workflows.report.explanations import hits
 from privstats.workflows.report.layout import Table
 
 _NOTHING = Guarantee(0.0)
@@ -37,6 +38,7 @@ class Actor:
         presence: limit on telling whether a unit is in the data, by which it is singled out or linked; infinite mu
             where no proof limits it.
         value: limit on telling which of two values a unit has; infinite mu likewise.
+        shown: the page that proves the limit, and the attacks or audits that measure it.
         condition: a clause after "while"; empty where the limit needs none.
     """
 
@@ -44,7 +46,38 @@ class Actor:
     sees: str
     presence: Guarantee
     value: Guarantee
+    shown: str
     condition: str = ""
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """Where limits are proved and measured: pages of the documentation, attacks and audits by name."""
+
+    pages: tuple[str, ...]
+    attacks: tuple[str, ...] = ()
+    audits: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        tried = [f"attack run: {', '.join(self.attacks)}"] * bool(self.attacks)
+        return "; ".join([*self.pages, *tried, *(f"audit {name}" for name in self.audits)])
+
+
+SHOWN: Mapping[str, _Shown] = {
+    "server": _Shown(("theorems.md",), ("protocol-lies", "ring-wrap")),
+    "exact server": _Shown(("privacy.md",), ("protocol-lies",)),
+    "leader": _Shown(("one_upload.md",), ("split-lies",)),
+    "helper": _Shown(("one_upload.md",), ("split-lies",)),
+    "everyone on the panel": _Shown(("threat_model.md",)),
+    "party": _Shown(("privacy.md",), ("likelihood-ratio",), ("noise",)),
+    "colluders": _Shown(("theorems.md",), ("protocol-lies", "several-lists")),
+    "too many colluders": _Shown(("threat_model.md",)),
+    "reader": _Shown(("attacks.md",), ("likelihood-ratio", "likeliest-unit"), ("canary", "run")),
+    "registrar": _Shown(("privacy.md",)),
+    "page": _Shown(("threat_model.md",)),
+    "observer": _Shown(("protocol.md",), ("recorded",)),
+}
+"""Proofs and measurements by kind of actor."""
 
 
 def actors(plan: Plan, course: Course | None = None) -> list[Actor]:
@@ -71,19 +104,37 @@ def actors(plan: Plan, course: Course | None = None) -> list[Actor]:
         *_servers(plan, released),
         *_parties(plan, released),
         *_devices(plan),
-        Actor("a reader of the release", _total(plan), *released, _while(plan)),
-        Actor("an observer of the network", "who takes part, and when", _NOTHING, _NOTHING, assumption(plan, "masks")),
+        Actor("a reader of the release", _total(plan), *released, str(SHOWN["reader"]), _while(plan)),
+        Actor(
+            "an observer of the network",
+            "who takes part, and when",
+            *(_NOTHING, _NOTHING),
+            str(SHOWN["observer"]),
+            assumption(plan, "masks"),
+        ),
     ]
 
 
 def actors_table(plan: Plan, course: Course | None = None) -> Table:
-    """Return the views as a table for a privacy officer."""
+    """Return the views as a table for a privacy officer: each actor's means, and the limit on each of three aims.
+
+    Singling out is limited by the hits among 100 records at one false alarm in 100, linking by the pairs of a record
+    and a stranger that are told apart, and inference by the right one of two equally likely values.
+    """
     unit = _UNITS[plan.privacy.unit] if isinstance(plan.privacy, Privacy) else "a record"
     if plan.devices is not None or unit == _UNITS["client"]:
         unit += ", participation aside"
-    header = ("who", "what they see of others", f"single out {unit}, or link it", "infer a value of it", "while")
+    header = (
+        *("who", "by which means: what they see of others"),
+        *(f"single out {unit}", "link it", "infer a value of it"),
+        *("while", "proved and measured by"),
+    )
     rows = [
-        (each.who, each.sees, _limit(each.presence), _limit(each.value), each.condition)
+        (
+            *(each.who, each.sees),
+            *(_singled_out(each.presence), _linked(each.presence), _inferred(each.value)),
+            *(each.condition, each.shown),
+        )
         for each in actors(plan, course)
     ]
     return Table("means by actor", header, rows, words=True)
@@ -110,14 +161,16 @@ def _servers(plan: Plan, released: tuple[Guarantee, Guarantee]) -> Iterator[Acto
     limits = (_NO_LIMIT, _NO_LIMIT) if exact else released
     names = "who takes part, and when"
     if not PROTOCOLS[plan.protocol].has_panel:
-        yield Actor("the server", f"{names}; {sees}", *limits, masks if exact else _while(plan))
+        shown = str(SHOWN["exact server" if exact else "server"])
+        yield Actor("the server", f"{names}; {sees}", *limits, shown, masks if exact else _while(plan))
         return
-    yield Actor("the leader", f"{names}; one part of each message, which is random; {sees}", *limits, _while(plan))
-    helper = "one part of each message, which is random"
-    yield Actor("a helper", f"{helper}; {_total(plan)}", *released, _while(plan))
+    part = "one part of each message, which is random"
+    yield Actor("the leader", f"{names}; {part}; {sees}", *limits, str(SHOWN["leader"]), _while(plan))
+    yield Actor("a helper", f"{part}; {_total(plan)}", *released, str(SHOWN["helper"]), _while(plan))
     own = noise is not None and noise.trust.drawn_by == "client"
     what = "each party's sums, with that party's own noise" if own else "each party's sums"
-    yield Actor("leader and all helpers together", what, _NO_LIMIT, _NO_LIMIT)
+    shown = str(SHOWN["everyone on the panel"])
+    yield Actor("leader and all helpers together", what, _NO_LIMIT, _NO_LIMIT, shown)
 
 
 def _parties(plan: Plan, released: tuple[Guarantee, Guarantee]) -> Iterator[Actor]:
@@ -125,7 +178,7 @@ def _parties(plan: Plan, released: tuple[Guarantee, Guarantee]) -> Iterator[Acto
     own = noise is not None and noise.trust.divided
     sees = f"{_total(plan)}, from which it can subtract its own sums" + " and its own noise" * own
     limits = _without_own_noise(plan, released) if own and not colluders else released
-    yield Actor("another party", sees, *limits, _while(plan))
+    yield Actor("another party", sees, *limits, str(SHOWN["party"]), _while(plan))
     server = "the leader" if PROTOCOLS[plan.protocol].has_panel else "the server"
     if colluders:
         exact = noise is None or noise.trust.drawn_by == "server"
@@ -133,11 +186,16 @@ def _parties(plan: Plan, released: tuple[Guarantee, Guarantee]) -> Iterator[Acto
             "" if noise is None else ", without noise" if exact else ", with noise"
         )
         yield Actor(
-            f"{server} with {colluders} parties", what, *((_NO_LIMIT, _NO_LIMIT) if exact else released), _while(plan)
+            f"{server} with {colluders} parties",
+            what,
+            *((_NO_LIMIT, _NO_LIMIT) if exact else released),
+            str(SHOWN["colluders"]),
+            _while(plan),
         )
     if not PROTOCOLS[plan.protocol].has_panel:
         most = f"more than {colluders} parties" if colluders else "a party"
-        yield Actor(f"{server} with {most}", "perhaps each party's sums: no proof excludes it", _NO_LIMIT, _NO_LIMIT)
+        sums = "perhaps each party's sums: no proof excludes it"
+        yield Actor(f"{server} with {most}", sums, _NO_LIMIT, _NO_LIMIT, str(SHOWN["too many colluders"]))
 
 
 def _without_own_noise(plan: Plan, released: tuple[Guarantee, Guarantee]) -> tuple[Guarantee, Guarantee]:
@@ -153,9 +211,20 @@ def _without_own_noise(plan: Plan, released: tuple[Guarantee, Guarantee]) -> tup
 def _devices(plan: Plan) -> Iterator[Actor]:
     if plan.devices is None:
         return
-    yield Actor(plan.devices.registrar, "who is invited; no answer", _NOTHING, _NOTHING, "the page is the released one")
+    yield Actor(
+        plan.devices.registrar,
+        "who is invited; no answer",
+        *(_NOTHING, _NOTHING),
+        str(SHOWN["registrar"]),
+        "the page is the released one",
+    )
     page = plan.devices.registrar if plan.devices.registrar_serves else plan.devices.page
-    yield Actor(f"{page}, which serves the page", "each answer, if it serves another page", _NO_LIMIT, _NO_LIMIT)
+    yield Actor(
+        f"{page}, which serves the page",
+        "each answer, if it serves another page",
+        *(_NO_LIMIT, _NO_LIMIT),
+        str(SHOWN["page"]),
+    )
 
 
 def _total(plan: Plan) -> str:
@@ -167,10 +236,28 @@ def _while(plan: Plan) -> str:
     return plan.condition + _ONE_PARTY * persons
 
 
-def _limit(guarantee: Guarantee) -> str:
-    """Return the largest share of right answers, of 100, rounded up to a tenth."""
+def _singled_out(guarantee: Guarantee) -> str:
+    return _limit(guarantee, "at most {:g} of 100 found, at 1 false alarm in 100; a guess finds 1", hits)
+
+
+def _linked(guarantee: Guarantee) -> str:
+    return _limit(guarantee, "told from a stranger in at most {:g} of 100 pairs; a guess is 50", _pairs)
+
+
+def _inferred(guarantee: Guarantee) -> str:
+    return _limit(guarantee, "at most {:g} of 100 right; a guess is 50", _right)
+
+
+def _limit(guarantee: Guarantee, phrase: str, of_hundred: Callable[[Guarantee], float]) -> str:
     if math.isinf(guarantee.mu):
         return "no limit is proved"
-    if guarantee.mu == 0:
-        return "50 of 100 right: a guess"
-    return f"at most {math.ceil(500 * (1 + guarantee.operating_point()[2])) / 10:g} of 100 right; a guess is 50"
+    return "no better than a guess" if guarantee.mu == 0 else phrase.format(of_hundred(guarantee))
+
+
+def _pairs(guarantee: Guarantee) -> float:
+    return math.ceil(1000 * guarantee.auc) / 10
+
+
+def _right(guarantee: Guarantee) -> float:
+    """Return the largest share of right answers to a yes-or-no question, of 100, rounded up to a tenth."""
+    return math.ceil(500 * (1 + guarantee.operating_point()[2])) / 10

@@ -17,6 +17,7 @@ from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.registry import TRAINING, WEIGHT, Bounds, Entry, Number, Text, Whole
 from privstats.heads.rules import QuadraticRule
+from privstats.heads.rules.rule import tail
 
 _STUDENT_DEGREES = 10.0
 _WIDE = 256
@@ -139,10 +140,11 @@ def _dimension(wanted: Subspace, evidence: ClassEvidence) -> Subspace:
 
 def _base_rule(world: World, base: str) -> QuadraticRule:
     C, k = world.low_means.shape
-    if base == "lda":
+    if base != "lda":
+        require_bearable(C, k, "give such a number as dimension, or base='lda'")
+    if base == "lda" or world.covariances.pooled:
         covariances = np.broadcast_to(np.eye(k), (C, k, k))
     else:
-        require_bearable(C, k, "give such a number as dimension, or base='lda'")
         turned = world.directions.T @ world.covariances.vectors
         covariances = (turned * world.covariances.values[:, None, :]) @ turned.transpose(0, 2, 1)
         if base == "nb":
@@ -156,8 +158,12 @@ def _teacher_scores(world: World, teacher: str, rows: Array) -> Array:
     if teacher == "lda":
         return np.asarray(linear)
     d = rows.shape[1]
-    whitened = ClassCovariances(np.eye(d), world.covariances.values, world.covariances.vectors)
-    quadratic = _rule(world.means, whitened, world.prior, _STUDENT_DEGREES).scores(rows)
+    if world.covariances.pooled:  # a rule would store C identities of d x d numbers
+        distance = np.square(rows).sum(axis=1)[:, None] + 2 * (world.prior - linear)
+        quadratic = world.prior - tail(distance, _STUDENT_DEGREES, d)
+    else:
+        whitened = replace(world.covariances, basis=np.eye(d))
+        quadratic = _rule(world.means, whitened, world.prior, _STUDENT_DEGREES).scores(rows)
     # both are log densities up to a constant per row, so their mean is a geometric blend of the two posteriors
     return quadratic if teacher == "rda" else (quadratic + linear) / 2
 

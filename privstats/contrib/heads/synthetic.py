@@ -39,12 +39,13 @@ class Samples:
     labels: Any
 
 
-def draw(means: Array, values: Array, vectors: Array, per_class: int, dispersion: float, seed: int) -> Samples:
+def draw(means: Array, covariances: ClassCovariances, per_class: int, dispersion: float, seed: int) -> Samples:
     """Return samples of ``N(mu_c, dispersion^2 V_c diag(values_c) V_c^T)``, equal for one seed on every device.
 
     Args:
         means: ``(C, d)``.
-        values, vectors: eigenvalues ``(C, d)`` and eigenvectors ``(C, d, d)``.
+        covariances: of the classes, in the coordinates of ``means``.
+        per_class: samples per class.
         dispersion: tau of GH-OFL section 3.3.
         seed: of numpy's PCG64.
     """
@@ -52,8 +53,12 @@ def draw(means: Array, values: Array, vectors: Array, per_class: int, dispersion
     C, d = means.shape
     rows = np.empty((C, per_class, d))
     for c in range(C):
-        root = (vectors[c] * (dispersion * np.sqrt(values[c]))) @ vectors[c].T  # symmetric: eigenvector signs cancel
-        np.matmul(rng.standard_normal((per_class, d)), root, out=rows[c])
+        normal = rng.standard_normal((per_class, d))
+        if covariances.pooled:  # the root is the identity: a product with it would cost C d^3 operations for nothing
+            np.multiply(normal, dispersion, out=rows[c])
+        else:
+            vectors, scale = covariances.vectors[c], dispersion * np.sqrt(covariances.values[c])
+            np.matmul(normal, (vectors * scale) @ vectors.T, out=rows[c])  # symmetric: eigenvector signs cancel
         rows[c] += means[c]
     return Samples(rows.reshape(C * per_class, d), np.repeat(np.arange(C), per_class))
 
@@ -119,7 +124,7 @@ class World:
 
     def samples(self, per_class: int, dispersion: float, seed: int) -> Samples:
         """Return whitened samples; arguments as in ``draw``."""
-        return draw(self.means, self.covariances.values, self.covariances.vectors, per_class, dispersion, seed)
+        return draw(self.means, self.covariances, per_class, dispersion, seed)
 
     def dispersion(self, wanted: Literal["auto"] | float, seed: int) -> float:
         """Return tau; ``"auto"`` is the smallest at which the nearest mean is right for at most 90 % of samples."""

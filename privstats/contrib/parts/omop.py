@@ -22,6 +22,7 @@ from privstats.contrib.parts import fhir
 from privstats.contrib.parts.sql_dialects import Dialect, dialect_of
 from privstats.errors import PlanError
 from privstats.files.text import toml_tables
+from privstats.files.typed_tables import tables_as
 from privstats.intake.column_names import same_names
 from privstats.intake.declared.categories import Categories
 from privstats.intake.declared.columns import Column, Numeric, Truth
@@ -92,6 +93,7 @@ class Study:
         view: the statement that creates the view; for FHIR, after those that create its tables.
         columns: the columns that a plan reads, without the outcome.
         where: where a party runs ``view``.
+        warning: limit of the source's follow-up, which every party must know; empty for none.
         outcome: 1 where the outcome is the first in time, 0 where none is, NULL where the follow-up is too short.
     """
 
@@ -100,6 +102,15 @@ class Study:
     columns: tuple[Column, ...]
     outcome: Truth
     where: str = "in the data base"
+    warning: str = ""
+
+
+_ENCOUNTERS_END = (
+    "an export states no observation period, so each person's follow-up ends at the last encounter. Whether a person "
+    "comes back may depend on the outcome (informative censoring): who has it counts, and who stays away without it is "
+    "a gap in {outcome} and excluded. Risks may then be biased, usually upward, and effects in either direction. "
+    "Compare the share of gaps between groups; where it differs, use a registry's follow-up"
+)
 
 
 def study_of(path: str | os.PathLike[str], source: Source = "omop") -> Study:
@@ -127,11 +138,13 @@ def study_of(path: str | os.PathLike[str], source: Source = "omop") -> Study:
         'CREATE VIEW "study" AS'
     """
     try:
-        file = msgspec.convert(toml_tables(read_text(path)), _File)
+        tables = toml_tables(read_text(path))
     except TOMLDecodeError as error:
         raise PlanError(f"{path} is not valid TOML: {error}") from None
-    except msgspec.ValidationError as error:
-        raise PlanError(f"{path} is no file of concept sets: {error}; docs/omop.md lists its keys") from None
+    try:
+        file = tables_as(tables, _File)
+    except PlanError as error:
+        raise PlanError(f"{path}: {error}") from None
     _check(file)
     _check_concepts(file, source)
     columns: list[Column] = [] if file.age is None else [Numeric("age", file.age.edges)]
@@ -146,7 +159,8 @@ def study_of(path: str | os.PathLike[str], source: Source = "omop") -> Study:
     cdm = _Cdm(dialect, file.cdm or (_FHIR if source == _FHIR else ""), source)
     view = "\n".join([*cdm.tables(file), _view(file, cdm)])
     where = "by DuckDB in the export's folder" if source == _FHIR else Study.where
-    return Study(file.view, view, tuple(columns), Truth(file.outcome.name), where)
+    warning = _ENCOUNTERS_END.format(outcome=file.outcome.name) if source == _FHIR else ""
+    return Study(file.view, view, tuple(columns), Truth(file.outcome.name), where, warning)
 
 
 def _check(file: _File) -> None:

@@ -54,11 +54,14 @@ class Scored:
 
 @dataclass(frozen=True)
 class Draws:
-    """Number of replicates, and of processes."""
+    """Number of replicates and of processes, and the device."""
 
     repeats: Annotated[int, option("How often noise and partition are drawn at each point.")] = 5
     seed: Annotated[int, option("Fixes the draws.")] = 0
     jobs: Annotated[int, option("Processes.", min=1)] = 1
+    device: Annotated[
+        str | None, option("A device of torch, such as cuda, that fits the heads. Default: this machine's cores.")
+    ] = None
 
 
 @app.command()

@@ -29,6 +29,7 @@ from privstats.course.centred import centred_by, require_centrable, shrunk_mean
 from privstats.course.recipes import recipe_for
 from privstats.dp import Privacy
 from privstats.errors import AggregationError, MissingStatisticError, PlanError
+from privstats.estimates.algebra import algebra_on
 from privstats.moments import exact_moments
 from privstats.plan import Plan
 from privstats.randomness import Generator, seeded
@@ -137,6 +138,7 @@ class Dataset:
         train, test: ``(X, y)`` of the cohort's records, and of the records to score on.
         heads: functions by name; a head that ends a course, or a ``BehindMean``, spends the point's promise in total,
             and a ``Rival`` is trained on all records, or by the parties.
+        device: where heads multiply and factor matrices; None for this machine's cores.
         trained: scores of the rivals, each trained once per process for all points that it does not depend on.
     """
 
@@ -146,6 +148,7 @@ class Dataset:
     test: tuple[Any, Any]
     heads: Mapping[str, Callable[[], Any]]
     seed: int
+    device: str | None = None
     trained: dict[tuple[object, ...], Scores] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -201,7 +204,8 @@ class Draw:
 
 def draws_of(subject: Dataset, job: Trial) -> tuple[Draw, ...]:
     """Return a job's scores. Without noise, heads are scored in the first replicate only, and rivals in each."""
-    return tuple(_draws(subject, job))
+    with algebra_on(subject.device):
+        return tuple(_draws(subject, job))
 
 
 def _draws(subject: Dataset, job: Trial) -> Iterator[Draw]:

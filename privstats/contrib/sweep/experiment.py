@@ -23,13 +23,15 @@ from scipy.special import stdtrit
 from threadpoolctl import threadpool_limits
 
 from privstats.contrib.sweep.axes import AXES, Axes, plan_at, with_quantile_cuts
-from privstats.contrib.sweep.draws import Dataset, Draw, Trial, draws_of
+from privstats.contrib.sweep.draws import BehindMean, Dataset, Draw, Trial, draws_of
 from privstats.contrib.sweep.draws import baselines as pooled_models
 from privstats.contrib.sweep.frame import Frame
 from privstats.contrib.sweep.rivals import Rival, rivals
 from privstats.errors import DataError
+from privstats.estimates.algebra import DeviceAlgebra
 from privstats.files.result_cache import ResultCache
 from privstats.files.text import json_text
+from privstats.heads.registry import HEADS, Entry
 from privstats.intake.frames import named_target
 from privstats.intake.tables import Codes, ordered_columns
 from privstats.moments import exact_moments, warn_if_clipped
@@ -67,6 +69,7 @@ class Study:
         sizes: records and columns of both parts, and classes or targets.
         data: SHA-256 of all four arrays.
         confidence: of the intervals in :attr:`summary`.
+        device: where heads multiplied and factored matrices; None for this machine's cores.
 
     Example:
         >>> from privstats.contrib.sweep import study
@@ -92,6 +95,7 @@ class Study:
     versions: Mapping[str, str]
     rivals: Mapping[str, Rival]
     confidence: float = 0.95
+    device: str | None = None
 
     @property
     def summary(self) -> Frame:
@@ -139,6 +143,7 @@ class Study:
             "data_sha256": self.data,
             "versions": dict(self.versions),
             "confidence": self.confidence,
+            **({} if self.device is None else {"device": self.device}),
             "baselines": dict(self.baselines),
             "recipes": {name: asdict(rival.recipe) for name, rival in self.rivals.items()},
             "without_privacy": [name for name, rival in self.rivals.items() if not rival.private],
@@ -171,6 +176,7 @@ def study(
     repeats: int = 5,
     seed: int = 0,
     jobs: int = 1,
+    device: str | None = None,
     with_baselines: bool = True,
     baselines: Sequence[str] = (),
     kept: str | os.PathLike[str] | None = None,
@@ -185,6 +191,8 @@ def study(
         heads: functions by name, each for a fresh head or rival; picklable for several jobs.
         repeats: replicates at every point, at least 2, each with one partition and noise stream for all points.
         seed: fixes the replicates. Reproducible noise protects nothing: for experiments on data you may look at.
+        device: a device of torch with float64, such as ``"cuda"``, on which heads multiply and factor matrices. Scores
+            agree with the host's up to rounding; sums, noise and rivals stay on the host.
         with_baselines: score scikit-learn's models on the pooled records, too.
         baselines: names of rivals, such as ``"dp-sgd"``, ``"fedavg"``, ``"fedprox"``, ``"ensemble"``, scored in rows of
             their own on the same partitions, seeds and clipped rows. A rival without privacy has the point without
@@ -193,7 +201,8 @@ def study(
 
     Raises:
         PlanError, SchemaError: an invalid plan at some point; nothing has been measured then.
-        DataError: no records, records that do not fit the plan, or invalid arguments.
+        DataError: no records, records that do not fit the plan, or invalid arguments; no such device, or a head that
+            is computed on the host alone.
 
     Example:
         >>> from privstats.contrib.sweep import Axes, study
@@ -206,14 +215,17 @@ def study(
         5
     """
     _check_arguments(plan, heads, repeats, jobs, baselines)
+    _check_device(device, heads)
     heads, axes = {**heads, **rivals(*baselines)}, axes or Axes()
     plan = with_quantile_cuts(plan, _pair("train", train)[0])
-    subject = Dataset(plan, axes, _arrays(plan, "train", train), _arrays(plan, "test", test), heads, seed)
+    subject = Dataset(plan, axes, _arrays(plan, "train", train), _arrays(plan, "test", test), heads, seed, device)
     _check_points(subject)
     _check_records(subject)
     digest = _digest(subject.train, subject.test)
     every = [Trial(deal, draw) for deal in axes.deals(plan) for draw in range(repeats)]
-    about = hashlib.sha256(repr((plan.digest, axes, digest, tuple(heads), seed, __version__)).encode()).hexdigest()
+    about = hashlib.sha256(
+        repr((plan.digest, axes, digest, tuple(heads), seed, device, __version__)).encode()
+    ).hexdigest()
     draws = _all_draws(subject, every, jobs, ResultCache(Draw, kept), about, tick)
     return Study(
         plan=plan,
@@ -228,6 +240,7 @@ def study(
         data=digest,
         versions=_versions(subject),
         rivals=subject.rivals,
+        device=device,
     )
 
 
@@ -297,6 +310,23 @@ def _check_arguments(plan: Any, heads: Any, repeats: Any, jobs: Any, baselines: 
             raise DataError(f"{field} must be an integer of at least {least}, got {value!r}")
 
 
+def _check_device(device: str | None, heads: Mapping[str, Callable[[], Any]]) -> None:
+    if device is None:
+        return
+    for name, make in heads.items():
+        if not _fits_on_device(make()):
+            able = ", ".join(each for each, entry in HEADS.items() if entry.on_device)
+            raise DataError(f"heads[{name!r}] is computed on the host alone; omit device, or choose among {able}")
+    DeviceAlgebra.named(device)
+
+
+def _fits_on_device(head: Any) -> bool:
+    if isinstance(head, BehindMean):
+        return _fits_on_device(head.make())
+    entry = getattr(head, "entry", None)
+    return isinstance(head, Rival) or (isinstance(entry, Entry) and entry.on_device)
+
+
 def _check_points(subject: Dataset) -> None:
     inputs, rivals_here = np.shape(subject.train[0])[1], subject.rivals.values()
     for deal in subject.axes.deals(subject.plan):
@@ -350,5 +380,6 @@ def _sizes(subject: Dataset) -> dict[str, int]:
 
 def _versions(subject: Dataset) -> dict[str, str]:
     trained = dict.fromkeys(name for rival in subject.rivals.values() for name in rival.packages)
+    trained |= {"torch": None} if subject.device is not None else {}
     libraries = {name: version(name) for name in (*_PACKAGES, *trained)}
     return {"privstats": __version__, "python": platform.python_version(), **libraries}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from scipy.special import stdtrit
@@ -35,8 +36,11 @@ _ESCAPED = {
 }
 _HEADERS = {"alpha": r"$\alpha$", "dimension": "features", "clip_norm": "clip norm"}
 _NO_VALUE = "--"
-_DESCRIPTION_WIDTH = "0.62"
-"""Width of the column of descriptions, as a share of the text's width."""
+_METHOD_WIDTH, _DESCRIPTION_WIDTH = "0.22", "0.42"
+"""Widths of the columns of names and of descriptions, as shares of the text's width."""
+_SIZES: Sequence[tuple[int, tuple[str, ...]]] = ((5, ()), (6, (r"\small", r"\setlength{\tabcolsep}{3pt}")))
+_SMALLEST: tuple[str, ...] = (r"\footnotesize", r"\setlength{\tabcolsep}{3pt}")
+"""How to set a table of at most so many columns, so that it fits the width of an article's text."""
 
 
 def latex(study: Study) -> str:
@@ -51,7 +55,7 @@ def latex(study: Study) -> str:
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-5)
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAB", 8.0), cohort=ps.Cohort(2, 2, 1_000), privacy=privacy)
         >>> found = study(plan, (X, y), (X, y), {"LDA": ps.heads.LDA}, Axes(epsilon=(1.0, 8.0)), repeats=2)
-        >>> print(latex(found).splitlines()[6])
+        >>> print(latex(found).splitlines()[7])
         method & no DP & $\varepsilon = 8$ & $\varepsilon = 1$ \\
     """
     return "\n".join([*_scores(study), "", *_methods(study), ""])
@@ -77,7 +81,20 @@ def _scores(study: Study) -> list[str]:
         [*(_value(value) for value in values), escaped(head), *(_cell(study, cells, at) for at in (None, *epsilons))]
         for (values, head), cells in _grouped(study, axes).items()
     ]
-    return _table("l" * (len(axes) + 1) + "r" * (len(epsilons) + 1), headers, rows, _caption(study), "scores")
+    layout = "l" * (len(axes) + 1) + "r" * (len(epsilons) + 1)
+    return _table(layout, headers, _apart(rows, len(axes)), _caption(study), "scores")
+
+
+def _apart(rows: Sequence[Sequence[str]], axes: int) -> list[str]:
+    """Return the lines of rows: several heads share one print of their axes' values, and a space parts their groups."""
+    lines: list[str] = []
+    for values, group in groupby(rows, key=lambda row: list(row[:axes])):
+        heads = list(group)
+        if lines and len(heads) > 1:
+            lines.append(r"\addlinespace")
+        shown = [values, *[[""] * axes] * (len(heads) - 1)]
+        lines += [rf"{' & '.join([*of, *row[axes:]])} \\" for of, row in zip(shown, heads, strict=True)]
+    return lines
 
 
 def _grouped(study: Study, axes: Sequence[str]) -> dict[tuple[tuple[Any, ...], str], dict[float | None, Any]]:
@@ -163,26 +180,33 @@ def _methods(study: Study) -> list[str]:
         rival = study.rivals.get(name)
         text = "a closed-form head of summed statistics with the plan's noise" if rival is None else str(rival)
         promise = "yes" if rival is None or rival.private else "no"
-        rows.append([escaped(name), promise, f"${upload / 1e3:.1f}$" if upload else _NO_VALUE, escaped(text)])
+        size = f"${upload / 1e3:.1f}$" if upload else _NO_VALUE
+        rows.append(
+            rf"\raggedright {escaped(name)} & {promise} & {size} & \raggedright {escaped(text)} \tabularnewline"
+        )
     caption = (
         "Methods. Private: whether the released model meets the promise of its column. Upload: kilobytes of one party "
         "in all its rounds; none where the records are pooled."
     )
-    layout = rf"llrp{{{_DESCRIPTION_WIDTH}\textwidth}}"
-    return _table(layout, ["method", "private", "upload", "model and training"], rows, caption, "methods")
+    layout = rf"p{{{_METHOD_WIDTH}\textwidth}}lrp{{{_DESCRIPTION_WIDTH}\textwidth}}"
+    apart = [line for row in rows for line in (r"\addlinespace", row)][1:]
+    return _table(layout, ["method", "private", "upload", "model and training"], apart, caption, "methods")
 
 
-def _table(layout: str, headers: Sequence[str], rows: Sequence[Sequence[str]], caption: str, label: str) -> list[str]:
+def _table(layout: str, headers: Sequence[str], lines: Sequence[str], caption: str, label: str) -> list[str]:
+    size = next((commands for most, commands in _SIZES if len(headers) <= most), _SMALLEST)
     return [
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{caption}}}",
         rf"\label{{tab:sweep-{label}}}",
+        *size,
+        r"\medskip",
         rf"\begin{{tabular}}{{{layout}}}",
         r"\toprule",
         rf"{' & '.join(headers)} \\",
         r"\midrule",
-        *(rf"{' & '.join(row)} \\" for row in rows),
+        *lines,
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",

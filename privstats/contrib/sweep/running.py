@@ -27,7 +27,7 @@ from privstats.contrib.sweep.grid import cell_at
 from privstats.errors import DataError
 from privstats.files.atomic import atomic_write
 from privstats.heads.diagnostics import RARE
-from privstats.heads.registry import head_class, named
+from privstats.heads.registry import HEADS, head_class, named
 from privstats.intake.record_files import read_archive
 from privstats.moments import RecordFile, Records
 from privstats.plan import Plan
@@ -44,6 +44,11 @@ _BALANCED = (
     f"the accuracy it shows that rare classes are missed, on which the AUC next to it does not depend: {RARE}. "
     'Sensitivity and specificity are those of threshold="prevalence"'
 )
+_SPREAD = "± is one standard deviation over {} replicates of noise and partition; the test records are the same in each"
+_INTERVALS = (
+    "deviation is one standard deviation over {} replicates of noise and partition, and the interval is of their mean; "
+    "the test records are the same in each"
+)
 _TOLD = (
     "cut points of {} are open in the plan: here they are quantiles of the records, without noise; `privstats try` "
     "shows the cost of estimating them under the promise"
@@ -54,7 +59,7 @@ def run(plan: Path, data: RecordFile, axes: Axes, scored: Scored, draws: Draws, 
     """Carry out the command; write where a folder is named."""
     subject = Plan.read(plan)
     train, test = _sets(data, subject)
-    chosen = heads_named(scored.head, subject)
+    chosen = heads_named(scored.head, subject, on_device=draws.device is not None)
     chosen |= behind_means(chosen) if scored.centred else {}
     if out is not None:
         prepare(out)
@@ -77,9 +82,11 @@ def run(plan: Path, data: RecordFile, axes: Axes, scored: Scored, draws: Draws, 
         _write(result, out, Path(data.path))
 
 
-def heads_named(names: list[str] | None, plan: Plan) -> dict[str, Callable[[], Any]]:
-    """Return the heads; by default every closed-form one."""
-    usual = named(predicted(plan.schema), trained=False)
+def heads_named(names: list[str] | None, plan: Plan, *, on_device: bool = False) -> dict[str, Callable[[], Any]]:
+    """Return the heads; by default every closed-form one, with ``on_device`` every one that fits there."""
+    usual = [name for name in named(predicted(plan.schema), trained=False) if HEADS[name].on_device or not on_device]
+    if not (names or usual):
+        raise DataError("no head of this plan is fitted on a device; omit --device")
     return {name: head_class(name) for name in heads_spelled(names or usual)}
 
 
@@ -100,6 +107,7 @@ def _show(outcome: Study, heads_here: Sequence[str]) -> None:
     console = terminal()
     result = _over_epsilon(outcome)
     console.print(means(outcome) if result is None else table(result))
+    console.print(f"- {escape((_INTERVALS if result is None else _SPREAD).format(outcome.repeats))}")
     for name, score in outcome.baselines.items():
         console.print(f"- {escape(name)}: {escape(outcome.metric)} {score:.4g}")
     if heads_here:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from privstats.estimates.algebra import algebra
 from privstats.estimates.denoise import WienerFit, adassp_penalty, denoised_solve
 from privstats.heads.evidence import Array, GramEvidence
 
@@ -56,9 +57,9 @@ class CentredSums:
     @classmethod
     def of(cls, released: GramEvidence, centred: GramEvidence) -> CentredSums:
         """Build the sums from released ones, with and without their constant."""
-        values, vectors = np.linalg.eigh(centred.G)
+        values, vectors = algebra().eigh(centred.G)
         counted = centred.records or released.least_records
-        sums = replace(centred, G=np.diag(values), h=vectors.T @ centred.h, records=counted)
+        sums = replace(centred, G=np.diag(values), h=algebra().product(vectors.T, centred.h), records=counted)
         c, n, (d, T) = released.constant, centred.records, centred.h.shape
         if c is None or n is None:
             return cls(sums, vectors, np.zeros(d), np.zeros(T), 0.0, released.sigma_h, n)
@@ -107,7 +108,7 @@ class CentredSums:
         D = np.where(apart, (gains[:, None] - gains) / np.where(apart, gaps, 1.0), slopes[:, None])
         N = np.eye(len(a)) + np.outer(m, m)
         spread = float(gains @ np.diagonal(N))
-        moved = np.diagonal(N) @ D @ (h * v).sum(axis=1) + ((D * N) * (v @ h.T)).sum()
+        moved = np.diagonal(N) @ D @ (h * v).sum(axis=1) + ((D * N) * algebra().product(v, h.T)).sum()
         of_targets = spread * (constant @ self.targets) - gains @ (v * np.outer(m, self.targets)).sum(axis=1)
         of_intercept = self.share * (np.square(w).sum() + 2 * np.square(constant).sum())
         fit = (a[:, None] * w * w).sum() - 2 * (h * w).sum()
@@ -139,7 +140,8 @@ def aggregate(released: GramEvidence, centred: GramEvidence, penalty: float | No
     belief = _belief(problem, estimates, shares, residual)
     gains = belief @ np.array([each.gains for each in estimates])
     first = estimates[int(belief[:-1].argmax())]  # the last one has no penalty
-    return Aggregate(problem.vectors @ (gains[:, None] * problem.sums.h), first.penalty, first.values)
+    weights = algebra().product(problem.vectors, gains[:, None] * problem.sums.h)
+    return Aggregate(weights, first.penalty, first.values)
 
 
 def _belief(problem: CentredSums, estimates: Sequence[_Estimate], shares: Array, residual: float) -> Array:

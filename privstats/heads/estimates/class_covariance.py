@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from privstats.errors import HeadError
 from privstats.estimates import denoise
+from privstats.estimates.algebra import algebra
 from privstats.estimates.denoise import denoise_spectrum, positive_part
 from privstats.estimates.discriminant import Shrinkage, conditioned, shrink_values
 from privstats.heads.evidence import Array, ClassEvidence
@@ -31,11 +32,14 @@ class ClassCovariances:
     Attributes:
         basis: symmetric, ``(d, d)``.
         values, vectors: eigenvalues per class, positive, ``(C, d)``, and eigenvectors ``(C, d, d)``.
+        pooled: every class has the pooled covariance, so each is the identity here and ``vectors`` is a view of one
+            matrix.
     """
 
     basis: Array
     values: Array
     vectors: Array
+    pooled: bool = False
 
 
 def class_covariances(
@@ -59,15 +63,15 @@ def class_covariances(
     pooled = denoise_spectrum(_pooled_scatter(evidence, n), evidence.noise("B"))
     scaled, _ = shrink_values(pooled.values / total, total, shrinkage)
     pooled_values = conditioned(scaled, evidence.step)
-    matrix = (pooled.vectors * (pooled.values / total)) @ pooled.vectors.T
-    lift = (pooled.vectors * (pooled_values - scaled)) @ pooled.vectors.T  # every class gets what the pool was given
+    matrix = algebra().composed(pooled.values / total, pooled.vectors)
+    lift = algebra().composed(pooled_values - scaled, pooled.vectors)  # every class gets what the pool was given
     # the symmetric root: unlike bare eigenvectors it has no arbitrary signs, so samples drawn in it are reproducible
-    basis = (pooled.vectors / np.sqrt(pooled_values)) @ pooled.vectors.T
+    basis = algebra().product(pooled.vectors / np.sqrt(pooled_values), pooled.vectors.T)
     if evidence.S is None and (evidence.D is None or pooled_weight == 1):
         same = np.broadcast_to(np.eye(d), (len(n), d, d))
-        return ClassCovariances(basis, np.ones((len(n), d)), same)
+        return ClassCovariances(basis, np.ones((len(n), d)), same, pooled=True)
     if evidence.S is None:
-        root = (pooled.vectors * np.sqrt(pooled_values)) @ pooled.vectors.T
+        root = algebra().composed(np.sqrt(pooled_values), pooled.vectors)
         return _rescaled(basis, root, (1 - pooled_weight) * _variance_ratios(evidence, n) + pooled_weight)
     own = _own_scatter(evidence.S, evidence, n)
     return _of_each_class(evidence, n, pooled_weight, shrinkage, own, (matrix, lift, basis))
@@ -83,7 +87,7 @@ def _of_each_class(
 ) -> ClassCovariances:
     (scatter, levels), (matrix, lift, basis) = own, pool
     d, total = evidence.features, n.sum()
-    roundness = basis.T @ basis
+    roundness = algebra().product(basis.T, basis)
     values, vectors = np.empty((len(n), d)), np.empty((len(n), d, d))
     with one_blas_thread():
         for c in range(len(n)):  # one eigendecomposition per class; never all in memory twice
@@ -92,9 +96,10 @@ def _of_each_class(
             effective = (1 - pooled_weight) * n[c] + pooled_weight * total
             mean = max(float(np.trace(blend)) / d, 0.0)
             intensity = _intensity(blend, effective, shrinkage)
-            whitened = basis.T @ ((1 - intensity) * blend + lift) @ basis + intensity * mean * roundness
-            own_values, vectors[c] = np.linalg.eigh(whitened)
-            values[c] = np.maximum(own_values, evidence.step**2 / 4 * np.square(basis @ vectors[c]).sum(axis=0))
+            whitened = algebra().product(basis.T, (1 - intensity) * blend + lift, basis) + intensity * mean * roundness
+            own_values, vectors[c] = algebra().eigh(whitened)
+            moved = algebra().product(basis, vectors[c])
+            values[c] = np.maximum(own_values, evidence.step**2 / 4 * np.square(moved).sum(axis=0))
     return ClassCovariances(basis, conditioned(values), vectors)
 
 
@@ -122,8 +127,8 @@ def _rescaled(basis: Array, root: Array, ratios: Array) -> ClassCovariances:
     values, vectors = np.empty((C, d)), np.empty((C, d, d))
     with one_blas_thread():
         for c in range(C):
-            half = basis.T @ (np.sqrt(ratios[c])[:, None] * root)
-            values[c], vectors[c] = np.linalg.eigh(half @ half.T)
+            half = algebra().product(basis.T, np.sqrt(ratios[c])[:, None] * root)
+            values[c], vectors[c] = algebra().eigh(algebra().product(half, half.T))
     return ClassCovariances(basis, conditioned(values), vectors)
 
 
@@ -156,7 +161,7 @@ def real_share(evidence: ClassEvidence, n: Array) -> float:
     apart = expected = 0.0
     with one_blas_thread():
         for count, scatter, level in zip(n, own, levels, strict=True):
-            whitened = half.T @ (scatter / count) @ half
+            whitened = algebra().product(half.T, scatter / count, half)
             apart += count * float(np.square(whitened - centre).sum())
             expected += float(np.trace(whitened) ** 2 + np.square(whitened).sum()) + level**2 / count * spread
     return max(0.0, 1 - expected / apart) if apart > 0 else 0.0
@@ -182,7 +187,7 @@ def _blended(pooled: Array, difference: Array, level: float, pooled_weight: floa
     blend = pooled + share * difference
     if level * share > 0:
         spectrum = denoise_spectrum(blend, level * share)
-        blend = (spectrum.vectors * positive_part(spectrum.values, level * share)) @ spectrum.vectors.T
+        blend = algebra().composed(positive_part(spectrum.values, level * share), spectrum.vectors)
     return blend
 
 

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from privstats.errors import MissingStatisticError
+from privstats.estimates.algebra import algebra
 from privstats.estimates.denoise import adassp_penalty, denoise_spectrum, denoised_solve, positive_part
 from privstats.heads.estimates.aggregate import aggregate
 from privstats.heads.evidence import Array, FoldSums, GramEvidence
@@ -39,14 +40,16 @@ def solve(evidence: GramEvidence, solver: Solver, penalty: Penalty) -> Solution:
     noisy = evidence.sigma_G > 0 or evidence.sigma_h > 0
     solver = ("aggregate" if noisy else "plain") if solver == "auto" else solver
     centred = eliminate_constant(evidence)
-    chosen = _penalty(evidence, centred, penalty, noisy)
+    # Without noise in G the penalty is chosen from the spectrum that the weights need, so G is decomposed once.
+    exact = GramSpectrum.of(centred.G, centred.h) if centred.sigma_G == 0 and solver in ("plain", "adassp") else None
+    chosen = _penalty(evidence, centred, penalty, noisy, exact)
     if solver == "aggregate" and noisy:
         result = aggregate(evidence, centred, chosen)
         return _with_intercept(evidence, centred, result.weights, result.penalty, solver, result.values)
     if solver in ("aggregate", "wiener"):
         fit = denoised_solve(_counted(centred), chosen)
         return _with_intercept(evidence, centred, fit.weights, fit.penalty, solver, fit.values)
-    spectrum = GramSpectrum.of(centred.G, centred.h)
+    spectrum = exact or GramSpectrum.of(centred.G, centred.h)
     if chosen is None:
         chosen = denoised_solve(_counted(centred)).penalty
     if solver == "adassp":
@@ -56,7 +59,9 @@ def solve(evidence: GramEvidence, solver: Solver, penalty: Penalty) -> Solution:
     return _with_intercept(evidence, centred, spectrum.weights(chosen, noise_alone), chosen, solver, spectrum.values)
 
 
-def _penalty(evidence: GramEvidence, centred: GramEvidence, penalty: Penalty, noisy: bool) -> float | None:
+def _penalty(
+    evidence: GramEvidence, centred: GramEvidence, penalty: Penalty, noisy: bool, exact: GramSpectrum | None
+) -> float | None:
     if not isinstance(penalty, str):
         return float(penalty)
     if penalty == "auto":
@@ -72,7 +77,7 @@ def _penalty(evidence: GramEvidence, centred: GramEvidence, penalty: Penalty, no
             "penalty='gcv' needs the record count, which G, h and q do not hold; pass records=, "
             "end the schema's transform with ConstantFeature, or use penalty='evidence'"
         )
-    spectrum = GramSpectrum.denoised(centred.G, centred.h, centred.sigma_G)
+    spectrum = exact or GramSpectrum.denoised(centred.G, centred.h, centred.sigma_G)
     if penalty == "evidence":
         return likelihood_penalty(spectrum, centred.q, centred.records)
     intercept = evidence.constant is not None or bool(centred.feature_means.any() or centred.target_means.any())
@@ -201,20 +206,21 @@ class GramSpectrum:
     @classmethod
     def of(cls, G: Array, h: Array) -> GramSpectrum:
         """Build the spectrum of G."""
-        values, vectors = np.linalg.eigh(G)
-        return cls(np.maximum(values, 0.0), values, vectors, vectors.T @ h)
+        values, vectors = algebra().eigh(G)
+        return cls(np.maximum(values, 0.0), values, vectors, algebra().product(vectors.T, h))
 
     @classmethod
     def denoised(cls, G: Array, h: Array, sigma: float) -> GramSpectrum:
         """Build the denoised spectrum of a noisy G."""
         result = denoise_spectrum(G, sigma, pull=False)
-        return cls(result.values, result.values, result.vectors, result.vectors.T @ h)
+        return cls(result.values, result.values, result.vectors, algebra().product(result.vectors.T, h))
 
     def weights(self, penalty: float, least: float = 0.0) -> Array:
         """Return ``(G + penalty I)^-1 h``, ``(d, T)``; weight 0 where ``eigenvalue + penalty`` is at most ``least``."""
         shifted = self.values + penalty
         usable = shifted > max(least, max(float(shifted.max()), np.finfo(np.float64).tiny) * SINGULAR)
-        return self.vectors @ (np.where(usable, 1 / np.where(usable, shifted, 1.0), 0.0)[:, None] * self.rotated)
+        gains = np.where(usable, 1 / np.where(usable, shifted, 1.0), 0.0)
+        return algebra().product(self.vectors, gains[:, None] * self.rotated)
 
 
 def penalty_grid(values: Array) -> Array:
@@ -250,7 +256,7 @@ def fold_losses(trained: GramSpectrum, G: Array, h: Array, q: float, grid: Array
     because the fold's noise is independent of w.
     """
     shifted = 1 / (trained.values + grid[:, None])
-    inner, seen = trained.vectors.T @ G @ trained.vectors, trained.vectors.T @ h
+    inner, seen = algebra().product(trained.vectors.T, G, trained.vectors), trained.vectors.T @ h
     linear = shifted @ (trained.rotated * seen).sum(axis=1)
     square = np.einsum("ki,ki->k", shifted @ (inner * (trained.rotated @ trained.rotated.T)), shifted)
     return np.asarray(q - 2 * linear + square)

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from privstats.estimates import denoise
+from privstats.estimates.algebra import algebra
 from privstats.estimates.denoise import denoise_spectrum
 from privstats.estimates.discriminant import conditioned, shrink_values
 from privstats.heads.estimates.class_covariance import ClassCovariances
@@ -70,8 +71,8 @@ def evidence_subspace(evidence: ClassEvidence, dimension: Subspace) -> Fisher:
     pooled = denoise_spectrum(denoise.within_scatter(evidence, n), evidence.noise("B"))
     values, _ = shrink_values(pooled.values / n.sum(), n.sum(), "auto")
     whitening = pooled.vectors / np.sqrt(conditioned(values))
-    directions, eigenvalues, explained = discriminant_directions(means @ whitening, n, dimension)
-    basis, _ = np.linalg.qr(whitening @ directions)
+    directions, eigenvalues, explained = discriminant_directions(algebra().product(means, whitening), n, dimension)
+    basis, _ = np.linalg.qr(algebra().product(whitening, directions))
     return Fisher(basis, eigenvalues, explained)
 
 
@@ -81,7 +82,7 @@ def discriminant_directions(whitened: Array, n: Array, dimension: Subspace) -> t
     share = n / n.sum()
     spread = (whitened - share @ whitened) * np.sqrt(share)[:, None]
     most = max(1, min(C - 1, d))
-    _, lengths, directions = np.linalg.svd(spread, full_matrices=False)
+    lengths, directions = algebra().svd(spread)
     eigenvalues = np.square(lengths[:most])
     total = float(eigenvalues.sum())
     cumulated = np.cumsum(eigenvalues) / total if total > 0 else np.ones(len(eigenvalues))

@@ -44,6 +44,8 @@ class Entry:
         any_of: letters by preference; one is needed besides N and A, none if empty.
         beside_B: letters also read where B is the best available.
         closed_form, after_rounds: solved at once; built from a course's releases.
+        on_device: whether its matrices are multiplied and factored by the algebra in force
+            (:func:`~privstats.estimates.algebra.algebra_on`); else on this machine's cores alone.
     """
 
     task: Task = "classes"
@@ -51,6 +53,7 @@ class Entry:
     beside_B: str = ""
     closed_form: bool = True
     after_rounds: bool = False
+    on_device: bool = False
 
     @property
     def measured(self) -> str:

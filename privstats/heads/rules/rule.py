@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from privstats.errors import DataError, HeadError
 from privstats.heads.evidence import Array, Released
+from privstats.intake.arrays import is_tensor, require_values
 from privstats.intake.columns import read
 from privstats.intake.frames import in_memory, named_target
 from privstats.intake.meaning import listed
@@ -215,15 +216,17 @@ class _Tensor(Protocol):
     def detach(self) -> Any: ...
 
 
-def as_numpy(values: Any) -> Any:
+def as_numpy(values: Any, field: str = "X") -> Any:
     """Convert a torch tensor to numpy; return anything else unchanged."""
+    if is_tensor(values):
+        require_values(values, field)
     return values.detach().cpu().numpy() if isinstance(values, _Tensor) else values
 
 
 def local(X: Any, y: Any) -> tuple[Any, Any]:
     """Load records into memory, tensors as arrays; y may name a column of X."""
     X, y = named_target(X, y)
-    return as_numpy(X), as_numpy(y)
+    return as_numpy(X), as_numpy(y, "y")
 
 
 @dataclass(frozen=True)

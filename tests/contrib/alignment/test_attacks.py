@@ -254,17 +254,3 @@ def _turned(angle):
 
 def _fitted(residual, start):
     return least_squares(residual, start, xtol=1e-15, ftol=1e-15, gtol=1e-15)
-
-
-@pytest.mark.parametrize(
-    "reference",
-    [-np.eye(D), 1.01 * RADIUS**2 * np.eye(D), np.triu(np.ones((D, D)))],
-    ids=["negative", "too large", "not symmetric"],
-)
-def test_a_reference_that_is_no_covariance_is_refused_before_a_record_is_looked_at(reference):
-    with pytest.raises(PlanError, match="is no covariance of rows of norm clip_norm"):
-        round_plan(reference)
-    good = round_plan(np.eye(D))
-    published = type(good.published).of({"S": type(good.published.values["S"]).rounded(reference, 48)})
-    with pytest.raises(PlanError, match="is no covariance"):
-        ps.measure(good.schema, "no such file.npy", None, published=published)

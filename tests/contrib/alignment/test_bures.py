@@ -97,12 +97,12 @@ def test_clients_that_commute_need_one_step():
 
 
 @pytest.mark.parametrize("step", ["published", "alvarez-esteban"])
-@pytest.mark.parametrize("steps", [1, 2, 3])
-def test_turned_clients_give_a_turned_reference_in_every_round(steps, step, clients):
+def test_turned_clients_give_a_turned_reference_in_every_round(step, clients):
     turn = np.linalg.qr(np.random.default_rng(4).standard_normal((D, D)))[0]
     turned = [turn @ one @ turn.T for one in clients[0]]
-    plain = barycentre(*clients, steps, step)
-    np.testing.assert_allclose(barycentre(turned, clients[1], steps, step), turn @ plain @ turn.T, atol=1e-10)
+    for steps in (1, 2, 3):
+        plain = barycentre(*clients, steps, step)
+        np.testing.assert_allclose(barycentre(turned, clients[1], steps, step), turn @ plain @ turn.T, atol=1e-10)
 
 
 def test_a_term_is_bounded_by_the_norms(clients):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.errors import PrivstatsError
+from privstats.errors import PlanError, PrivstatsError
 from privstats.schema.public_values import Published, Values
 from tests import made
 from tests.contrib.alignment.cohort import COHORT, PROMISE, PUBLIC, RADIUS, D, shards
@@ -63,26 +63,27 @@ def test_attack_no_reference_makes_a_client_worth_more_than_the_promise() -> Non
     assert max(worths.values()) > 0.9, "a search that comes near no bound proves nothing"
 
 
-@pytest.mark.parametrize(
-    "reference",
-    [
-        4 * RADIUS**2 * np.eye(D),
-        -np.eye(D),
-        np.diag([1.0, 1.0, 1.0, -1e-3]),
-        1e300 * np.eye(D),
-        np.eye(D)[:, ::-1] * 5.0,
-    ],
-    ids=["too large", "negative", "one negative direction", "huge", "indefinite"],
-)
+WRONG = {
+    "too large": 1.01 * RADIUS**2 * np.eye(D),
+    "negative": -np.eye(D),
+    "one negative direction": np.diag([1.0, 1.0, 1.0, -1e-3]),
+    "indefinite": np.eye(D)[:, ::-1] * 5.0,
+    "not symmetric": np.triu(np.ones((D, D))),
+}
+
+
+@pytest.mark.parametrize("reference", WRONG.values(), ids=WRONG)
 def test_attack_what_is_no_covariance_is_refused_before_a_record_is_read(reference: np.ndarray) -> None:
+    published = Published.of({"S": Values.rounded(reference, 48)})
+    with pytest.raises(PlanError, match="is no covariance of rows of norm clip_norm"):
+        made.plan(ROUND, COHORT, PROMISE, published=published)
+    with pytest.raises(PlanError, match="is no covariance"):
+        ps.measure(ROUND, Unread(), None, published=published)
+
+
+def test_attack_a_reference_beyond_every_number_is_refused() -> None:
     with pytest.raises(PrivstatsError):
-        unread(reference)
-
-
-def unread(reference: np.ndarray) -> None:
-    """Measure records that must not be read."""
-    plan = plan_of(reference)
-    ps.measure(plan.schema, Unread(), None, published=plan.published)
+        plan_of(1e300 * np.eye(D))
 
 
 class Unread:

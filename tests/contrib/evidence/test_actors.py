@@ -3,13 +3,14 @@
 import math
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from statistics import NormalDist
 
 import pytest
 
 import privstats as ps
 from privstats.contrib.evidence import evidence_page
-from privstats.contrib.evidence.actors import actors, actors_table
+from privstats.contrib.evidence.actors import SHOWN, actors, actors_table
 from privstats.course.promise import total_of
 from privstats.dp.privacy import MODELS
 from privstats.workflows.report import Statement
@@ -17,6 +18,7 @@ from privstats.workflows.report.ethics import promise_of
 from tests.course.cases import rounds
 from tests.plan.devices import devices_plan
 from tests.plan.random_plans import PANEL
+from threat_models.attack import attacks
 
 SCHEMA = ps.ClassSchema(3, 4, "NA", clip_norm=1.0)
 
@@ -70,12 +72,8 @@ def test_without_noise_only_the_observer_is_limited():
 
 def test_a_course_is_limited_by_all_its_sessions_together():
     course = rounds()
-    plan = course.first if hasattr(course, "first") else course.plans[0]
-    reader = by_name(plan, course)["a reader of the release"]
-    assert (
-        max(reader.presence.mu if math.isfinite(reader.presence.mu) else 0, reader.value.mu)
-        >= total_of(course).guarantee.mu
-    )
+    reader = by_name(course.first, course)["a reader of the release"]
+    assert reader.presence.mu == total_of(course).guarantee.mu > course.first.noise.mu
 
 
 def test_the_operator_of_a_page_could_read_answers():
@@ -91,10 +89,23 @@ def test_the_table_is_on_the_page_for_an_authority():
     assert "By which means each actor could identify a person" in page
     for who, *_ in actors_table(plan).rows:
         assert who in page
-    # The best test between N(0, 1) and N(mu, 1) with equal chances is right with probability Phi(mu / 2).
-    right = math.ceil(1000 * NormalDist().cdf(total_of(plan).guarantee.mu / 2)) / 10
+    # Between N(0, 1) and N(mu, 1) the best test has these hits at 1 % false alarms, pairs, and right answers.
+    seen, normal = by_name(plan)["a reader of the release"], NormalDist()
+    presence, value = seen.presence.mu, seen.value.mu
+    shares = (normal.cdf(normal.inv_cdf(0.01) + presence), normal.cdf(presence / math.sqrt(2)), normal.cdf(value / 2))
     reader = next(row for row in actors_table(plan).rows if row[0] == "a reader of the release")
-    assert reader[2] == f"at most {right:g} of 100 right; a guess is 50"
+    for cell, share in zip(reader[2:5], shares, strict=True):
+        assert f"at most {math.ceil(1000 * share) / 10:g} of 100" in cell
+
+
+@pytest.mark.ci
+def test_each_actor_names_pages_attacks_and_audits_that_exist(privstats, tmp_path):
+    pages = {page for each in SHOWN.values() for page in each.pages}
+    assert all((Path(__file__).parents[3] / "docs" / page).exists() for page in pages)
+    assert {name for each in SHOWN.values() for name in each.attacks} <= {attack.name for attack in attacks()}
+    for audit in {name for each in SHOWN.values() for name in each.audits}:
+        privstats("audit", audit, "--help", cwd=tmp_path, code=0)
+    assert all(row[-1] for row in actors_table(planned()).rows)
 
 
 def test_participation_is_no_secret_of_a_party_and_a_patient_at_two_parties_has_less():

@@ -1,5 +1,6 @@
 """The head of whole parties: the released sum is its rule, and its centre is the serving site's own."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -67,14 +68,13 @@ def test_under_a_promise_the_sites_rows_say_what_is_noise() -> None:
 
 def test_with_rows_of_the_site_no_promise_covers_the_head(tmp_path: Any) -> None:
     """Its centre is their exact mean, and a head that says it is covered may be shown."""
-    release = released(epsilon=8.0)
-    made_of = ps.Release(**{**vars(release), "reproducible": False}) if release.reproducible else release
-    plain, centred = (ps.heads.PartyDiscriminant().fit_release(made_of, X_site=site) for site in (None, SITE))
+    release = replace(released(epsilon=8.0), reproducible=False)  # no promise covers noise from a seed
+    plain, centred = (ps.heads.PartyDiscriminant().fit_release(release, X_site=site) for site in (None, SITE))
     assert plain.provenance_.covered
     assert (plain.provenance_.unit, plain.provenance_.epsilon) == ("client", pytest.approx(8.0))
     assert not centred.provenance_.covered
     assert str(centred.provenance_) == "exact: no promise"
-    assert centred.provenance_.releases == (made_of.digest,)
+    assert centred.provenance_.releases == (release.digest,)
     assert "it must stay where the records are" in centred.card()
     centred.save(tmp_path / "head")
     loaded = ps.heads.load(tmp_path / "head")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from privstats.contrib.heads.synthetic import draw
 from privstats.errors import DataError, MissingExtraError
 from privstats.heads import LDA, FisherMix, ProtoHyper
+from privstats.heads.estimates.class_covariance import ClassCovariances
 from tests.heads.conftest import class_release
 
 torch = pytest.importorskip("torch")
@@ -77,11 +78,20 @@ def test_samples_have_the_moments_they_were_drawn_from():
     means = rng.standard_normal((2, 3)) * 5
     vectors = np.stack([np.linalg.qr(rng.standard_normal((3, 3)))[0] for _ in range(2)])
     values = rng.uniform(0.5, 2, (2, 3))
-    samples = draw(means, values, vectors, 40_000, 1.5, seed=1)
+    samples = draw(means, ClassCovariances(np.eye(3), values, vectors), 40_000, 1.5, seed=1)
     for c in range(2):
         rows = samples.rows[samples.labels == c]
         np.testing.assert_allclose(rows.mean(axis=0), means[c], atol=0.05)
         np.testing.assert_allclose(np.cov(rows.T), 1.5**2 * (vectors[c] * values[c]) @ vectors[c].T, atol=0.15)
+
+
+def test_pooled_covariances_yield_the_samples_of_as_many_identities():
+    means, eyes = np.random.default_rng(0).standard_normal((3, 4)), np.broadcast_to(np.eye(4), (3, 4, 4))
+    pooled, each = (
+        draw(means, ClassCovariances(np.eye(4), np.ones((3, 4)), eyes, pooled=pooled), 50, 1.5, seed=1)
+        for pooled in (True, False)
+    )
+    np.testing.assert_array_equal(pooled.rows, each.rows)
 
 
 def test_dispersion_widens_classes_that_do_not_overlap(blobs):

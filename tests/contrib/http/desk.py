@@ -11,6 +11,7 @@ from threading import Thread
 from typing import Any
 
 import numpy as np
+import pytest
 
 import privstats as ps
 from privstats.contrib.http.device import DeviceRun
@@ -87,6 +88,13 @@ def study_of_devices(
         member.save(home / "identity.pem")
         (home / "http.toml").write_text(settings.to_toml())
     return study
+
+
+def certified(place: Path) -> str:
+    """Write certificates into the folder ``tls``, and return the path of their authority."""
+    certificates = pytest.importorskip("privstats.engines.flower.certificates")
+    certificates.write_certificates(place / "tls", ["127.0.0.1"], days=1)
+    return str(place / "tls" / "ca.pem")
 
 
 class Desk:

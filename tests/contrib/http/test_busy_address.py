@@ -16,7 +16,7 @@ import pytest
 
 from privstats.contrib.http.dial import Dial, UnreachableError
 from privstats.contrib.http.settings import Limits
-from tests.contrib.http.desk import study_of_devices
+from tests.contrib.http.desk import certified, study_of_devices
 from tests.contrib.http.test_door import GET, connected, numbers, until
 from tests.contrib.http.test_serve import served
 
@@ -74,9 +74,8 @@ def test_attack_connections_that_ask_and_idle_ones_before_it_keep_no_device_out(
     root: str | None = None
     trust: ssl.SSLContext | None = None
     if tls:
-        certificates = pytest.importorskip("privstats.engines.flower.certificates")
-        certificates.write_certificates(folder := tmp_path / "tls", ["127.0.0.1"], days=1)
-        trust = ssl.create_default_context(cafile=(root := str(folder / "ca.pem")))
+        folder, root = tmp_path / "tls", certified(tmp_path)
+        trust = ssl.create_default_context(cafile=root)
     study = study_of_devices(tmp_path / "run")
     request = GET % study.run.encode()
     address = f"{'https' if tls else 'http'}://127.0.0.1"

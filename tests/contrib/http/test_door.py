@@ -25,7 +25,7 @@ from privstats.contrib.http.intake import REPORT, SIGNATURE
 from privstats.contrib.http.settings import Limits
 from privstats.engines.door import server
 from privstats.engines.door.connection_limits import PATIENCE_SECONDS, ConnectionLimiter
-from tests.contrib.http.desk import study_of_devices
+from tests.contrib.http.desk import certified, study_of_devices
 from tests.contrib.http.test_serve import Helpers, Server, served, waited
 
 GET = b"GET /v1/runs/%s HTTP/1.1\r\nhost: a\r\n\r\n"
@@ -170,9 +170,7 @@ class TestRequests:
 class TestConnections:
     def test_attack_handshakes_without_an_end_are_counted_and_have_a_deadline(self, study, tmp_path, clock) -> None:
         """2,000 took 613 MiB, for a minute."""
-        certificates = pytest.importorskip("privstats.engines.flower.certificates")
-        certificates.write_certificates(tmp_path / "tls", ["127.0.0.1"], days=1)
-        root = str(tmp_path / "tls" / "ca.pem")
+        root = certified(tmp_path)
         said, trust = ssl.MemoryBIO(), ssl.create_default_context(cafile=root)
         with suppress(ssl.SSLWantReadError):
             trust.wrap_bio(ssl.MemoryBIO(), said, server_hostname="127.0.0.1").do_handshake()
@@ -288,9 +286,8 @@ sys.exit(serve(LeaderRun.open(sys.argv[1]), address, started=lambda each: print(
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="it reads the memory of a process from /proc")
 def test_attack_all_at_once_at_a_process_of_256_descriptors(study, tmp_path) -> None:
     """Memory, descriptors and log stay small, and a device at the strangers' own address is answered meanwhile."""
-    certificates = pytest.importorskip("privstats.engines.flower.certificates")
-    certificates.write_certificates(tmp_path / "tls", ["127.0.0.1"], days=1)
-    trust = ssl.create_default_context(cafile=tmp_path / "tls" / "ca.pem")
+    root = certified(tmp_path)
+    trust = ssl.create_default_context(cafile=root)
     words = [sys.executable, "-c", _LEADER, str(study.leader), str(tmp_path / "tls")]
     log = tmp_path / "log"
     with log.open("wb") as lines, subprocess.Popen(words, stdout=subprocess.PIPE, stderr=lines, text=True) as leader:
@@ -328,7 +325,7 @@ def test_attack_all_at_once_at_a_process_of_256_descriptors(study, tmp_path) -> 
             for _ in range(number):
                 with suppress(OSError):
                     held.append(attack())
-            with Dial(f"https://127.0.0.1:{port}", str(tmp_path / "tls" / "ca.pem"), 5) as dial:
+            with Dial(f"https://127.0.0.1:{port}", root, 5) as dial:
                 assert dial.ask("GET", f"/v1/runs/{study.run}").status == 503, "the helpers are not here"
         assert peak() < before + 48
         assert len(os.listdir(f"/proc/{leader.pid}/fd")) < 256

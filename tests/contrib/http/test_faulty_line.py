@@ -18,11 +18,10 @@ from privstats.contrib.http.helper import Dialler
 from privstats.contrib.http.settings import Settings
 from privstats.contrib.http.standing import Standing
 from privstats.engines.door.ports import free_port
-from privstats.engines.flower.certificates import write_certificates
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.status_file import read_status
 from tests.contrib.http.crowd import CLASSES, CLIENT, SCRIPT, Crowd, invited
-from tests.contrib.http.desk import Study, study_of_devices
+from tests.contrib.http.desk import Study, certified, study_of_devices
 from tests.engines.flower.tls import polled
 from tests.faulty_proxy import FAULTS, FaultyProxy, seconds_until
 from tests.javascript.node import needs_node
@@ -36,12 +35,6 @@ from tests.contrib.http.test_serve import served
 from tests.contrib.http.test_serve import waited as opened
 
 FAULTY_SECONDS, PATIENCE = 3.0, 180.0
-
-
-def certified(place: Path) -> str:
-    """Certificates in the folder ``tls``, and the path of their authority."""
-    write_certificates(place / "tls", ["127.0.0.1"], days=1)
-    return str(place / "tls" / "ca.pem")
 
 
 @contextmanager

@@ -116,7 +116,7 @@ def test_a_panel_of_the_registrars_own_keys_well_signed_is_refused(calm, tmp_pat
     panel = ps.secagg.Panel(tuple(each.public for each in lie.members), tuple(key.offer for key in keys))
     body = Manifest.of(lie.plan, lie.roster, panel, 0).body
     dial = DeskDial(lambda: desk)
-    dial.ask = lambda *_, **__: type("R", (), {"status": 200, "body": body})()
+    dial.ask = lambda *_, **__: Reply(200, {}, body)
     assert DeviceRun.open(dial, study.run, lie.pin).plan == lie.plan  # what a link with a pin of its own would open
     with pytest.raises(LocalProtocolError, match="shows another plan or roster than the page names"):
         DeviceRun.open(dial, study.run, study.pin)
@@ -149,7 +149,7 @@ def test_a_manifest_of_another_run_is_refused_before_a_secret_is_drawn(calm, cha
         damaged[80] ^= 1
         told["offers"][2] = damaged.hex()
     dial = DeskDial(lambda: desk)
-    dial.ask = lambda *_, **__: type("R", (), {"status": 200, "body": json.dumps(told).encode()})()
+    dial.ask = lambda *_, **__: Reply(200, {}, json.dumps(told).encode())
     with pytest.raises(LocalProtocolError, match="another plan or roster|not signed for this plan"):
         DeviceRun.open(dial, study.run, study.pin)
 

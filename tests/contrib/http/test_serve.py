@@ -28,7 +28,7 @@ from privstats.contrib.http.settings import Limits, Settings
 from privstats.engines.door.ports import free_port
 from privstats.engines.network.folder import Folder
 from privstats.errors import InUseError, LedgerError, LocalProtocolError, PrivstatsError
-from tests.contrib.http.desk import Study, study_of_devices
+from tests.contrib.http.desk import Study, certified, study_of_devices
 
 
 @dataclass
@@ -243,9 +243,7 @@ def test_a_body_in_chunks_and_one_of_a_false_length_are_refused(tmp_path: Path) 
 
 
 def test_a_leader_with_a_certificate_serves_devices_and_helpers_by_tls(tmp_path: Path) -> None:
-    certificates = pytest.importorskip("privstats.engines.flower.certificates")
-    certificates.write_certificates(tmp_path / "tls", ["127.0.0.1"], days=1)
-    study, root = study_of_devices(tmp_path / "run", helpers=1), str(tmp_path / "tls" / "ca.pem")
+    study, root = study_of_devices(tmp_path / "run", helpers=1), certified(tmp_path)
     with served(study, tmp_path / "tls") as server, server.dial("https", root) as dial:
         helpers = Helpers(server, "https", root)
         sent(server, dial, range(3))

@@ -58,8 +58,7 @@ def batches(cuts: int) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(X[k::cuts], Y[k::cuts]) for k in range(cuts)]
 
 
-@pytest.mark.parametrize("rows", [1, 7, 100, RECORDS])
-@pytest.mark.parametrize("schema", [SCHEMA, GROUPED], ids=["NABD", "NAS"])
+@pytest.mark.parametrize(("schema", "rows"), [(SCHEMA, 1), (GROUPED, 7), (SCHEMA, 100), (GROUPED, RECORDS)])
 def test_every_cut_of_an_array_gives_the_whole(schema, rows):
     count = min(RECORDS, 60 * rows)
     found = measure(
@@ -68,16 +67,6 @@ def test_every_cut_of_an_array_gives_the_whole(schema, rows):
     whole = ps.measure(schema, X[:count], Y[:count])
     assert found == whole
     assert found.clip_report == whole.clip_report
-
-
-@pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
-def test_sessions_of_cut_points_are_measured_partition_by_partition():
-    course = ps.Binned.within(plan_of(OF_CELLS), expected_records=600)
-    X, y = table()
-    frame = dd.from_pandas(pd.DataFrame({**X, "y": y}), npartitions=3)
-    for plan in (course.first, course.next([None] * course.counting.sessions)):
-        found = measure(plan.schema, frame[list(X)], frame["y"], unreadable=plan.unreadable)
-        assert found == ps.measure(plan.schema, X, y, unreadable=plan.unreadable)
 
 
 def test_targets_are_measured_too():
@@ -274,8 +263,9 @@ def test_without_dask_the_extra_is_named(monkeypatch):
         measure(SCHEMA, da.from_array(X), da.from_array(Y))
 
 
-def test_the_engine_is_imported_without_dask():
-    code = "import sys; import privstats.contrib.parts.door; sys.exit('dask' in sys.modules)"
+def test_door_and_store_are_imported_without_the_extra():
+    imported = "import sys; import privstats.contrib.parts.door, privstats.contrib.parts.part_store"
+    code = f"{imported}; sys.exit(bool({{'dask', 'fsspec'}} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

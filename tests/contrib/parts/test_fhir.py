@@ -17,7 +17,16 @@ from privstats.contrib.parts.omop import study_of
 from privstats.errors import PlanError
 from privstats.moments import RecordFile
 from privstats.records.from_file import persons_in
-from tests.contrib.parts.test_omop import CHILD, CONCEPTS, DIABETES, HBA1C, PROMISE, data_model, found_by_hand, viewed
+from tests.contrib.parts.test_omop import (
+    CHILD,
+    CONCEPTS,
+    DIABETES,
+    HBA1C,
+    PROMISE,
+    found_by_hand,
+    rows_of_model,
+    viewed,
+)
 
 SNOMED = "http://snomed.info/sct"
 
@@ -73,7 +82,7 @@ def resources(rows: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
 def exported(home: Path, seed: int = 0) -> dict[str, list[Any]]:
     """Write an export in two files of each resource, and return the rows that it was made of."""
     home.mkdir()
-    rows = data_model(home / "omop.duckdb", seed)
+    rows = rows_of_model(seed)
     files: dict[str, list[str]] = {}
     for place, each in enumerate(resources(rows)):
         files.setdefault(f"{each['resourceType']}.{place % 2:03}.ndjson", []).append(json.dumps(each))
@@ -202,7 +211,10 @@ def test_from_an_export_to_a_release(tmp_path: Path, monkeypatch: pytest.MonkeyP
     Path("concepts.toml").write_text(FHIR)
     done = CliRunner().invoke(app, ["plan", "init", "plan.toml", "--fhir", "concepts.toml", *PROMISE])
     assert done.exit_code == 0, done.output
-    assert "run it by DuckDB in the export's folder" in " ".join(done.output.split())
+    printed = " ".join(done.output.split())
+    assert "run it by DuckDB in the export's folder" in printed
+    assert "follow-up ends at the last encounter" in printed
+    assert "a gap in stroke's and excluded. Risks may then be biased" in printed
     plan, moments = ps.Plan.read("plan.toml"), []
     for seed in range(3):
         home = tmp_path / f"party{seed}"

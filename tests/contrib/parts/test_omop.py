@@ -6,6 +6,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -56,8 +57,22 @@ START = date(2010, 1, 1)
 DIABETES, CHILD, STROKE, METFORMIN, PILL, HBA1C = 201826, 900001, 443454, 1503297, 900002, 3004410
 
 
-def data_model(path: Path, seed: int = 0, persons: int = 300) -> dict[str, list[Any]]:
-    """Write a small data model, and return its rows."""
+COLUMNS = {
+    "person": "person_id INTEGER, gender_concept_id INTEGER, year_of_birth INTEGER",
+    "observation_period": "person_id INTEGER, observation_period_start_date DATE, observation_period_end_date DATE",
+    "condition_occurrence": "person_id INTEGER, condition_concept_id INTEGER, condition_start_date DATE",
+    "drug_exposure": "person_id INTEGER, drug_concept_id INTEGER, drug_exposure_start_date DATE",
+    "measurement": (
+        "measurement_id INTEGER, person_id INTEGER, measurement_concept_id INTEGER, measurement_date DATE, "
+        "value_as_number DOUBLE, unit_concept_id INTEGER"
+    ),
+    "death": "person_id INTEGER, death_date DATE",
+    "concept_ancestor": "ancestor_concept_id INTEGER, descendant_concept_id INTEGER",
+}
+
+
+def rows_of_model(seed: int = 0, persons: int = 300) -> dict[str, list[Any]]:
+    """Return the rows of a small data model, by table."""
     rng = np.random.default_rng(seed)
 
     def day() -> date:
@@ -67,7 +82,7 @@ def data_model(path: Path, seed: int = 0, persons: int = 300) -> dict[str, list[
         several = [(person, rng.poisson(each)) for person in range(1, persons + 1)]
         return [(person, int(rng.choice(concepts)), day()) for person, number in several for _ in range(number)]
 
-    rows: dict[str, list[Any]] = {
+    return {
         "person": [
             (person, int(rng.choice([8507, 8532, 0])), int(rng.integers(1930, 1995)))
             for person in range(1, persons + 1)
@@ -86,23 +101,18 @@ def data_model(path: Path, seed: int = 0, persons: int = 300) -> dict[str, list[
         "death": [(person, day()) for person in range(1, persons + 1, 9)],
         "concept_ancestor": [(DIABETES, DIABETES), (DIABETES, CHILD), (METFORMIN, PILL), (HBA1C, 7)],
     }
-    columns = {
-        "person": "person_id INTEGER, gender_concept_id INTEGER, year_of_birth INTEGER",
-        "observation_period": "person_id INTEGER, observation_period_start_date DATE, observation_period_end_date DATE",
-        "condition_occurrence": "person_id INTEGER, condition_concept_id INTEGER, condition_start_date DATE",
-        "drug_exposure": "person_id INTEGER, drug_concept_id INTEGER, drug_exposure_start_date DATE",
-        "measurement": (
-            "measurement_id INTEGER, person_id INTEGER, measurement_concept_id INTEGER, measurement_date DATE, "
-            "value_as_number DOUBLE, unit_concept_id INTEGER"
-        ),
-        "death": "person_id INTEGER, death_date DATE",
-        "concept_ancestor": "ancestor_concept_id INTEGER, descendant_concept_id INTEGER",
-    }
+
+
+def data_model(path: Path, seed: int = 0) -> dict[str, list[Any]]:
+    """Write a small data model, and return its rows."""
+    rows = rows_of_model(seed)
     with duckdb.connect(str(path)) as base:
         base.execute("CREATE SCHEMA cdm")
-        for table, declared in columns.items():
+        for table, declared in COLUMNS.items():
             base.execute(f"CREATE TABLE cdm.{table} ({declared})")
-            base.executemany(f"INSERT INTO cdm.{table} VALUES ({', '.join('?' * len(rows[table][0]))})", rows[table])
+            columns = zip(*rows[table], strict=True)
+            base.register("held", pa.table({str(place): list(column) for place, column in enumerate(columns)}))
+            base.execute(f"INSERT INTO cdm.{table} SELECT * FROM held")
     return rows
 
 
@@ -204,8 +214,15 @@ def test_an_answer_that_the_study_fixes_is_refused(tmp_path: Path, monkeypatch: 
 
 
 WRONG = {
-    "no file of concept sets": ("within_days = 365", 'within_days = "a year"'),
-    "unknown field `weeks`": ("within_days = 365", "within_days = 365\nweeks = 2"),
+    "concepts.toml: outcome.within_days must be an integer, got 'a year'": (
+        "within_days = 365",
+        'within_days = "a year"',
+    ),
+    "item 2 of covariates.HbA1c.edges must be a number, got 'high'": ("edges = [6.5, 8.0]", 'edges = [6.5, "high"]'),
+    "outcome has unknown keys 'weeks'; the keys are name": (
+        "within_days = 365",
+        "within_days = 365\nweeks = 2",
+    ),
     "not valid TOML": ("[outcome]", "[outcome"),
     "outcome must list concepts, and death none": ("concepts = [443454]", "concepts = []"),
     "positive concept ids": ("concepts = [201826]", "concepts = [-1]"),

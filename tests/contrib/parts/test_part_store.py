@@ -1,6 +1,5 @@
 """Objects of settled parts: the bytes that were written or a sentence, whatever a store does to them."""
 
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -87,11 +86,6 @@ def test_without_fsspec_the_extra_is_named(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'privstats\[dask\]'"):
         PartStore("x", RUN)
-
-
-def test_the_store_is_imported_without_fsspec() -> None:
-    code = "import sys; import privstats.contrib.parts.part_store; sys.exit('fsspec' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 def test_the_names_of_objects_follow_from_run_and_part_alone(tmp_path: Path) -> None:

@@ -20,16 +20,16 @@ def test_the_offset_goes_from_all_of_the_shift_to_none_of_it():
 
 
 @pytest.mark.parametrize("records", [1, 4, 30])
-@pytest.mark.parametrize("pull", PULLS)
-def test_the_adapter_is_ridge_toward_the_identity(records, pull):
+def test_the_adapter_is_ridge_toward_the_identity(records):
     rng = np.random.default_rng(records)
     rows, targets, centre = rng.normal(size=(records, 6)), rng.normal(size=(records, 6)), rng.normal(size=6)
     adapter = Adapter.of(rows, targets, centre)
     Z, T = rows - centre, targets - centre
-    ridge = min(pull, 1e12) * np.trace(Z.T @ Z) / 6 * np.eye(6)
-    plain = np.linalg.solve(Z.T @ Z + ridge, Z.T @ T + ridge)
-    np.testing.assert_allclose(adapter.matrix(pull), plain, atol=1e-7)
-    np.testing.assert_allclose(adapter.moved(rows, pull), centre + Z @ plain, atol=1e-7)
+    for pull in PULLS:
+        ridge = min(pull, 1e12) * np.trace(Z.T @ Z) / 6 * np.eye(6)
+        plain = np.linalg.solve(Z.T @ Z + ridge, Z.T @ T + ridge)
+        np.testing.assert_allclose(adapter.matrix(pull), plain, atol=1e-7)
+        np.testing.assert_allclose(adapter.moved(rows, pull), centre + Z @ plain, atol=1e-7)
 
 
 def test_an_adapter_of_records_that_do_not_vary_changes_nothing():

@@ -276,17 +276,16 @@ def test_a_manifest_that_does_not_fit_is_refused(saved, change):
 
 
 @pytest.mark.parametrize("name", ["log_ratio", "shift", "matrix", "head.known.priors", "head.known.prototypes"])
-@pytest.mark.parametrize(
-    "spoilt", [lambda v: v[:1], lambda v: v * np.nan, lambda v: v + 1e200], ids=["shape", "nan", "range"]
-)
-def test_tensors_that_do_not_fit_are_refused(saved, name, spoilt):
+def test_tensors_that_do_not_fit_are_refused(saved, name):
     from safetensors.numpy import load_file
 
     _, _, path = saved
     tensors = load_file(path)
-    FORMAT.write(path, Content(json.dumps(manifest_of(path)).encode(), {**tensors, name: spoilt(tensors[name])}))
-    with pytest.raises(HeadError, match="do not hold together"):
-        Personal.load(path)
+    manifest, value = json.dumps(manifest_of(path)).encode(), tensors[name]
+    for spoilt in (value[:1], value * np.nan, value + 1e200):
+        FORMAT.write(path, Content(manifest, {**tensors, name: spoilt}))
+        with pytest.raises(HeadError, match="do not hold together"):
+            Personal.load(path)
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,8 @@ from tests.contrib.proofs.cases import BITS, CASES, STEP, Case, attempt_of, foun
 
 
 @pytest.mark.parametrize("kind", CASES)
-@pytest.mark.parametrize("seed", range(3))
-def test_an_honest_report_of_every_statement_is_taken(kind: str, seed: int) -> None:
-    assert found(CASES[kind](np.random.default_rng(seed)), str(seed)) == ()
+def test_an_honest_report_of_every_statement_is_taken(kind: str) -> None:
+    assert found(CASES[kind](np.random.default_rng(0))) == ()
 
 
 @settings(max_examples=12, deadline=None)

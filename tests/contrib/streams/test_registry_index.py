@@ -25,7 +25,7 @@ from privstats.errors import LedgerError
 from tests.contrib.streams.streams import SECRET, plan_of, registry, stream_of
 from tests.contrib.streams.test_record_registry import sent
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TABLES = ("registry_states", "registry_sends", "registry_seal")
 PEOPLE = [f"patient {number}" for number in range(6)]
 STREAM = stream_of(4, "tree", deletions=True, repeats=1)

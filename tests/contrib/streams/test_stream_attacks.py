@@ -103,13 +103,6 @@ def test_attack_the_totals_before_and_after_show_who_left() -> None:
     assert after.sigma["A"] > noisy.plan.schema.clip_norm  # more than the row that left could be long
 
 
-def test_attack_within_one_epoch_nothing_comes_and_goes_either(tmp_path: Path) -> None:
-    book = registry(tmp_path, stream_of(EPOCHS, deletions=True))
-    book.enter(["ash"])
-    book.leave(["ash"])
-    refused(ps.LedgerError, "enters once", book.enter, ["ash"])
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize("mechanism", ["increments", pytest.param("tree", marks=pytest.mark.nightly)])
 def test_an_audit_of_the_whole_stream_stays_below_its_claim(mechanism: str) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
+import shutil
+import subprocess
 
 import pytest
 
@@ -27,10 +30,15 @@ def result():
 
 
 def body(text, table=0):
-    """Return the cells of a table's rows."""
-    rows = text.split(r"\begin{table}")[table + 1].split(r"\midrule")[1].split(r"\bottomrule")[0].strip().splitlines()
-    assert all(row.endswith(r" \\") for row in rows)
-    return [re.split(r" (?<!\\)& ", row.removesuffix(r" \\")) for row in rows]
+    """Return the cells of a table's rows, with the values that a group of rows shares in each of them."""
+    lines = text.split(r"\begin{table}")[table + 1].split(r"\midrule")[1].split(r"\bottomrule")[0].strip().splitlines()
+    rows = [line for line in lines if line != r"\addlinespace"]
+    assert all(row.endswith((r" \\", r" \tabularnewline")) for row in rows)
+    ended = [row.removesuffix(r" \\").removesuffix(r" \tabularnewline").replace(r"\raggedright ", "") for row in rows]
+    found = [re.split(r"(?<!\\)& ", row) for row in ended]
+    for before, row in itertools.pairwise(found):
+        row[:] = [one if one.strip() else other for one, other in zip(row, before, strict=True)]
+    return [[cell.strip() for cell in row] for row in found]
 
 
 def require_structure(text):
@@ -53,7 +61,7 @@ def require_structure(text):
     assert not stack
     for layout, rest in re.findall(r"\\begin\{tabular\}\{((?:[lr]|p\{[^}]*\})+)\}(.*?)\\end\{tabular\}", text, re.S):
         columns = len(re.sub(r"p\{[^}]*\}", "p", layout))
-        rows = [line for line in rest.splitlines() if line.endswith(r"\\")]
+        rows = [line for line in rest.splitlines() if line.endswith((r"\\", r"\tabularnewline"))]
         assert rows
         assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {columns - 1}
         assert [rest.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
@@ -97,6 +105,30 @@ def test_the_caption_states_interval_seeds_promise_and_methods_without_privacy(r
     promised = {row[0]: row[1] for row in body(text, 1)}
     assert promised[r"LDA\_1 \& \{50 \%\}"] == "yes"
     assert {promised[name] for name in QUICK} == {"no"}
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        Axes(epsilon=[8.0, 3.0, 1.0, 0.3]),
+        Axes(alpha=[0.1, 10.0], epsilon=[8.0, 3.0, 1.0, 0.3]),
+        Axes(model=["central", "local"], alpha=[0.1, 10.0], epsilon=[8.0, 1.0]),
+    ],
+    ids=["usual", "alpha", "two axes"],
+)
+def test_latex_compiles_the_tables_and_each_fits_the_text_of_an_article(axes, tmp_path):
+    pdflatex = shutil.which("pdflatex")
+    if pdflatex is None:
+        pytest.skip("pdflatex is not installed (Debian: texlive-latex-base and texlive-latex-recommended)")
+    found_here = found(axes, {"LDA_1 & {50 %}": ps.heads.LDA}, repeats=2, baselines=["fedavg", "ensemble"])
+    (tmp_path / "sweep.tex").write_text(latex(found_here), encoding="ascii")
+    preamble, whole = r"\documentclass{article}\usepackage{booktabs}", r"\begin{document}\input{sweep}\end{document}"
+    (tmp_path / "paper.tex").write_text(preamble + whole, encoding="ascii")
+    words = [pdflatex, "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (tmp_path / "paper.pdf").exists()
+    assert "Overfull" not in done.stdout
 
 
 def test_a_regression_has_its_own_score():

@@ -11,6 +11,7 @@ import pytest
 from privstats.errors import AggregationError
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.keys import KEY_AGREEMENTS
+from tests.lengths import checkered
 from tests.secagg.interactive.cohorts import STEPS, Cohort, cohort_of
 
 KEY = bytes(range(32))
@@ -109,14 +110,12 @@ def check_kills(key_agreement: str, step: str, whom: str) -> None:
     exact(cohort, play(cohort, step, kills=kills))
 
 
-@pytest.mark.parametrize("key_agreement", KEY_AGREEMENTS)
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(("step", "key_agreement"), checkered(STEPS, KEY_AGREEMENTS))
 def test_admitted_drop_outs_at_any_step_leave_the_exact_sum(step: str, key_agreement: str) -> None:
     check_drop_outs(key_agreement, step, "admitted")
 
 
-@pytest.mark.parametrize("key_agreement", KEY_AGREEMENTS)
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(("step", "key_agreement"), checkered(STEPS, KEY_AGREEMENTS))
 def test_kills_at_any_step_leave_the_exact_sum_over_all(step: str, key_agreement: str) -> None:
     check_kills(key_agreement, step, "neighbours")
 

@@ -33,12 +33,6 @@ def kind_of(parameters: UploadParameters, kind: Any) -> type[msgspec.Struct]:
 
 
 SESSIONS = {name: make().parameters for name, make in MAKERS.items()}
-FIELDS = [
-    (name, kind, field)
-    for name, parameters in SESSIONS.items()
-    for kind in KINDS
-    for field in kind_of(parameters, kind).__struct_fields__
-]
 
 
 @dataclass
@@ -91,13 +85,15 @@ def changed(message: Any, field: str) -> Any:
 
 
 @pytest.mark.usefixtures("both_suites")
-@pytest.mark.parametrize(("session", "kind", "field"), FIELDS)
-def test_a_message_with_another_field_is_refused(session: str, kind: Any, field: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("session", MAKERS)
+def test_a_message_with_another_field_is_refused(session: str, kind: Any) -> None:
     """Its signature stays: what no signature, tag or check covers would be accepted."""
     run = MAKERS[session]()
     honest = sent(run, kind)
     message = run.read(honest.data, kind_of(run.parameters, kind))
-    assert not accepted(honest, messages.encode(changed(message, field)))
+    for field in message.__struct_fields__:
+        assert not accepted(honest, messages.encode(changed(message, field))), field
     assert accepted(honest, honest.data)
 
 

@@ -70,6 +70,31 @@ def test_a_release_with_a_tenth_of_the_noise_contradicts_its_plan():
     assert report.violated
 
 
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_a_release_without_the_canaries_yields_no_bound_and_is_reported_as_such(adjacency):
+    honest = plan(SCHEMAS[0], epsilon=2.0, adjacency=adjacency)
+    canaries = plant(target_of(honest), 400, seeded(1))
+    release, parties = released(honest, canaries, 2)
+    none = replace(canaries, coins=np.zeros(0, bool), rows=_empty(canaries.rows), others=_empty(canaries.others))
+    without, _ = released(honest, none, 2)
+    entered, absent = (audit_one_run(each, parties, canaries) for each in (release, without))
+    assert "the canaries entered" in entered.notes[0]
+    assert "NO BOUND FOLLOWS" in absent.notes[0]
+    assert not absent.violated
+    found = dict(zip(absent.columns, absent.rows[0], strict=True))
+    assert (found["verdict"], found["mu at least"], found["if normal"]) == ("no canary", 0.0, 0.0)
+
+
+def _empty(rows):
+    return rows[0][:0], rows[1][:0]
+
+
+def test_canaries_that_hardly_move_a_release_leave_open_whether_they_entered():
+    quiet = plan(SCHEMAS[0], epsilon=0.1)
+    canaries = plant(target_of(quiet), 8, seeded(1))
+    assert "cannot be told" in audit_one_run(*released(quiet, canaries, 2), canaries).notes[0]
+
+
 @given(st.integers(1, 60), st.data())
 def test_the_bound_rises_with_right_guesses_and_falls_with_confidence(guesses, data):
     correct = data.draw(st.integers(1, guesses))

@@ -25,8 +25,8 @@ class Once:
 
     Example:
         >>> from privstats.contrib.sweep.rivals.ensemble import Once
-        >>> print(Once(rate=16.0, local=500))
-        500 local steps on 32 records, rate 16
+        >>> print(Once(rate=4.0, local=2000))
+        2000 local steps on 32 records, rate 4
     """
 
     rate: float
@@ -36,7 +36,7 @@ class Once:
         return f"{self.local} local steps on {BATCH} records, rate {self.rate:g}"
 
 
-RECIPE = Once(rate=16.0, local=500)
+RECIPE = Once(rate=4.0, local=2000)
 
 
 @dataclass(frozen=True)
