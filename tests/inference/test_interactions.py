@@ -15,6 +15,7 @@ from benchmarks.inference import interactions as bench
 from privstats import course as courses
 from privstats import inference as inf
 from privstats import session
+from privstats.cli.parts.table_results import regression
 from privstats.errors import PlanError, ReleaseError, SchemaError
 from privstats.inference.forecasts import forecast
 from privstats.moments import exact_moments
@@ -76,6 +77,15 @@ def test_exact_sums_are_statsmodels_on_the_pooled_records() -> None:
     found = table.slope_at("arm", {"sex": 1, "age": 50})
     assert found.value == pytest.approx(float(men.effect[0]), abs=1e-4)
     np.testing.assert_allclose([found.low, found.high], men.conf_int()[0], atol=1e-3)
+
+
+def test_tests_are_rows_of_data_in_csv_and_json() -> None:
+    result = regression(slopes(), 0.05, {})
+    assert [row["term"] for row in result.tests] == ["arm x sex", "arm x age"]
+    assert {name for row in result.tests for name in row} <= set(inf.FRAME_COLUMNS)
+    *_, last = result.csv.splitlines()
+    assert last.startswith("arm x age,NA,")
+    assert last.endswith(",interaction")
 
 
 def test_a_logistic_course_is_statsmodels_within_its_noise() -> None:
