@@ -33,6 +33,23 @@ def _unless_refused(shown: Shown, otherwise: str = "-") -> Shown:
     return cell
 
 
+def _width_of(key: str) -> Shown:
+    return lambda row: "-" if row[key] is None else f"{row[key]:.3f}"
+
+
+def inference_references() -> Cells:
+    """docs/beside_others.md: our numbers next to those of R, statsmodels and lifelines, without noise."""
+    head = ["part", "number", "privstats", "reference", "difference", "of its standard error", "which reference"]
+    lines, before = [], ""
+    for _, rows in titled("inference.references"):
+        for row in sorted(rows, key=lambda each: each["part"]):
+            errors = "" if row["in standard errors"] is None else f"{row['in standard errors']:.3f}"
+            values = [f"{row['ours']:.6g}", f"{row['theirs']:.6g}", f"{row['difference']:.1g}", errors]
+            lines.append([row["part"] if row["part"] != before else "", row["number"], *values, row["reference"]])
+            before = row["part"]
+    return [head, *lines]
+
+
 def _half_width(row: Row) -> str:
     return "-" if row["half width"] is None else f"{row['half width']:.3f}"
 
@@ -401,6 +418,19 @@ _CLUSTERS: dict[str, Shown] = {
     "rows of patients: missed": _share("rows of patients miss"),
 }
 _RATES: dict[str, Shown] = {"world": "{world}", "errors": "{errors}", **_COVERED, "half width": _ENDS["half width"]}
+_NEGATIVE: dict[str, Shown] = {
+    "alpha": "{alpha:g}",
+    **_RELEASE,
+    **_RUNS,
+    **{
+        f"{name}: {what}": _share(f"{name}: {what}")
+        for name in ("robust", "quasi-Poisson")
+        for what in ("told", "worst row")
+    },
+    **{f"{name}: half width": _width_of(f"{name}: half width") for name in ("robust", "quasi-Poisson")},
+    "pooled": "{pooled:.3f}",
+    "same noise": "{same noise:.3f}",
+}
 _LOOKS: dict[str, Shown] = {
     "looks": "{looks}",
     "spending": "{spending}",
@@ -511,6 +541,8 @@ TABLES: Tables = {
         {"leaving": "{leaving:g}"} | _COVERED | {"cause-specific: missed": _share("cause-specific misses")},
     ),
     "inference_clusters": Table("inference.clusters", "effects", _CLUSTERS),
+    "inference_crossovers": Table("inference.clusters", "crossover trials", _RELEASE | _RUNS | _ENDS),
+    "inference_negative_binomial": Table("inference.rates", "negative binomial counts", _NEGATIVE),
     "inference_rates": Table("inference.rates", "rates and multiples", _RATES),
     "inference_late_entry": Table("inference.late_entry", "curves and tests", _LATE),
     "inference_looks": Table("inference.looks", "no effect", _LOOKS),
@@ -531,6 +563,8 @@ TABLES: Tables = {
     "inference_balance": Table("inference.by_arm", "balance", _BALANCE),
     **by_name(inference_leaving, inference_causes, inference_stretched, inference_robust_price, inference_risks),
     **by_name(inference_strata, inference_columns, inference_repeated, inference_forecasts),
-    **by_name(inference_standardised, inference_hazards, inference_proportionality, inference_cox),
+    **by_name(
+        inference_references, inference_standardised, inference_hazards, inference_proportionality, inference_cox
+    ),
 }
 """By the name in the page's marker: regressions, survival, cells, peers, other readers, real columns."""

@@ -74,18 +74,32 @@ def many_records() -> list[list[str]]:
 
 
 def engines() -> list[list[str]]:
-    """Records of one party in parts: each engine beside one process."""
-    lines = [["records x 40", "engine", "processor seconds", "of one process's", "memory", "load", "sums"]]
+    """Records of one party in parts: each engine beside one process, and beside independent processes at once."""
+    lines = [
+        [
+            "records x 40",
+            "engine",
+            "processor seconds",
+            "Java's",
+            "of one process's",
+            "of two processes' at once",
+            "memory",
+            "load",
+            "sums",
+        ]
+    ]
     for title, rows in results("moments.engines").items():
         if title.startswith("NAB"):
-            records, source, _ = title.split(", ")
+            records, source = title.split(", ")[:2]
             what = f"{records.split(' ')[2]}, {source}"
             lines += [
                 [
                     what,
                     row["engine"],
                     f"{row['cpu s']:.3g} s",
+                    f"{row['java cpu s']:.3g} s" if row["java cpu s"] else "",
                     f"{row['cpu / one process']:.2f}",
+                    f"{row['cpu / processes at once']:.2f}",
                     _bytes(row["peak MiB"] * 2**20),
                     f"{row['load average']:.1f}",
                     "equal" if row["same integers"] else "none",

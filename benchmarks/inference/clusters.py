@@ -5,6 +5,9 @@
 Clusters of 10 to 60 patients are assigned to an arm as a whole, and patients of a cluster are alike: a cluster's risk
 varies about its arm's. With one row per cluster the outcome is the cluster's share of patients who improved, and a
 record is a cluster. "Rows of patients" releases the same patients as records, as if each had been assigned alone.
+
+In the crossover trials the order of two treatments is assigned, and the outcome is each person's difference of two
+periods, with skewed errors that vary more in one order; half the order's effect is the treatment's.
 """
 
 from __future__ import annotations
@@ -59,10 +62,52 @@ WORLDS = (
 )
 
 
+CROSSOVERS = ((500, 8.0), (1_000, 3.0), (5_000, 1.0))
+"""Persons and epsilon."""
+BENEFIT, RANGES = 4.0, (-40.0, 40.0)
+
+
 def tables(options: argparse.Namespace) -> Tables:
-    """Effects."""
+    """Effects, and crossover trials."""
     runs, few = (2, 1) if options.quick else (options.runs, None)
-    yield from table_of(NAME, "effects", [(world,) for world in WORLDS[:few]], partial(measured, runs=runs))
+    if options.only in "effects":
+        yield from table_of(NAME, "effects", [(world,) for world in WORLDS[:few]], partial(measured, runs=runs))
+    if options.only in "crossover trials":
+        yield from table_of(NAME, "crossover trials", CROSSOVERS[:few], partial(crossed, runs=runs))
+
+
+def crossover(persons: int, chance: np.random.Generator) -> tuple[Any, Any]:
+    """Draw an age and the order (1 where the treatment comes first), and the difference of both periods."""
+    order, age = chance.integers(0, 2, persons), chance.uniform(-1, 1, persons)
+    own = chance.normal(50.0, 8.0, persons)
+    errors = chance.exponential(3.0, (2, persons)) * np.where(order == 1, 2.0, 1.0)
+    first, second = own + BENEFIT * (order == 1), own + 2.0 + age + BENEFIT * (order == 0)
+    return np.c_[age, order], np.clip(first + errors[0] - second - errors[1], *RANGES)
+
+
+def crossed(persons: int, epsilon: float, runs: int) -> Row:
+    """Count intervals of crossover trials that miss the treatment's effect."""
+    schema = ps.EffectSchema.of({"age": (-1.0, 1.0)}, treatment="order", outcome=RANGES, probability=0.5)
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6)
+    course = ps.Effect.start(schema, ps.Cohort(2, 2, 2 * persons), privacy)
+    seed = zlib.crc32(repr((persons, epsilon)).encode())
+    chance, rng = np.random.default_rng(seed), seeded(seed)
+    told = missed = 0
+    widths = []
+    for _ in range(runs):
+        low, high = ps.inference.effect(played(course, *crossover(persons, chance), rng)).conf_int() / 2
+        told, missed = told + math.isfinite(high - low), missed + (not low <= BENEFIT <= high)
+        widths.append((high - low) / 2)
+    width = float(np.median(widths))
+    return {
+        "records": persons,
+        "epsilon": epsilon,
+        "runs": runs,
+        "told": told / runs,
+        "told and missed": missed / runs,
+        **ends(missed, runs),
+        "half width": width if math.isfinite(width) else None,
+    }
 
 
 def course_of(world: World, outcome: tuple[float, float], records: int) -> ps.Effect:

@@ -5,6 +5,11 @@
 Persons are followed for .1 to 5 years, the treated for half as long, and have events at a rate that follows two
 columns; a frailty makes counts vary more than their mean. In the worlds of a multiple the variance is exactly that
 multiple of the mean, which quasi-Poisson errors assume.
+
+"Negative binomial counts" have a variance of ``m + alpha m^2`` for a mean m, which a gamma frailty of variance alpha
+gives. The same releases are read with both errors. "Pooled" is the half width of a negative binomial regression of the
+pooled records, with alpha known, and "same noise" adds the noise that its rounds would have: a record weighs
+``1 / (1 + alpha m)`` there, so the largest score, Y at m = 0, is that of Poisson rounds, and the information is less.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 
 import privstats as ps
-from benchmarks.inference.runs import add_options, ends, others_of, table_of
+from benchmarks.inference.runs import add_options, add_row, ends, others_of, table_of
 from benchmarks.measuring import Row, Tables, command
 from privstats import course as courses
 from privstats import session
@@ -58,6 +63,10 @@ WORLDS = (
 )
 
 
+NEGATIVE = ((0.5, 8_000, 8.0), (1.0, 8_000, 8.0), (3.0, 8_000, 8.0), (1.0, 16_000, 3.0), (3.0, 8_000, 30.0))
+"""Alpha, records and epsilon."""
+
+
 def followed(records: int, frailty: float, chance: np.random.Generator) -> tuple[Any, Any]:
     """Draw columns, counts and years; the treated are followed for half as long."""
     X = np.c_[chance.integers(0, 2, records), chance.uniform(-1, 1, records)] * 1.0
@@ -73,16 +82,24 @@ def multiples(records: int, multiple: float, chance: np.random.Generator) -> tup
     return X, chance.poisson(chance.gamma(mean / (multiple - 1), multiple - 1))
 
 
+def options(parser: argparse.ArgumentParser) -> None:
+    """``--runs``, ``--only`` and ``--row``."""
+    add_options(parser)
+    add_row(parser)
+
+
 def tables(options: argparse.Namespace) -> Tables:
     """Rates and multiples."""
     runs, few = (2, 1) if options.quick else (options.runs, None)
-    cells = [(world,) for world in WORLDS[:few]]
-    yield from table_of(NAME, "rates and multiples", cells, partial(measured, runs=runs))
+    if options.only in "rates and multiples":
+        cells = [(world,) for world in WORLDS[:few]]
+        yield from table_of(NAME, "rates and multiples", cells, partial(measured, runs=runs), options.row)
+    if options.only in (title := "negative binomial counts"):
+        yield from table_of(NAME, title, NEGATIVE[:few], partial(negative, runs=runs), options.row)
 
 
-def measured(world: World, runs: int) -> Row:
-    """Count intervals that miss, over the intercept and both slopes."""
-    rates = not world.multiple
+def course_of(records: int, epsilon: float, *, rates: bool) -> ps.Newton:
+    """Return a course of six rounds."""
     more: dict[str, Any] = {"exposure": "years", "exposure_bound": BOUND} if rates else {}
     schema = ps.ScoreSchema(
         3,
@@ -93,8 +110,90 @@ def measured(world: World, runs: int) -> Row:
         transform=(ConstantFeature(1.0),),
         **more,
     )
-    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=world.epsilon, delta=1e-6)
-    course = ps.Newton.start(schema, ps.Cohort(2, 2, 2 * world.records), privacy, 6)
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6)
+    return ps.Newton.start(schema, ps.Cohort(2, 2, 2 * records), privacy, 6)
+
+
+def played(course: ps.Newton, X: Any, y: Any, rng: Any) -> list[ps.Release | None]:
+    """Return the releases of a course over the records of two parties."""
+    parts = [(X[k::2], y[k::2]) for k in (0, 1)]
+
+    def release(node: Any) -> ps.Release:
+        moments = [exact_moments(node.plan.schema, *each, published=node.plan.published) for each in parts]
+        return session.aggregate_unmasked(node.plan, moments, rng)
+
+    return courses.run(course, release)
+
+
+def negative(alpha: float, records: int, epsilon: float, runs: int) -> Row:
+    """Count intervals that miss with both errors, over the intercept and both slopes of negative binomial counts."""
+    course = course_of(records, epsilon, rates=True)
+    seed = zlib.crc32(repr((alpha, records, epsilon)).encode())
+    chance, rng = np.random.default_rng(seed), seeded(seed)
+    told, missed = np.zeros((2, 3)), np.zeros((2, 3))
+    widths: list[list[float]] = []
+    for _ in range(runs):
+        X, y = followed(records, alpha, chance)
+        releases = played(course, X, y, rng)
+        own = []
+        for place, quasi in enumerate((False, True)):
+            try:
+                found = ps.inference.poisson(releases, quasi_poisson=quasi)
+            except ReleaseError:  # noise hides the variance over the mean
+                own.append(math.inf)
+                continue
+            low, high = found.conf_int().T
+            told[place] += found.reported
+            missed[place] += (low > SLOPES) | (high < SLOPES)
+            own.append(float(high[1] - low[1]) / 2)
+        widths.append([*own, *_negative_binomial(alpha, X, y[:, 1], float(found.noise_bse[1]))])
+    robust, quasi_, pooled, noisy = np.median(widths, axis=0)
+    worst = missed.max(axis=1)
+    return {
+        "alpha": alpha,
+        "records": records,
+        "epsilon": epsilon,
+        "runs": runs,
+        **{f"{name}: told": float(each.mean()) / runs for name, each in zip(_ERRORS, told, strict=True)},
+        **{f"{name}: worst row": float(each) / runs for name, each in zip(_ERRORS, worst, strict=True)},
+        **{
+            f"{name}: {end}": x
+            for name, each in zip(_ERRORS, worst, strict=True)
+            for end, x in ends(each, runs).items()
+        },
+        "robust: half width": _finite(robust),
+        "quasi-Poisson: half width": _finite(quasi_),
+        "pooled": pooled,
+        "same noise": noisy,
+    }
+
+
+_ERRORS = ("robust", "quasi-Poisson")
+
+
+def _finite(width: float) -> float | None:
+    return float(width) if math.isfinite(width) else None
+
+
+def _negative_binomial(alpha: float, X: Any, years: Any, noise: float) -> tuple[float, float]:
+    """Return the half width of the first slope at the true parameters, without noise and with a course's.
+
+    Noise moves a step by ``A^-1`` times it, A the information. Poisson rounds have ``sum m u u'``, and negative
+    binomial ones ``sum m / (1 + alpha m) u u'``, which is also the inverse of their sampling covariance.
+    """
+    U = np.c_[np.ones(len(X)), X]
+    m = years * np.exp(U @ SLOPES)
+    inverse = [np.linalg.inv((U * weights[:, None]).T @ U) for weights in (m, m / (1 + alpha * m))]
+    grown = math.sqrt(float(np.square(inverse[1][1]).sum() / np.square(inverse[0][1]).sum()))
+    sampling = float(inverse[1][1, 1])
+    z = 1.959964
+    return z * math.sqrt(sampling), z * math.sqrt(sampling + (noise * grown) ** 2)
+
+
+def measured(world: World, runs: int) -> Row:
+    """Count intervals that miss, over the intercept and both slopes."""
+    rates = not world.multiple
+    course = course_of(world.records, world.epsilon, rates=rates)
     seed = zlib.crc32(repr(world).encode())
     chance, rng = np.random.default_rng(seed), seeded(seed)
     truth = SLOPES if rates else np.array([0.0, *SLOPES[1:]])
@@ -105,13 +204,7 @@ def measured(world: World, runs: int) -> Row:
             if rates
             else multiples(world.records, world.multiple, chance)
         )
-        parts = [(X[k::2], y[k::2]) for k in (0, 1)]
-
-        def release(node: Any, parts: Any = parts) -> ps.Release:
-            moments = [exact_moments(node.plan.schema, *each, published=node.plan.published) for each in parts]
-            return session.aggregate_unmasked(node.plan, moments, rng)
-
-        releases = courses.run(course, release)
+        releases = played(course, X, y, rng)
         try:
             found = ps.inference.poisson(releases, quasi_poisson=world.errors != "robust")
         except ReleaseError:  # noise hides the variance over the mean, so nothing is reported
@@ -136,4 +229,4 @@ def measured(world: World, runs: int) -> Row:
 
 
 if __name__ == "__main__":
-    command(NAME, __doc__, tables, add_options, others_of(NAME))
+    command(NAME, __doc__, tables, options, others_of(NAME))

@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import privstats as ps
-from benchmarks.measuring import Row, Tables, command
+from benchmarks.measuring import Row, Tables, command, results
 from benchmarks.moments.dask import KEEPING
 from privstats import optional_dependencies
 from privstats.contrib.parts import measure
@@ -61,9 +61,16 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lazy-part", type=int, default=500_000, help="records of such a part")
     parser.add_argument("--spark", type=int, default=2_000_000, help="the most records that Spark measures")
     parser.add_argument("--links", type=int, default=1, help="names of each file")
-    parser.add_argument("--only", default="", help="measure one process and these engines alone, by commas")
+    parser.add_argument("--only", default="", help="measure processes and these engines alone, by commas")
+    parser.add_argument("--keep", action="store_true", help="keep the stored tables that this run does not measure")
     parser.add_argument("--workers", type=int, default=2, help="processes of one thread each")
     parser.add_argument("--folder", type=Path, help="where the files are written, and deleted afterwards")
+
+
+def stored(chosen: argparse.Namespace) -> dict[str, Any]:
+    """Return the stored tables, for a run that measures some of them anew."""
+    found = results("moments.engines") if chosen.keep else {}
+    return {title: rows for title, rows in found.items() if title != "machine"}
 
 
 class Source(NamedTuple):
@@ -193,8 +200,9 @@ def compared(source: Source, few: Source, part: int, chosen: argparse.Namespace)
     if len({row["moments"] for row in rows if row["moments"] is not None}) > 1:
         raise SystemExit("the engines' moments differ")
     one, at_once = (row["cpu s"] for row in rows[:2])
+    only = f" ({chosen.only})" if chosen.only else ""
     return (
-        f"NAB of {records:,} records x {FEATURES}, {source.parts} {source.title}, {workers} workers",
+        f"NAB of {records:,} records x {FEATURES}, {source.parts} {source.title}, {workers} workers{only}",
         [
             {
                 **{name: value for name, value in row.items() if name != "moments"},
@@ -453,4 +461,4 @@ def peak_memory() -> Iterator[Callable[[], float]]:
 if __name__ == "__main__":
     from benchmarks.moments import engines  # so that workers find the functions by their module's name
 
-    command("moments.engines", __doc__, engines.tables, engines.options)
+    command("moments.engines", __doc__, engines.tables, engines.options, before=engines.stored)

@@ -167,7 +167,7 @@ def _write_plan(
         say(line)
     for line in plan.schema.column_facts:
         say(line)
-    if plan.schema.several_sessions:
+    if plan.schema.several_sessions or plan.published is not None:  # published values are those of a first round
         say(f"its promise is for several sessions: divide it with privstats course init study.toml --plan {path}")
     say(f"wrote {path}; edit it, then run: privstats plan check {path}")
 

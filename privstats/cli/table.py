@@ -291,6 +291,7 @@ def table(
         "plan_digest": last.plan.digest,
         "alpha": options.alpha,
         "rows": result.data,
+        **({"tests": list(result.tests)} if result.tests else {}),
     }
     output.write(result, reader, facts)
     if not result.reported:

@@ -83,6 +83,13 @@ FRAME_COLUMNS: Mapping[str, FrameColumn] = MappingProxyType(
         "incidence": FrameColumn("share that had this event first, up to the time", "0 to 1"),
         "points": FrameColumn("what the level adds to the score", "log odds"),
         "discrepancy": FrameColumn("root mean square by which a sum of points misses a record's score", "log odds"),
+        "test": FrameColumn(
+            "`interaction`, or the claim about a declared margin: `non-inferiority`, `equivalence` or `superiority`",
+            "text",
+        ),
+        "margin_low": FrameColumn("lower end of the declared margin; empty without one", "that of the measure"),
+        "margin_high": FrameColumn("upper end of it", "that of the measure"),
+        "shown": FrameColumn("whether the claim about the margin is shown at its one-sided level", "True, False"),
         "told": FrameColumn("whether the row is reported; where noise hides it, its estimate is NaN", "True, False"),
     }
 )

@@ -25,6 +25,7 @@ from privstats.kinds.base import Kind
 from privstats.kinds.column_facts import number_facts
 from privstats.kinds.counts import CountSchema
 from privstats.kinds.score import SQUARE, Errors, checked_errors, errors_facts, within_length
+from privstats.kinds.subdistribution import cells_of, check_ratios, check_staying, staying_parts
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import ExactClass, Moments, RealMoments, containers
 from privstats.progress import progress_bar
@@ -174,7 +175,7 @@ class HazardSchema(AdaptiveSchema, Kind):
         _check_maps(self)
         settle(self, **checked_vectors(self), cap=_checked_cap(self.cap))
         _check_columns(self)
-        _check_ratios(self)
+        check_ratios(self)
         _check_constant(self)
         _check_events(self)
 
@@ -306,10 +307,7 @@ class HazardSchema(AdaptiveSchema, Kind):
         """
         super().check_values(values)
         if "G" in values:
-            shares = values["G"].integers.reshape(self.baselines, -1)
-            falling = (np.diff(shares, axis=1) <= 0).all() and (shares >= 1).all() and (shares <= 1 << PART_BITS).all()
-            if values["G"].exponent != PART_BITS or not falling:
-                raise PlanError(f"published G must fall from at most 1 and stay above 0, in steps of 2**-{PART_BITS}")
+            check_staying(values["G"], self.baselines, PART_BITS)
         if "c" in values:
             steps, of = values["c"].integers, np.arange(self.baselines)[:, None] * self.periods + self.in_bin
             ends = np.diff(of.ravel(), append=self.periods * self.baselines) > 0
@@ -458,20 +456,6 @@ def _check_columns(schema: HazardSchema) -> None:
         raise SchemaError(f"outcomes of Levels must be the event {schema.event!r} alone, or none")
     if schema.sizes["feature"] > _MAX_FEATURES:
         raise SchemaError(f"columns and bins must be at most {_MAX_FEATURES}, got {schema.sizes['feature']}")
-
-
-def _check_ratios(schema: HazardSchema) -> None:
-    if schema.ratios is None:
-        return
-    if schema.ratios != "subdistribution":
-        raise SchemaError(
-            f"ratios must be 'subdistribution', or omitted for cause-specific ratios, got {schema.ratios!r}"
-        )
-    if len(schema.causes) < 2 or schema.times is None or schema.entry is not None or schema.errors != "robust":
-        raise SchemaError(
-            "ratios='subdistribution' needs times, an event of three or more texts (Levels: none, the event, other "
-            "causes), errors='robust' and no entry"
-        )
 
 
 def _check_constant(schema: HazardSchema) -> None:
@@ -722,32 +706,11 @@ def _with_others(
     G / G(the person's cell). The cap is checked before, so a person's censoring follows from columns and weights alone.
     """
     below = np.cumsum(mu, axis=1) <= schema.cap * _ONE
-    parts = _weights_of(schema, values)[_cells_of(schema, persons)]
+    parts = staying_parts(schema, values)[cells_of(schema, persons.times)]
     parts = np.where(persons.others[:, None], parts, 1.0)
     shrunk = np.where(below, np.floor(parts * mu), 2 * _ONE)
     last = np.where(persons.others, schema.periods - 1, persons.bins)
     return shrunk, np.where(persons.others, 1.0, seen), persons._replace(bins=last)
-
-
-def _cells_of(schema: HazardSchema, persons: _Persons) -> NDArray[np.intp]:
-    """Return the count cell of each person's time, ``(n,)``."""
-    return np.clip(np.searchsorted(schema.marks, persons.times, side="right") - 1, 0, len(schema.in_bin) - 1)
-
-
-def _weights_of(schema: HazardSchema, values: Mapping[str, Values]) -> NDArray[np.float64]:
-    """Return p by the cell of a person's time and bin, ``(cells, K)``, rounded down to steps of 2**-16.
-
-    Exact integers: a part and G have 17 bits each, so their products over a bin's cells stay below 2**53.
-    """
-    G, of = values["G"].integers, schema.in_bin
-    starts = np.searchsorted(of, np.arange(schema.periods))
-    passed = values["c"].integers if "c" in values else np.full(len(of), 1 << PART_BITS)
-    widths = passed - np.where(np.isin(np.arange(len(of)), starts), 0, np.r_[0, passed[:-1]])
-    cells = np.arange(len(of))
-    later = cells[None, :] > cells[:, None]
-    each = widths * np.where(later, np.minimum(G, G[:, None]), G[:, None])
-    parts = np.add.reduceat(each, starts, axis=1) // G[:, None]
-    return np.asarray(np.minimum(parts, 1 << PART_BITS) / (1 << PART_BITS))
 
 
 def _periods(schema: HazardSchema, mu: Ints, persons: _Persons, seen: Ints) -> tuple[Ints, Ints, NDArray[np.bool_]]:

@@ -202,7 +202,9 @@ class ScoreSchema(AdaptiveSchema, Kind):
         """What y holds."""
         if self.by_arm or self.missing:
             return Targets(self.outcomes or 1, gaps=bool(self.missing))
-        return Labels(range(2)) if self.family == "logistic" else Targets(1 if self.exposure is None else 2)
+        if self.family == "logistic":
+            return Labels(range(2))
+        return Targets() if self.exposure is None else Targets(2, names=("the count", repr(self.exposure)))
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -214,7 +214,7 @@ class Readable:
                 levels = self._reading.levels
                 goals = levels.outcomes if levels is not None else ()
                 columns = rest if isinstance(rest, csr_array) or len(rest.shape) > 1 else rest.reshape(-1, 1)
-                numbers, why, outcomes = _parsed(columns, _of_targets(columns.shape[1], goals), goals)
+                numbers, why, outcomes = _parsed(columns, _of_targets(columns.shape[1], goals, goal.names), goals)
                 readable = np.isfinite(numbers).all(axis=1)
                 if goal.gaps:
                     gaps = [key for key in why if key[1] == GAP]
@@ -313,9 +313,11 @@ def _column(tile: Loaded | ReadRows, place: int) -> Readings:
     return tile.readings[place] if isinstance(tile, ReadRows) else read(_dense(tile)[:, place])
 
 
-def _of_targets(targets: int, declared: Sequence[Column]) -> list[str]:
+def _of_targets(targets: int, declared: Sequence[Column], names: Sequence[str]) -> list[str]:
     if declared:
         return [repr(each.name) for each in declared]
+    if len(names) == targets:
+        return [*names]
     return ["the outcome"] if targets == 1 else [f"outcome {place + 1}" for place in range(targets)]
 
 

@@ -43,10 +43,12 @@ class Targets:
     Attributes:
         width: numbers per record.
         gaps: whether a record without its target is readable.
+        names: names of the targets, for messages; empty where the plan has none.
     """
 
     width: int = 1
     gaps: bool = False
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

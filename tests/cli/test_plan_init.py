@@ -685,6 +685,57 @@ def test_an_entry_is_a_column_that_every_party_looks_for(init):
     assert "entry names 'age', a column too" in str(refused.exception)
 
 
+PARTIES_AND_PROMISE = (
+    "--clients 2 --vanish 0 --colluders 0 --max-records 9000 --model central --unit record --adjacency add-remove "
+    "--epsilon 8 --delta 1e-6"
+)
+
+
+def test_subdistribution_ratios_are_an_answer(init):
+    words = (
+        "--yes --task hazard --ranges age=20:90,arm=placebo/drug --times continuous --bins months=0,6,12 "
+        f"--event ended=seen/relapse/death --ratios subdistribution --expected-events 500 {PARTIES_AND_PROMISE}"
+    )
+    init(*words.split(), code=0)
+    assert ps.Plan.read("plan.toml").schema.ratios == "subdistribution"
+    plain = init("plain.toml", *words.replace("subdistribution", "cause-specific").split(), code=0)
+    assert "divide it with privstats course init" in " ".join(plain.output.split())
+    assert "ratios" not in Path("plain.toml").read_text()
+    refused = init(*words.replace("ended=seen/relapse/death", "died=no/yes").split(), "--force", code=1)
+    assert "an event of three or more texts" in str(refused.exception)
+    refused = init(*words.replace("subdistribution", "gray").split(), "--force", code=1)
+    assert "ratios must be 'subdistribution', or omitted" in str(refused.exception)
+
+
+def test_rates_are_a_task_with_an_exposure_and_become_a_course(init):
+    words = (
+        "--yes --task rates --ranges treated=0:1,age=20:90 --exposure years=4 --target-bound 8 --rate 0.4 "
+        f"--interactions treated*age {PARTIES_AND_PROMISE}"
+    )
+    done = init(*words.split(), code=0)
+    assert "divide it with privstats course init study.toml --plan plan.toml" in " ".join(done.output.split())
+    schema = ps.Plan.read("plan.toml").schema
+    assert (schema.family, schema.exposure, schema.exposure_bound, schema.rate) == ("poisson", "years", 4.0, 0.4)
+    assert (schema.features, schema.clip_norm, schema.target_bound) == (4, 2.0, 8.0)
+    made = CliRunner().invoke(app, ["course", "init", "study.toml", "--plan", "plan.toml"])
+    assert made.exit_code == 0, made.output
+    course = ps.course.read("study.toml")
+    assert (course.schema, course.rounds) == (schema, 5)
+    plain = words.replace("years=4", "none").replace(" --rate 0.4", "")
+    init("plain.toml", *plain.split(), code=0)
+    assert ps.Plan.read("plain.toml").schema.exposure is None
+    for old, new, told in (
+        ("years=4", "years", "exposure must name a column with its largest value, as years=5, or be none"),
+        ("years=4", "years=-1", "exposure_bound must be"),
+        ("years=4", "age=4", "exposure names 'age', a column too"),
+        ("treated=0:1", "treated=no/yes", "treated has texts: code them as 0 and 1"),
+        ("--rate 0.4", "--rate much", "rate must hold plain numbers, got 'much'"),
+        ("--exposure years=4", "", "missing: --exposure"),
+    ):
+        refused = init("other.toml", *words.replace(old, new).split(), code=1)
+        assert told in str(refused.exception)
+
+
 def test_interactions_are_pairs_of_columns_and_lengthen_no_row(init):
     words = (
         "--yes --task hazard --ranges age=20:90,smoking=never/former/current,arm=placebo/drug --times continuous "

@@ -67,6 +67,7 @@ TASKS = {
     f"--probability 0.5 {PARTIES}",
     "hazard": "--ranges age=20:90,arm=placebo/drug --times continuous --bins months=0,6,12,24 --event died=no/yes "
     f"--expected-events 900 {PARTIES}",
+    "rates": f"--ranges treated=0:1,age=20:90 --exposure years=5 --target-bound 8 --rate 0.4 {PARTIES}",
     "score": f"--head ill.head {PARTIES}",
     "survey": "--questions age=18:40:60:80,smokes=yes/no --tables age*smokes --panel leader.pub,helper.pub "
     "--organisations Ulm,Bonn --registrar Trier --registrar-key trier.pub --page Kiel --most-runs 1 "

@@ -1,5 +1,6 @@
 """Margins that owners declare: in the digest and the file, and a false claim as rare as is stated."""
 
+import csv
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ import pytest
 from scipy.stats import binom
 
 import privstats as ps
+from privstats.cli.parts.table_results import effects
 from privstats.course import Analysis, Margin
+from privstats.inference import FRAME_COLUMNS
 from privstats.inference.inversion import holm
 from tests import made
 from tests.lengths import sized
@@ -98,6 +101,20 @@ def test_an_effect_well_inside_is_claimed_and_the_table_prints_it() -> None:
     assert "Non-inferiority of relapse (difference below 0.1): shown at the one-sided level 0.025, Holm's P" in text
     assert "Equivalence of death (difference between -0.1 and 0.1): shown" in text
     assert "Superiority by a margin of death (difference below -0.2): not shown" in text
+
+
+def test_verdicts_are_rows_of_data_in_csv_and_json() -> None:
+    rows = played(course_of(Margin("relapse", high=0.1), Margin("death", -0.1, 0.1)), (0.3, 0.3), 4_000, 3)
+    result = effects(rows, 0.05)
+    inside, equal = result.tests
+    assert (inside["test"], inside["outcome"], inside["shown"]) == ("non-inferiority", "relapse", True)
+    assert (inside["margin_low"], inside["margin_high"]) == (None, 0.1)
+    assert (equal["test"], equal["margin_low"], equal["margin_high"]) == ("equivalence", -0.1, 0.1)
+    assert {name for row in result.tests for name in row} <= set(FRAME_COLUMNS)
+    table = list(csv.DictReader(result.csv.splitlines()))
+    assert [row["test"] for row in table] == ["NA", "NA", "non-inferiority", "equivalence"]
+    assert (table[2]["estimate"], table[2]["margin_low"], table[2]["shown"]) == ("NA", "NA", "TRUE")
+    assert float(table[2]["p_value"]) == rows.verdicts()[0].p_value
 
 
 def test_verdicts_are_adjusted_over_all_declared_margins() -> None:

@@ -14,7 +14,8 @@ from benchmarks.inference import subdistribution as bench
 from privstats import inference as inf
 from privstats.dp import joint_mu
 from privstats.errors import PlanError, ReleaseError, SchemaError
-from privstats.kinds.hazard import PART_BITS, _weights_of
+from privstats.kinds.hazard import PART_BITS
+from privstats.kinds.subdistribution import staying_parts
 from privstats.moments import exact_moments
 from privstats.randomness import seeded
 from privstats.review.certificate import certificate_text
@@ -117,7 +118,7 @@ def test_weights_are_at_most_one_and_fall() -> None:
     rng = np.random.default_rng(0)
     for _ in range(50):
         G = -np.sort(-rng.integers(1, ONE + 1, CELLS))
-        weights = _weights_of(SCHEMA, {"G": Values(G, PART_BITS), "c": Values(_even(), PART_BITS)})
+        weights = staying_parts(SCHEMA, {"G": Values(G, PART_BITS), "c": Values(_even(), PART_BITS)})
         assert weights.max() <= 1
         assert weights.min() >= 0
         assert (np.diff(weights, axis=1) <= 2.0**-PART_BITS).all()

@@ -15,6 +15,7 @@ from benchmarks.inference import interactions as bench
 from privstats import course as courses
 from privstats import inference as inf
 from privstats import session
+from privstats.cli.parts.table_results import regression
 from privstats.errors import PlanError, ReleaseError, SchemaError
 from privstats.inference.forecasts import forecast
 from privstats.moments import exact_moments
@@ -78,6 +79,15 @@ def test_exact_sums_are_statsmodels_on_the_pooled_records() -> None:
     np.testing.assert_allclose([found.low, found.high], men.conf_int()[0], atol=1e-3)
 
 
+def test_tests_are_rows_of_data_in_csv_and_json() -> None:
+    result = regression(slopes(), 0.05, {})
+    assert [row["term"] for row in result.tests] == ["arm x sex", "arm x age"]
+    assert {name for row in result.tests for name in row} <= set(inf.FRAME_COLUMNS)
+    *_, last = result.csv.splitlines()
+    assert last.startswith("arm x age,NA,")
+    assert last.endswith(",interaction")
+
+
 def test_a_logistic_course_is_statsmodels_within_its_noise() -> None:
     frame = trial(20_000)
     schema = ps.ScoreSchema(6, NORM, transform=MAPS, feature_names=NAMES, errors="model")
@@ -105,7 +115,7 @@ def test_hazard_ratios_are_near_coxs() -> None:
     table = inf.hazards(rounds(course, frame, None))
     frame["months"], frame["died"] = frame.months.clip(upper=24), frame.died * (frame.months <= 24)
     X = np.column_stack([frame[list(NAMES)], frame.arm * frame.sex, frame.arm * frame.age])
-    peer = PHReg(frame["months"], X, frame["died"], ties="efron").fit()
+    peer = PHReg(frame["months"], X, frame["died"], ties="efron").fit(start_params=table.params)  # few steps from there
     assert table.names == ("arm", "sex", "age", "arm x sex", "arm x age")
     apart = np.abs(table.params - peer.params)
     assert (apart < 0.3 * table.bse + 3 * table.noise_bse).all()

@@ -66,6 +66,28 @@ def test_curves_of_exact_counts_are_statsmodels() -> None:
     assert "entry independent of the event among those still alive" in text
 
 
+def test_a_curve_that_ends_where_it_begins_names_the_missing_start() -> None:
+    """At discrete times nobody is at risk in the first bin."""
+    without = inf.kaplan_meier(exact(persons()), **WORDS, by="arm", entry="enters")
+    assert [len(curve.timeline) for curve in without.values()] == [0, 0]
+    text = " ".join(str(without.summary()).split())
+    assert "The curve of a, b ends where it begins, at 0: too few records have entered by then. Pass start" in text
+    later = inf.kaplan_meier(exact(persons()), **WORDS, by="arm", entry="enters", start=1)
+    assert "Pass start" not in str(later.summary())
+
+
+@pytest.mark.parametrize(
+    ("times", "legend"),
+    [
+        ("discrete", '"At risk" is the number of records under observation at the time of the row.'),
+        ("continuous", '"At risk" is the number of records under observation when the bin of the row begins;'),
+    ],
+)
+def test_the_number_at_risk_has_a_legend(times: str, legend: str) -> None:
+    curve = inf.kaplan_meier(exact(persons()), **{**WORDS, "times": times}, entry="enters", start=3)
+    assert legend in " ".join(str(curve.summary()).split())
+
+
 def test_the_logrank_test_of_exact_counts_is_statsmodels() -> None:
     records = persons()
     found = inf.logrank_test(exact(records), **WORDS, by="arm", entry="enters", start=1)

@@ -177,6 +177,13 @@ def test_an_exposure_out_of_range_is_refused_or_left_out(wrong: float) -> None:
             ps.measure(SCHEMA, X, bad, published=w, unreadable="leave out")
 
 
+def test_a_gap_in_the_counts_or_the_exposures_is_named_by_its_column() -> None:
+    X, y = world(50)
+    y[7, 1] = y[9, 0] = math.nan
+    with pytest.warns(UserWarning, match=r"the count: 1 hold nothing; 'years': 1 hold nothing"):
+        ps.measure(SCHEMA, X, y, published=at([0.3, -0.2, 0.1]), unreadable="leave out")
+
+
 def test_persons_rows_of_person_time_are_summed_and_clipped_together() -> None:
     X, y = world(40)
     w, ids = at([0.3, -0.2, 0.1]), np.arange(40) // 2

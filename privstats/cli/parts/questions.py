@@ -225,6 +225,16 @@ def _interactions(text: str) -> tuple[tuple[str, ...], ...] | None:
     return None if text.strip() == "none" else tuple(tuple(_names(pair, "*")) for pair in _names(text))
 
 
+def _exposure(text: str) -> tuple[str, float] | None:
+    """Parse ``years=5`` into a column's name and largest value."""
+    if text.strip() == "none":
+        return None
+    name, parted, bound = text.partition("=")
+    if not parted or not name.strip():
+        raise PlanError(f"exposure must name a column with its largest value, as years=5, or be none, got {text!r}")
+    return name.strip(), _number("the largest exposure", bound)
+
+
 def _survey_questions(text: str) -> tuple[ps.Bins | ps.Categories | ps.Number, ...]:
     """Each question may stay unanswered; for a number with a range the mean is released."""
     return tuple(
@@ -281,20 +291,20 @@ _promise = partial(_of_row, "privacy", kind=str, heading=_PROMISE)
 # fmt: off
 QUESTIONS: tuple[Question, ...] = (
     Question("task", "classes", kind=str, heading=_SUMMED, part="",
-        choices=("classes", "ridge", "effect", "hazard", "score", "survey", "rows"),
+        choices=("classes", "ridge", "effect", "hazard", "rates", "score", "survey", "rows"),
         asks="What shall be learned?",
         why="classes: a model of labels; ridge: a model of a number; effect: the effect of a treatment; hazard: hazard "
-            "ratios of an event; score: the quality of an existing model; survey: counts of answers on people's "
-            "devices; rows: synthetic rows of a table.",
-        help="classes, ridge, effect, hazard, score, survey or rows."),
+            "ratios of an event; rates: rate ratios of a count, such as falls per year; score: the quality of an "
+            "existing model; survey: counts of answers on people's devices; rows: synthetic rows of a table.",
+        help="classes, ridge, effect, hazard, rates, score, survey or rows."),
     _sum("classes", 2, kind=int, where=("task", ("classes",)),
         asks="How many classes?",
         why="Labels are 0, 1, ... or names; they are public.",
         help="The number of classes."),
-    _sum("target_bound", 1.0, kind=float, where=("task", ("ridge",)),
+    _sum("target_bound", 1.0, kind=float, where=("task", ("ridge", "rates")),
         asks="What is the largest target?",
-        why="Larger ones are clipped to it; take it from public knowledge.",
-        help="The largest target of a regression."),
+        why="The number to predict, or the count. Larger ones are clipped to it; take it from public knowledge.",
+        help="The largest target of a regression; the largest count of rates."),
     _sum("gaps", "cell", kind=str, part="", where=("declared", ("regression",)), choices=tuple(GAPS), usual="excluded",
         asks="Does a gap in a declared column exclude its record?",
         why="excluded: for a table of estimates, which a cell for gaps would bias; each party sees how many of its own "
@@ -310,7 +320,7 @@ QUESTIONS: tuple[Question, ...] = (
         why="Records with a larger norm are clipped to it. Take it from public data: from private records it is a leak "
             "outside the budget.",
         help="The largest norm of a record's features; larger ones are clipped. From public data."),
-    _effect("ranges", "age=20:90", where=("task", ("effect", "hazard")),
+    _effect("ranges", "age=20:90", where=("task", ("effect", "hazard", "rates")),
         read=partial(_columns, "ranges", most=math.inf),
         asks="Which columns, with which public ranges?",
         why="As age=20:90,sex=female/male: measured before treatment, known from the literature and not from records; "
@@ -357,11 +367,21 @@ QUESTIONS: tuple[Question, ...] = (
         asks="Below which propensity is a record excluded?",
         why="Of treatment .02 to .4, usually .1; of an observed outcome .2 to .8, usually .5: others do not compare.",
         help="The smallest propensity of a study without randomisation, usually .1; of --missing weights, .5."),
-    _hazard("interactions", "none", usual="none", read=_interactions,
+    _effect("exposure", "none", where=("task", ("rates",)), read=_exposure,
+        asks="Which column holds the exposure, and what is its largest value?",
+        why="As years=5: rates are then per year; a record with a larger value is excluded; none: every record has the "
+            "same.",
+        help="For rates: the column of exposures with its largest value, as years=5; or none."),
+    _effect("rate", "none", where=("task", ("rates",)), usual="none",
+        read=lambda said: None if said == "none" else _number("rate", said),
+        asks="How many events are expected, per unit of exposure?",
+        why="A public guess of the mean, from which the rounds start: 0.4 per year; none: nothing is known.",
+        help="For rates: a public guess of events per unit of exposure. Default: none."),
+    _effect("interactions", "none", usual="none", read=_interactions, where=("task", ("hazard", "rates")),
         asks="Whose ratio may depend on another column?",
         why="As arm*sex: the product is a further column, with a test of the interaction; none: ratios are the same "
             "for all.",
-        help="For hazards: interactions, as arm*sex,arm*age. Default: none."),
+        help="For hazards and rates: interactions, as arm*sex,arm*age. Default: none."),
     _hazard("bins", "months=0,6,12", read=_bins,
         asks="Which spans of time?",
         why="As months=0,6,12,18,24, from 0 to the end of follow-up: about six keep the noise small.",
@@ -371,6 +391,12 @@ QUESTIONS: tuple[Question, ...] = (
         why="0: last seen without the event. If it holds texts, name no event first: died=no/yes; further texts are "
             "other causes, which end the time without the event: ended=seen/relapse/death.",
         help="For hazards: the event's column of 0 and 1, or as died=no/yes, or ended=seen/relapse/death."),
+    _hazard("ratios", "cause-specific", choices=("cause-specific", "subdistribution"), usual="cause-specific",
+        read=lambda said: None if said == "cause-specific" else said,
+        asks="Which ratio, where other causes rule the event out?",
+        why="cause-specific: of rates among persons without any event so far; subdistribution (Fine and Gray): the "
+            "event happens more often where it is above 1. It needs an event of three or more texts.",
+        help="For hazards of several causes: cause-specific (default), or subdistribution (Fine and Gray)."),
     _hazard("times", "continuous", choices=("continuous", "discrete"),
         asks="Do people leave at any time, or at visits?",
         why="continuous: at any time, which the sums allow for; discrete: a span of time is one visit.",

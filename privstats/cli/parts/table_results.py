@@ -48,6 +48,7 @@ class TableResult(NamedTuple):
     """A table, its rows of numbers, whether noise leaves any readable, and its drawing.
 
     Attributes:
+        tests: rows of the tests that the table prints besides its estimates: interactions and declared margins.
         hides: whether noise hides a row that is not reported; a scorecard shows all its points, which are the model's.
     """
 
@@ -56,6 +57,7 @@ class TableResult(NamedTuple):
     reported: bool
     draw: Callable[[Path], Any] | None = None
     hides: bool = True
+    tests: tuple[Mapping[str, object], ...] = ()
 
     @property
     def data(self) -> list[dict[str, object]]:
@@ -65,8 +67,8 @@ class TableResult(NamedTuple):
     @property
     def csv(self) -> str:
         """The rows as data: numbers in full, one in each cell; NA for none, TRUE and FALSE, as R reads them."""
-        names = list(dict.fromkeys(name for row in self.rows for name in row))
-        return csv_text([names, *([_cell(row.get(name)) for name in names] for row in self.data)])
+        names = list(dict.fromkeys(name for row in (*self.rows, *self.tests) for name in row))
+        return csv_text([names, *([_cell(row.get(name)) for name in names] for row in (*self.data, *self.tests))])
 
 
 def _without_numbers(row: Mapping[str, object]) -> dict[str, object]:
@@ -94,7 +96,8 @@ def regression(
     if table.column_cells or reference:
         return _cells(table.cells(reference=reference, alpha=alpha), exponentiate=exponentiate)
     summary, rows = table.summary(alpha, exponentiate=exponentiate), table.to_rows(alpha, exponentiate=exponentiate)
-    return TableResult(summary, rows, bool(table.errors.reported(alpha).any()), _forest(table, alpha))
+    tests = tuple(test.to_row() for test in table.interactions())
+    return TableResult(summary, rows, bool(table.errors.reported(alpha).any()), _forest(table, alpha), tests=tests)
 
 
 def _forest(table: Regression | EffectTable | Mapping[str, EffectTable], alpha: float) -> Callable[[Path], Any]:
@@ -138,7 +141,8 @@ def effects(table: EffectRows, alpha: float) -> TableResult:
     rows = table.to_rows(alpha)
     reported = any(bool(row["told"]) for row in rows)
     if len(table) > 1 or table.analysis is not None:
-        return TableResult(table.summary(alpha), rows, reported, _forest(table.named, alpha))
+        tests = tuple(each.to_row() for each in (*table.interactions(), *table.verdicts()))
+        return TableResult(table.summary(alpha), rows, reported, _forest(table.named, alpha), tests=tests)
     (only,) = table
     return TableResult(only.summary(alpha), only.to_rows(alpha), reported, _forest(only, alpha))
 

@@ -125,9 +125,16 @@ def _plan(answers: Answers, fields: Mapping[str, Any]) -> ps.Plan:
         return _survey(answers, **terms)
     if answers["task"] == "rows":
         return _one_way(**fields, **terms)
-    make: Any = {"effect": ps.Effect.full_plan, "hazard": ps.Hazard.full_plan}.get(answers["task"], ps.Plan)
-    plan: ps.Plan = make(schema=_schema(answers, **fields), **terms)
+    plan: ps.Plan = _FULL_PLANS.get(answers["task"], ps.Plan)(schema=_schema(answers, **fields), **terms)
     return plan
+
+
+_FULL_PLANS: Mapping[str, Callable[..., ps.Plan]] = {
+    "effect": ps.Effect.full_plan,
+    "hazard": ps.Hazard.full_plan,
+    "rates": ps.Newton.full_plan,
+}
+"""The function that publishes the values with which a course of that task begins."""
 
 
 def _one_way(columns: Sequence[Any] = (), **terms: Any) -> ps.Plan:
@@ -183,6 +190,35 @@ def _hazards(
     )
 
 
+def _rates(
+    ranges: Mapping[str, Any],
+    exposure: tuple[str, float] | None = None,
+    interactions: Sequence[tuple[str, str]] = (),
+    **more: Any,
+) -> ps.ScoreSchema:
+    """Columns are scaled to -1 to 1, next to products and a constant of 1."""
+    if texts := [name for name, each in ranges.items() if isinstance(each[0], str)]:
+        raise PlanError(f"ranges of rates must hold numbers, and {', '.join(texts)} has texts: code them as 0 and 1")
+    products = _products(tuple(ranges), interactions)
+    features = len(ranges) + len(interactions) + 1
+    name, bound = exposure or (None, None)
+    return ps.ScoreSchema(
+        features,
+        math.sqrt(features),
+        family="poisson",
+        exposure=name,
+        exposure_bound=bound,
+        **more,
+        feature_names=tuple(ranges),
+        transform=(
+            ps.transforms.Centre(tuple((low + high) / 2 for low, high in ranges.values())),
+            ps.transforms.Scale(tuple((high - low) / 2 for low, high in ranges.values())),
+            *products,
+            ps.transforms.ConstantFeature(1.0),
+        ),
+    )
+
+
 def _products(
     names: tuple[str, ...], pairs: Sequence[tuple[str, str]], levels: ps.transforms.Levels | None = None
 ) -> tuple[ps.transforms.Interactions, ...]:
@@ -228,6 +264,7 @@ _SCHEMAS: Mapping[str, Callable[..., ps.schema.Schema]] = {
     "ridge": ps.RidgeSchema,
     "effect": _effect,
     "hazard": _hazards,
+    "rates": _rates,
     "survey": _counted,
 }
 

@@ -37,6 +37,12 @@ EVEN = "hazards even inside a bin, or nobody leaves inside it"
 _PRODUCT = "by Kaplan and Meier's product of counts of events and of persons at risk in bins of time"
 _EXPONENTIAL = "from counts of events and person-time in bins, in which events and censoring are assumed even"
 _LATE = "Records enter late: survival is of those alive at {:g}, and a record is at risk from its entry on."
+_AT_RISK = {
+    "discrete": '"At risk" is the number of records under observation at the time of the row.',
+    "continuous": '"At risk" is the number of records under observation when the bin of the row begins; the time is '
+    "the bin's end.",
+}
+"""Legend of the column of the same name."""
 _NAMES = ("time", "n_risk", "n_event", "survival", "conf_low", "conf_high")
 
 
@@ -536,7 +542,21 @@ def curve_summary(curves: Mapping[str, SurvivalCurve]) -> Summary:
         methods=f"Survival was estimated {_PRODUCT if discrete else _EXPONENTIAL}, with errors by the delta method "
         "(Greenwood's formula, and the noise of the counts); a curve ends where noise hides how many are at risk."
         + (f" {_LATE.format(float(first._edges[0]))}" if first.late else ""),
-        notes=(_LATE.format(float(first._edges[0])),) if first.late else (),
+        notes=(_AT_RISK[first._times], *((_LATE.format(float(first._edges[0])),) if first.late else ())),
+        caution=_unstarted(curves),
+    )
+
+
+def _unstarted(curves: Mapping[str, SurvivalCurve]) -> str:
+    """Name the missing start where a curve with late entry ends in its first bin, because nearly nobody has entered."""
+    empty = [group for group, curve in curves.items() if curve.late and not len(curve.timeline)]
+    if not empty:
+        return ""
+    begun = float(next(iter(curves.values()))._edges[0])
+    where = f" of {', '.join(empty)}" if any(empty) else ""
+    return (
+        f"The curve{where} ends where it begins, at {begun:g}: too few records have entered by then. Pass start "
+        "(--start on the command line), an edge from which enough are at risk."
     )
 
 

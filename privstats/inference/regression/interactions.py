@@ -46,6 +46,10 @@ class InteractionTest(NamedTuple):
     terms: tuple[str, ...]
     p_value: float
 
+    def to_row(self) -> dict[str, object]:
+        """Return the test as a row of data."""
+        return {"test": "interaction", "term": " x ".join(self.columns), "p_value": self.p_value}
+
 
 def interaction_tests(table: Regression) -> tuple[InteractionTest, ...]:
     """Return a test for each pair of columns with products in the table, in the plan's order."""

@@ -55,6 +55,21 @@ class Verdict(NamedTuple):
     p_value: float
     shown: bool
 
+    def to_row(self) -> dict[str, object]:
+        """Return the verdict as a row of data; a side without a margin is None."""
+        margin = self.margin
+        return {
+            "test": margin.claim,
+            "outcome": margin.outcome,
+            "measure": margin.measure,
+            "margin_low": margin.low,
+            "margin_high": margin.high,
+            "conf_low": self.conf_low,
+            "conf_high": self.conf_high,
+            "p_value": self.p_value,
+            "shown": self.shown,
+        }
+
 
 @formerly(told="reported")
 @dataclass(frozen=True, eq=False)

@@ -50,6 +50,10 @@ class SubgroupTest(NamedTuple):
     by: str
     p_value: float
 
+    def to_row(self) -> dict[str, object]:
+        """Return the test as a row of data."""
+        return {"test": "interaction", "outcome": self.outcome, "variable": self.by, "p_value": self.p_value}
+
 
 def equal_effects(tables: Sequence[EffectTable]) -> float:
     """Return the p-value of "these effects in disjoint subgroups are equal" (Welch 1951).
