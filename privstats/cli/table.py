@@ -44,6 +44,7 @@ class Reader(Enum):
     POISSON = "poisson"
     HAZARDS = "hazards"
     SCORE = "score"
+    IMPUTED = "imputed"
 
 
 _OF_COURSES = (Reader.EFFECT, Reader.OLS, Reader.SCORECARD, Reader.LOGIT, Reader.POISSON, Reader.HAZARDS)
@@ -66,13 +67,16 @@ class TableOptions:
     columns: Annotated[
         list[str] | None,
         option(
-            "A column of the model (ols, fixed-effects, mixed), of table-one (in this order), or of averages; repeat. "
-            "Default: all. For proportions: the column.",
+            "A column of the model (ols, fixed-effects, mixed, imputed), of table-one (in this order), or of averages; "
+            "repeat. Default: all. For proportions: the column.",
             "NAME",
             flag="--column",
         ),
     ] = None
     target: Annotated[int | None, option("ols: the target's index from 0, if there are several.")] = None
+    outcome: Annotated[
+        str | None, option("imputed: the outcome's column, in sums by gap pattern (contrib.imputation).", "NAME")
+    ] = None
     records: Annotated[int | None, option("ols: the public number of records, if no constant column states it.")] = None
     unclipped: Annotated[
         bool, option("ols: state that every party's clip report counts no clipped target.", flag="--unclipped")
@@ -179,6 +183,7 @@ _SERVE_ONE = {
     **_OF_EFFECTS,
     **_OF_CURVES,
     "binary": Reader.TABLE_ONE,
+    "outcome": Reader.IMPUTED,
 }
 
 
@@ -323,7 +328,10 @@ def _fitting(release: ps.Release, *, grouped: bool, timed: bool) -> Reader:
         return Reader.SCORECARD
     if not fitting:
         require_gaussian(release)
-        raise ReleaseError(f"no table is read from {', '.join(sent(schema))} of a {type(schema).__name__}; fit a head")
+        raise ReleaseError(
+            f"no table is read from {', '.join(sent(schema))} of a {type(schema).__name__}; fit a head, or read sums "
+            "by gap pattern with --reader imputed --outcome NAME"
+        )
     if grouped and isinstance(schema, ps.CountSchema):
         return Reader.TABLE_ONE
     return Reader.AVERAGES if "averages" in fitting and not timed else Reader(fitting[0])
