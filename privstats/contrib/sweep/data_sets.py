@@ -54,7 +54,7 @@ def fitted(plan: Plan, name: str, train: Records, test: Records) -> Plan:
             f"the plan names its columns or classes, and {name} has its own: remove feature_names and class_names, or "
             "name one file"
         )
-    sizes = {"features": int(apply(schema.transform, np.asarray(train.X[:1], np.float64)).shape[1])}
+    sizes: dict[str, Any] = {"features": int(apply(schema.transform, np.asarray(train.X[:1], np.float64)).shape[1])}
     if isinstance(schema, ClassSchema):
         sizes["classes"] = 1 + int(max(np.max(train.y), np.max(test.y)))
     cohort = replace(plan.cohort, max_records=max(plan.cohort.max_records, len(train.y)))

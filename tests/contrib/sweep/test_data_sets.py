@@ -59,7 +59,7 @@ def test_a_plan_takes_a_sets_sizes_and_keeps_its_promise():
     ("schema", "message"),
     [
         (ps.ClassSchema(2, 2, "NA", 1.0, class_names=("ash", "elm")), "names its columns or classes, and birds"),
-        (ps.CountSchema((ps.Bins("age", (0, 50, 100)),)), "needs a plan of classes or of a regression"),
+        (ps.CountSchema((ps.Bins("age", (0, 50, 100)),), (("age",),)), "needs a plan of classes or of a regression"),
     ],
 )
 def test_a_plan_that_fits_one_set_alone_is_refused(schema, message):
