@@ -15,8 +15,8 @@ def warning_of_exact_sums(schema: Schema) -> list[str]:
 
 
 def facts_of_kind(plan: Plan) -> list[str]:
-    """Explain groups of sites, open columns, and the sums of the plan's kind."""
-    return [*_groups(plan), *_open(plan), *plan.schema.facts]
+    """Explain groups of sites, and the sums of the plan's kind."""
+    return [*_groups(plan), *plan.schema.facts]
 
 
 def _groups(plan: Plan) -> list[str]:
@@ -30,7 +30,8 @@ def _groups(plan: Plan) -> list[str]:
     ]
 
 
-def _open(plan: Plan) -> list[str]:
+def open_facts(plan: Plan) -> list[str]:
+    """State that a plan with open cut points needs a course."""
     if not plan.schema.open_columns:
         return []
     return [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,12 @@ def terminal(*, errors: bool = False) -> Console:
 def say(line: str, *, err: bool = False) -> None:
     """Print one line, escaped: texts may hold terminal control codes."""
     typer.echo(printable(line), err=err)
+
+
+def warned(facts: Sequence[str]) -> str:
+    """Return the number of warnings among facts, as the end of a sentence; empty without any."""
+    warnings = sum(line.startswith("WARNING") for line in facts)
+    return f", with {warnings} warning{'' if warnings == 1 else 's'}: see above" if warnings else ""
 
 
 def new_table(title: str | None = None, *, header: bool = True) -> Table:
