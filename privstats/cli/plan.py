@@ -254,9 +254,11 @@ def _course_above(path: Path) -> tuple[Path, ps.course.Course] | None:
 
 
 def _of_course(plan: ps.Plan, above: tuple[Path, ps.course.Course] | None) -> list[str]:
+    from privstats.review.special_facts import needs_course
+
     if above is None:
         needed = "this plan never runs alone: sign the digest of its course, which `privstats course check` prints"
-        return [needed] if plan.schema.open_columns else []
+        return [needed] if needs_course(plan) else []
     from privstats.course.promise import total_of
 
     (place, course), total = above, total_of(above[1])

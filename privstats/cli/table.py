@@ -228,7 +228,12 @@ class Output:
             self._save(made, self.out)
             say(f"{self.out} is written")
         else:
-            self._print(made, {**facts, "caution": made.summary.caution, "methods": made.summary.methods})
+            self._print(made, {
+                **facts,
+                "promise": made.summary.promise,
+                "caution": made.summary.caution,
+                "methods": made.summary.methods,
+            })
         if not made.reported and self.figure is not None:
             say(f"noise hides every row, so {self.figure} is not drawn", err=True)
 

@@ -30,12 +30,29 @@ def _groups(plan: Plan) -> list[str]:
     ]
 
 
+def needs_course(plan: Plan) -> bool:
+    """Return whether a plan never runs alone: earlier sessions of its course find cut points or published values.
+
+    Example:
+        >>> from privstats.review.special_facts import needs_course
+        >>> needs_course(ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy()))
+        False
+    """
+    later = plan.schema.several_sessions and plan.published is not None and plan.published.values is None
+    return bool(plan.schema.open_columns) or later
+
+
 def open_facts(plan: Plan) -> list[str]:
-    """State that a plan with open cut points needs a course."""
-    if not plan.schema.open_columns:
+    """State that a plan needs a course, where it does."""
+    if not needs_course(plan):
         return []
+    if not (columns := plan.schema.open_columns):
+        return [
+            "the promise is for several sessions, so this plan is not run alone: `privstats course init STUDY.TOML "
+            "--plan PLAN.TOML` divides it"
+        ]
     return [
-        f"the cut points of {', '.join(plan.schema.open_columns)} are open, so this plan is not run alone: "
+        f"the cut points of {', '.join(columns)} are open, so this plan is not run alone: "
         "`privstats course init STUDY.TOML --plan PLAN.TOML --expected-records N` estimates them first"
     ]
 

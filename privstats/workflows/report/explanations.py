@@ -255,7 +255,7 @@ def budget_table(plan: Plan, course: Course | None = None) -> Table:
     budget, together = plan.budget(), total_of(course or plan)
     private = math.isfinite(budget.mu)
     meanings = {row.letter: row.meaning for row in plan.schema.sent}
-    shown = columns(private=private)
+    shown = columns(budget)
     rows: list[tuple[Text, ...]] = [
         (Cell(row.statistic, (meanings[row.statistic],)), *(column.shown(row) for column in shown))
         for row in budget.rows
