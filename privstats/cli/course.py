@@ -25,7 +25,16 @@ from privstats.cli.parts.options import (
     option,
     targets_of,
 )
-from privstats.cli.parts.terminal import escape, folder_for, say, table_of, terminal, warned, writable
+from privstats.cli.parts.terminal import (
+    escape,
+    folder_for,
+    say,
+    table_of,
+    terminal,
+    warn_of_same_files,
+    warned,
+    writable,
+)
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.text import json_text
@@ -372,6 +381,7 @@ def rehearse(
     writable(places, force, makes=out)
     how: dict[str, Any] = {"persons": persons, "split": split, "seed": seed}
     shards = _shards(course, [dialect.file(file, targets_of(course, target), **how) for file in files])
+    warn_of_same_files(files)
     say(f"{len(files)} parties, one for each path: {', '.join(map(str, files))}")
     folder_for(out)
     releases = ps.simulate(course, shards)

@@ -136,6 +136,9 @@ def records(
         say("the head must not be fitted on the records that score it: --split SHARE --kept-out selects these")
     for remark in named.remarks:
         say(remark)
+    if not named.summed:
+        say(f"warning: no record of {file} is in the sums: compare its columns and texts with the plan", err=True)
+        raise typer.Exit(1)
 
 
 @app.command()

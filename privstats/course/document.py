@@ -207,8 +207,8 @@ def _require_spent(course: Written, promise: Promise | None) -> None:
         return
     if promise.epsilon > spent.epsilon * _NEARLY:
         raise PlanError(
-            f"[promise] states epsilon {promise.epsilon:.6g} at delta {promise.delta:g}, and its sessions spend epsilon "
-            f"{spent.epsilon:.6g}: the file was edited; write the course anew with `privstats course init`"
+            f"[promise] states epsilon {promise.epsilon:.6g} at delta {promise.delta:g}, and its sessions spend "
+            f"epsilon {spent.epsilon:.6g}: the file was edited; write the course anew with `privstats course init`"
         )
 
 

@@ -12,7 +12,13 @@ from privstats.errors import DataError
 from privstats.plan.plan import Plan
 from privstats.plan.validity import Validity
 from privstats.review.drop_outs import drop_out_facts, plan_dropouts
-from privstats.review.special_facts import changed_devices, device_facts, facts_of_kind, open_facts, warning_of_exact_sums
+from privstats.review.special_facts import (
+    changed_devices,
+    device_facts,
+    facts_of_kind,
+    open_facts,
+    warning_of_exact_sums,
+)
 from privstats.secagg.masking_facts import masking_facts
 
 _WEAK_EPSILON = 10.0

@@ -35,7 +35,8 @@ def needs_course(plan: Plan) -> bool:
 
     Example:
         >>> from privstats.review.special_facts import needs_course
-        >>> needs_course(ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy()))
+        >>> schema, cohort = ps.ClassSchema(2, 2, "NA", 1.0), ps.Cohort(2, 2, 10)
+        >>> needs_course(ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy()))
         False
     """
     later = plan.schema.several_sessions and plan.published is not None and plan.published.values is None

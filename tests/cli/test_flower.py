@@ -14,6 +14,7 @@ import pytest
 import privstats as ps
 from privstats.engines.flower import launch
 from privstats.engines.network.key_agreement import offered
+from privstats.engines.network.party import Party
 from privstats.engines.network.status_file import supervised
 from tests.course.cases import plan_of
 from tests.engines.network.courses.study import course_study

@@ -33,6 +33,18 @@ def say(line: str, *, err: bool = False) -> None:
     typer.echo(printable(line), err=err)
 
 
+def warn_of_same_files(paths: Sequence[Path]) -> None:
+    """Warn on standard error where two parties bring one file, or files with equal bytes."""
+    from privstats.files.same_content import same_content
+
+    if same := same_content(paths):
+        say(
+            f"warning: {same[0]} and {same[1]} hold the same bytes: records that are counted twice make every error "
+            "too small; pass each party's own file",
+            err=True,
+        )
+
+
 def warned(facts: Sequence[str]) -> str:
     """Return the number of warnings among facts, as the end of a sentence; empty without any."""
     warnings = sum(line.startswith("WARNING") for line in facts)

@@ -284,8 +284,8 @@ def _guess(plan: Plan, kept: Guarantee) -> str:
     outside = "" if party_factor(plan) == 1 else " outside the parties"
     right = math.ceil(500 * (1 + kept.operating_point()[2])) / 10
     return (
-        f"An attacker{outside} who must decide which of two equally likely cases is true is right in at most {right:g} of 100 "
-        "cases, whatever else they know and compute. Guessing gets 50."
+        f"An attacker{outside} who must decide which of two equally likely cases is true is right in at most {right:g} "
+        "of 100 cases, whatever else they know and compute. Guessing gets 50."
     )
 
 
