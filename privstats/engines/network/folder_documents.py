@@ -33,7 +33,7 @@ COURSES = (COURSE, *(f"course.{origin}.toml" for origin in ("first", "plan", "th
 """All files that a course may have."""
 _KEY_BYTES = 32
 _OWNER_ONLY = 0o600
-_SECRET = ("identity.pem", "journal.key", "moments")
+_SECRET = ("identity.pem", "journal.key", "moments", "checked-file")
 _PLAN, _ROSTER, _LARGE_ROSTER = "plan.toml", "roster.toml", "roster.bin"
 _BELIEVED = (_PLAN, "plan.values", *COURSES, _ROSTER, _LARGE_ROSTER, "records.py")
 
