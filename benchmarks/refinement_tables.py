@@ -160,7 +160,7 @@ def refinement_oracle() -> Cells:
         for place, epsilon in enumerate(epsilons):
             found = {row["model"]: row for row in rows if row["epsilon"] == epsilon}
             ours = found["refined, as it comes"]
-            cells = [f"{found[way]['selected']:.1f}, {_repeated(found[way])}" for way in ways]
+            cells = [f"{found[way]['chosen']:.1f}, {_repeated(found[way])}" for way in ways]
             behind = any(
                 found[way]["repeated"] - ours["repeated"] > math.hypot(found[way]["se"], ours["se"]) for way in ways
             )

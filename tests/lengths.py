@@ -1,4 +1,4 @@
-"""How much of a test of the night a slice runs, which each change waits for, and how much ``.ci/nightly``."""
+"""How much of a test runs by day, how much in a slice of the night, and how much in ``.ci/nightly``."""
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
@@ -15,13 +15,13 @@ def sized(slice_: T, whole: T) -> T:
 
 
 def checkered(rows: Sequence[Any], columns: Sequence[Any]) -> list[Any]:
-    """Return all pairs for ``parametrize``, every second one marked nightly: by day each row and column is met."""
+    """Return all pairs for ``parametrize``; every second one is marked nightly, so each row and column runs by day."""
     pairs = [((at + place) % 2, row, column) for at, row in enumerate(rows) for place, column in enumerate(columns)]
     return [pytest.param(row, column, marks=pytest.mark.nightly if night else ()) for night, row, column in pairs]
 
 
 def first_by_day(cases: Sequence[tuple[Any, ...]], group: Callable[..., Hashable]) -> list[Any]:
-    """Return all cases for ``parametrize``, marked nightly but for the first of each group."""
+    """Return all cases for ``parametrize``; all but the first of each group are marked nightly."""
     met, found = set[Hashable](), []
     for case in cases:
         found.append(pytest.param(*case, marks=pytest.mark.nightly if group(*case) in met else ()))

@@ -36,7 +36,7 @@ def until(ready: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_what_a_process_has_started_ends_with_it_whatever_ended_it(number: signal.Signals) -> None:
     with subprocess.Popen([sys.executable, "-c", STARTED], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         token = process.stdout.readline().strip()

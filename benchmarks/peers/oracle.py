@@ -4,9 +4,9 @@
 
 Full batches, with the exact composition of Gaussians. Each setting has its own rate, clip, momentum, tail, steps and
 noise, sampled at random; runs with equal steps train side by side, as one tensor on the CPU or a CUDA device. The best
-of many noisy scores is too high, so the winner is repeated on fresh noise, and the difference is stated. DP-FC
-(Mehta et al. 2022, arXiv 2211.13403) multiplies each gradient by the inverse of a noisy second moment, which a sampled
-share of the budget pays for. Weights are never published; the numbers are for comparison alone.
+twenty by one score are scored six times again, and the winner ten times more: the difference is the selection's gain.
+DP-FC (Mehta et al. 2022, arXiv 2211.13403) multiplies each gradient by the inverse of a noisy second moment, which a
+sampled share of the budget pays for. Weights are never published; the numbers are for comparison alone.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ STEPS = (10, 25, 50, 100, 200, 400, 800)
 _TAILS = (0.0, 0.25, 0.5, 0.75)
 _MOMENTA = (0.0, 0.5, 0.9)
 _MANY = 100  # settings that train side by side
+_FINALISTS, _AGAIN = 20, 6
 _REPEATS = 10
 RATE, CLIP, MOMENTUM, TAIL, SHARE, DAMPING = range(6)
 """Columns of a tensor of settings ``(R, 6)``."""
@@ -144,32 +145,42 @@ def _clipped_mean(records: Records, W: torch.Tensor, clip: torch.Tensor) -> torc
 
 
 def best(records: Records, mu: float, count: int, seed: int, *, preconditioned: bool = False) -> Row:
-    """Search ``count`` settings, choose by the test rows, and repeat the winner on fresh noise."""
-    settings, steps = sampled(count, seed, preconditioned=preconditioned), _steps(count, seed)
-    found = torch.zeros(count, dtype=torch.float64)
-    for T in STEPS:
-        chosen = (steps == T).nonzero().squeeze(1)
-        for at in range(0, len(chosen), _MANY):
-            part = chosen[at : at + _MANY]
-            found[part] = accuracies(records, settings[part], T, mu, seed + int(part[0]) + 1)
-    winner = int(found.argmax())
-    T = int(steps[winner])
-    again = accuracies(records, settings[winner].expand(_REPEATS, 6), T, mu, seed + count + 1).numpy()
-    rate, clip, momentum, tail, share, damping = settings[winner].tolist()
+    """Search ``count`` settings, choose by the test rows, and repeat the winner on fresh noise.
+
+    One noisy score chooses the luckiest noise, not the best setting. So the best settings by one score are scored six
+    times again, and the best mean of these wins.
+    """
+    settings = sampled(count, seed, preconditioned=preconditioned)
+    steps = torch.as_tensor(np.random.default_rng([seed, 1]).choice(STEPS, count))
+    first = _scores(records, settings, steps, mu, seed)
+    finalists = first.argsort(descending=True, stable=True)[:_FINALISTS]
+    again = finalists.repeat_interleave(_AGAIN)
+    means = _scores(records, settings[again], steps[again], mu, seed + 1).view(-1, _AGAIN).mean(dim=1)
+    winner = finalists[int(means.argmax())].repeat(_REPEATS)
+    repeated = _scores(records, settings[winner], steps[winner], mu, seed + 2).numpy()
+    rate, clip, momentum, tail, share, damping = settings[winner[0]].tolist()
+    chosen = 100 * float(means.max())
     return {
         "settings": count,
-        "selected": 100 * float(found[winner]),
-        "repeated": 100 * float(again.mean()),
-        "se": 100 * standard_error(again),
-        "selection's gain": 100 * (float(found[winner]) - float(again.mean())),
-        "winner": f"rate {rate:.3g}, clip {clip:.2g}, momentum {momentum:g}, tail {tail:g}, {T} steps"
+        "best of one score": 100 * float(first.max()),
+        "chosen": chosen,
+        "repeated": 100 * float(repeated.mean()),
+        "se": 100 * standard_error(repeated),
+        "selection's gain": chosen - 100 * float(repeated.mean()),
+        "winner": f"rate {rate:.3g}, clip {clip:.2g}, momentum {momentum:g}, tail {tail:g}, {steps[winner[0]]} steps"
         + (f", share {share:.2g}, damping {damping:.2g}" if preconditioned else ""),
     }
 
 
-def _steps(count: int, seed: int) -> torch.Tensor:
-    """Return each setting's number of steps, ``(count,)``."""
-    return torch.as_tensor(np.random.default_rng([seed, 1]).choice(STEPS, count))
+def _scores(records: Records, settings: torch.Tensor, steps: torch.Tensor, mu: float, seed: int) -> torch.Tensor:
+    """Return accuracies of settings ``(R, 6)`` with their numbers of steps ``(R,)``, a hundred at a time, ``(R,)``."""
+    found = torch.zeros(len(settings), dtype=torch.float64)
+    for T in STEPS:
+        chosen = (steps == T).nonzero().squeeze(1)
+        for at in range(0, len(chosen), _MANY):
+            part = chosen[at : at + _MANY]
+            found[part] = accuracies(records, settings[part], T, mu, 1_000_000 * seed + 1_000 * T + at)
+    return found
 
 
 def _refined(split: Split, epsilon: float) -> Row:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privstats import course as courses
@@ -54,8 +55,17 @@ def measured_by_person(
 
 def measuring(X: object) -> Callable[..., Moments]:
     """Return what measures these records: here, or where an engine has them."""
+    parts = _parts_of(X)
+    return of_contrib("parts", parts) if parts else exact_moments
+
+
+def _parts_of(X: object) -> str:
+    """Return the name of what holds the records' parts; an empty text where the records are in this process."""
+    if isinstance(X, str | os.PathLike):
+        path = Path(X)
+        return "Parquet files" if path.suffix == ".parquet" or path.is_dir() else ""
     engine = engine_of(X[0] if isinstance(X, list) and X else X)
-    return of_contrib("parts", f"a collection of {engine}") if engine else exact_moments
+    return f"a collection of {engine}" if engine else ""
 
 
 _CLIENTS = 2
@@ -69,7 +79,7 @@ _FRESH_RUN_BYTES = 16
 def private_release(
     schema: Schema,
     privacy: Privacy,
-    X: RecordsLike,
+    X: RecordsLike | Moments,
     y: TargetsLike | None = None,
     *,
     persons: ColumnLike | None = None,
@@ -89,8 +99,9 @@ def private_release(
 
     Args:
         privacy: model ``"central"``, unit ``"record"`` or ``"person"``.
-        X, y: as in :func:`privstats.measure`, or batches ``(X, y)`` without ``y``; or an engine's collection, as in
-            ``privstats.contrib.parts.measure``.
+        X, y: as in :func:`privstats.measure`, or batches ``(X, y)`` without ``y``; or an engine's collection or the
+            path of a Parquet file or folder, as in ``privstats.contrib.parts.measure``; or :class:`privstats.Moments`
+            of all records without ``y`` and ``persons``, such as those that a data base counted.
         persons: an id per row, ``(n,)``, for a promise per person.
         ledger: a :class:`~privstats.dp.Ledger`, or ``"uncharged"``; or a :class:`~privstats.session.Charge`, for one
             record in several rows.
@@ -130,7 +141,10 @@ def private_release(
     plan = single_party_plan(schema, privacy, max_records=max_records, min_count=min_count)
     rng = checked(rng, allow_reproducible=allow_reproducible)
     charge = charge_for(ledger, dataset)
-    _require_ids(privacy, persons)
+    if isinstance(X, Moments):
+        _require_nothing_more(y, persons)
+    else:
+        _require_ids(privacy, persons)
     vector = _vector(plan, X, y, rng, progress=progress, persons=persons)
     options: Any = {"run": run, "allow_reproducible": allow_reproducible}
     account: Any = "uncharged" if charge is None else charge
@@ -176,12 +190,14 @@ def private_releases(
         >>> len(releases), round(course.epsilon(1e-5), 3)
         (3, 3.0)
     """
+    if isinstance(X, Moments):
+        raise DataError("each session of a course measures the records anew: pass the records, not moments")
     _require_same_records(course)
     _require_central(course.first.privacy)
     rng = checked(rng, allow_reproducible=allow_reproducible)
     charge = charge_for(ledger, dataset)
     _require_ids(course.first.privacy, persons)
-    rows = (lambda _: X) if engine_of(X) else ReadOnce(X, y).rows
+    rows = (lambda _: X) if _parts_of(X) else ReadOnce(X, y).rows
     # Before anything is spent: its refusals cost nothing.
     first = _vector(course.first, rows(course.first.schema), y, rng, persons=persons)
     _require_admitted(course, X, y, persons)
@@ -248,6 +264,11 @@ def _require_ids(privacy: Any, persons: ColumnLike | None) -> None:
         raise DataError("the promise is per record, so no ids are read: leave persons out, or promise unit='person'")
 
 
+def _require_nothing_more(y: object, persons: object) -> None:
+    if y is not None or persons is not None:
+        raise DataError("moments hold the records' labels and persons: omit y and persons, or pass the records")
+
+
 def _require_admitted(course: Course, X: RecordsLike, y: TargetsLike | None, persons: ColumnLike | None) -> None:
     if admits := admits_of(course):
         privacy: Any = course.first.privacy
@@ -282,7 +303,7 @@ def _warn_of_delta(privacy: Any, records: int | None) -> None:
 
 def _vector(
     plan: Plan,
-    X: RecordsLike,
+    X: RecordsLike | Moments,
     y: TargetsLike | None,
     rng: Generator,
     *,
@@ -291,11 +312,7 @@ def _vector(
     cache: RowCache | None = None,
     persons: ColumnLike | None = None,
 ) -> Any:
-    terms: Any = {"published": plan.published, "unreadable": _unreadable(plan), "progress": progress}
-    terms |= {} if persons is None else {"persons": persons, "person_clip": plan.person_clip}
-    measured = measuring(X)
-    terms |= {"cache": cache} if measured is exact_moments else {}  # an engine's workers keep no rows
-    moments = measured(plan.schema, X, y, **terms)
+    moments = X if isinstance(X, Moments) else _measured(plan, X, y, persons, cache, progress=progress)
     warn_if_empty(moments)
     if first:
         warn_if_clipped(moments, stacklevel=4)
@@ -303,3 +320,19 @@ def _vector(
     return session.contribution(
         plan, moments, rng, index=0, allow_reproducible=True
     ).take()  # the caller has checked rng
+
+
+def _measured(
+    plan: Plan,
+    X: RecordsLike,
+    y: TargetsLike | None,
+    persons: ColumnLike | None,
+    cache: RowCache | None,
+    *,
+    progress: bool,
+) -> Moments:
+    terms: Any = {"published": plan.published, "unreadable": _unreadable(plan), "progress": progress}
+    terms |= {} if persons is None else {"persons": persons, "person_clip": plan.person_clip}
+    measured = measuring(X)
+    terms |= {"cache": cache} if measured is exact_moments else {}  # an engine's workers keep no rows
+    return measured(plan.schema, X, y, **terms)

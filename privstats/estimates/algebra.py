@@ -48,7 +48,7 @@ class Algebra:
         return (vectors * values) @ vectors.T
 
     def less_gram(self, matrix: Array, rows: Array) -> Array:
-        """Return ``matrix - rows' rows``, exactly symmetric; only one triangle of the symmetric matrix is read."""
+        """Return ``matrix - rows' rows``, exactly symmetric, from the matrix's upper triangle."""
         # BLAS subtracts in place, from one triangle. The transposes are in BLAS's column order without a strided copy.
         difference = dsyrk(-1.0, rows.T, beta=1.0, c=np.array(matrix.T, np.float64, order="F"), lower=1, overwrite_c=1)
         return mirrored(difference)
@@ -116,10 +116,10 @@ class DeviceAlgebra(Algebra):
         return self._here((columns * self._there(values)) @ columns.T)
 
     def less_gram(self, matrix: Array, rows: Array) -> Array:
-        """Return ``matrix - rows' rows``, exactly symmetric; only one triangle of the symmetric matrix is read."""
+        """Return ``matrix - rows' rows``, exactly symmetric, from the matrix's upper triangle."""
         there = self._there(rows)
-        lower = self.torch.tril(self._there(matrix) - there.T @ there)
-        return self._here(lower + self.torch.tril(lower, -1).T)
+        upper = self.torch.triu(self._there(matrix) - there.T @ there)
+        return self._here(upper + self.torch.triu(upper, 1).T)
 
     def eigh(self, matrix: Array) -> tuple[Array, Array]:
         """Return ascending eigenvalues ``(d,)`` and eigenvectors ``(d, d)`` of a symmetric matrix."""

@@ -43,10 +43,8 @@ def tables_as(tables: object, kind: type[T], where: str = "") -> T:
     Example:
         >>> import msgspec
         >>> from privstats.files.typed_tables import tables_as
-        >>> class Outcome(msgspec.Struct):
-        ...     within_days: int
-        >>> class Study(msgspec.Struct):
-        ...     outcome: Outcome
+        >>> Outcome = msgspec.defstruct("Outcome", [("within_days", int)])
+        >>> Study = msgspec.defstruct("Study", [("outcome", Outcome)])
         >>> tables_as({"outcome": {"within_days": "365"}}, Study)
         Traceback (most recent call last):
             ...

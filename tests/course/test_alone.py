@@ -235,3 +235,64 @@ class Again:
 
     def epsilon(self, delta):
         return ps.dp.gaussian_epsilon(self.mu, delta)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("container", ["file", "folder", "Dask frame"])
+def test_records_in_parts_are_released_like_records_in_this_process(container, tmp_path):
+    pandas, frames = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    schema = replace(SCHEMA, feature_names=("a", "b", "c", "d"))
+    table = pandas.DataFrame(X, columns=list("abcd")).assign(ill=Y)
+    table.to_parquet(tmp_path / "all.parquet", index=False)
+    (tmp_path / "parts").mkdir()
+    for part in range(3):
+        table[part::3].to_parquet(tmp_path / "parts" / f"{part}.parquet", index=False)
+    given = {
+        "file": tmp_path / "all.parquet",
+        "folder": str(tmp_path / "parts"),
+        "Dask frame": frames.from_pandas(table, npartitions=3),
+    }[container]
+
+    def release(records):
+        rng = ps.randomness.seeded(1)
+        return private_release(
+            schema, PRIVACY, records, "ill", ledger="uncharged", rng=rng, allow_reproducible=True
+        ).vector
+
+    np.testing.assert_array_equal(release(given), release(table))
+    plan = single_party_plan(replace(schema, transform=(ps.transforms.UnitNorm(),), clip_norm=1.0), PRIVACY)
+    course = ps.Rounds.within(plan, rounds=1, expected_records=90)
+    assert len(private_releases(course, given, "ill", ledger="uncharged")) == 2
+
+
+@pytest.mark.parametrize("unit", ["record", "person"])
+def test_moments_are_released_like_their_records(unit):
+    ids, privacy = np.arange(90) // 2, PRIVACY
+    if unit == "person":
+        privacy = replace(PRIVACY, unit="person", max_records_per_person=2, person_clip=2.0)
+    plan = single_party_plan(SCHEMA, privacy)
+    given = {} if unit == "record" else {"persons": ids}
+    moments = ps.measure(SCHEMA, X, Y, **given, person_clip=plan.person_clip)
+
+    def release(*records, **more):
+        rng = ps.randomness.seeded(1)
+        return private_release(SCHEMA, privacy, *records, **more, ledger="uncharged", rng=rng, allow_reproducible=True)
+
+    np.testing.assert_array_equal(release(moments).vector, release(X, Y, **given).vector)
+    with pytest.raises(ps.errors.DataError, match="omit y and persons"):
+        release(moments, Y)
+    with pytest.raises(ps.errors.DataError, match="omit y and persons"):
+        release(moments, persons=ids)
+    others = ps.measure(ps.ClassSchema(3, 4, "NA", 4.0), X, Y)
+    with pytest.raises(ps.errors.PrivstatsError, match="schema|plan"):
+        release(others)
+    if unit == "person":
+        with pytest.raises(ps.errors.PrivstatsError, match="person"):
+            release(ps.measure(SCHEMA, X, Y))
+
+
+def test_a_course_measures_its_records_anew():
+    plan = single_party_plan(ps.ClassSchema(3, 4, "NAB", 1.0, transform=(ps.transforms.UnitNorm(),)), PRIVACY)
+    course = ps.Rounds.within(plan, rounds=1, expected_records=90)
+    with pytest.raises(ps.errors.DataError, match="pass the records, not moments"):
+        private_releases(course, ps.measure(plan.schema, X, Y), ledger="uncharged")

@@ -83,6 +83,16 @@ def test_no_matrix_is_factored_on_the_host_within_the_block(name, monkeypatch):
         head_class(name)().fit_release(release)
 
 
+def test_both_algebras_read_the_same_triangle():
+    rng = np.random.default_rng(0)
+    matrix, rows = rng.normal(size=(5, 5)), rng.normal(size=(3, 5))
+    expected = np.triu(matrix) + np.triu(matrix, 1).T - rows.T @ rows
+    for each in (Algebra(), DeviceAlgebra.named("cpu")):
+        found = each.less_gram(matrix, rows)
+        assert (found == found.T).all()
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
 def test_sums_that_no_records_have_are_solved_alike():
     release = class_release(*gaussian_blobs(80, 4, 3))
     release.moments.B[0, 0] = -5.0

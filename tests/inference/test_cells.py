@@ -178,7 +178,7 @@ def test_a_declaration_without_gaps_makes_estimates_of_complete_records():
     assert "missing" not in " ".join(fit.notes), "no record could be in these cells"
 
 
-@pytest.mark.parametrize("by", ["coin", "arm", "value"])
+@pytest.mark.parametrize("by", ["value", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("coin", "arm"))])
 def test_complete_records_cover_an_arm_without_effect_wherever_gaps_come_from(by):
     runs, world = 60, (5_000, 3.0)
     row = tallied(f"complete {by}", cell_worlds.gaps("linear", 0.3, by, "left out")(*world), runs)
@@ -376,7 +376,9 @@ def uneven_people(n, seed):
     return table, 0.5 + fitted + rng.normal(size=n) * np.where(places[:, 1] == 2, 0.9, 0.3)
 
 
-@pytest.mark.parametrize(("epsilon", "n"), [(None, 1_000), (8.0, 20_000)])
+@pytest.mark.parametrize(
+    ("epsilon", "n"), [(None, 1_000), pytest.param(8.0, 20_000, marks=pytest.mark.nightly)], ids=["exact", "noisy"]
+)
 def test_folds_hold_where_a_rare_cell_has_a_larger_variance(epsilon, n):
     missed = {"folds": 0, "nonrobust": 0}
     for run in range(60):

@@ -122,7 +122,7 @@ def test_half_widths_of_effects_are_near_those_of_the_committed_tables(name, row
     assert found.exact < 1.05 * found.noisy
 
 
-@pytest.mark.parametrize(("records", "lines_help"), [(100, False), (300, False), (2_000, True), (10_000, True)])
+@pytest.mark.parametrize(("records", "lines_help"), [(300, False), (2_000, True)])
 def test_outcome_lines_make_an_effect_narrower_from_some_five_hundred_records_on(records, lines_help):
     schema = ps.EffectSchema.of(dict.fromkeys("abcd", (-1.0, 1.0)), treatment="arm", outcome=(-1, 1), probability=0.5)
     lines, none = (
@@ -137,7 +137,7 @@ def test_outcome_lines_make_an_effect_narrower_from_some_five_hundred_records_on
 def test_an_effect_whose_propensity_noise_hides_has_no_width():
     schema = ps.EffectSchema.of({"a": (-1, 1)}, treatment="arm", outcome=(-1, 1), estimand="overlap", trim=0.1)
     whole = ps.Effect.full_plan(schema=schema, cohort=ps.Cohort(2, 2, 1_000), privacy=promise(0.1))
-    assert inf.predicted_half_width(whole, 500, variance=0.2).noisy == math.inf
+    assert inf.predicted_half_width(whole, 500, variance=0.2, draws=20).noisy == math.inf
 
 
 @pytest.mark.parametrize("wrong", [{"treated": 1.0}, {"separation": -1.0}])
@@ -153,7 +153,7 @@ HAZARD_CELLS = [(row, rounds, events) for rows, rounds, events in ((FOUR, 4, 0.2
 
 @pytest.mark.parametrize(
     ("row", "rounds", "events"),
-    first_by_day(HAZARD_CELLS, lambda row, rounds, _: (rounds, math.ceil(row["told"]) + math.floor(row["told"]))),
+    first_by_day(HAZARD_CELLS, lambda row, *_: math.ceil(row["told"]) + math.floor(row["told"])),
     ids=lambda value: f"{value['records']}-{value['epsilon']:g}" if isinstance(value, dict) else "",
 )
 def test_half_widths_of_hazards_are_near_those_of_the_committed_tables(row, rounds, events):

@@ -19,6 +19,7 @@ from privstats.kinds.effect.sums import mapped_records
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
 from tests import made
+from tests.lengths import checkered
 from tests.searched import UNTIL_FOUND, farthest
 from threat_models.audits.effect import worst_attempt
 
@@ -106,8 +107,11 @@ def test_whatever_is_published_a_record_keeps_its_bounds(schema: ps.EffectSchema
             assert ((mapped.weighted**2).sum(axis=1) <= one**2).all()
 
 
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("schema", [RATIO, BOTH, TWO, PLACES, BALANCED, OVERLAP], ids=lambda each: f"{each.statistics}")
+@pytest.mark.parametrize(
+    ("schema", "adjacency"),
+    checkered([RATIO, BOTH, TWO, PLACES, BALANCED, OVERLAP], ["add-remove", "replace-one"]),
+    ids=lambda each: getattr(each, "statistics", each),
+)
 @UNTIL_FOUND
 def test_the_search_reaches_the_bound_of_every_letter_and_never_passes_it(schema, adjacency, until_found):
     for letter in schema.statistics:

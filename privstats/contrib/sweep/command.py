@@ -68,7 +68,12 @@ class Draws:
 @expanded
 def sweep(
     plan: Annotated[Path, argument("The plan; the axes are varied.", "PLAN.TOML")],
-    data: Annotated[Path, argument(f"npz with X_train, y_train, X_test, y_test, or with X and y; or {TABLE}.", "DATA")],
+    data: Annotated[
+        Path,
+        argument(
+            f"npz with X_train, y_train, X_test, y_test, or with X and y; a folder of such files; or {TABLE}.", "DATA"
+        ),
+    ],
     dialect: Dialect,
     varied: Varied,
     scored: Scored,

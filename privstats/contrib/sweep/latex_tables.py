@@ -43,8 +43,10 @@ _SMALLEST: tuple[str, ...] = (r"\footnotesize", r"\setlength{\tabcolsep}{3pt}")
 """How to set a table of at most so many columns, so that it fits the width of an article's text."""
 
 
-def latex(study: Study) -> str:
+def latex(study: Study | Mapping[str, Study]) -> str:
     r"""Return two tables: mean scores with 95 % intervals, and what each method is and promises.
+
+    Several studies over the same axes and methods, by the names of their data sets, share both tables.
 
     A row of the first table is a head or rival, under each value of the varied axes; a column is an epsilon. A cell is
     the mean and half of the Student interval over the replicates. A head without noise has one score and no interval.
@@ -58,7 +60,8 @@ def latex(study: Study) -> str:
         >>> print(latex(found).splitlines()[7])
         method & no DP & $\varepsilon = 8$ & $\varepsilon = 1$ \\
     """
-    return "\n".join([*_scores(study), "", *_methods(study), ""])
+    studies = study if isinstance(study, Mapping) else {"": study}
+    return "\n".join([*_scores(studies), "", *_methods(studies), ""])
 
 
 def escaped(text: str) -> str:
@@ -72,17 +75,28 @@ def escaped(text: str) -> str:
     return "".join(_ESCAPED.get(letter, letter) for letter in text)
 
 
-def _scores(study: Study) -> list[str]:
-    axes = [name for name in study.axes.varied if name != "epsilon"]
-    epsilons = sorted({row["epsilon"] for row in study.summary if row["epsilon"] is not None}, reverse=True)
-    headers = [*(_HEADERS.get(name, name) for name in axes), "method", "no DP"]
+def _scores(studies: Mapping[str, Study]) -> list[str]:
+    first = next(iter(studies.values()))
+    axes = [name for name in first.axes.varied if name != "epsilon"]
+    summaries = [study.summary for study in studies.values()]
+    found = {row["epsilon"] for summary in summaries for row in summary if row["epsilon"] is not None}
+    epsilons = sorted(found, reverse=True)
+    several = ["data"] * (len(studies) > 1)
+    headers = [*several, *(_HEADERS.get(name, name) for name in axes), "method", "no DP"]
     headers += [rf"$\varepsilon = {epsilon:g}$" for epsilon in epsilons]
     rows = [
-        [*(_value(value) for value in values), escaped(head), *(_cell(study, cells, at) for at in (None, *epsilons))]
+        [
+            *[escaped(name)] * len(several),
+            *(_value(value) for value in values),
+            escaped(head),
+            *(_cell(study, cells, at) for at in (None, *epsilons)),
+        ]
+        for name, study in studies.items()
         for (values, head), cells in _grouped(study, axes).items()
     ]
-    layout = "l" * (len(axes) + 1) + "r" * (len(epsilons) + 1)
-    return _table(layout, headers, _apart(rows, len(axes)), _caption(study), "scores")
+    shared = len(several) + len(axes)
+    layout = "l" * (shared + 1) + "r" * (len(epsilons) + 1)
+    return _table(layout, headers, _apart(rows, shared), _caption(studies), "scores")
 
 
 def _apart(rows: Sequence[Sequence[str]], axes: int) -> list[str]:
@@ -140,13 +154,13 @@ def _value(value: Any) -> str:
     return _NO_VALUE if value is None else f"${value:g}$" if isinstance(value, int | float) else escaped(str(value))
 
 
-def _caption(study: Study) -> str:
-    privacy, sizes = study.plan.privacy, study.sizes
+def _caption(studies: Mapping[str, Study]) -> str:
+    study = next(iter(studies.values()))
+    privacy = study.plan.privacy
     unit = r"\%" if metric(study.plan.schema) == "accuracy" else ""
     t = float(stdtrit(study.repeats - 1, (1 + study.confidence) / 2))
     parts = [
-        f"{escaped(study.metric)}{f' in {unit}' if unit else ''} on {sizes['test']} test records after training on "
-        f"{sizes['train']}",
+        f"{escaped(study.metric)}{f' in {unit}' if unit else ''} on {_sizes(studies)}",
         f"mean $\\pm$ half of the {100 * study.confidence:g}\\,\\% Student $t$ interval over {study.repeats} seeds, "
         f"each with one partition and one noise sample ($t = {t:.3f}$); a head without noise has no spread",
     ]
@@ -165,6 +179,16 @@ def _caption(study: Study) -> str:
     return ". ".join(part[0].upper() + part[1:] if part[0].isalpha() else part for part in parts) + "."
 
 
+def _sizes(studies: Mapping[str, Study]) -> str:
+    """Return each data set's numbers of test and training records in words."""
+    sizes = {name: (study.sizes["test"], study.sizes["train"]) for name, study in studies.items()}
+    if len(sizes) == 1:
+        ((test, train),) = sizes.values()
+        return f"{test} test records after training on {train}"
+    each = ", ".join(f"{escaped(name)} {test} and {train}" for name, (test, train) in sizes.items())
+    return f"the test records of each data set (test and training records: {each})"
+
+
 def _power(delta: float) -> str:
     if not delta:
         return "0"
@@ -173,14 +197,18 @@ def _power(delta: float) -> str:
     return f"10^{{{exponent}}}" if math.isclose(factor, 1) else f"{factor:g} \\cdot 10^{{{exponent}}}"
 
 
-def _methods(study: Study) -> list[str]:
-    uploads = {row["head"]: row["upload_bytes"] for row in study.summary}
-    rows = []
-    for name, upload in uploads.items():
-        rival = study.rivals.get(name)
+def _methods(studies: Mapping[str, Study]) -> list[str]:
+    uploads: dict[str, list[int]] = {}
+    for study in studies.values():
+        for name, upload in {row["head"]: row["upload_bytes"] for row in study.summary}.items():
+            uploads.setdefault(name, []).append(upload)
+    rivals, rows = {name: rival for study in studies.values() for name, rival in study.rivals.items()}, []
+    for name, sizes in uploads.items():
+        rival = rivals.get(name)
         text = "a closed-form head of summed statistics with the plan's noise" if rival is None else str(rival)
         promise = "yes" if rival is None or rival.private else "no"
-        size = f"${upload / 1e3:.1f}$" if upload else _NO_VALUE
+        kilobytes = sorted({f"{upload / 1e3:.1f}" for upload in sizes if upload}, key=float)
+        size = " to ".join(f"${each}$" for each in dict.fromkeys((*kilobytes[:1], *kilobytes[-1:]))) or _NO_VALUE
         rows.append(
             rf"\raggedright {escaped(name)} & {promise} & {size} & \raggedright {escaped(text)} \tabularnewline"
         )

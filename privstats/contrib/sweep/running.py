@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privstats.cli.parts.options import heads_spelled
-from privstats.cli.parts.terminal import escape, prepare, say, terminal
+from privstats.cli.parts.terminal import escape, folder_for, prepare, say, terminal
 from privstats.contrib.sweep import (
     KEPT,
     Axes,
+    Frame,
     Study,
     Sweep,
     behind_means,
@@ -23,6 +25,7 @@ from privstats.contrib.sweep import (
     table,
 )
 from privstats.contrib.sweep.axes import open_columns
+from privstats.contrib.sweep.data_sets import archives_in, fitted
 from privstats.contrib.sweep.grid import cell_at
 from privstats.errors import DataError
 from privstats.files.atomic import atomic_write
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
     from privstats.contrib.sweep.command import Draws, Scored
 
 _DONE = "sweep.json"
+_ONLY = ""
+"""Name of the data set of one file, whose results are in the named folder itself."""
 _BALANCED = (
     "balanced accuracy (in brackets where epsilon alone varies) is the mean of the classes' accuracies; far below "
     f"the accuracy it shows that rare classes are missed, on which the AUC next to it does not depend: {RARE}. "
@@ -56,30 +61,43 @@ _TOLD = (
 
 
 def run(plan: Path, data: RecordFile, axes: Axes, scored: Scored, draws: Draws, out: Path | None) -> None:
-    """Carry out the command; write where a folder is named."""
+    """Carry out the command, on each data set of a folder of npz files; write where a folder is named."""
     subject = Plan.read(plan)
-    train, test = _sets(data, subject)
-    chosen = heads_named(scored.head, subject, on_device=draws.device is not None)
+    files = {path.stem: replace(data, path=path) for path in archives_in(data.path)} or {_ONLY: data}
+    sets = {name: _sets(file, subject) for name, file in files.items()}
+    plans = {name: subject if name == _ONLY else fitted(subject, name, *both) for name, both in sets.items()}
+    chosen = heads_named(scored.head, subject)
     chosen |= behind_means(chosen) if scored.centred else {}
     if out is not None:
         prepare(out)
-        _refuse_overwriting(out)
-    result = study(
-        subject,
-        (train.X, train.y),
-        (test.X, test.y),
-        chosen,
-        axes,
-        **vars(draws),
-        with_baselines=scored.baselines,
-        baselines=scored.baseline or (),
-        kept=None if out is None else out / KEPT,
-    )
-    if not len(result.draws):
-        raise DataError("no head could be scored; let the plan's schema send the statistics that a head needs")
-    _show(result, open_columns(subject))
+        _refuse_overwriting(out, list(sets))
+    found: dict[str, Study] = {}
+    for name, (train, test) in sets.items():
+        folder = None if out is None else out / name
+        if folder is not None:
+            folder_for(folder)
+        result = study(
+            plans[name],
+            (train.X, train.y),
+            (test.X, test.y),
+            chosen,
+            axes,
+            **vars(draws),
+            with_baselines=scored.baselines,
+            baselines=scored.baseline or (),
+            kept=None if folder is None else folder / KEPT,
+        )
+        if not len(result.draws):
+            raise DataError("no head could be scored; let the plan's schema send the statistics that a head needs")
+        if name != _ONLY:
+            terminal().print(f"{escape(name)}: {result.sizes['train']} records to train on")
+        _show(result, open_columns(subject))
+        found[name] = result
     if out is not None:
-        _write(result, out, Path(data.path))
+        for name, result in found.items():
+            _write(result, out / name, Path(files[name].path))
+        if _ONLY not in found:
+            _write_together(found, out)
 
 
 def heads_named(names: list[str] | None, plan: Plan, *, on_device: bool = False) -> dict[str, Callable[[], Any]]:
@@ -98,9 +116,10 @@ def _sets(data: RecordFile, plan: Plan) -> tuple[Records, Records]:
     return data.parts(plan.schema.reading.source, words=plan.schema.reading.words)
 
 
-def _refuse_overwriting(out: Path) -> None:
-    if (out / _DONE).exists():
-        raise DataError(f"{out} holds a finished sweep ({_DONE}); name another folder, or move that one away")
+def _refuse_overwriting(out: Path, names: Sequence[str]) -> None:
+    for folder in (out / name for name in names):
+        if (folder / _DONE).exists():
+            raise DataError(f"{folder} holds a finished sweep ({_DONE}); name another folder, or move that one away")
 
 
 def _show(outcome: Study, heads_here: Sequence[str]) -> None:
@@ -173,6 +192,16 @@ def _write(outcome: Study, out: Path, data: Path) -> None:
     if beside := [name for name in outcome.axes.varied if name != "epsilon"]:
         why = f"no report.html: a page has the axis epsilon alone, and {', '.join(beside)} varied too"
         terminal().print(escape(why), soft_wrap=True)
+
+
+def _write_together(found: Mapping[str, Study], out: Path) -> None:
+    """Write the tables of all data sets: one for a paper, and one with every number."""
+    summaries = {name: result.summary for name, result in found.items()}
+    columns = ("data", *next(iter(summaries.values())).columns)
+    rows = [{"data": name, **row} for name, summary in summaries.items() for row in summary]
+    atomic_write(out / "sweep.csv", Frame.of(columns, rows).to_csv().encode(), shared=True)
+    atomic_write(out / "sweep.tex", latex(found).encode(), shared=True)
+    say(f"wrote sweep.csv and sweep.tex of all data sets to {os.fspath(out)}")
 
 
 def _page(outcome: Study, result: Sweep, data: Path) -> report.Page:

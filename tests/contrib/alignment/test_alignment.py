@@ -89,7 +89,7 @@ def test_a_client_s_upload_is_clipped_in_every_node():
     course = ps.Alignment(first(PUBLIC, promise))
     for plan in (course.first, course.next(_released(course))):
         moments = ps.measure(plan.schema, *shards()[0], published=plan.published)
-        assert ps.dp.client_norm(plan.schema, promise, flatten(moments)) > 5.0, "a client that no clip shortens"
+        assert ps.dp.client_norm(plan.schema, promise, flatten(moments)) > 5.0, "the clip must shorten this client"
         clipped = ps.dp.clip_client(plan.schema, promise, flatten(moments))
         assert ps.dp.client_norm(plan.schema, promise, plan.ring.encode(clipped).lift()) <= 5.0
 

@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +10,23 @@ import pytest
 
 @pytest.fixture
 def spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A classic session in this machine's Java."""
+    yield from session(monkeypatch, lambda builder: builder.master("local[2]"))
+
+
+@pytest.fixture
+def spark_connect(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A session over Spark Connect, whose server this machine's Java runs."""
+    for name in ("grpc_status", "zstandard"):
+        pytest.importorskip(name, reason=f"{name} is not installed, which pyspark[connect] needs")
+    for name in ("SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE", "SPARK_REMOTE"):  # which pyspark sets itself
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    yield from session(monkeypatch, lambda builder: builder.remote("local[2]"))
+
+
+def session(monkeypatch: pytest.MonkeyPatch, where: Callable[[Any], Any]) -> Iterator[Any]:
+    """Start Spark as users start it, and stop it afterwards."""
     for name in ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"):  # which it sets itself
         monkeypatch.setenv(name, "")
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)  # its workers run this environment
@@ -17,7 +34,7 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     if shutil.which("java") is None:
         pytest.skip("there is no Java on this machine")
     settings_ = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "UTC"}
-    builder = pyspark.SparkSession.builder.master("local[2]")
+    builder = where(pyspark.SparkSession.builder)
     for name, value in settings_.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()

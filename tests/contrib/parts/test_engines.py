@@ -1,6 +1,7 @@
 """Spark and Ray, started on this machine as users start them: the integers and the refusals of one process."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import privstats as ps
 from privstats.contrib.parts import measure
+from privstats.contrib.parts.partitioned import Partitioned
 from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from tests import made
 
@@ -60,6 +62,20 @@ def checked(distributed: Callable[[pd.DataFrame], Any]) -> None:
 def test_spark_measures_what_one_process_does(spark: Any) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", "5")
     checked(lambda frame: spark.createDataFrame(frame).repartition(4))
+
+
+def test_spark_connect_measures_what_one_process_does(spark_connect: Any) -> None:
+    checked(lambda frame: spark_connect.createDataFrame(frame).repartition(4))
+
+
+def test_workers_of_spark_read_files_as_the_page_shows(spark: Any, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "parts.md").read_text("utf-8")
+    recipe = page.partition("<!-- recipe: spark -->\n```py\n")[2].partition("```")[0]
+    for start in range(3):
+        PLAIN[start::3].to_parquet(tmp_path / f"{start}.parquet", index=False)
+    names: dict[str, Any] = {"spark": spark, "folder": tmp_path, "door": Partitioned(SCHEMA)}
+    exec(recipe, names)
+    assert names["moments"] == ps.measure(SCHEMA, PLAIN, "ill")
 
 
 def test_ray_measures_what_one_process_does(ray: Any) -> None:

@@ -34,7 +34,7 @@ def played(run: Proved, silent: tuple[int, ...] = ()):
 
 
 both_suites = pytest.mark.usefixtures("both_suites")
-"""For what a suite of keys changes: sums, boxes and sizes. Proofs are of the opened bodies, whatever sealed them."""
+"""Runs a test with each suite of keys, on which boxes, sizes and sums depend. A proof is about the opened body."""
 
 
 @both_suites

@@ -62,6 +62,8 @@ def apart_is_nothing(weakened: pytest.MonkeyPatch) -> None:
 def test_attack_the_same_records_in_every_epoch(mechanism: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A likelihood ratio over all nodes tells a record of the double's apart by far more than the stream claims."""
     stream, trials = one_party(mechanism), 40
+    with pytest.raises(ps.PlanError, match="every round of this course takes separate records"):
+        released(stream, np.zeros((0, 2)), ps.randomness.seeded(1))
     apart_is_nothing(monkeypatch)
     step = float(
         np.linalg.norm(ps.encoding.flatten(ps.measure(SMALL, np.array([[1.0, 0.0]]), [0])) / levels_of(stream))

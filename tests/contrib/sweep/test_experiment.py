@@ -177,7 +177,6 @@ def test_pictures_are_the_same_bytes_and_of_three_kinds(result):
     assert first == again
     starts = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
     assert all(first[kind].startswith(start) for kind, start in starts.items())
-    assert b"central noise" in first["svg"] or b"<path" in first["svg"]
 
 
 @pytest.mark.ci

@@ -11,7 +11,7 @@ import privstats as ps
 from privstats.cli import table
 from privstats.contrib.synthetic.command import app
 from privstats.contrib.synthetic.rows import NO_INTERVALS
-from privstats.errors import DataError, PlanError, ReleaseError
+from privstats.errors import PlanError, ReleaseError
 from privstats.intake.column_names import SYNTHETIC_MARK
 from tests.contrib.synthetic.cases import released
 
@@ -60,12 +60,6 @@ def test_another_course_is_refused(folder):
     other = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
     ps.course.write(folder / "study.toml", ps.Stream(other, epochs=2))
     assert isinstance(_run(folder, "--rows", "3").exception, PlanError)
-
-
-def test_a_written_file_is_not_read_as_records(folder):
-    _run(folder, "--rows", "3")
-    with pytest.raises(DataError, match="only records may be measured"):
-        ps.moments.RecordFile(folder / "rows.csv").table(["age"])
 
 
 def test_privstats_table_refuses_a_written_file_with_a_sentence_of_its_own(folder):

@@ -12,7 +12,8 @@ from privstats.errors import PlanError
 from privstats.randomness import seeded
 from privstats.secagg import Parameters, Roster
 from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.keys import CLASSICAL, HYBRID
+from privstats.secagg.keys import CLASSICAL, HYBRID, KEY_AGREEMENTS
+from tests.lengths import checkered
 from threat_models.attack import attacks_named
 from threat_models.attacks import several_lists
 from threat_models.attacks.several_lists import LIES, Circle, Lists, ManyClients, readable, search
@@ -47,16 +48,14 @@ def staged(key_agreement: str = CLASSICAL, seed: int = 0) -> ManyClients:
     return ManyClients(seeded(seed), parameters=parameters_of(*numbers, key_agreement))
 
 
-@pytest.mark.parametrize("key_agreement", [CLASSICAL, HYBRID])
-@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize(("lie", "key_agreement"), checkered(list(LIES), KEY_AGREEMENTS))
 def test_no_lists_break_the_machines_as_shipped(lie: str, key_agreement: str) -> None:
     run = staged(key_agreement)
     assert not tried(LIES[lie], run)
     assert len(run.aimed) < several_lists.MIN_SURVIVORS  # the lists that break clients who count neighbours alone
 
 
-@pytest.mark.parametrize("key_agreement", [CLASSICAL, HYBRID])
-@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize(("lie", "key_agreement"), checkered(list(LIES), KEY_AGREEMENTS))
 def test_the_same_lists_read_a_smaller_sum_where_clients_count_neighbours_alone(
     lie: str, key_agreement: str, neighbours_alone
 ) -> None:

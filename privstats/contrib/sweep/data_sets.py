@@ -1,0 +1,61 @@
+"""Fit one plan to each data set of a folder, so that one command scores all of them for one table."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privstats.errors import PlanError
+from privstats.kinds import ClassSchema, RidgeSchema
+from privstats.moments import Records
+from privstats.plan import Plan
+from privstats.transforms import apply
+
+
+def archives_in(path: str | os.PathLike[str]) -> list[Path]:
+    """Return the npz files of a folder, by name; none where the path is no folder."""
+    folder = Path(path)
+    return sorted(folder.glob("*.npz")) if folder.is_dir() else []
+
+
+def fitted(plan: Plan, name: str, train: Records, test: Records) -> Plan:
+    """Return the plan with a data set's own numbers of features and classes, and room for its records.
+
+    These numbers are public in a sweep. Clip norm, transform, promise and parties stay the plan's, so the records of
+    all sets must have the same scale, or the transform must bring them to one, such as ``UnitNorm``.
+
+    Args:
+        plan: of classes or of a regression, without names of columns or classes.
+        name: of the data set, for messages.
+        train, test: its records.
+
+    Raises:
+        PlanError: another kind of plan, or one with names.
+        SchemaError: a transform for another number of features.
+
+    Example:
+        >>> from privstats.contrib.sweep.data_sets import fitted
+        >>> from privstats.moments import Records
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 4, "NAB", 8.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> records = Records(np.eye(12), np.arange(12) % 3)
+        >>> own = fitted(plan, "trees", records, records)
+        >>> own.schema.classes, own.schema.features, own.cohort.max_records
+        (3, 12, 12)
+    """
+    schema: Any = plan.schema
+    if not isinstance(schema, ClassSchema | RidgeSchema):
+        raise PlanError("a folder of data sets needs a plan of classes or of a regression; name one file for this plan")
+    if schema.feature_names is not None or getattr(schema, "class_names", None) is not None:
+        raise PlanError(
+            f"the plan names its columns or classes, and {name} has its own: remove feature_names and class_names, or "
+            "name one file"
+        )
+    sizes: dict[str, Any] = {"features": int(apply(schema.transform, np.asarray(train.X[:1], np.float64)).shape[1])}
+    if isinstance(schema, ClassSchema):
+        sizes["classes"] = 1 + int(max(np.max(train.y), np.max(test.y)))
+    cohort = replace(plan.cohort, max_records=max(plan.cohort.max_records, len(train.y)))
+    return replace(plan, schema=replace(schema, **sizes), cohort=cohort)
