@@ -254,4 +254,3 @@ def test_a_plan_states_before_it_is_paid_for_what_gaps_do_to_its_table():
             )
         )
     )
-

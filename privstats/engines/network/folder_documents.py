@@ -150,7 +150,10 @@ def check_modes(home: Path) -> None:
                 what = "read" if secret else "change"
                 raise LocalProtocolError(f"others can {what} {name}: let only its owner, chmod 600 {_named(path)}")
     except OSError as error:
-        raise LocalProtocolError(f"{home} is no folder of a party or a server ({error.strerror})") from None
+        raise LocalProtocolError(
+            f"{home} is no folder of a party or a server ({error.strerror}): name the one that `privstats flower new` "
+            "wrote"
+        ) from None
 
 
 def _require_documents(home: Path) -> None:
