@@ -39,6 +39,9 @@ def test_a_trial_goes_from_two_files_to_its_table(privstats: Any, tmp_path: Path
     wrong = " ".join(privstats("table", "out/1.release", "out/0.release", cwd=tmp_path, code=2).stderr.split())
     assert "release 1 is not the next of its course" in wrong
     assert "in order" in wrong
+    verify = ("release", "verify", "out/1.release", "--plan", "trial.plan.toml")
+    stated = " ".join(privstats(*verify, cwd=tmp_path, code=1).stdout.split())
+    assert "is verified against the course's file, with --after and all earlier releases, in order" in stated
     twice = privstats(
         "course", "rehearse", "trial.toml", "0.csv", "./0.csv", *words[5:7], "--out", "twice", cwd=tmp_path
     )
