@@ -25,5 +25,5 @@ def test_gap_codes_outside_a_declared_range_are_counted(tmp_path: Path) -> None:
 def test_values_at_the_ends_of_a_range_lie_inside(tmp_path: Path) -> None:
     assert _remarks(tmp_path, [(18, 0, 0, 1), (95, 100, 1, 0)]) == []
     assert (
-        list(outside_remarks(RecordFile(tmp_path / "north.csv", "ill"), ps.ClassSchema(2, 2, "N", 1.0).reading)) == []
+        list(outside_remarks(RecordFile(tmp_path / "north.csv", "ill"), ps.ClassSchema(2, 2, "NA", 1.0).reading)) == []
     )
