@@ -148,33 +148,6 @@ def _centred(data: str) -> Row:
     return next(row for row in results("heads.centred")[f"accuracy, %: {data}"] if row["model"] == "LDA, centred")
 
 
-def refinement_oracle() -> Cells:
-    """Gradient descent whose setting the test set chose: the chosen score, and the same setting on fresh noise; ours.
-
-    A cell of ours is bold where a repeated winner is ahead by more than a standard error of the difference.
-    """
-    ways = ("DP-GD", "DP-FC")
-    lines = [["data", "epsilon", "settings of each", *(f"{way}: chosen, repeated" for way in ways), "refined"]]
-    for data, rows in titled("peers.oracle", "DP-GD chosen by the test set, accuracy in %: "):
-        epsilons = dict.fromkeys(row["epsilon"] for row in rows)
-        for place, epsilon in enumerate(epsilons):
-            found = {row["model"]: row for row in rows if row["epsilon"] == epsilon}
-            ours = found["refined, as it comes"]
-            cells = [f"{found[way]['chosen']:.1f}, {_repeated(found[way])}" for way in ways]
-            behind = any(
-                found[way]["repeated"] - ours["repeated"] > math.hypot(found[way]["se"], ours["se"]) for way in ways
-            )
-            count = f"{found['DP-GD']['settings']:,}"
-            shown = DATA.get(data, data) if not place else ""
-            lines.append([shown, _short(epsilon), count, *cells, _repeated(ours, bold=behind)])
-    return lines
-
-
-def _repeated(row: Row, *, bold: bool = False) -> str:
-    mean = f"{row['repeated']:.1f}"
-    return f"{f'**{mean}**' if bold else mean} ± {row['se']:.1f}"
-
-
 def refinement_of_parties() -> Cells:
     """Test MSE between parties: one release, six rounds, 24 rounds."""
     ways = ("one release, Wiener", "refined, T = 6, distributed", "refined, T = 24, distributed")

@@ -66,7 +66,7 @@ def run(plan: Path, data: RecordFile, axes: Axes, scored: Scored, draws: Draws, 
     files = {path.stem: replace(data, path=path) for path in archives_in(data.path)} or {_ONLY: data}
     sets = {name: _sets(file, subject) for name, file in files.items()}
     plans = {name: subject if name == _ONLY else fitted(subject, name, *both) for name, both in sets.items()}
-    chosen = heads_named(scored.head, subject)
+    chosen = heads_named(scored.head, subject, on_device=draws.device is not None)
     chosen |= behind_means(chosen) if scored.centred else {}
     if out is not None:
         prepare(out)
