@@ -207,7 +207,6 @@ def total_of(subject: Plan | Course) -> Total:
         budget, noise, factor = subject.budget(), subject.noise, party_factor(subject)
         guarantee = Guarantee(math.inf) if noise is None else noise.guarantee
         toward = guarantee if noise is None or factor == 1 else Guarantee(noise.mu * factor)
-
         epsilon = budget.epsilon if noise is None or toward == guarantee else gaussian_epsilon(toward.mu, noise.delta)
         sizes = _sent([subject])
         return Total(
