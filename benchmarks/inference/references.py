@@ -160,10 +160,12 @@ def late_curves() -> Iterator[Compared]:
     part, records = "1 late entry", visits()
     names = ("arm", "months", "enters", "died")
     clocks = [ps.Bins(name, EDGES, open="above") for name in names[1:3]]
-    variables = (ps.Categories("arm", ("a", "b")), *clocks, ps.Categories("died", (0, 1)))
-    release = counted(ps.CountSchema(variables, (("arm", "months", "died"), ("arm", "enters"))), records)
+    arm, died = ps.Categories("arm", ("a", "b")), ps.Categories("died", (0, 1))
+    release = counted(ps.CountSchema((arm, *clocks, died), (("arm", "months", "died"), ("arm", "enters"))), records)
     late: dict[str, Any] = {"time": "months", "event": "died", "by": "arm", "times": "discrete", "entry": "enters"}
-    curve = inf.kaplan_meier(release, **late, start=1)["a"]
+    curves = inf.kaplan_meier(release, **late, start=1)
+    assert isinstance(curves, inf.SurvivalCurves)
+    curve = curves["a"]
     place = int(np.searchsorted(curve.timeline, 12))
     low, high = curve.confidence_interval_[place]
     ours = {"survival": curve.survival_function_[place], "low": low, "high": high}
@@ -578,15 +580,15 @@ _PUBLISHED = {
 
 def looks() -> Iterator[Compared]:
     """Compare boundaries of five looks without noise."""
-    times, part = np.arange(1, 6) / 5, "6 interim looks"
+    times, part = [look / 5 for look in range(1, 6)], "6 interim looks"
     kinds = {"asOF": "obrien-fleming", "asP": "pocock", "OF": "obrien-fleming", "P": "pocock"}
     theirs, reference = ({}, r("rpact"))
     if reference:
         theirs = in_r(_LOOKS)
     for name, kind in kinds.items():
         spending = name.startswith("as")
-        alphas = np.diff(spent(kind, times, 0.05), prepend=0)
-        ours = boundaries(times, np.zeros(5), alphas) if spending else shaped(kind, times, 0.05)
+        alphas = np.diff(spent(kind, times, 0.05), prepend=0).tolist()
+        ours = boundaries(times, [0.0] * 5, alphas) if spending else shaped(kind, times, 0.05)
         what = f"{kind}{', by spending' if spending else ''}, look"
         for look in (1, 3, 5):
             if reference:
