@@ -136,8 +136,7 @@ def records(
         say("the head must not be fitted on the records that score it: --split SHARE --kept-out selects these")
     for remark in named.remarks:
         say(remark)
-    if not named.summed:
-        say(f"warning: no record of {file} is in the sums: compare its columns and texts with the plan", err=True)
+    if not named.summed:  # a warning names the reason
         raise typer.Exit(1)
 
 
