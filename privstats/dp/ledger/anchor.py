@@ -35,7 +35,7 @@ def stored_head(path: Path) -> Head | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise LedgerError(f"cannot read {beside}: {error.strerror}; it holds the ledger's head") from None
+        raise LedgerError(f"cannot read {beside}: {error.strerror}; it holds the ledger's head") from error
     return Head.parse(text.decode("ascii", "replace"), f"what is in {beside}")
 
 
@@ -47,8 +47,10 @@ def keep_head(path: Path, head: Head) -> None:
     try:
         atomic_write(head_path(path), f"{head}\n".encode())
         head_path(path).chmod(path.stat().st_mode & 0o777)  # a user of the ledger needs both files
-    except (PrivstatsError, OSError) as error:
-        raise LedgerError(f"{error}; nothing was spent") from None
+    except OSError as error:
+        raise LedgerError(f"cannot write {head_path(path)}: {error.strerror}; nothing was spent") from error
+    except PrivstatsError as error:
+        raise LedgerError(f"{error}; nothing was spent") from error.__cause__
 
 
 def stored_outside(ledger: str) -> Head | None:
@@ -69,7 +71,7 @@ def keep_outside(ledger: str, head: Head, *, replace: bool = False) -> None:
     except OSError as error:
         raise LedgerError(
             f"cannot write the ledger's head outside its folder: {error.strerror}; nothing was spent"
-        ) from None
+        ) from error
 
 
 @contextmanager
@@ -78,14 +80,14 @@ def held_outside(path: Path, ledger: str, timeout: float) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             stack.enter_context(_outside(ledger).held(timeout))
-        except BlockingIOError:
+        except BlockingIOError as error:
             raise LedgerError(
                 f"another copy of ledger {path} is being written: keep one copy, and try again; nothing was spent"
-            ) from None
+            ) from error
         except OSError as error:
             raise LedgerError(
                 f"cannot write the ledger's head outside its folder: {error.strerror}; nothing was spent"
-            ) from None
+            ) from error
         yield
 
 

@@ -197,7 +197,8 @@ def _ledger_of(path: Path) -> Ledger:
         try:
             ledger = Ledger.create(path)
         except LedgerError as lost:
-            cause = refusal if path.exists() else lost
+            passes = isinstance(lost.__cause__, OSError)  # as where the disk filled up while it was created
+            cause = refusal if path.exists() and not passes else lost
             raise cause from cause.__cause__  # the cause shows whether it passes
     for each in (path, head_path(path)):
         each.chmod(_OWNER_ONLY)

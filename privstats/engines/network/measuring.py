@@ -132,7 +132,14 @@ def _mark(folder: RoundFolder, account: str) -> bytes:
 
 
 def _source(folder: RoundFolder) -> bytes:
-    return read_bounded(folder.base / SCRIPT, DataError, "privstats flower new")
+    """Read the script; a disk that fails is no fault of the records, so it is no ``DataError``."""
+    path = folder.base / SCRIPT
+    try:
+        return read_bounded(path, DataError, "privstats flower new")
+    except DataError as error:
+        if isinstance(error.__cause__, OSError) and path.is_file():
+            raise PrivstatsError(str(error)) from error.__cause__
+        raise
 
 
 def _named(script: Mapping[str, Any]) -> tuple[str | None, bool]:

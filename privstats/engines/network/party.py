@@ -62,7 +62,7 @@ _PASSING = {
 }
 _REMEDIES = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "Make room"),
-    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "Let this account write there"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "Let this account read and write there"),
 }
 
 
@@ -382,7 +382,7 @@ class RoundParty:
             "restored": f"{session} was put back from a backup or copied: it may have answered more than it knows, so "
             "nothing was sent, and nothing will be in this session",
         }
-        self.report(reason_of(error) if isinstance(error, LedgerError) else sentences.get(code) or reason_of(error))
+        self.report(_sentence(error) if isinstance(error, LedgerError) else sentences.get(code) or reason_of(error))
 
     def forget_old(self) -> None:
         """Remove answers not requested for a month, and expired box keys, a day after that was first reported."""
@@ -430,12 +430,15 @@ def code_of_error(error: Exception) -> str:
 def passing_code(error: Exception) -> str:
     """Return the code of an error that may pass, after which the server asks again; empty for other errors.
 
-    Such are a ledger that is locked, and any file but the records that cannot be read or written.
+    Such are a ledger that is locked, and every file that cannot be read or written, except the records.
     """
     cause = error.__cause__
     if isinstance(error, LedgerError) and isinstance(cause, sqlite3.Error):
         return _PASSING.get(cause.sqlite_errorcode & 0xFF, "")
-    return "" if _os_error(error) is None else "disk"
+    failed = _os_error(error)
+    if isinstance(failed, BlockingIOError):  # another copy of the ledger is being written
+        return "busy"
+    return "" if failed is None else "disk"
 
 
 def _os_error(error: Exception) -> OSError | None:
@@ -448,7 +451,7 @@ def _os_error(error: Exception) -> OSError | None:
 def _sentence(error: Exception, what: str = "") -> str:
     """Return an error's sentence, which for a system error states what failed and the remedy."""
     cause = _os_error(error)
-    if cause is None:
+    if cause is None or isinstance(cause, BlockingIOError):
         return reason_of(error)
     failed = str(error)
     if isinstance(error, OSError) or (what and isinstance(error, LocalProtocolError)):  # the latter name no file
