@@ -74,10 +74,18 @@ class Outside:
         return state_folder().joinpath(*self.parts)
 
     def read(self) -> bytes | None:
-        """Return the value; None where it is missing or unreadable."""
-        with suppress(OSError), open_plain(self.path) as file:
-            return file.read(_MOST_BYTES)
-        return None
+        """Return the value; None where it is missing.
+
+        Raises:
+            OSError: it exists and cannot be read, so an older copy might go unnoticed; the error names the file.
+        """
+        try:
+            with open_plain(self.path) as file:
+                return file.read(_MOST_BYTES)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise OSError(error.errno, f"{error.strerror}: {self.path}") from None
 
     @contextmanager
     def held(self, timeout: float) -> Iterator[None]:

@@ -1,5 +1,6 @@
 """A folder that is restored in place, with all counters in it, is refused in every role: one counter lies outside."""
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.engines.test_journal import resumed, resumed_client
 from tests.engines.test_journal_leader import panel_of
 from tests.engines.test_journal_restored import BEGAN, COPIED, RESTORED, backed_up, path_in, put_back
 from tests.engines.test_journal_uploads import KEY
+from tests.faults import fails
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
 from tests.secagg.upload.cohorts import uploads_of
 
@@ -85,6 +87,33 @@ def test_a_state_folder_that_is_lost_locks_nobody_out_and_counts_from_there(part
     put_back(backup, party)
     with pytest.raises(RestoredError, match=RESTORED):
         resumed_client(cohort, path_in(party), 0)
+
+
+def test_a_counter_that_cannot_be_read_admits_no_older_folder(party: Path) -> None:
+    """An unreadable counter counted as none, and the older copy's next answer replaced it."""
+    cohort = cohort_of()
+    outbox = play_until(cohort, "share")
+    empty = backed_up(party)
+    JournaledClient.create(path_in(party), KEY, cohort.clients[0]).close()
+    begun = Path(shutil.copytree(party, party.parent / "begun"))
+    with resumed_client(cohort, path_in(party), 0) as client:
+        client.receive(outbox[0])
+    cases = (
+        (begun, resumed_again, RESTORED, "privstats.engines.journal.rollback"),
+        (begun, resumed_again, RESTORED, "privstats.files.outside"),
+        (empty, anew, BEGAN, "privstats.files.outside"),
+    )
+    for backup, act, match, reader in cases:
+        put_back(backup, party)
+        unreadable = fails(OSError(errno.EMFILE, "Too many open files"), f"{reader}.open_plain")
+        with unreadable, pytest.raises(LocalProtocolError, match="Too many open files"):
+            act(cohort, path_in(party))
+        with pytest.raises(RestoredError, match=match):
+            act(cohort, path_in(party))
+
+
+def resumed_again(cohort: Cohort, path: Path) -> JournaledClient:
+    return resumed_client(cohort, path, 0)
 
 
 @pytest.mark.parametrize("lacks", ["a folder", "a home"])

@@ -1,5 +1,6 @@
 """Whatever is done to a ledger's files by hand is noticed, as far as anything can notice it."""
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -202,6 +203,17 @@ def test_a_state_folder_that_is_lost_locks_no_ledger_out_and_counts_from_there(l
     copied(backup.path, ledger.path)
     with pytest.raises(LedgerError, match="restored from a backup"):
         ledger.accounts()
+
+
+@pytest.mark.parametrize("use", [spend, Ledger.accounts])
+def test_a_head_outside_that_cannot_be_read_admits_no_older_copy(ledger, tmp_path, use):
+    """An unreadable head counted as none, and the older copy's next spend replaced it."""
+    backup = copied(ledger.path, tmp_path / "backup.db")
+    spend(ledger)
+    copied(backup.path, ledger.path)
+    with fails(OSError(errno.EMFILE, "Too many open files"), "privstats.files.outside.open_plain"):
+        made.refused(LedgerError, "outside its folder: Too many open files", use, ledger)
+    made.refused(LedgerError, "restored from a backup", use, ledger)
 
 
 def test_a_state_folder_that_cannot_be_written_spends_nothing(ledger, tmp_path, monkeypatch):

@@ -55,7 +55,10 @@ def keep_head(path: Path, head: Head) -> None:
 
 def stored_outside(ledger: str) -> Head | None:
     """Return this ledger's head in the user's state folder, if any."""
-    value = _outside(ledger).read()
+    try:
+        value = _outside(ledger).read()
+    except OSError as error:
+        raise LedgerError(f"cannot read the ledger's head outside its folder: {error.strerror}") from error
     return (
         None if value is None else Head.parse(value.decode("ascii", "replace"), f"what is in {_outside(ledger).path}")
     )

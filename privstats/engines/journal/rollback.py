@@ -70,7 +70,11 @@ class Counter:
 
     @property
     def stored(self) -> int:
-        """The count when the machine last sent a message; 0 without a readable counter."""
+        """The count when the machine last sent a message; 0 without a counter, or for a damaged one.
+
+        Raises:
+            OSError: a counter exists and cannot be read.
+        """
         return max(self._beside, self._outside)
 
     @property
@@ -83,8 +87,10 @@ class Counter:
         try:
             with open_plain(self.path) as file:
                 return int(file.read(_MOST_DIGITS))
-        except (OSError, ValueError):
+        except (FileNotFoundError, ValueError):
             return 0
+        except OSError as error:
+            raise OSError(error.errno, f"{error.strerror}: {self.path}") from None
 
     @property
     def _outside(self) -> int:
@@ -138,7 +144,11 @@ class Counter:
 
     def require_new(self, place: Path, role: str) -> None:
         """Refuse to begin where a machine at this roster index began before and its journal is missing."""
-        if self.begun and self.outside is not None:
+        try:
+            begun = self.begun
+        except OSError as error:
+            raise LocalProtocolError(f"{place} cannot begin: its counter is unreadable ({error.strerror})") from error
+        if begun and self.outside is not None:
             raise RestoredError(
                 f"{place} holds nothing, and a {role} of this run began on this machine before, as {self.outside.path} "
                 f"says: its folder was restored from a backup, and another {role} under one run name reveals single "

@@ -187,12 +187,13 @@ class ServerFiles:
 
         A reader of the seed could remove the noise from the release.
         """
+        count = self._counter.after(self._mark).count
         for name in (_SEED, SNAPSHOT):
             overwrite(self._directory / name)
         for name in (SNAPSHOT, _SEED):
             (self._directory / name).unlink(missing_ok=True)
         remove_all(self._directory)
-        self._counter.keep(self._counter.after(self._mark).count)
+        self._counter.keep(count)
 
     def close(self) -> None:
         """Close the log."""
