@@ -5,21 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from privstats.errors import AggregationError
 from privstats.secagg.interactive import server
-from tests.engines.network.courses.study import CourseStudy, Desk
+from tests.engines.network.courses.study import CourseStudy, Desk, silence
 
 
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise of nothing but zeros, so that releases can be held against sums on every integer."""
-    for name in ("draw_share", "draw_central"):
-        monkeypatch.setattr(
-            f"privstats.dp.{name}", lambda noise, layout, rng: np.zeros(layout.slices[-1].stop, np.int64)
-        )
+    silence(monkeypatch)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 Nothing on such a disk can tell. What still holds is what any other machine knows.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from privstats.engines.network.host import Host
 from privstats.engines.network.party import Party
 from privstats.engines.network.transport import Reply
 from privstats.errors import LedgerError, SessionEndedError
-from tests.engines.network.courses.study import CourseStudy, course_study
+from tests.engines.network.courses.study import CourseStudy, course_study, silence
 from tests.engines.network.fake import FolderNet
 
 pytestmark = pytest.mark.usefixtures("silent")
@@ -54,18 +54,36 @@ def put_back(net: Machines, parties: Collection[int], *, server: bool) -> None:
     for path in files(study.place):
         if any(path.is_relative_to(machine) for machine in machines) and path not in net.disks:
             path.unlink()
-    for path, content in net.disks.items():
-        if any(path.is_relative_to(machine) for machine in machines):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-            path.chmod(0o600)
+    write({path: net.disks[path] for path in net.disks if any(path.is_relative_to(machine) for machine in machines)})
+
+
+def write(content: Mapping[Path, bytes]) -> None:
+    for path, data in content.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        path.chmod(0o600)
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory) -> tuple[Machines, dict[Path, bytes]]:
+    """A course of three sessions that has ended, over everybody, and every file as it was then."""
+    with pytest.MonkeyPatch.context() as patch:
+        silence(patch)
+        net = Machines(course_study(tmp_path_factory.mktemp("course")), patch)
+        assert [release.survivors for release in net.ended().releases] == [tuple(PARTIES)] * 3
+    return net, {path: path.read_bytes() for path in files(net.study.place)}
 
 
 @pytest.fixture
-def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machines:
-    """A course of three sessions that has ended, over everybody."""
-    net = Machines(course_study(tmp_path), monkeypatch)
-    assert [release.survivors for release in net.ended().releases] == [tuple(PARTIES)] * 3
+def ended(course: tuple[Machines, dict[Path, bytes]], monkeypatch: pytest.MonkeyPatch) -> Machines:
+    """The course that has ended, in the folders that it ran in: a journal knows a copy of its folder."""
+    net, content = course
+    for path in files(net.study.place):
+        if path not in content:
+            path.unlink()
+    write(content)
+    net.patch = monkeypatch
+    net.at("server")
     return net
 
 
