@@ -39,7 +39,7 @@ __all__ = ["NAME", "PARTS", "TITLE", "Compared", "stored", "tables"]
 
 NAME = "inference.references"
 TITLE = "the same pooled records, without noise"
-EPSILON = 1e5  # so much that a reader widens no interval; the sums themselves have no noise
+EPSILON = 100.0  # the most that a plan states: readers count its noise, which the sums do not have
 NAMES = ("arm", "sex", "age")
 EDGES = tuple(range(31))
 
@@ -104,6 +104,11 @@ def counted(schema: ps.CountSchema, records: dict[str, Any]) -> ps.Release:
     return ps.Release.exact(schema, ps.measure(schema, records))
 
 
+def _sampling(error: float, noise: float) -> float:
+    """Return a standard error without the part that a reader adds for noise."""
+    return math.sqrt(max(float(error) ** 2 - float(noise) ** 2, 0.0))
+
+
 def python(package: str) -> str:
     """Return a Python package with its version; empty where it is not installed."""
     return f"{package} {importlib.metadata.version(package)}" if importlib.util.find_spec(package) else ""
@@ -158,10 +163,11 @@ def late_curves() -> Iterator[Compared]:
     part, records = "1 late entry", visits()
     names = ("arm", "months", "enters", "died")
     clocks = [ps.Bins(name, EDGES, open="above") for name in names[1:3]]
-    variables = (ps.Categories("arm", ("a", "b")), *clocks, ps.Categories("died", (0, 1)))
+    variables: tuple[Any, ...] = (ps.Categories("arm", ("a", "b")), *clocks, ps.Categories("died", (0, 1)))
     release = counted(ps.CountSchema(variables, (("arm", "months", "died"), ("arm", "enters"))), records)
     late: dict[str, Any] = {"time": "months", "event": "died", "by": "arm", "times": "discrete", "entry": "enters"}
-    curve = inf.kaplan_meier(release, **late, start=1)["a"]
+    curves: Any = inf.kaplan_meier(release, **late, start=1)
+    curve = curves["a"]
     place = int(np.searchsorted(curve.timeline, 12))
     low, high = curve.confidence_interval_[place]
     ours = {"survival": curve.survival_function_[place], "low": low, "high": high}
@@ -267,8 +273,7 @@ def missing() -> Iterator[Compared]:
 _COX_LATE = """
 library(survival)
 records <- records[records$months > records$enters, ]
-fit <- coxph(Surv(enters, pmin(months, 24), died * (months <= 24)) ~ arm + age, data = records, robust = TRUE,
-             subset = enters < 24)
+fit <- coxph(Surv(enters, pmin(months, 24), died * (months <= 24)) ~ arm + age, data = records, subset = enters < 24)
 say(c("arm", "age"), coef(fit))
 say(c("arm error", "age error"), sqrt(diag(vcov(fit))))
 """
@@ -340,7 +345,7 @@ def effects() -> Iterator[Compared]:
     first, second = (apart["better", f"sex: {each}"].estimate for each in (0, 1))
     (verdict,) = rows.verdicts()
     (only,) = rows.tables
-    ours = {"effect": only.estimate, "effect error": only.bse, "margin": verdict.p_value}
+    ours = {"effect": only.estimate, "effect error": _sampling(only.bse, only.noise_bse), "margin": verdict.p_value}
     ours |= {"apart": second - first, "p": test.p_value}
     labels = {
         "effect": ("2 margins", "adjusted difference of risks"),
@@ -428,15 +433,15 @@ say(paste("nb", names(coef(other))), coef(other))
 
 def rates() -> Iterator[Compared]:
     """Compare rate ratios per exposure with robust and quasi-Poisson errors, and with negative binomial ratios."""
-    rng, n = np.random.default_rng(7), 20_000
+    rng, n = np.random.default_rng(7), 60_000
     X = np.c_[rng.integers(0, 2, n), rng.uniform(-1, 1, n)] * 1.0
     years = rng.uniform(0.1, 4, n) * np.where(X[:, 0] == 1, 0.5, 1)
-    falls = np.minimum(rng.poisson(years * np.exp(-0.9 - 0.5 * X[:, 0] + 0.3 * X[:, 1]) * rng.gamma(1, 1, n)), 30)
+    falls = np.minimum(rng.poisson(years * np.exp(-0.9 - 0.5 * X[:, 0] + 0.3 * X[:, 1]) * rng.gamma(1, 1, n)), 8)
     schema = ps.ScoreSchema(
         3,
         3**0.5,
         family="poisson",
-        target_bound=30.0,
+        target_bound=8.0,
         exposure="years",
         exposure_bound=4.0,
         rate=0.4,
@@ -453,9 +458,17 @@ def rates() -> Iterator[Compared]:
         theirs = in_r(_RATES, records={"treated": X[:, 0], "age": X[:, 1], "falls": falls, "years": years})
         error = theirs["robust treated"]
         yield Compared(part, label, value, theirs["treated"], "R glm, Poisson with offset", error)
-        yield Compared(part, "its robust error", float(robust.bse[place]), error, f"{reference}, HC0")
+        yield Compared(
+            part, "its robust error", _sampling(robust.bse[place], robust.noise_bse[place]), error, f"{reference}, HC0"
+        )
         how = "R glm, quasi-Poisson (Pearson's mean)"
-        yield Compared(part, "its quasi-Poisson error", float(quasi.bse[place]), theirs["error treated"], how)
+        yield Compared(
+            part,
+            "its quasi-Poisson error",
+            _sampling(quasi.bse[place], quasi.noise_bse[place]),
+            theirs["error treated"],
+            how,
+        )
         if negative := r("MASS"):
             how = f"{negative}, glm.nb: another model's ratio"
             yield Compared(part, label, value, theirs["nb treated"], how, error)
@@ -464,7 +477,13 @@ def rates() -> Iterator[Compared]:
 
         fit = sm.GLM(falls, sm.add_constant(X), sm.families.Poisson(), exposure=years).fit(cov_type="HC0")
         yield Compared(part, label, value, float(fit.params[1]), f"{reference}, GLM", float(fit.bse[1]))
-        yield Compared(part, "its robust error", float(robust.bse[place]), float(fit.bse[1]), f"{reference}, HC0")
+        yield Compared(
+            part,
+            "its robust error",
+            _sampling(robust.bse[place], robust.noise_bse[place]),
+            float(fit.bse[1]),
+            f"{reference}, HC0",
+        )
 
 
 _CLUSTERS = """
@@ -500,10 +519,10 @@ def cluster_trial() -> Iterator[Compared]:
         theirs = in_r(_CLUSTERS, records=records, people=people)
         error, how = theirs["error"], f"R lm of cluster means, {reference.removeprefix('R ')} HC0"
         yield Compared(part, "adjusted effect over clusters", found.estimate, theirs["effect"], how, error)
-        yield Compared(part, "its standard error", found.bse, error, how)
+        yield Compared(part, "its standard error", _sampling(found.bse, found.noise_bse), error, how)
         how = f"R lm of patients weighted by cluster, {reference.removeprefix('R ')} vcovCL"
         yield Compared(part, "adjusted effect over clusters", found.estimate, theirs["people"], how, error)
-        yield Compared(part, "its standard error", found.bse, theirs["people error"], how)
+        yield Compared(part, "its standard error", _sampling(found.bse, found.noise_bse), theirs["people error"], how)
     if reference := python("statsmodels"):
         import statsmodels.formula.api as smf
 
@@ -575,15 +594,15 @@ _PUBLISHED = {
 
 def looks() -> Iterator[Compared]:
     """Compare boundaries of five looks without noise."""
-    times, part = np.arange(1, 6) / 5, "6 interim looks"
+    times, part = [look / 5 for look in range(1, 6)], "6 interim looks"
     kinds = {"asOF": "obrien-fleming", "asP": "pocock", "OF": "obrien-fleming", "P": "pocock"}
     theirs, reference = ({}, r("rpact"))
     if reference:
         theirs = in_r(_LOOKS)
     for name, kind in kinds.items():
         spending = name.startswith("as")
-        alphas = np.diff(spent(kind, times, 0.05), prepend=0)
-        ours = boundaries(times, np.zeros(5), alphas) if spending else shaped(kind, times, 0.05)
+        alphas = np.diff(spent(kind, times, 0.05), prepend=0).tolist()
+        ours = boundaries(times, [0.0] * 5, alphas) if spending else shaped(kind, times, 0.05)
         what = f"{kind}{', by spending' if spending else ''}, look"
         for look in (1, 3, 5):
             if reference:

@@ -140,7 +140,7 @@ def effects(table: EffectRows, alpha: float) -> TableResult:
     rows = table.to_rows(alpha)
     reported = any(bool(row["told"]) for row in rows)
     if len(table) > 1 or table.analysis is not None:
-        tests = tuple(each.to_row() for each in (*table.interactions(), *table.verdicts()))
+        tests = (*(each.to_row() for each in table.interactions()), *(each.to_row() for each in table.verdicts()))
         return TableResult(table.summary(alpha), rows, reported, _forest(table.named, alpha), tests=tests)
     (only,) = table
     return TableResult(only.summary(alpha), only.to_rows(alpha), reported, _forest(only, alpha))
