@@ -163,10 +163,11 @@ def late_curves() -> Iterator[Compared]:
     part, records = "1 late entry", visits()
     names = ("arm", "months", "enters", "died")
     clocks = [ps.Bins(name, EDGES, open="above") for name in names[1:3]]
-    variables: tuple[Any, ...] = (ps.Categories("arm", ("a", "b")), *clocks, ps.Categories("died", (0, 1)))
-    release = counted(ps.CountSchema(variables, (("arm", "months", "died"), ("arm", "enters"))), records)
+    arm, died = ps.Categories("arm", ("a", "b")), ps.Categories("died", (0, 1))
+    release = counted(ps.CountSchema((arm, *clocks, died), (("arm", "months", "died"), ("arm", "enters"))), records)
     late: dict[str, Any] = {"time": "months", "event": "died", "by": "arm", "times": "discrete", "entry": "enters"}
-    curves: Any = inf.kaplan_meier(release, **late, start=1)
+    curves = inf.kaplan_meier(release, **late, start=1)
+    assert isinstance(curves, inf.SurvivalCurves)
     curve = curves["a"]
     place = int(np.searchsorted(curve.timeline, 12))
     low, high = curve.confidence_interval_[place]

@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import privstats as ps
-from benchmarks.measuring import Row, Tables, command
+from benchmarks.measuring import Row, Tables, command, results
 from benchmarks.moments.dask import KEEPING
 from privstats import optional_dependencies
 from privstats.contrib.parts import measure
@@ -50,6 +50,8 @@ NAMES = tuple(f"x{place}" for place in range(FEATURES))
 SCHEMA = ps.ClassSchema(CLASSES, FEATURES, "NAB", clip_norm=8.0, feature_names=NAMES)
 PART, QUICK_PART = 250_000, 500
 GROWTH = (1, 2, 4, 8)
+ONE_HEAP = {"MALLOC_ARENA_MAX": 1, "MALLOC_MMAP_MAX_": 0, "MALLOC_TRIM_THRESHOLD_": 2_000_000_000}
+"""Settings of glibc's allocator with which all threads share one heap, from which no page is returned."""
 _FAN_IN, _MAX_TWICE = 8, 5_000_000
 _BY = "this benchmark"
 
@@ -61,9 +63,17 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lazy-part", type=int, default=500_000, help="records of such a part")
     parser.add_argument("--spark", type=int, default=2_000_000, help="the most records that Spark measures")
     parser.add_argument("--links", type=int, default=1, help="names of each file")
-    parser.add_argument("--only", default="", help="measure one process and these engines alone, by commas")
+    parser.add_argument("--only", default="", help="measure processes and these engines alone, by commas")
+    parser.add_argument("--one-heap", action="store_true", help="workers also have the settings of one heap")
+    parser.add_argument("--keep", action="store_true", help="keep the stored tables that this run does not measure")
     parser.add_argument("--workers", type=int, default=2, help="processes of one thread each")
     parser.add_argument("--folder", type=Path, help="where the files are written, and deleted afterwards")
+
+
+def stored(chosen: argparse.Namespace) -> dict[str, Any]:
+    """Return the stored tables, for a run that measures some of them anew."""
+    found = results("moments.engines") if chosen.keep else {}
+    return {title: rows for title, rows in found.items() if title != "machine"}
 
 
 class Source(NamedTuple):
@@ -188,13 +198,16 @@ def compared(source: Source, few: Source, part: int, chosen: argparse.Namespace)
     if chosen.only:
         named = ["one process", _at_once(workers), *chosen.only.split(",")]
         runs = {name: run for name, run in runs.items() if name in named}
+    allocator = KEEPING | (ONE_HEAP if chosen.one_heap else {})
+    os.environ |= {name: str(size) for name, size in allocator.items()}  # of the processes that an engine starts
     twice = records <= _MAX_TWICE
     rows = [of_engine(name, engine, task, source, few, twice=twice) for name, (engine, task) in runs.items()]
     if len({row["moments"] for row in rows if row["moments"] is not None}) > 1:
         raise SystemExit("the engines' moments differ")
     one, at_once = (row["cpu s"] for row in rows[:2])
+    only = (f" ({chosen.only})" if chosen.only else "") + (" with one heap" if chosen.one_heap else "")
     return (
-        f"NAB of {records:,} records x {FEATURES}, {source.parts} {source.title}, {workers} workers",
+        f"NAB of {records:,} records x {FEATURES}, {source.parts} {source.title}, {workers} workers{only}",
         [
             {
                 **{name: value for name, value in row.items() if name != "moments"},
@@ -224,9 +237,9 @@ def written(home: Path, part: int, parts: int, links: int = 1) -> Path:
 
 @contextmanager
 def processes_of(workers: int) -> Iterator[Any]:
-    """A pool of processes, which have the allocator's settings of docs/parts.md."""
-    os.environ |= {name: str(size) for name, size in KEEPING.items()}
-    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+    """A pool of processes, which have the allocator's settings of :func:`compared`."""
+    few = (partial(lazy_part, 100), [0])  # so that a process has imported everything before it is timed
+    with multiprocessing.get_context("spawn").Pool(workers, _share, few) as pool:
         yield pool
 
 
@@ -267,8 +280,7 @@ def _synchronous() -> Iterator[None]:
 
 @contextmanager
 def cluster_of(workers: int) -> Iterator[Any]:
-    """A client of a cluster on this machine, with the allocator's settings of docs/parts.md."""
-    os.environ |= {name: str(size) for name, size in KEEPING.items()}
+    """A client of a cluster on this machine, with the allocator's settings of :func:`compared`."""
     distributed = optional_dependencies.load("distributed", by=_BY)
     with (
         distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
@@ -453,4 +465,4 @@ def peak_memory() -> Iterator[Callable[[], float]]:
 if __name__ == "__main__":
     from benchmarks.moments import engines  # so that workers find the functions by their module's name
 
-    command("moments.engines", __doc__, engines.tables, engines.options)
+    command("moments.engines", __doc__, engines.tables, engines.options, before=engines.stored)

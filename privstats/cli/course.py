@@ -25,7 +25,16 @@ from privstats.cli.parts.options import (
     option,
     targets_of,
 )
-from privstats.cli.parts.terminal import escape, folder_for, say, table_of, terminal, writable
+from privstats.cli.parts.terminal import (
+    escape,
+    folder_for,
+    say,
+    table_of,
+    terminal,
+    warn_of_same_files,
+    warned,
+    writable,
+)
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.text import json_text
@@ -203,7 +212,7 @@ def check(path: CourseFile, as_json: Json = False) -> None:
     course, promise = stated(path)
     violated = promise is not None and not promise.holds(course.mu)
     if as_json:
-        facts = {"forecast": _forecast(course), **_facts(course, promise)}
+        facts = {"forecast": _forecast(course), "facts": _review(course), **_facts(course, promise)}
         typer.echo(json_text({"violated": violated, "sessions": course.most, **facts}))
     else:
         _print_check(path, course, promise)
@@ -229,15 +238,32 @@ def _print_check(path: Path, course: Written, promise: Promise | None) -> None:
         )
         looks = f"; {analysis.looks.number} looks, {analysis.looks.spending} spending" if analysis.looks else ""
         console.print(f"declared: {escape(claim)}; all else is exploratory{looks}", soft_wrap=True)
-    if remark := getattr(course, "remark", ""):
-        console.print(f"warning: {escape(remark)}", soft_wrap=True)
-    if refused := _refused(course):
-        console.print(f"WARNING: no table or head reads its last release: {escape(refused)}", soft_wrap=True)
-    for line in _forecast(course):
-        console.print(escape(line), soft_wrap=True)
+    if cost.conditions:
+        console.print("epsilon bounds what all released sums reveal together, on these conditions:", soft_wrap=True)
+    for condition in cost.conditions:
+        console.print(f"- {escape(condition)}", soft_wrap=True)
+    console.print()
+    facts = _review(course)
+    for line in facts:
+        console.print(f"- {escape(line)}", soft_wrap=True)
     console.print(f"\ndigest: {course.digest}", soft_wrap=True)
     if promise is None or promise.holds(course.mu):
-        say(f"{path} is consistent.")
+        say(f"{path} is consistent{warned(facts)}.")
+
+
+def _review(course: Written) -> list[str]:
+    """Return the facts of all sessions together, the course's remarks and its forecast, one sentence each."""
+    from privstats.course.promise import promise_facts
+    from privstats.inference.prediction import cap_warnings
+
+    remark, refused = getattr(course, "remark", ""), _refused(course)
+    return [
+        *([f"WARNING: {remark}"] if remark else []),
+        *([f"WARNING: no table or head reads its last release: {refused}"] if refused else []),
+        *promise_facts(course),
+        *cap_warnings(course.priced[-1]),
+        *_forecast(course),
+    ]
 
 
 @app.command()
@@ -258,6 +284,8 @@ def _facts(course: Written, promise: Promise | None) -> dict[str, Any]:
         "epsilon": total.epsilon,
         "delta": total.delta,
         "condition": total.condition,
+        "conditions": total.conditions,
+        "epsilon_toward_party": total.party_epsilon,
         "upload_bytes": total.upload_bytes,
         "first": course.first.digest,
         "promise": None if promise is None else asdict(promise),
@@ -353,6 +381,7 @@ def rehearse(
     writable(places, force, makes=out)
     how: dict[str, Any] = {"persons": persons, "split": split, "seed": seed}
     shards = _shards(course, [dialect.file(file, targets_of(course, target), **how) for file in files])
+    warn_of_same_files(files)
     say(f"{len(files)} parties, one for each path: {', '.join(map(str, files))}")
     folder_for(out)
     releases = ps.simulate(course, shards)

@@ -136,17 +136,25 @@ def records(
         say("the head must not be fitted on the records that score it: --split SHARE --kept-out selects these")
     for remark in named.remarks:
         say(remark)
+    if not named.summed:  # a warning names the reason
+        raise typer.Exit(1)
 
 
 @app.command()
 def check(home: PartyFolder, as_json: Json = False) -> None:
-    """Measure the records, and print what would be sent to which party and charged to which account; send nothing."""
+    """Measure the records, and print what would be sent to which party and charged to which account; send nothing.
+
+    Exit code 1 if the ledger would refuse the charge.
+    """
     from privstats.engines.network.party import Party
     from privstats.files.outside import require_state_folder
 
     party = Party.open(home)
     require_state_folder()
-    show(facts_of(party, party.prepare(anew=True)), as_json=as_json)
+    facts = facts_of(party, party.prepare(anew=True))
+    show(facts, as_json=as_json)
+    if facts.get("refused"):
+        raise typer.Exit(1)
     if not as_json:
         say("nothing was sent; compare plan and fingerprint with the others on the telephone")
 

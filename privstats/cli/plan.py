@@ -15,7 +15,7 @@ import privstats as ps
 from privstats.cli.parts.options import TABLE, Dialect, Force, Target, argument, expanded, option
 from privstats.cli.parts.questions import Part, answers_in, options_of
 from privstats.cli.parts.suggest import suggest
-from privstats.cli.parts.terminal import escape, say, table_of, terminal, writable
+from privstats.cli.parts.terminal import escape, say, table_of, terminal, warned, writable
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.text import json_text
@@ -241,12 +241,7 @@ def check(
         console.print(f"- {escape(line)}")
     for line in (f"\ndigest: {plan.digest}", *_of_course(plan, above)):
         console.print(escape(line), soft_wrap=True)
-    say(f"{path} is consistent{_warned(facts)}.")
-
-
-def _warned(facts: list[str]) -> str:
-    warnings = sum(line.startswith("WARNING") for line in facts)
-    return f", with {warnings} warning{'' if warnings == 1 else 's'}: see above" if warnings else ""
+    say(f"{path} is consistent{warned(facts)}.")
 
 
 def _course_above(path: Path) -> tuple[Path, ps.course.Course] | None:
@@ -259,9 +254,11 @@ def _course_above(path: Path) -> tuple[Path, ps.course.Course] | None:
 
 
 def _of_course(plan: ps.Plan, above: tuple[Path, ps.course.Course] | None) -> list[str]:
+    from privstats.review.special_facts import needs_course
+
     if above is None:
         needed = "this plan never runs alone: sign the digest of its course, which `privstats course check` prints"
-        return [needed] if plan.schema.open_columns else []
+        return [needed] if needs_course(plan) else []
     from privstats.course.promise import total_of
 
     (place, course), total = above, total_of(above[1])
@@ -273,11 +270,14 @@ def _of_course(plan: ps.Plan, above: tuple[Path, ps.course.Course] | None) -> li
 
 
 def _checked(plan: ps.Plan, budget: ps.Budget, unread: UnreadStatistics, course: str | None) -> dict[str, Any]:
+    from privstats.course.promise import total_of
+
     return {
         "digest": plan.digest,
         "course": course,
         "epsilon": budget.epsilon,
         "delta": budget.delta,
+        "epsilon_toward_party": total_of(plan).party_epsilon,
         "mu": budget.mu,
         "heads": unread.heads,
         "for": unread.chosen,

@@ -107,9 +107,11 @@ def _plan_of(path: Path, release: ps.Release, expected: ps.Plan | Course | None,
     if not isinstance(expected, ps.Plan):
         return of_course(release, expected, after)
     verdict = _against(path, release, plan=expected)
-    return (
-        f"{verdict}; a release of a course is verified against the course's file" if verdict.startswith(NO) else verdict
-    )
+    if not verdict.startswith(NO):
+        return verdict
+    position = release.position
+    earlier = "" if position is None or not position.place else ", with --after and all earlier releases, in order"
+    return f"{verdict}; a release of a course is verified against the course's file{earlier}"
 
 
 def _against(path: Path, release: ps.Release, **expected: Any) -> str:

@@ -44,6 +44,7 @@ class Reader(Enum):
     POISSON = "poisson"
     HAZARDS = "hazards"
     SCORE = "score"
+    IMPUTED = "imputed"
 
 
 _OF_COURSES = (Reader.EFFECT, Reader.OLS, Reader.SCORECARD, Reader.LOGIT, Reader.POISSON, Reader.HAZARDS)
@@ -66,13 +67,16 @@ class TableOptions:
     columns: Annotated[
         list[str] | None,
         option(
-            "A column of the model (ols, fixed-effects, mixed), of table-one (in this order), or of averages; repeat. "
-            "Default: all. For proportions: the column.",
+            "A column of the model (ols, fixed-effects, mixed, imputed), of table-one (in this order), or of averages; "
+            "repeat. Default: all. For proportions: the column.",
             "NAME",
             flag="--column",
         ),
     ] = None
     target: Annotated[int | None, option("ols: the target's index from 0, if there are several.")] = None
+    outcome: Annotated[
+        str | None, option("imputed: the outcome's column, in sums by gap pattern (contrib.imputation).", "NAME")
+    ] = None
     records: Annotated[int | None, option("ols: the public number of records, if no constant column states it.")] = None
     unclipped: Annotated[
         bool, option("ols: state that every party's clip report counts no clipped target.", flag="--unclipped")
@@ -179,6 +183,7 @@ _SERVE_ONE = {
     **_OF_EFFECTS,
     **_OF_CURVES,
     "binary": Reader.TABLE_ONE,
+    "outcome": Reader.IMPUTED,
 }
 
 
@@ -228,7 +233,15 @@ class Output:
             self._save(made, self.out)
             say(f"{self.out} is written")
         else:
-            self._print(made, {**facts, "caution": made.summary.caution, "methods": made.summary.methods})
+            self._print(
+                made,
+                {
+                    **facts,
+                    "promise": made.summary.promise,
+                    "caution": made.summary.caution,
+                    "methods": made.summary.methods,
+                },
+            )
         if not made.reported and self.figure is not None:
             say(f"noise hides every row, so {self.figure} is not drawn", err=True)
 
@@ -278,7 +291,7 @@ def table(
         _require_no_synthetic_rows(release)
     rounds = [ps.Release.load(release) for release in releases]
     last = rounds[-1]
-    reader = chosen or _fitting(last, grouped=options.grouped, timed=options.time is not None)
+    reader = chosen or _fitting(rounds, grouped=options.grouped, timed=options.time is not None)
     options.check(reader, len(rounds))
     result = READERS[reader.value](rounds, options)
     facts: dict[str, object] = {
@@ -308,11 +321,13 @@ def _require_no_synthetic_rows(path: Path) -> None:
         )
 
 
-def _fitting(release: ps.Release, *, grouped: bool, timed: bool) -> Reader:
-    """Return the first reader that accepts the release; for counts, means unless timed, or table one by group."""
+def _fitting(releases: list[ps.Release], *, grouped: bool, timed: bool) -> Reader:
+    """Return the first reader that accepts the last release; for counts, means unless timed, or table one by group."""
+    from privstats.course.positions import in_places
     from privstats.inference.releases import require_gaussian
     from privstats.workflows.readers import TABLES, sent
 
+    release = releases[-1]
     schema = release.plan.schema
     fitting = [name for name, reader in TABLES.items() if reader.takes(release.plan)]
     if (
@@ -322,8 +337,13 @@ def _fitting(release: ps.Release, *, grouped: bool, timed: bool) -> Reader:
     ):
         return Reader.SCORECARD
     if not fitting:
+        if len(releases) > 1:
+            in_places(releases)  # refuses another order
         require_gaussian(release)
-        raise ReleaseError(f"no table is read from {', '.join(sent(schema))} of a {type(schema).__name__}; fit a head")
+        raise ReleaseError(
+            f"no table is read from {', '.join(sent(schema))} of a {type(schema).__name__}; fit a head, or read sums "
+            "by gap pattern with --reader imputed --outcome NAME"
+        )
     if grouped and isinstance(schema, ps.CountSchema):
         return Reader.TABLE_ONE
     return Reader.AVERAGES if "averages" in fitting and not timed else Reader(fitting[0])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privstats.cli.parts.options import LINES, QUOTED, TABLE, Force, argument, expanded, option
-from privstats.cli.parts.terminal import escape, say, table_of, terminal, writable
+from privstats.cli.parts.terminal import escape, say, table_of, terminal, warn_of_same_files, writable
 from privstats.errors import DataError
 from privstats.files.atomic import atomic_write
 from privstats.files.text import json_text
@@ -125,6 +125,7 @@ def _files(tables: list[Path], example: bool) -> list[Path]:
             atomic_write(path, data, shared=True)
     if len(tables) < 2:
         raise DataError("a rehearsal needs two files or more, one for each party; or --example")
+    warn_of_same_files(tables)
     return tables
 
 

@@ -32,6 +32,9 @@ VERSION = 2
 _DECLARED = 3
 """The version of a file with an analysis."""
 
+_NEARLY = 1 + 1e-6
+"""Above the rounding of the sessions' parts."""
+
 _KIND = "kind"
 _BASES = ("plan", "course")
 """Keys that name the file of a course's origin; ``*_digest`` next to each holds the origin's digest."""
@@ -93,6 +96,7 @@ def _texts(name: str, course: Written, first: Position | None) -> Mapping[str, b
     }
     document: dict[str, Any] = {"version": VERSION, "course": table}
     promise = course.promise or Promise.covering(course.mu, course.first)
+    _require_spent(course, promise)
     if promise is not None:
         document[_PROMISE] = asdict(promise)
     if analysis := getattr(course, _ANALYSIS, None):
@@ -192,6 +196,19 @@ def _check_promise(course: Written, promise: Promise | None) -> None:
         raise PlanError(
             "[promise] must hold epsilon and delta of the whole course, with the delta of its plan (of a stream both "
             "are its plan's), and must be left out without DP; `privstats course init` writes it"
+        )
+    _require_spent(course, promise)
+
+
+def _require_spent(course: Written, promise: Promise | None) -> None:
+    """Refuse a promise above the sessions' epsilon: the digest covers the sessions, and so the promise."""
+    spent = Promise.covering(course.mu, course.first)
+    if promise is None or spent is None or course_kind(course).promise == "plan" or not promise.delta:
+        return
+    if promise.epsilon > spent.epsilon * _NEARLY:
+        raise PlanError(
+            f"[promise] states epsilon {promise.epsilon:.6g} at delta {promise.delta:g}, and its sessions spend "
+            f"epsilon {spent.epsilon:.6g}: the file was edited; write the course anew with `privstats course init`"
         )
 
 

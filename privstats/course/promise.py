@@ -14,6 +14,8 @@ from privstats.kinds import CountSchema
 from privstats.plan import Plan
 from privstats.plan.conditions import joint_condition
 from privstats.python_values import check_number
+from privstats.review.drop_outs import party_factor
+from privstats.review.plan_facts import facts_together
 
 CALIBRATION_SHARE = 0.01
 """A calibration's part of the mu^2 of its course."""
@@ -162,6 +164,9 @@ class Total:
         numbers: maximum that one party sends in all sessions.
         upload_bytes: their maximum masked size.
         condition: the assumptions of the sessions' promises, each once: a clause that follows "while".
+        toward_party: bound on another party, which may subtract its own noise; ``guarantee`` where it gains nothing.
+        party_epsilon: epsilon toward another party, at the noise's delta.
+        conditions: sentences on the assumptions of epsilon outside the plans, each once; empty without DP.
     """
 
     guarantee: Guarantee
@@ -171,13 +176,24 @@ class Total:
     numbers: int
     upload_bytes: int
     condition: str
+    toward_party: Guarantee
+    party_epsilon: float
+    conditions: tuple[str, ...] = ()
 
     @property
     def claim(self) -> str:
-        """Epsilon and delta with their condition, in words."""
+        """Epsilon and delta with their condition, and epsilon toward another party where it differs, in words."""
         if math.isinf(self.epsilon):
             return f"no differential privacy; masks hide each party's sums while {self.condition}"
-        return f"epsilon {self.epsilon:.4g} at delta {self.delta:g}, while {self.condition}"
+        claim = f"epsilon {self.epsilon:.4g} at delta {self.delta:g}, while {self.condition}"
+        if not self.weaker_toward_party:
+            return claim
+        return f"{claim}; toward another party, which can subtract its own noise, epsilon {self.party_epsilon:.4g}"
+
+    @property
+    def weaker_toward_party(self) -> bool:
+        """Whether another party learns more than the promise says, by subtracting its own noise."""
+        return self.toward_party.mu > self.guarantee.mu
 
 
 def total_of(subject: Plan | Course) -> Total:
@@ -188,18 +204,48 @@ def total_of(subject: Plan | Course) -> Total:
         more than a sum with at most the sum of every session's chance (union bound), which is added to delta.
     """
     if isinstance(subject, Plan):
-        budget = subject.budget()
-        guarantee = Guarantee(math.inf) if subject.noise is None else subject.noise.guarantee
-        return Total(guarantee, budget.epsilon, budget.delta, 1, *_sent([subject]), subject.condition)
+        budget, noise, factor = subject.budget(), subject.noise, party_factor(subject)
+        guarantee = Guarantee(math.inf) if noise is None else noise.guarantee
+        toward = guarantee if noise is None or factor == 1 else Guarantee(noise.mu * factor)
+        epsilon = budget.epsilon if noise is None or toward == guarantee else gaussian_epsilon(toward.mu, noise.delta)
+        sizes = _sent([subject])
+        return Total(
+            guarantee, budget.epsilon, budget.delta, 1, *sizes, subject.condition, toward, epsilon, budget.conditions
+        )
     first, privacy = subject.first, subject.first.privacy
     if subject.most == 1:
         return total_of(first)
     plans = subject.priced * subject.most if isinstance(subject, DisjointRounds) else longest(subject)
     condition = joint_condition(plan for place in plans_by_place(subject) for plan in place)
     if not isinstance(privacy, Privacy):
-        return Total(Guarantee(math.inf), math.inf, 1.0, subject.most, *_sent(plans), condition)
+        nothing = Guarantee(math.inf)
+        return Total(nothing, math.inf, 1.0, subject.most, *_sent(plans), condition, nothing, math.inf)
     delta = privacy.delta + sum(plan.masking.failure for plan in plans)
-    return Total(Guarantee(subject.mu), subject.epsilon(privacy.delta), delta, subject.most, *_sent(plans), condition)
+    every = every_plan(subject)
+    toward = Guarantee(subject.mu * max(map(party_factor, every)))
+    epsilon = subject.epsilon(privacy.delta)
+    weaker = epsilon if toward.mu == subject.mu else epsilon_of(toward.mu, privacy.delta)
+    return Total(
+        Guarantee(subject.mu),
+        epsilon,
+        delta,
+        subject.most,
+        *_sent(plans),
+        condition,
+        toward,
+        weaker,
+        tuple(dict.fromkeys(sentence for plan in every for sentence in plan.budget().conditions)),
+    )
+
+
+def promise_facts(course: Course) -> list[str]:
+    """Return what a reviewer reads about all sessions of a course together, one sentence per fact, warnings first."""
+    total, privacy = total_of(course), course.first.privacy
+    if course.most == 1 or not isinstance(privacy, Privacy):
+        return facts_together(every_plan(course), total.epsilon, total.delta)
+    return facts_together(
+        every_plan(course), total.epsilon, total.delta, lambda factor: epsilon_of(course.mu * factor, privacy.delta)
+    )
 
 
 def plans_by_place(course: Course) -> Sequence[Sequence[Plan]]:

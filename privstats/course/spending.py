@@ -9,6 +9,7 @@ from privstats.course.promise import every_plan, plans_by_place
 from privstats.dp import Cost, Ledger, Spend
 from privstats.dp.ledger.price import price
 from privstats.dp.ledger.records import ApartBy
+from privstats.dp.ledger.rules import check_room
 from privstats.dp.privacy import Adjacency
 from privstats.errors import LedgerError, PlanError
 from privstats.optional_dependencies import require
@@ -40,6 +41,30 @@ def spend(
         >>> entry.nodes, entry.begun
         (1, ())
     """
+    costs, apart = _costs(course, ledger, dataset, sums_only=sums_only, multiplicity=multiplicity)
+    if not sums_only:
+        for plan in every_plan(course):  # before anything is spent on rounds that could not be measured here
+            require(*plan.schema.packages, by="measuring this course")
+    return ledger.spend_course(dataset, course=course.digest, run=run, nodes=course.most, costs=costs, apart=apart)
+
+
+def require_room(course: Course, ledger: Ledger, dataset: str, run: bytes) -> None:
+    """Refuse a course that :func:`spend` would refuse for its cost, and spend nothing.
+
+    Raises:
+        LedgerError: the cap would be exceeded. A data set without an account, and a run that was charged before, are
+            not refused here.
+    """
+    account = next((each for each in ledger.accounts() if each.dataset == dataset), None)
+    if account is None or account.cap is None or account.of_run(run) is not None:
+        return
+    costs, _ = _costs(course, ledger, dataset)
+    check_room(account, price(account, costs))
+
+
+def _costs(
+    course: Course, ledger: Ledger, dataset: str, *, sums_only: bool = False, multiplicity: int = 1
+) -> tuple[list[Cost], ApartBy]:
     many: Mapping[Adjacency, float] = Cost.repeated(multiplicity)
     sessions = 1
     apart: ApartBy = ""
@@ -52,15 +77,11 @@ def spend(
         raise PlanError(
             f"the course has up to {course.most} rounds and prices {len(course.priced)}; give priced one plan per round"
         )
-    if not sums_only:
-        for plan in every_plan(course):  # before anything is spent on rounds that could not be measured here
-            require(*plan.schema.packages, by="measuring this course")
 
     def cost(plan: Plan) -> Cost:
         return Cost(plan.schema, plan.privacy, plan.noise, plan.masking.failure * sessions, many, plan.condition)
 
-    costs = [_dearest(list(map(cost, plans)), ledger, dataset) for plans in plans_by_place(course)]
-    return ledger.spend_course(dataset, course=course.digest, run=run, nodes=course.most, costs=costs, apart=apart)
+    return [_dearest(list(map(cost, plans)), ledger, dataset) for plans in plans_by_place(course)], apart
 
 
 def _dearest(costs: Sequence[Cost], ledger: Ledger, dataset: str) -> Cost:

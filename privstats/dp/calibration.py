@@ -179,12 +179,17 @@ class Noise:
         reached sets the noise. Local: each upload alone keeps the promise; the epsilon counts all ``survivors``
         samples. Panel: one member's noise keeps the promise; the epsilon is against a reader who knows no member's.
         """
+        mu = self.released_mu(survivors)
+        return self.epsilon if self.pure else gaussian_epsilon(mu, self.delta)
+
+    def released_mu(self, survivors: int) -> float:
+        """Return mu under the assumption of :meth:`released_epsilon`."""
         if isinstance(survivors, bool) or not isinstance(survivors, Integral) or survivors < 1:
             raise PlanError(f"survivors must be an integer of at least 1, got {survivors!r}")
         if self.pure:
-            return self.epsilon
+            return self.mu
         colluders = self.levels[0] - self.honest_shares if self.levels else 0
-        return gaussian_epsilon(self.mu / self._surplus(survivors, survivors + colluders), self.delta)
+        return self.mu / self._surplus(survivors, survivors + colluders)
 
     def _surplus(self, samples: int, clients: int | None = None) -> float:
         """Return the ratio of ``samples`` samples' noise to the guaranteed noise."""

@@ -42,6 +42,7 @@ _MAX_DRAWN = 2_048  # records of one set; sums of more records are multiples of 
 _EVEN = 1 / 3  # variance of an even column of -1 to 1
 _LOG_RATIO = 0.3  # of each column of a hazard
 _HALVINGS = 60
+_PARTS = 2, 4  # of the most records, which may not all come
 _SHOWN = 6  # names of rows in one sentence
 
 Random: TypeAlias = np.random.Generator
@@ -205,7 +206,7 @@ def forecast(
 
 
 def forecast_sentences(plan: Plan | Course) -> list[str]:
-    """Return the forecast of a plan or course of effects or hazards at its most records.
+    """Return the forecast of a plan or course of effects or hazards at its most records, a half and a quarter of them.
 
     It is a warning where no draw reports a row, and empty for other plans.
     """
@@ -215,15 +216,23 @@ def forecast_sentences(plan: Plan | Course) -> list[str]:
     if isinstance(plan.schema, HazardSchema) and plan.schema.expected_events is None:
         return ["no forecast of the rows that will be reported: set expected_events in [schema], a public guess"]
     try:
-        found = forecast(plan, records=cohort.max_records)
+        found, *fewer = [forecast(plan, records=max(cohort.max_records // part, 1)) for part in (1, *_PARTS)]
     except (PlanError, ReleaseError):  # the plan of a later session, whose course has the forecast
         return []
     other = "other guesses: `privstats plan suggest --half-width`"
     hidden = [row.name for row in found.rows if not row.reported]
     if not hidden:
-        return [f"{found.sentence}, for columns spread evenly over their ranges; {other}"]
+        less = "; ".join(_fewer(each, found) for each in fewer)
+        return [f"{found.sentence}, for columns spread evenly over their ranges; if fewer come, {less}; {other}"]
     what = "no row will" if found.reports_nothing else f"{_few(hidden)} will not"
     return [f"WARNING: {what} be reported ({found.sentence}): {found.why}; {other}"]
+
+
+def _fewer(forecast: Forecast, found: Forecast) -> str:
+    """State a forecast for fewer records, next to that for the most."""
+    if [row.reported for row in forecast.rows] == [row.reported for row in found.rows]:
+        return f"{forecast.records:,} records: the same"
+    return forecast.sentence.removeprefix("forecast for ")
 
 
 def study_of(plan: Plan | Effect | Hazard) -> Study:

@@ -25,6 +25,7 @@ _ADJACENT = {
     "replace-one": "neighbouring data sets differ in what one {unit} holds",
 }
 _DIGITS = 16
+_NEARLY = 1 - 1e-6  # epsilons of a course and of its last session differ in the last digits
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,21 @@ class Source:
             of = f", all {self._count} {self._called}"
         return (
             f"Privacy: epsilon {self._epsilon(privacy):.4g}, delta {privacy.delta:g}{of}, unit {privacy.unit}, "
-            f"adjacency {privacy.adjacency}, model {privacy.model}, while {self._condition}."
+            f"adjacency {privacy.adjacency}, model {privacy.model}, while {self._condition}.{self._of_course(privacy)}"
+        )
+
+    def _of_course(self, privacy: Privacy) -> str:
+        """Return what the whole course costs, where the promise above is of a part of its sessions; else nothing."""
+        position = self._position
+        if position is None or self._followed or self.ahead or not privacy.delta:
+            return ""
+        whole = epsilon_of(position.mu, privacy.delta)
+        if self._epsilon(privacy) >= whole * _NEARLY:
+            return ""
+        part = "This is one session" if self._count == 1 else f"These are {self._count} sessions"
+        return (
+            f" {part} of a course that asks the same records again: all its sessions together cost epsilon "
+            f"{whole:.4g} at delta {privacy.delta:g}, which ledgers charge."
         )
 
     @property
@@ -201,6 +216,7 @@ class Source:
             f"the protected unit is one {privacy.unit}, the adjacency {privacy.adjacency} "
             f"({_ADJACENT[privacy.adjacency].format(unit=privacy.unit)}). "
             f"This relies on, with {privacy.model} noise: {trusted}. It holds while {self._condition}."
+            f"{self._of_course(privacy)}"
         )
 
     @property

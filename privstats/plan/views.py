@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from privstats.printable import html_facts, html_lines, html_table
@@ -59,6 +59,11 @@ _PRIVATE = (
     ),
     *_ON_THE_WIRE,
 )
+_OVERLAP = (
+    "its part of the budget; no record is in all of these statistics in full, so the rows' mu^2 add up to more than "
+    "mu^2 of all together"
+)
+_NEARLY = 1 + 1e-6
 _OPEN = (
     Column(
         "membership advantage",
@@ -69,9 +74,18 @@ _OPEN = (
 )
 
 
-def columns(*, private: bool) -> tuple[Column, ...]:
-    """Return the columns other than a statistic's letter."""
-    return _PRIVATE if private else _OPEN
+def columns(budget: Budget) -> tuple[Column, ...]:
+    """Return the columns other than a statistic's letter.
+
+    Where no record is in all statistics in full, the squares of the rows' mu add up to more than that of all together,
+    and the meaning of a share states it.
+    """
+    if not math.isfinite(budget.epsilon):
+        return _OPEN
+    squares = math.fsum(row.mu**2 for row in budget.rows)
+    if not budget.delta or squares <= budget.mu**2 * _NEARLY:
+        return _PRIVATE
+    return tuple(replace(each, meaning=_OVERLAP) if each.heading == "share" else each for each in _PRIVATE)
 
 
 def text(budget: Budget) -> str:
@@ -89,7 +103,7 @@ def lines(budget: Budget) -> Iterator[str | Table]:
     from rich import box
     from rich.table import Table
 
-    shown = columns(private=math.isfinite(budget.epsilon))
+    shown = columns(budget)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("", no_wrap=True)
     for column in shown:
@@ -103,7 +117,7 @@ def lines(budget: Budget) -> Iterator[str | Table]:
 
 def html(budget: Budget) -> str:
     """Return the table for a notebook."""
-    shown = columns(private=math.isfinite(budget.epsilon))
+    shown = columns(budget)
     header = ("", *(column.heading for column in shown))
     rows = [(row.statistic, *(column.shown(row) for column in shown)) for row in budget.rows]
     promise = html_facts("budget", [("promise", budget.promise)])
@@ -112,7 +126,7 @@ def html(budget: Budget) -> str:
 
 def _caption(budget: Budget) -> str:
     private = math.isfinite(budget.epsilon)
-    legend = [f"{column.heading}: {column.meaning}" for column in columns(private=private)]
+    legend = [f"{column.heading}: {column.meaning}" for column in columns(budget)]
     upload = f"each client uploads {budget.upload_bytes:,} bytes of masked sums"
     if not private:
         return "\n".join([*legend, upload])

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from privstats.dp import Noise
 from privstats.plan.plan import Plan
 
 _TENTHS = (0, 1, 2, 3)
+
+REMEDY = "set cohort.colluders to at least 1 to keep the promise toward clients too"
+"""The cure where another party can subtract its own noise."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +58,19 @@ def dropout_table(
         [(10, 0.88), (9, 0.94), (8, 1.0), (7, None)]
     """
     min_listed = min_survivors if min_listed is None else min_listed
+    return _table(noise.released_epsilon, clients, min_survivors, colluders, min_listed)
+
+
+def _table(
+    epsilon: Callable[[int], float], clients: int, min_survivors: int, colluders: int, min_listed: int
+) -> tuple[Dropout, ...]:
     spare = clients - min_listed
     counts = {tenth * clients // 10 for tenth in _TENTHS} | {spare}
     rows = []
     for gone in (*sorted(count for count in counts if count <= spare), spare + 1):
         survivors = clients - gone
         honest = survivors - (min_listed - min_survivors) - colluders
-        rows.append(Dropout(gone, survivors, honest, noise.released_epsilon(honest) if gone <= spare else None))
+        rows.append(Dropout(gone, survivors, honest, epsilon(honest) if gone <= spare else None))
     return tuple(rows)
 
 
@@ -83,27 +93,52 @@ def honest_parties(plan: Plan, survivors: int) -> int:
 
 def plan_dropouts(plan: Plan, noise: Noise) -> tuple[Dropout, ...]:
     """Return a plan's :func:`dropout_table`."""
+    return _rows_of(plan, noise.released_epsilon)
+
+
+def _rows_of(plan: Plan, epsilon: Callable[[int], float]) -> tuple[Dropout, ...]:
     cohort = plan.cohort
-    return dropout_table(
-        noise,
-        clients=cohort.clients,
-        min_survivors=cohort.min_survivors,
-        colluders=cohort.colluders,
-        min_listed=plan.masking.min_listed,
-    )
+    return _table(epsilon, cohort.clients, cohort.min_survivors, cohort.colluders, plan.masking.min_listed)
 
 
-def drop_out_facts(plan: Plan) -> list[str]:
-    """Explain the promise under drop-outs and the cost of the margin, where noise is divided."""
+def party_factor(plan: Plan) -> float:
+    """Return how many times the promise's mu another party faces, which subtracts its own noise; 1 if it gains nothing.
+
+    Each client knows its own share of divided noise; ``colluders`` of at least 1 accounts for that.
+
+    Example:
+        >>> privacy = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=privacy)
+        >>> from privstats.review.drop_outs import party_factor
+        >>> round(party_factor(plan) ** 2, 9)
+        2.0
+    """
+    noise, cohort = plan.noise, plan.cohort
+    if noise is None or not noise.trust.divided or cohort.colluders or cohort.min_survivors < 2:
+        return 1.0
+    return noise.released_mu(cohort.min_survivors - 1) / noise.mu
+
+
+def drop_out_facts(plan: Plan, epsilon: Callable[[float], float] | None = None) -> list[str]:
+    """Explain the promise under drop-outs and the cost of the margin, where noise is divided.
+
+    Args:
+        epsilon: computes epsilon from a multiple of the promise's mu, of a whole course for example; None: of the plan.
+    """
     noise = plan.noise
     if noise is None or not noise.trust.divided:
         return []
+    at = noise.released_epsilon if epsilon is None else _of_all(noise, epsilon)
     return [
         f"epsilon after dropouts of {plan.cohort.clients} clients, even if colluders subtract their noise: "
-        + ", ".join(_in_words(row) for row in plan_dropouts(plan, noise)),
+        + ", ".join(_in_words(row) for row in _rows_of(plan, at)),
         *_margin(plan, noise),
-        *_insiders(plan, noise),
+        *_insiders(plan, at),
     ]
+
+
+def _of_all(noise: Noise, epsilon: Callable[[float], float]) -> Callable[[int], float]:
+    return lambda survivors: epsilon(noise.released_mu(survivors) / noise.mu)
 
 
 def _in_words(row: Dropout) -> str:
@@ -131,13 +166,10 @@ def _margin(plan: Plan, noise: Noise) -> list[str]:
     ]
 
 
-def _insiders(plan: Plan, noise: Noise) -> list[str]:
-    """Each client knows its own noise share; ``colluders`` of at least 1 accounts for that."""
-    cohort = plan.cohort
-    if cohort.colluders or cohort.min_survivors < 2:
+def _insiders(plan: Plan, epsilon: Callable[[int], float]) -> list[str]:
+    if party_factor(plan) == 1:
         return []
-    epsilon = noise.released_epsilon(cohort.min_survivors - 1)
     return [
-        f"a client that sees the release can subtract its own noise and faces epsilon {epsilon:.4g}; set "
-        "cohort.colluders to at least 1 to keep the promise toward clients too"
+        "a client that sees the release can subtract its own noise and faces epsilon "
+        f"{epsilon(plan.cohort.min_survivors - 1):.4g}; {REMEDY}"
     ]

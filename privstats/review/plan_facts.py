@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -12,7 +12,13 @@ from privstats.errors import DataError
 from privstats.plan.plan import Plan
 from privstats.plan.validity import Validity
 from privstats.review.drop_outs import drop_out_facts, plan_dropouts
-from privstats.review.special_facts import changed_devices, device_facts, facts_of_kind, warning_of_exact_sums
+from privstats.review.special_facts import (
+    changed_devices,
+    device_facts,
+    facts_of_kind,
+    open_facts,
+    warning_of_exact_sums,
+)
 from privstats.secagg.masking_facts import masking_facts
 
 _WEAK_EPSILON = 10.0
@@ -27,32 +33,45 @@ def facts(plan: Plan) -> list[str]:
         "3 clients, everyone masks with everyone; 2 others together hold a client's keys; a client opens its masks for a
         list of survivors that 2 clients signed; 0 clients may vanish and 0 may help the server"
     """
-    return [
-        *_warnings(plan),
-        *masking_facts(plan.masking),
-        *_proofs(plan),
-        *facts_of_kind(plan),
-        *_trust(plan),
-        *drop_out_facts(plan),
-        *_minimum_count(plan),
-        *device_facts(plan),
-    ]
+    budget = plan.budget()
+    return [*open_facts(plan), *facts_together([plan], budget.epsilon, budget.delta)]
 
 
-def _warnings(plan: Plan) -> list[str]:
-    budget, records = plan.budget(), plan.cohort.max_records
+def facts_together(
+    plans: Sequence[Plan], epsilon: float, delta: float, epsilon_of: Callable[[float], float] | None = None
+) -> list[str]:
+    """Return the facts of sessions under one promise, each once.
+
+    Args:
+        plans: the sessions', with the cohort of the first.
+        epsilon, delta: of all sessions together.
+        epsilon_of: computes epsilon of all sessions from a multiple of their mu; None: of one plan.
+    """
+    sections: tuple[Callable[[Plan], list[str]], ...] = (
+        lambda plan: _warnings(plan, epsilon, delta),
+        lambda plan: masking_facts(plan.masking),
+        _proofs,
+        facts_of_kind,
+        _trust,
+        lambda plan: drop_out_facts(plan, epsilon_of),
+        _minimum_count,
+        device_facts,
+    )
+    return list(dict.fromkeys(fact for section in sections for plan in plans for fact in section(plan)))
+
+
+def _warnings(plan: Plan, epsilon: float, delta: float) -> list[str]:
+    records = plan.cohort.max_records
     if plan.noise is None:
         return warning_of_exact_sums(plan.schema)
     out = []
-    if budget.delta * records > 1:
+    if delta * records > 1:
         out.append(
-            f"WARNING: delta {budget.delta:g} lets {budget.delta * records:.0f} of {records} records be exposed "
-            f"outright; choose less than 1 / max_records = {1 / records:.2g}"
+            f"WARNING: delta {delta:g} lets {delta * records:.0f} of {records} records be exposed outright; choose "
+            f"less than 1 / max_records = {1 / records:.2g}"
         )
-    if budget.epsilon > _WEAK_EPSILON:
-        out.append(
-            f"WARNING: epsilon {budget.epsilon:g} promises almost nothing; `privstats audit budget` shows how little"
-        )
+    if epsilon > _WEAK_EPSILON:
+        out.append(f"WARNING: epsilon {epsilon:g} promises almost nothing; `privstats audit budget` shows how little")
     return out
 
 

@@ -15,8 +15,8 @@ def warning_of_exact_sums(schema: Schema) -> list[str]:
 
 
 def facts_of_kind(plan: Plan) -> list[str]:
-    """Explain groups of sites, open columns, and the sums of the plan's kind."""
-    return [*_groups(plan), *_open(plan), *plan.schema.facts]
+    """Explain groups of sites, and the sums of the plan's kind."""
+    return [*_groups(plan), *plan.schema.facts]
 
 
 def _groups(plan: Plan) -> list[str]:
@@ -30,11 +30,30 @@ def _groups(plan: Plan) -> list[str]:
     ]
 
 
-def _open(plan: Plan) -> list[str]:
-    if not plan.schema.open_columns:
+def needs_course(plan: Plan) -> bool:
+    """Return whether a plan never runs alone: earlier sessions of its course find cut points or published values.
+
+    Example:
+        >>> from privstats.review.special_facts import needs_course
+        >>> schema, cohort = ps.ClassSchema(2, 2, "NA", 1.0), ps.Cohort(2, 2, 10)
+        >>> needs_course(ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy()))
+        False
+    """
+    later = plan.schema.several_sessions and plan.published is not None and plan.published.values is None
+    return bool(plan.schema.open_columns) or later
+
+
+def open_facts(plan: Plan) -> list[str]:
+    """State that a plan needs a course, where it does."""
+    if not needs_course(plan):
         return []
+    if not (columns := plan.schema.open_columns):
+        return [
+            "the promise is for several sessions, so this plan is not run alone: `privstats course init STUDY.TOML "
+            "--plan PLAN.TOML` divides it"
+        ]
     return [
-        f"the cut points of {', '.join(plan.schema.open_columns)} are open, so this plan is not run alone: "
+        f"the cut points of {', '.join(columns)} are open, so this plan is not run alone: "
         "`privstats course init STUDY.TOML --plan PLAN.TOML --expected-records N` estimates them first"
     ]
 

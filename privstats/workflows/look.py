@@ -186,7 +186,10 @@ def _gap_codes(known: NDArray[np.float64], records: int) -> dict[float, int]:
 
 
 def _question(code: float, count: int, records: int) -> str:
-    return f"{code:g} is in {count / records:.1%}: a gap code? Then state gaps = [{code:.15g}] in columns.toml"
+    return (
+        f"{code:g} is in {count / records:.1%}: a gap code? Then state gaps = [{code:.15g}] in columns.toml, or empty "
+        "these fields where the plan has no columns.toml, as that of an effect"
+    )
 
 
 def _of_others(column: Categories, readings: Readings, count: int) -> str:

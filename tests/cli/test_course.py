@@ -2,6 +2,8 @@
 
 import inspect
 import json
+import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from privstats.contrib.synthetic.course import Synthetic
 from privstats.course import read, write
 from privstats.course.kinds import KINDS
 from privstats.schema.public_values import Published
+from privstats.workflows.report import Statement, ethics_page, page_of
 from privstats.workflows.report.explanations import headline
 from tests.contrib.alignment.cohort import first
 from tests.course.cases import OF_CELLS, plan_of, shards, tables
@@ -64,8 +67,20 @@ def test_check_contradicts_a_promise_that_the_nodes_do_not_keep(run: Any, tmp_pa
     assert "its sessions cost more: write the course anew" in run("check", "study.toml", code=1).stdout
 
 
+@pytest.mark.parametrize("epsilon", ["6.0", "4.001"])
+@pytest.mark.parametrize("words", [("course", "check"), ("course", "show"), ("report", "--out", "page")])
+def test_a_promise_above_what_the_sessions_spend_is_refused_everywhere(
+    run: Any, privstats: Any, tmp_path: Path, epsilon: str, words: tuple[str, ...]
+) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(file.read_text().replace("epsilon = 4.0", f"epsilon = {epsilon}"))
+    refused = " ".join(privstats(*words, "study.toml", cwd=tmp_path, code=2).stderr.split())
+    assert f"[promise] states epsilon {float(epsilon):.6g} at delta 1e-05, and its sessions spend epsilon 4" in refused
+
+
 def test_check_says_the_same_to_scripts(run: Any, tmp_path: Path) -> None:
     checked = json.loads(run("check", "study.toml", "--json").stdout)
+    assert checked.pop("facts")
     assert checked == {"violated": False, "sessions": 3, "forecast": [], **json.loads(run("show", "study.toml").stdout)}
     file = tmp_path / "study.toml"
     file.write_text(file.read_text().replace("epsilon = 4.0", "epsilon = 3.9"))
@@ -323,3 +338,44 @@ def test_a_release_is_verified_against_the_file_of_its_course(privstats: Any, tm
     write(tmp_path / "sibling.toml", replace(sibling, sessions=2, expected_records=601))
     head = privstats("head", "verify", "cells.head", "--plan", "sibling.toml", cwd=tmp_path, code=1)
     assert f"NO: it comes from the course {course.digest}, and not from" in " ".join(head.stdout.split())
+
+
+def test_check_states_warnings_trust_and_conditions_of_the_whole_course(privstats: Any, tmp_path: Path) -> None:
+    (tmp_path / "whole.toml").write_text(plan_of(epsilon=90.0, delta=0.05).to_toml())
+    privstats("course", "init", "study.toml", "--plan", "whole.toml", "--rounds", "2", cwd=tmp_path)
+    shown = " ".join(privstats("course", "check", "study.toml", cwd=tmp_path).stdout.split())
+    checked = json.loads(privstats("course", "check", "study.toml", "--json", cwd=tmp_path).stdout)
+    assert "WARNING: delta 0.05 lets" in shown
+    assert "WARNING: epsilon 90 promises almost nothing" in shown
+    assert re.search(r"study.toml is consistent, with \d warnings: see above", shown)
+    assert "trust in the central model" in shown
+    assert "the noise source is the library's own" in shown
+    assert [fact for fact in checked["facts"] if fact.startswith("WARNING: epsilon 90")]
+    assert len(checked["conditions"]) == len(set(checked["conditions"])) > 0
+
+
+def _two_hospitals(colluders: int) -> ps.Plan:
+    privacy = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-6)
+    cohort = ps.Cohort(2 + colluders, 2 + colluders, 4_000, colluders=colluders)
+    schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))
+    return ps.Plan(schema=schema, cohort=cohort, privacy=privacy)
+
+
+def test_what_another_party_learns_is_stated_with_the_promise_on_every_page(privstats: Any, tmp_path: Path) -> None:
+    plan = _two_hospitals(0)
+    (tmp_path / "whole.toml").write_text(plan.to_toml())
+    privstats("course", "init", "study.toml", "--plan", "whole.toml", "--rounds", "2", cwd=tmp_path)
+    course = read(tmp_path / "study.toml")
+    epsilon = f"{ps.dp.gaussian_epsilon(course.mu * math.sqrt(2), 1e-6):.4g}"
+    shown = " ".join(privstats("course", "check", "study.toml", cwd=tmp_path).stdout.split())
+    assert f"toward another party, which can subtract its own noise, epsilon {epsilon}" in shown
+    assert f"faces epsilon {epsilon}; set cohort.colluders to at least 1" in shown
+    assert json.loads(privstats("course", "show", "study.toml", cwd=tmp_path).stdout)[
+        "epsilon_toward_party"
+    ] == pytest.approx(float(epsilon), rel=1e-3)
+    for subject in (Statement(plan), Statement(course.first, course=course)):
+        for page in (page_of(subject), ethics_page(subject)):
+            assert "whatever else an attacker outside the parties knows" in page
+            assert f"toward it epsilon is {epsilon}" in page
+    covered = Statement(_two_hospitals(1))
+    assert not any("can subtract its own noise" in page for page in (page_of(covered), ethics_page(covered)))

@@ -14,6 +14,7 @@ import pytest
 import privstats as ps
 from privstats.engines.flower import launch
 from privstats.engines.network.key_agreement import offered
+from privstats.engines.network.party import Party
 from privstats.engines.network.status_file import supervised
 from tests.course.cases import plan_of
 from tests.engines.network.courses.study import course_study
@@ -106,7 +107,7 @@ def test_records_that_no_plan_reads_are_said_in_one_sentence_and_not_counted(pri
     unnamed = privstats("flower", "records", "study/party 0", "text.csv", cwd=tmp_path)
     assert "text.csv: name the column to predict with --target" in " ".join(unnamed.stderr.split())
     done = privstats("flower", "records", "study/party 0", "text.csv", "--target", "ill", cwd=tmp_path)
-    assert (done.returncode, done.stderr.count("\n")) == (0, 1), done.stderr
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
     assert done.stderr.startswith("warning: no record remains: 8 of the records cannot be read")
     assert "records.py: 0 records of text.csv" in " ".join(done.stdout.split())
 
@@ -151,7 +152,7 @@ def test_check_prints_what_would_be_sent_and_sends_nothing(privstats, tmp_path: 
         assert "records" not in facts
     else:
         assert (facts["place"], facts["records"], facts["account"]) == ("0 (Aachen)", 9, "beds")
-        assert facts["spends"] == f"epsilon 1 at delta 1e-05, while {study.plan.condition}"
+        assert facts["spends"].startswith(f"epsilon 1 at delta 1e-05, while {study.plan.condition}; toward another")
         assert facts["ledger"].startswith("spent epsilon 0 of 2")
     assert not (study.home(peer) / "sessions").exists()
 
@@ -297,13 +298,32 @@ def test_check_and_giving_up_of_a_course(privstats, tmp_path: Path) -> None:
     assert (facts["sessions"], facts["place"], facts["records"]) == (3, "0 (Aachen)", 120)
     assert (facts["plan"], facts["fingerprint"]) == (made.course.first.digest, made.roster.fingerprint)
     assert facts["upload_bytes"] == sum(plan.masking.upload_bytes for plan in made.course.priced)
-    assert facts["spends"] == f"epsilon 4 at delta 1e-05, while {made.course.first.condition}"
+    assert facts["spends"].startswith(
+        f"epsilon 4 at delta 1e-05, while {made.course.first.condition}; toward another party, which can subtract"
+    )
+    assert "refused" not in facts
     assert facts["ledger"].startswith("spent epsilon 0 of 4.001")
     net = FolderNet(made)
     net.goes = dict.fromkeys(range(102, 105), 0.0)
     assert net.run().sentence.startswith("course, round 0: step advertise: 2 of 5 answered")
     done = privstats("flower", "give-up", "study/host", "--yes", cwd=tmp_path, code=0)
     assert done.stdout.startswith("course, round 0: this session ended on ")
+
+
+def test_check_refuses_a_course_that_the_ledger_has_no_room_for(privstats, tmp_path: Path) -> None:
+    made = course_study(tmp_path)
+    party = Party.open(made.home(0))
+    ps.course.spend(made.course, party.folder.ledger, "ward", os.urandom(16))
+    before = [len(account.entries) for account in party.folder.ledger.accounts()]
+    done = privstats("flower", "check", "study/party 0", cwd=tmp_path, code=1)
+    facts = json.loads(privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path, code=1).stdout)
+    assert re.search(r"would reach epsilon \d+\.\d+ with a cap of 4\.001 at delta 1e-05", facts["refused"])
+    assert "is left for one more release; nothing was spent" in facts["refused"]
+    assert "would reach epsilon" in " ".join(done.stdout.split())
+    with pytest.raises(ps.LedgerError, match="would reach epsilon") as refused:
+        party.folder.entry("ward")
+    assert str(refused.value) == facts["refused"]
+    assert [len(account.entries) for account in party.folder.ledger.accounts()] == before
 
 
 def test_check_of_a_course_without_a_promise(privstats, tmp_path: Path) -> None:

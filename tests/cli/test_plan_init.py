@@ -786,3 +786,20 @@ def test_a_random_graph_without_room_for_dropouts_is_refused_with_both_ways_out(
     refused = init("--yes", *many).exception
     assert "lower min_survivors, use a complete graph of at most 256 clients, or key_agreement='x25519'" in str(refused)
     init("--yes", *many, "--key-agreement", "x25519", code=0)
+
+
+def test_a_plan_whose_promise_is_for_several_sessions_is_not_signed_alone(privstats, tmp_path) -> None:
+    words = (
+        *("plan", "init", "plan.toml", "--yes", "--task", "effect", "--ranges", "age=18:95", "--treatment", "arm"),
+        *("--outcome", "ill=0:1", "--probability", "0.5", "--measure", "difference", "--left-out", "counted"),
+        *("--clients", "2", "--vanish", "0", "--colluders", "0", "--max-records", "4000", "--model", "distributed"),
+        *("--unit", "record", "--adjacency", "add-remove", "--epsilon", "3", "--delta", "1e-6"),
+    )
+    made = privstats(*words, cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    checked = " ".join(privstats("plan", "check", "plan.toml", cwd=tmp_path, code=0).stdout.split())
+    assert "this plan never runs alone: sign the digest of its course" in checked
+    assert "in all of these statistics in full, so the rows' mu^2 add up to more than mu^2 of all together" in checked
+    refused = privstats("flower", "new", "plan.toml", "study", "--roster", "roster.toml", cwd=tmp_path, code=2).stderr
+    assert "plan.toml never runs alone, because its promise is for several sessions" in " ".join(refused.split())
+    assert not (tmp_path / "study").exists()

@@ -36,6 +36,16 @@ def test_a_trial_goes_from_two_files_to_its_table(privstats: Any, tmp_path: Path
     assert privstats(*words, cwd=tmp_path, code=0).stdout.splitlines()[-1] == "out/0.release out/1.release"
     read = privstats("table", "out/0.release", "out/1.release", cwd=tmp_path)
     assert "Effect of a randomised treatment" in read.stdout
+    wrong = " ".join(privstats("table", "out/1.release", "out/0.release", cwd=tmp_path, code=2).stderr.split())
+    assert "release 1 is not the next of its course" in wrong
+    assert "in order" in wrong
+    verify = ("release", "verify", "out/1.release", "--plan", "trial.plan.toml")
+    stated = " ".join(privstats(*verify, cwd=tmp_path, code=1).stdout.split())
+    assert "is verified against the course's file, with --after and all earlier releases, in order" in stated
+    twice = privstats(
+        "course", "rehearse", "trial.toml", "0.csv", "./0.csv", *words[5:7], "--out", "twice", cwd=tmp_path
+    )
+    assert "0.csv hold the same bytes: records that are counted twice" in " ".join(twice.stderr.split())
     assert "pass --force" in privstats(*words, cwd=tmp_path).stderr
     assert "name the column to predict with --target" in privstats(*words[:5], "--out", "other", cwd=tmp_path).stderr
     assert not (tmp_path / "other").exists()

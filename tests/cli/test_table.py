@@ -12,6 +12,7 @@ import privstats as ps
 from privstats.cli.parts.table_results import TableResult
 from privstats.randomness import seeded
 from tests import made
+from tests.contrib.imputation import cases as gaps
 from tests.hazard import worlds as hazards
 from tests.inference import test_effects as effects
 from tests.inference import test_sites as sites
@@ -29,6 +30,7 @@ def folder(tmp_path):
     counted(people()).save(tmp_path / "counts.privstats")
     sites.release_of(sites.world(sites.SIZES)).save(tmp_path / "sites.privstats")
     sites.intercepts(sites.clinics(0.3)).save(tmp_path / "pulls.privstats")
+    gaps.exact(gaps.table(400)).save(tmp_path / "gaps.privstats")
     schema = ps.ClassSchema(2, 3, "NAD", 2.0, class_names=("old", "new"))
     labels = np.where(y > 0.2, "new", "old")
     ps.Release.exact(schema, ps.measure(schema, X, labels)).save(tmp_path / "classes.privstats")
@@ -42,6 +44,7 @@ READERS = {
     "fixed-effects": ("sites.privstats",),
     "mixed": ("pulls.privstats",),
     "ols": ("exact.privstats",),
+    "imputed": ("gaps.privstats", "--outcome", "days"),
 }
 BEGINS = {"text": "", "csv": "", "latex": r"% needs \usepackage{booktabs}", "html": "<table>"}
 
@@ -61,6 +64,17 @@ def test_every_reader_writes_numbers(privstats, folder, reader):
     assert facts["reader"] == reader
     assert len(facts["rows"]) >= 2
     assert {name for row in facts["rows"] for name in row} <= set(ps.inference.FRAME_COLUMNS)
+
+
+def test_sums_by_gap_pattern_need_the_outcome_by_name(privstats, folder):
+    assert "--reader imputed --outcome NAME" in privstats("table", "gaps.privstats", cwd=folder, code=2).stderr
+    words = ("table", "gaps.privstats", "--reader", "imputed")
+    assert "--reader imputed needs --outcome" in privstats(*words, cwd=folder, code=2).stderr
+    assert "no column of the release" in privstats(*words, "--outcome", "crp", cwd=folder, code=2).stderr
+    some = privstats(*words, "--outcome", "days", "--column", "age", "--format", "csv", cwd=folder, code=0)
+    assert [line.partition(",")[0] for line in some.stdout.splitlines()[1:]] == ["const", "age"]
+    refused = privstats("table", "exact.privstats", "--outcome", "days", cwd=folder, code=2).stderr
+    assert "--outcome is for --reader imputed" in refused
 
 
 def test_a_row_that_noise_hides_has_no_number_in_data():

@@ -66,7 +66,9 @@ def outputs(course: Any, privstats: Any, folder: Path) -> dict[str, list[str]]:
     finding = Finding(title="An audit", summary="Nothing was found.")
     statement = Statement(first, course=course, release=release, accounts=ledger.accounts(), findings=[finding])
     standing = SimpleNamespace(account="ward", begun=0, inside=0, gone=0, entering=0, leaving=0)
-    party: Any = SimpleNamespace(folder=SimpleNamespace(course=course, ledger=ledger, standing=standing))
+    roster = SimpleNamespace(run=b"may")
+    home = SimpleNamespace(course=course, ledger=ledger, standing=standing, roster=roster)
+    party: Any = SimpleNamespace(folder=home)
     commands = [("course", "check", "study.toml"), ("release", "show", "first.release", "--plan", "study.toml")]
     shown = json.loads(privstats("course", "show", "study.toml", cwd=folder).stdout)
     return {

@@ -54,7 +54,7 @@ def test_a_group_waits_for_the_disk_once_and_answers_each_of_its_messages(journa
 def test_a_kill_inside_a_group_loses_no_message_that_was_answered(tmp_path: Path, monkeypatch) -> None:
     """With a repeat, and a second report of one sender, in the group."""
     fuse = Fuse(monkeypatch, "os.fsync")
-    for waits in range(1, 9):
+    for waits in range(1, 5):  # three groups, and once no kill
         os.environ["XDG_STATE_HOME"] = str(tmp_path / f"{waits}.state")
         journals = Journals(tmp_path / str(waits))
         run, answered = journals.run, set()

@@ -84,6 +84,9 @@ def test_a_journal_keeps_its_place_when_the_process_moves(tmp_path: Path, monkey
         monkeypatch.chdir(tmp_path / "elsewhere")
         answer_all(cohort_of(), server)
         server.end_step()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    with resumed(cohort_of(), tmp_path / "server") as server:
+        assert server.step == "share"
 
 
 def test_two_names_of_one_journal_are_one_journal(tmp_path: Path) -> None:

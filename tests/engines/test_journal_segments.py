@@ -20,6 +20,7 @@ from privstats.engines.journal import JournaledServer
 from privstats.engines.journal.segments import HighWater
 from privstats.engines.records import RecordLog
 from privstats.errors import LocalProtocolError
+from privstats.secagg.keys import KEY_AGREEMENTS
 from privstats.secagg.upload import batching
 from tests.contrib.proofs.proved import proved_of
 from tests.engines.test_journal_groups import finished
@@ -160,8 +161,12 @@ def played(journals: Journals, answered: set[int]) -> tuple[int, ...]:
     return survivors
 
 
-FURTHER = [pytest.param(each, marks=pytest.mark.nightly if each % 4 else pytest.mark.ci) for each in range(1, 12)]
-"""The first write of twelve at which somebody is killed: every fourth by day, all of them in the night."""
+KILLED_FROM = [
+    pytest.param(KEY_AGREEMENTS[(first + first // 4) % 2], first, marks=[pytest.mark.nightly] if first % 4 else [])
+    for first in range(12)
+]
+"""The first write of twelve at which somebody is killed: every fourth by day, all of them in the night. Both suites
+write the same records in the same order, so each write has a kill under one of them, and each day has both."""
 
 
 PLACES = (
@@ -196,7 +201,7 @@ def comes_through(
 
 @pytest.mark.ci
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("first", [0, *FURTHER])
+@pytest.mark.parametrize(("both_suites", "first"), KILLED_FROM, indirect=["both_suites"])
 def test_leader_and_helpers_killed_at_any_write_lose_nothing_that_was_answered(
     tmp_path: Path, monkeypatch, first: int
 ) -> None:
@@ -257,11 +262,16 @@ class Disk:
                 path.write_bytes(b"".join(pages))
 
 
-SEEDS = [pytest.param(each, marks=pytest.mark.ci if each < 20 else pytest.mark.nightly) for each in range(3, 60)]
+SEEDS = [
+    pytest.param(
+        KEY_AGREEMENTS[seed % 2], seed, marks=[] if seed < 4 else pytest.mark.ci if seed < 20 else pytest.mark.nightly
+    )
+    for seed in range(60)
+]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the double finds files by their handles in /proc")
-@pytest.mark.parametrize("seed", [0, 1, 2, *SEEDS])
+@pytest.mark.parametrize(("both_suites", "seed"), SEEDS, indirect=["both_suites"])
 @pytest.mark.usefixtures("small_parts")
 def test_after_a_power_cut_at_any_write_it_opens_and_every_answer_stands(
     tmp_path: Path, monkeypatch, seed: int

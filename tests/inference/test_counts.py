@@ -411,3 +411,16 @@ def test_a_plan_warns_where_shares_will_be_half_the_scale_wide(records: int, eps
     crossed = ps.CountSchema((smokes, ps.Bins("age", (18, 40, 60))), (("age", "smokes"),))
     of_groups = wide_sentences(made.plan(crossed, ps.Cohort(2, 2, 60), made.promise()))
     assert "age x smokes, in one of 2 groups of age, will have an interval" in " ".join(of_groups)
+
+
+def test_a_table_of_one_session_states_what_its_course_costs() -> None:
+    alone = noisy(people(500), 1.0, 0)
+    mu, delta = alone.plan.noise.mu, alone.plan.privacy.delta
+    part = alone.at(ps.release.Position("c0" * 32, "counts", 0, spent=mu, mu=2 * mu))
+    curve = {"by": "sex", "time": "months", "event": "died", "times": "discrete"}
+    summary = inf.kaplan_meier(part, **curve).summary()
+    whole = f"all its sessions together cost epsilon {ps.dp.gaussian_epsilon(2 * mu, delta):.4g} at delta {delta:g}"
+    assert "This is one session of a course that asks the same records again" in summary.methods
+    assert whole in summary.methods
+    assert whole in summary.promise
+    assert "of a course" not in inf.kaplan_meier(alone, **curve).summary().promise

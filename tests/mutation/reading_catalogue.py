@@ -64,6 +64,18 @@ def _as_bits(right: Any) -> Any:
     return lambda X: X.astype(float) if X.dtype.kind in "fiub" else right(X)
 
 
+def _by_its_dtype(right: Any) -> Any:
+    """A column with gaps is numbers if numpy makes numbers of all its values, and has no number otherwise."""
+
+    def read(values: Any) -> Any:
+        try:
+            return right(np.asarray(values, np.float64))
+        except (TypeError, ValueError, OverflowError):
+            return right([None] * len(values))
+
+    return read
+
+
 READING_MUTANTS: dict[str, Mutant] = {
     "frames by their array": bug("a gap or a word in one column decides whether another one holds dates or numbers",
         name_in("privstats.intake.tables", "_as_numbers", _by_its_array), _LAW),
@@ -75,6 +87,9 @@ READING_MUTANTS: dict[str, Mutant] = {
         member(_Dataset, "batches", _as_the_schema), _LAW),
     "lists as arrays": bug("rows of persons have the width of their lists, so rows that are all broken are refused",
         name_in("privstats.contrib.streams.person_rows", "_held", _lists_as_arrays), _LAW),
+    "gaps by their array": bug("a text in a column with gaps makes gaps of all its values",
+        name_in("privstats.contrib.imputation.gaps", "read", _by_its_dtype),
+        "tests/contrib/imputation/test_gaps.py::test_an_odd_record_changes_no_other_record"),
     "ids of narrow types": bug("ids of a float32 column are persons, of whom a wider type makes others",
         name_in("privstats.intake.person_ids", "typed_ids", lambda right: values_of), _LAW, plan="persons"),
     "binary ids stripped": bug("ids of bytes that differ in a last blank are one person",

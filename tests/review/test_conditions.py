@@ -74,7 +74,11 @@ def twice(plan: ps.Plan) -> Any:
 
 def party(course: Any) -> Any:
     """A party of this course with a ledger that has no account."""
-    return SimpleNamespace(folder=SimpleNamespace(course=course, ledger=SimpleNamespace(accounts=tuple)))
+    return SimpleNamespace(
+        folder=SimpleNamespace(
+            course=course, ledger=SimpleNamespace(accounts=tuple), roster=SimpleNamespace(run=b"a run")
+        )
+    )
 
 
 def printed(command: Callable[..., None], *given: Any) -> str:

@@ -25,8 +25,12 @@ AGES = [*range(20, 80)] * 3
             "13 are no numbers, such as -, #DIV/0!: correct it, or they count as missing. "
             'To read them, state gaps = ["-", "#DIV/0!"] in columns.toml'),
         (ps.Numeric("x"), [*AGES, "soon"], "1 are no numbers, such as soon: correct it, or they count as missing"),
-        (ps.Numeric("x"), [*AGES, *[999] * 10], "999 is in 5.3%: a gap code? Then state gaps = [999] in columns.toml"),
-        (ps.Numeric("x"), [*AGES, *[-9] * 10], "-9 is in 5.3%: a gap code? Then state gaps = [-9] in columns.toml"),
+        (ps.Numeric("x"), [*AGES, *[999] * 10],
+            "999 is in 5.3%: a gap code? Then state gaps = [999] in columns.toml, or empty these fields where the plan "
+            "has no columns.toml, as that of an effect"),
+        (ps.Numeric("x"), [*AGES, *[-9] * 10],
+            "-9 is in 5.3%: a gap code? Then state gaps = [-9] in columns.toml, or empty these fields where the plan "
+            "has no columns.toml, as that of an effect"),
         (ps.Dates("x"), ["03/04/2020"] * 4,
             "4 unreadable: dates not written as 2020-01-31? "
             """To read them, state written = "MM/DD/YYYY" or 'DD/MM/YYYY' in columns.toml"""),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from privstats.cli.parts.terminal import escape, new_table, terminal
+from privstats.errors import LedgerError
 from privstats.files.text import json_text
 from privstats.printable import printable
 
@@ -85,7 +86,20 @@ def _spending(party: Party, dataset: str) -> dict[str, Any]:
     from privstats.course.promise import total_of
 
     spends = total_of(party.folder.course).claim
-    return {"spends": spends, "account": dataset, "ledger": _spent(party.folder, dataset)}
+    facts = {"spends": spends, "account": dataset, "ledger": _spent(party.folder, dataset)}
+    refused = refusal(party.folder, dataset)
+    return {**facts, "refused": refused} if refused else facts
+
+
+def refusal(folder: Folder, dataset: str) -> str:
+    """Return why the ledger would refuse to charge this run, or nothing; nothing is spent."""
+    from privstats.course.spending import require_room
+
+    try:
+        require_room(folder.course, folder.ledger, dataset, folder.roster.run)
+    except LedgerError as error:
+        return str(error)
+    return ""
 
 
 def _stream_facts(folder: Folder) -> dict[str, Any]:
@@ -107,6 +121,7 @@ def _stream_facts(folder: Folder) -> dict[str, Any]:
         "spends": f"once, for all epochs together: {total.claim}",
         "account": standing_here.account,
         "ledger": _spent(folder, standing_here.account),
+        **({"refused": refused} if (refused := refusal(folder, standing_here.account)) else {}),
     }
 
 

@@ -493,7 +493,7 @@ QUESTIONS: tuple[Question, ...] = (
     _promise("max_records_per_person", 1 << 53, kind=int, where=("unit", ("person",)),
         unless=("person_clip", ("average",)),
         asks="Up to how many rows of a patient count in full?",
-        why="At least the number above; a patient with more rows counts as that many."),
+        why="At least person_clip, where that is a number; a patient with more rows counts as that many."),
     _promise("max_records_per_client", 1, kind=int, where=("unit", ("client",)),
         asks="How many records may one party hold?",
         why="Noise grows with it, and a party with more is refused."),

@@ -36,6 +36,7 @@ from privstats.inference.counts.averages import average_rows, averages_summary
 from privstats.inference.groups.shares import proportion_row
 from privstats.inference.paragraph import proportions_summary
 from privstats.kinds import GradientSchema
+from privstats.plug_ins import of_contrib
 from privstats.printable import csv_text
 from privstats.release import Release
 
@@ -288,6 +289,13 @@ def _table_one(rounds: list[Release], options: TableOptions) -> TableResult:
     return table_one(inference.table_one(rounds[0], **how, binary=options.binary or ()))
 
 
+def _imputed(rounds: list[Release], options: TableOptions) -> TableResult:
+    if options.outcome is None:
+        raise ReleaseError("--reader imputed needs --outcome: name the outcome's column")
+    fit = of_contrib("imputed", "--reader imputed", ReleaseError)
+    return regression(fit(rounds[0], target=options.outcome, columns=options.columns), options.alpha, {})
+
+
 READERS: Mapping[str, Callable[[list[Release], TableOptions], TableResult]] = {
     "ols": _ols,
     "fixed-effects": lambda rounds, options: regression(
@@ -304,6 +312,7 @@ READERS: Mapping[str, Callable[[list[Release], TableOptions], TableResult]] = {
     "logit": _logit,
     "poisson": _poisson,
     "hazards": lambda rounds, options: hazard_ratios(inference.hazards(rounds), options.alpha, forest=options.forest),
+    "imputed": _imputed,
     "score": lambda rounds, options: score(inference.head_score(rounds[0], alpha=options.alpha)),
 }
 """The function that builds each reader's table from the releases and its options, by the reader's name."""

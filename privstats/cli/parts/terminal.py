@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,24 @@ def terminal(*, errors: bool = False) -> Console:
 def say(line: str, *, err: bool = False) -> None:
     """Print one line, escaped: texts may hold terminal control codes."""
     typer.echo(printable(line), err=err)
+
+
+def warn_of_same_files(paths: Sequence[Path]) -> None:
+    """Warn on standard error where two parties bring one file, or files with equal bytes."""
+    from privstats.files.same_content import same_content
+
+    if same := same_content(paths):
+        say(
+            f"warning: {same[0]} and {same[1]} hold the same bytes: records that are counted twice make every error "
+            "too small; pass each party's own file",
+            err=True,
+        )
+
+
+def warned(facts: Sequence[str]) -> str:
+    """Return the number of warnings among facts, as the end of a sentence; empty without any."""
+    warnings = sum(line.startswith("WARNING") for line in facts)
+    return f", with {warnings} warning{'' if warnings == 1 else 's'}: see above" if warnings else ""
 
 
 def new_table(title: str | None = None, *, header: bool = True) -> Table:

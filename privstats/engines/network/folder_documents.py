@@ -33,7 +33,7 @@ COURSES = (COURSE, *(f"course.{origin}.toml" for origin in ("first", "plan", "th
 """All files that a course may have."""
 _KEY_BYTES = 32
 _OWNER_ONLY = 0o600
-_SECRET = ("identity.pem", "journal.key", "moments")
+_SECRET = ("identity.pem", "journal.key", "moments", "checked-file")
 _PLAN, _ROSTER, _LARGE_ROSTER = "plan.toml", "roster.toml", "roster.bin"
 _BELIEVED = (_PLAN, "plan.values", *COURSES, _ROSTER, _LARGE_ROSTER, "records.py")
 
@@ -150,7 +150,10 @@ def check_modes(home: Path) -> None:
                 what = "read" if secret else "change"
                 raise LocalProtocolError(f"others can {what} {name}: let only its owner, chmod 600 {_named(path)}")
     except OSError as error:
-        raise LocalProtocolError(f"{home} is no folder of a party or a server ({error.strerror})") from None
+        raise LocalProtocolError(
+            f"{home} is no folder of a party or a server ({error.strerror}): name the one that `privstats flower new` "
+            "wrote"
+        ) from None
 
 
 def _require_documents(home: Path) -> None:

@@ -12,7 +12,7 @@ import math
 import runpy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,9 @@ from privstats.session.validation import require_moments
 
 SCRIPT = "records.py"
 """The file that a party writes."""
+
+CHECKED_FILE = "checked-file"
+"""The sealed digest of the file that a course's first round read."""
 
 _MOMENTS = "moments"
 
@@ -164,6 +167,8 @@ def _measured(folder: RoundFolder, script: Mapping[str, Any], account: str) -> M
         require_hidden_in(_account(folder, account), folder.above.course)
     if isinstance(loaded, RecordFile) and (believed := bind_split(folder.above, loaded)):
         PARTY.warning("%s", believed)
+    if isinstance(loaded, RecordFile) and (changed := swapped(folder, Path(loaded.path))):
+        PARTY.warning("%s", changed)
     if (plan := folder.plan).person_clip is not None:
         if folder.place == 0:
             admit_persons(folder.above.course, loaded)
@@ -175,6 +180,31 @@ def _measured(folder: RoundFolder, script: Mapping[str, Any], account: str) -> M
         pair = _pair(plan, plan.schema, _loaded(folder, load))  # batches are read once
     moments: Moments = measured(plan.schema, *pair, published=plan.published, unreadable=plan.unreadable)
     return moments
+
+
+def swapped(folder: RoundFolder, file: Path) -> str:
+    """Return a warning where a later round of a course reads another file than the first; empty otherwise.
+
+    The first round seals the file's digest in the party's folder, from which nothing of it leaves.
+    """
+    if folder.above.kind.single or not file.is_file():
+        return ""
+    note = folder.base / CHECKED_FILE
+    with file.open("rb") as opened:
+        digest = file_digest(opened, "sha256").digest()
+    if folder.place == 0:
+        write_sealed(note, folder.key, digest)
+        return ""
+    try:
+        before = read_sealed(note, folder.key)
+    except PrivstatsError:
+        return ""
+    if before == digest:
+        return ""
+    return (
+        f"{file.name} has changed since the first session of this course read it, so the sessions are over different "
+        "records: put the earlier file back, or have the course run anew"
+    )
 
 
 def times_of(folder: RoundFolder) -> Any:

@@ -35,6 +35,7 @@ _STAYS = frozenset(
         "roster.toml",
         "journal.key",
         "moments",
+        "checked-file",
         "sessions",
         "sessions.counts",
         "journal",

@@ -22,6 +22,7 @@ from privstats.engines.network.transport import MessageKind, Reply
 from privstats.errors import DataError, LocalProtocolError, PlanError, PrivstatsError
 from privstats.files.atomic import MOST_SIGNED, read_bounded, write_new
 from privstats.plan import Plan
+from privstats.review.special_facts import needs_course
 from privstats.schema.public_values import values_path
 from privstats.secagg import Identity, Roster
 
@@ -64,6 +65,11 @@ def _read(path: str | os.PathLike[str]) -> tuple[Course, dict[str, bytes]]:
     plan = Plan.read(path)
     if plan.schema.open_columns and (cells := plan.schema.reading.declaration) is not None:
         cells.require_closed()
+    if needs_course(plan):
+        raise PlanError(
+            f"{path} never runs alone, because its promise is for several sessions: pass its course, which `privstats "
+            f"course init study.toml --plan {path}` writes"
+        )
     documents = {"plan.toml": read_bounded(path, LocalProtocolError, "privstats plan init")}
     if values_path(path).exists():  # values that a schema reads in addition to the records
         documents["plan.values"] = read_bounded(values_path(path), LocalProtocolError, "Published.save", MOST_SIGNED)

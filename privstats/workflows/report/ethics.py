@@ -17,6 +17,7 @@ from privstats.dp import Guarantee, Noise, Privacy
 from privstats.errors import PlanError
 from privstats.plan import Devices, Plan
 from privstats.plan.device_rules import exchanged_mu
+from privstats.review.drop_outs import party_factor
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Table, render
 from privstats.workflows.report.privacy_report import Statement
@@ -249,8 +250,9 @@ def _promise(plan: Plan, course: Course | None, kept: Guarantee) -> Table | None
         ("to whom", word_for(UNITS, privacy.unit, "the unit")),
         ("what is hidden", _hidden(privacy, plan.devices)),
         ("how well", _how_well(plan, course)),
-        ("a guess", _guess(kept)),
+        ("a guess", _guess(plan, kept)),
         *_several(plan, course, noise, kept),
+        *(("toward another party", told) for _, told, _ in explanations.toward_party(plan, course)),
         ("it rests on", f"{explanations.rests_on(plan, noise)}."),
     ]
     return Table("the promise", ("", ""), rows, words=True)
@@ -277,12 +279,13 @@ def _how_well(plan: Plan, course: Course | None) -> str:
     )
 
 
-def _guess(kept: Guarantee) -> str:
+def _guess(plan: Plan, kept: Guarantee) -> str:
     """State how often the best attacker is right, of 100, rounded up to a tenth."""
+    outside = "" if party_factor(plan) == 1 else " outside the parties"
     right = math.ceil(500 * (1 + kept.operating_point()[2])) / 10
     return (
-        f"An attacker who must decide which of two equally likely cases is true is right in at most {right:g} of 100 "
-        "cases, whatever else they know and compute. Guessing gets 50."
+        f"An attacker{outside} who must decide which of two equally likely cases is true is right in at most {right:g} "
+        "of 100 cases, whatever else they know and compute. Guessing gets 50."
     )
 
 

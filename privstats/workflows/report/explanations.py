@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from privstats.course import Course
-from privstats.course.promise import Total, every_plan, total_of
+from privstats.course.promise import Total, total_of
 from privstats.dp import Guarantee, Noise, NoPrivacy, Privacy, group_mu
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.plan import Devices, Plan
@@ -15,7 +15,7 @@ from privstats.plan.conditions import assumption, clauses
 from privstats.plan.device_rules import exchanged_mu
 from privstats.plan.views import columns
 from privstats.printable import levels_text
-from privstats.review.drop_outs import plan_dropouts
+from privstats.review.drop_outs import REMEDY, party_factor, plan_dropouts
 from privstats.schema import Schema
 from privstats.secagg.keys import HYBRID
 from privstats.workflows.report.layout import Cell, Table, Text
@@ -50,10 +50,40 @@ def headline(plan: Plan, guarantee: Guarantee | None = None) -> str:
     whom = _WHOM[_unit(plan)]
     if plan.devices is not None and plan.noise is not None and not plan.noise.pure:
         guarantee, whom = _answer_guarantee(plan, plan.noise, plan.devices.most_runs), "answers"
-    return (
-        f"At most {hits(guarantee):g} of 100 {whom} found at 1 false alarm in 100, whatever else an attacker knows and "
+    factor = party_factor(plan)
+    attacker = "an attacker" if factor == 1 else f"an attacker outside the {_senders(plan)}"
+    text = (
+        f"At most {hits(guarantee):g} of 100 {whom} found at 1 false alarm in 100, whatever else {attacker} knows and "
         "however they try. Guessing finds 1."
     )
+    if factor == 1:
+        return text
+    found = hits(Guarantee(guarantee.mu * factor))
+    return f"{text} Another of the {_senders(plan)}, which can subtract its own noise, finds at most {found:g}."
+
+
+def _senders(plan: Plan) -> str:
+    return "parties" if plan.devices is None else "people who answer"
+
+
+def toward_party(plan: Plan, course: Course | None = None) -> list[tuple[str, str, str]]:
+    """Return the row of the guarantee toward another party; none where the promise holds toward it."""
+    total = total_of(course or plan)
+    if not total.weaker_toward_party:
+        return []
+    return [
+        (
+            "The same, toward another party",
+            f"A party that sees {'the release' if total.sessions == 1 else 'the releases'} can subtract its own "
+            f"noise: toward it epsilon is {_short(total.party_epsilon)}, and it finds at most "
+            f"{hits(total.toward_party):g} of 100 {_WHOM[_unit(plan)]} at 1 false alarm in 100.",
+            f"{plan.cohort.min_survivors - 1} other {_plural(plan.cohort.min_survivors - 1)} of the noise; {REMEDY}",
+        )
+    ]
+
+
+def _plural(parties: int) -> str:
+    return "party that adds its part" if parties == 1 else "parties that add their parts"
 
 
 def suppressed(plan: Plan) -> list[str]:
@@ -110,15 +140,14 @@ def _mapped(schema: Schema) -> list[str]:
 
 def promised(plan: Plan, course: Course | None = None) -> Table:
     """Return the guarantees: who has each, and their basis."""
-    rows = [*_people(plan, total_of(course or plan)), _parties(plan)]
+    people = list(_people(plan, total_of(course or plan)))
+    rows = [*people[:1], *toward_party(plan, course), *people[1:], _parties(plan)]
     return Table("what is promised", ("to whom", "what is promised", "what it rests on"), rows, words=True)
 
 
 def conditions(plan: Plan, course: Course | None = None) -> list[str]:
     """Return the guarantee's conditions outside the plans; none without DP."""
-    plans = (plan,) if course is None else every_plan(course)
-    every = dict.fromkeys(condition for each in plans for condition in each.budget().conditions)
-    return [f"{_sentence(condition)}." for condition in every]
+    return [f"{_sentence(condition)}." for condition in total_of(course or plan).conditions]
 
 
 def not_promised(plan: Plan, course: Course | None = None) -> list[str]:
@@ -226,7 +255,7 @@ def budget_table(plan: Plan, course: Course | None = None) -> Table:
     budget, together = plan.budget(), total_of(course or plan)
     private = math.isfinite(budget.mu)
     meanings = {row.letter: row.meaning for row in plan.schema.sent}
-    shown = columns(private=private)
+    shown = columns(budget)
     rows: list[tuple[Text, ...]] = [
         (Cell(row.statistic, (meanings[row.statistic],)), *(column.shown(row) for column in shown))
         for row in budget.rows

@@ -12,7 +12,7 @@ from typing import Any
 
 from privstats.course import Course
 from privstats.course.kinds import course_kind
-from privstats.course.promise import total_of
+from privstats.course.promise import promise_facts, total_of
 from privstats.dp import Account, Guarantee, NoPrivacy
 from privstats.errors import HeadError, PlanError, ReleaseError
 from privstats.heads.provenance import Provenance
@@ -177,9 +177,13 @@ def _of_plan(plan: Plan, course: Course | None) -> dict[str, Any]:
         "worth": None if plan.noise is None else explanations.worth(plan, plan.noise, course),
         "budget": explanations.budget_table(plan, course),
         "dropouts": explanations.dropouts(plan, course),
-        "warnings": [f"{fact}." for fact in facts(plan) if fact.startswith("WARNING")],
+        "warnings": [f"{fact}." for fact in _facts(plan, course) if fact.startswith("WARNING")],
         "documents": _documents(plan, course),
     }
+
+
+def _facts(plan: Plan, course: Course | None) -> list[str]:
+    return facts(plan) if course is None else promise_facts(course)
 
 
 def _documents(plan: Plan, course: Course | None) -> list[tuple[str, str]]:

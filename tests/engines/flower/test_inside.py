@@ -68,7 +68,7 @@ def test_in_flowers_simulation_a_release_comes_between_two_rounds_of_fedavg(tmp_
     assert [[entry.released is not None for entry in spent(study, party)] for party in range(5)] == [[True]] * 5
     assert found["theirs"] == 2, "their state holds their two rounds"
     alone = fed_avg(AtOnce(client_app(), 5), rounds=2)
-    np.testing.assert_allclose(found["after"], alone, rtol=1e-12), "their model is what it is without us"
+    np.testing.assert_allclose(found["after"], alone, rtol=1e-12, err_msg="their model is not what it is without us")
 
 
 def test_the_sum_is_exact_and_their_rounds_are_theirs(study):

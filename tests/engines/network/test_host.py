@@ -245,8 +245,6 @@ def test_distributed_noise_is_charged_at_the_parties_and_at_the_server_where_it_
     net = FolderNet(study.renewed())
     assert isinstance(net.run(), Ended)
     assert len(Ledger.open(study.host / "ledger").account("beds").entries) == 1
-    account_in(study.home(0))
-    Ledger.open(study.host / "ledger").set_cap("more", unit="record", adjacency="add-remove", epsilon=1, delta=1e-6)
 
 
 def test_a_release_that_is_refused_leaves_the_session_where_it_is(tmp_path: Path, monkeypatch) -> None:

@@ -14,10 +14,10 @@ from privstats.course.promise import plans_by_place
 from privstats.course.steps import Steps
 from privstats.dp.sensitivities import joint_mu
 from privstats.engines.network import folder_documents
-from privstats.engines.network.folder import Folder
+from privstats.engines.network.folder import Folder, RoundFolder
 from privstats.engines.network.folder_documents import check_course
 from privstats.engines.network.host import Host
-from privstats.engines.network.measuring import _mu, records_of
+from privstats.engines.network.measuring import CHECKED_FILE, _mu, records_of, swapped
 from privstats.engines.network.party import Party
 from privstats.errors import DataError, LocalProtocolError, PlanError, PrivstatsError, UnreadableRecordsWarning
 from privstats.secagg import Roster
@@ -124,3 +124,18 @@ def test_a_label_that_is_no_class_ends_nobodys_part(tmp_path: Path) -> None:
             continue
         with pytest.warns(UnreadableRecordsWarning, match="^1 of the records"):
             assert records_of(folder).moments == ps.measure(folder.plan.schema, *study.shards[0])
+
+
+def test_a_file_that_changes_between_two_sessions_is_a_warning_at_its_party(tmp_path: Path) -> None:
+    folder = Folder.open(course_study(tmp_path).home(0))
+    file = folder.home / "ward.csv"
+    file.write_text("age\n40\n")
+    first, second = (RoundFolder(folder, place, folder.course.first, bytes(32)) for place in (0, 1))
+    assert swapped(second, file) == "", "nothing is noted yet"
+    assert [swapped(each, file) for each in (first, second, second)] == ["", "", ""]
+    note = (folder.home / CHECKED_FILE).read_bytes()
+    file.write_text("age\n41\n")
+    assert "ward.csv has changed since the first session of this course read it" in swapped(second, file)
+    assert (folder.home / CHECKED_FILE).read_bytes() == note
+    assert swapped(first, file) == "", "a course that has sent nothing begins with the new file"
+    assert swapped(second, file) == ""

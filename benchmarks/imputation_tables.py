@@ -1,0 +1,67 @@
+"""The number tables of docs/imputation_on_sums.md, from the results of ``benchmarks/inference/imputation.py``.
+
+Part of ``benchmarks/tables.py``, which writes them into the page.
+"""
+
+from __future__ import annotations
+
+from benchmarks.measuring import Row
+from benchmarks.table import Cells, Tables, by_name, titled
+
+__all__ = ["TABLES"]
+
+
+def imputation_many_gaps() -> Cells:
+    """docs/imputation_on_sums.md: bias and coverage with 30 % missing."""
+    return _by_world(0.3)
+
+
+def imputation_few_gaps() -> Cells:
+    """docs/imputation_on_sums.md: bias and coverage with 10 % missing."""
+    return _by_world(0.1)
+
+
+def imputation_mice() -> Cells:
+    """docs/imputation_on_sums.md: the same records by mice."""
+    head = ["gaps in", "missing", "way", "epsilon", "reported", "bias / coverage", "half width"]
+    lines = []
+    for _, rows in titled("inference.imputation", "beside mice"):
+        for row in rows:
+            about = [row["world"], f"{100 * row['missing']:.0f} %", row["way"], _epsilon(row)]
+            half = "-" if row["half width"] is None else f"{row['half width']:.3f}"
+            lines.append([*about, f"{100 * row['told']:.0f} %", _imputed(row), half])
+    return [head, *lines]
+
+
+def _by_world(missing: float) -> Cells:
+    rows = [row for _, rows in titled("inference.imputation") for row in rows if "records" in row]
+    cells: dict[tuple[str, int], list[Row]] = {}
+    for row in rows:
+        if row["missing"] == missing:
+            cells.setdefault((row["world"], row["records"]), []).append(row)
+    epsilons = [_epsilon(row) for row in next(iter(cells.values()))]
+    head = ["gaps in", "records", "way", *(f"epsilon {each}" if each[0].isdigit() else each for each in epsilons)]
+    lines = []
+    for (world, records), found in cells.items():
+        lines.append([world, f"{records:,}", "imputed", *map(_imputed, found)])
+        lines.append(["", "", "complete cases", *map(_complete, found)])
+    return [head, *lines]
+
+
+def _imputed(row: Row) -> str:
+    if not row["told"]:
+        return "not reported"
+    share = "" if row["told"] > 0.995 or "way" in row else f" ({100 * row['told']:.0f} % reported)"
+    return f"{row['bias']:.3f} / {100 * (1 - row['worst slope'] / row['told']):.1f} %{share}"
+
+
+def _complete(row: Row) -> str:
+    return f"{row['complete cases: bias']:.3f} / {100 * (1 - row['complete cases miss']):.1f} %"
+
+
+def _epsilon(row: Row) -> str:
+    return "no noise" if row["epsilon"] is None else f"{row['epsilon']:g}"
+
+
+TABLES: Tables = by_name(imputation_many_gaps, imputation_few_gaps, imputation_mice)
+"""By the name in the page's marker."""

@@ -1,0 +1,13 @@
+"""Fit a linear regression to columns with gaps, by multiple imputation on masked, noisy sums."""
+
+from typing import TYPE_CHECKING
+
+from privstats.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from privstats.contrib.imputation.gaps import SHARES as SHARES
+    from privstats.contrib.imputation.gaps import by_gaps as by_gaps
+    from privstats.contrib.imputation.gaps import schema_of as schema_of
+    from privstats.contrib.imputation.linear import ols as ols
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
