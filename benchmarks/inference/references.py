@@ -39,7 +39,7 @@ __all__ = ["NAME", "PARTS", "TITLE", "Compared", "stored", "tables"]
 
 NAME = "inference.references"
 TITLE = "the same pooled records, without noise"
-EPSILON = 1e5  # so much that a reader widens no interval; the sums themselves have no noise
+EPSILON = 100.0  # the most that a plan states: readers count its noise, which the sums do not have
 NAMES = ("arm", "sex", "age")
 EDGES = tuple(range(31))
 
@@ -102,6 +102,11 @@ def terms(records: int) -> tuple[ps.Cohort, ps.Privacy]:
 def counted(schema: ps.CountSchema, records: dict[str, Any]) -> ps.Release:
     """Return exact counts."""
     return ps.Release.exact(schema, ps.measure(schema, records))
+
+
+def _sampling(error: float, noise: float) -> float:
+    """Return a standard error without the part that a reader adds for noise."""
+    return math.sqrt(max(float(error) ** 2 - float(noise) ** 2, 0.0))
 
 
 def python(package: str) -> str:
@@ -269,8 +274,7 @@ def missing() -> Iterator[Compared]:
 _COX_LATE = """
 library(survival)
 records <- records[records$months > records$enters, ]
-fit <- coxph(Surv(enters, pmin(months, 24), died * (months <= 24)) ~ arm + age, data = records, robust = TRUE,
-             subset = enters < 24)
+fit <- coxph(Surv(enters, pmin(months, 24), died * (months <= 24)) ~ arm + age, data = records, subset = enters < 24)
 say(c("arm", "age"), coef(fit))
 say(c("arm error", "age error"), sqrt(diag(vcov(fit))))
 """
@@ -342,7 +346,7 @@ def effects() -> Iterator[Compared]:
     first, second = (apart["better", f"sex: {each}"].estimate for each in (0, 1))
     (verdict,) = rows.verdicts()
     (only,) = rows.tables
-    ours = {"effect": only.estimate, "effect error": only.bse, "margin": verdict.p_value}
+    ours = {"effect": only.estimate, "effect error": _sampling(only.bse, only.noise_bse), "margin": verdict.p_value}
     ours |= {"apart": second - first, "p": test.p_value}
     labels = {
         "effect": ("2 margins", "adjusted difference of risks"),
@@ -430,15 +434,15 @@ say(paste("nb", names(coef(other))), coef(other))
 
 def rates() -> Iterator[Compared]:
     """Compare rate ratios per exposure with robust and quasi-Poisson errors, and with negative binomial ratios."""
-    rng, n = np.random.default_rng(7), 20_000
+    rng, n = np.random.default_rng(7), 60_000
     X = np.c_[rng.integers(0, 2, n), rng.uniform(-1, 1, n)] * 1.0
     years = rng.uniform(0.1, 4, n) * np.where(X[:, 0] == 1, 0.5, 1)
-    falls = np.minimum(rng.poisson(years * np.exp(-0.9 - 0.5 * X[:, 0] + 0.3 * X[:, 1]) * rng.gamma(1, 1, n)), 30)
+    falls = np.minimum(rng.poisson(years * np.exp(-0.9 - 0.5 * X[:, 0] + 0.3 * X[:, 1]) * rng.gamma(1, 1, n)), 8)
     schema = ps.ScoreSchema(
         3,
         3**0.5,
         family="poisson",
-        target_bound=30.0,
+        target_bound=8.0,
         exposure="years",
         exposure_bound=4.0,
         rate=0.4,
@@ -455,9 +459,17 @@ def rates() -> Iterator[Compared]:
         theirs = in_r(_RATES, records={"treated": X[:, 0], "age": X[:, 1], "falls": falls, "years": years})
         error = theirs["robust treated"]
         yield Compared(part, label, value, theirs["treated"], "R glm, Poisson with offset", error)
-        yield Compared(part, "its robust error", float(robust.bse[place]), error, f"{reference}, HC0")
+        yield Compared(
+            part, "its robust error", _sampling(robust.bse[place], robust.noise_bse[place]), error, f"{reference}, HC0"
+        )
         how = "R glm, quasi-Poisson (Pearson's mean)"
-        yield Compared(part, "its quasi-Poisson error", float(quasi.bse[place]), theirs["error treated"], how)
+        yield Compared(
+            part,
+            "its quasi-Poisson error",
+            _sampling(quasi.bse[place], quasi.noise_bse[place]),
+            theirs["error treated"],
+            how,
+        )
         if negative := r("MASS"):
             how = f"{negative}, glm.nb: another model's ratio"
             yield Compared(part, label, value, theirs["nb treated"], how, error)
@@ -466,7 +478,13 @@ def rates() -> Iterator[Compared]:
 
         fit = sm.GLM(falls, sm.add_constant(X), sm.families.Poisson(), exposure=years).fit(cov_type="HC0")
         yield Compared(part, label, value, float(fit.params[1]), f"{reference}, GLM", float(fit.bse[1]))
-        yield Compared(part, "its robust error", float(robust.bse[place]), float(fit.bse[1]), f"{reference}, HC0")
+        yield Compared(
+            part,
+            "its robust error",
+            _sampling(robust.bse[place], robust.noise_bse[place]),
+            float(fit.bse[1]),
+            f"{reference}, HC0",
+        )
 
 
 _CLUSTERS = """
@@ -502,10 +520,10 @@ def cluster_trial() -> Iterator[Compared]:
         theirs = in_r(_CLUSTERS, records=records, people=people)
         error, how = theirs["error"], f"R lm of cluster means, {reference.removeprefix('R ')} HC0"
         yield Compared(part, "adjusted effect over clusters", found.estimate, theirs["effect"], how, error)
-        yield Compared(part, "its standard error", found.bse, error, how)
+        yield Compared(part, "its standard error", _sampling(found.bse, found.noise_bse), error, how)
         how = f"R lm of patients weighted by cluster, {reference.removeprefix('R ')} vcovCL"
         yield Compared(part, "adjusted effect over clusters", found.estimate, theirs["people"], how, error)
-        yield Compared(part, "its standard error", found.bse, theirs["people error"], how)
+        yield Compared(part, "its standard error", _sampling(found.bse, found.noise_bse), theirs["people error"], how)
     if reference := python("statsmodels"):
         import statsmodels.formula.api as smf
 

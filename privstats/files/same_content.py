@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
+from filecmp import cmp
+from itertools import combinations
 from pathlib import Path
 
 
@@ -22,15 +23,14 @@ def same_content(paths: Sequence[Path]) -> tuple[Path, Path] | None:
         >>> [path.name for path in same_content([Path("north.csv"), Path("south.csv"), Path("copy.csv")])]
         ['north.csv', 'copy.csv']
     """
-    sizes = [path.stat().st_size if path.is_file() else None for path in paths]
-    seen: dict[object, Path] = {}
-    for path, size in zip(paths, sizes, strict=True):
-        keys: list[object] = [path.resolve()]
-        if size and sizes.count(size) > 1:
-            with path.open("rb") as file:
-                keys.append(hashlib.file_digest(file, "sha256").digest())
-        for key in keys:
-            if key in seen:
-                return seen[key], path
-        seen |= dict.fromkeys(keys, path)
+    for first, second in combinations(paths, 2):
+        if first.resolve() == second.resolve() or _equal(first, second):
+            return first, second
     return None
+
+
+def _equal(first: Path, second: Path) -> bool:
+    """Return whether both are files with the same bytes, at least one."""
+    if not (first.is_file() and second.is_file() and first.stat().st_size):
+        return False
+    return cmp(first, second, shallow=False)

@@ -74,9 +74,10 @@ def test_several_outcomes_and_texts_come_from_one_file(privstats: Any, tmp_path:
     assert "'arm': 1 hold none of the values that the plan declares" in done.stderr
     assert "Private" not in done.stderr
     read = privstats("table", "out/0.release", "out/1.release", "--format", "csv", cwd=tmp_path)
-    rows = csv.DictReader(read.stdout.splitlines())
+    rows = list(csv.DictReader(read.stdout.splitlines()))
     groups = ("", "age: under 55", "age: 55 or more")
-    assert [(row["outcome"], row["subgroup"]) for row in rows] == [
+    assert [(row["outcome"], row["test"]) for row in rows[6:]] == [("fell", "interaction"), ("well", "interaction")]
+    assert [(row["outcome"], row["subgroup"]) for row in rows[:6]] == [
         (each, of) for each in ("fell", "well") for of in groups
     ]
     refused = privstats(*words.split(), "--target", "well", "--force", cwd=tmp_path, code=2)

@@ -161,7 +161,11 @@ def test_every_cell_is_an_answer_or_one_sentence(what: str, kind: str, privstats
     expected = {**OTHERS["course" if what == "course" else "plan"], **EVERYWHERE}
     if columns:
         del expected["look"]
-    if what == "plan init" and kind in ("effect", "hazard"):  # their values are released by sessions of a course
+    if what == "plan init" and kind in (
+        "effect",
+        "hazard",
+        "rates",
+    ):  # their values are released by sessions of a course
         expected["attack run"] = "privstats course init"
     if kind == "stream":
         expected["plan certify"] = "audit course"

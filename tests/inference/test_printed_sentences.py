@@ -48,11 +48,14 @@ _LEFT_OUT = "tests/inference/test_left_out.py::test_the_table_has_records_left_o
 
 _LOOKS = "tests/inference/test_looks.py::test_no_effect_rarely_crosses_any_boundary"
 _LATE = "tests/inference/test_late_entry.py::test_curves_and_tests_keep_their_level"
+_AT_RISK = "tests/inference/test_late_entry.py::test_the_number_at_risk_has_a_legend"
 _ENTRY = "tests/hazard/test_entry.py::test_intervals_of_ratios_keep_their_level"
 _GAPS = "tests/inference/test_missing_values.py::test_counts_and_intervals_without_noise_are_those_of_the_records"
 
 WORLDS: dict[str, str] = {
     r"At most 5% of releases report an interval that misses, if the assumptions hold\.": f"{EDGE}rounds",
+    r'"At risk" is the number of records under observation at the time of the row\.': _AT_RISK,
+    r'"At risk" is the number [a-z ]+ when the bin of the row begins; the time is the bin\'s end\.': _AT_RISK,
     r"'-' means not reported: noise hides it\.": (
         "tests/inference/test_inversion.py::test_told_and_missed_in_at_most_alpha"
     ),

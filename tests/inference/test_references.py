@@ -14,7 +14,7 @@ WITHIN = {  # of the reference's value, where both are the same number; rounds a
     "log-rank statistic": 1e-6,
     "log odds ratio of arm x sex": 2e-3,
     "its robust error": 0.02,
-    "its quasi-Poisson error": 0.06,  # Pearson's mean of ratios, where ours is the ratio of sums
+    "its quasi-Poisson error": 0.12,  # Pearson's mean of ratios, where ours is the ratio of sums
     "its standard error": 0.03,
     "P of non-inferiority": 0.2,
     "its P": 0.1,

@@ -65,6 +65,13 @@ def test_noise_makes_errors_larger_and_a_contrast_is_tested():
     assert (within.pvalues[1:] < 1e-6).all()
 
 
+def test_several_parameters_are_tested_by_the_smallest_p_value():
+    fit = ols(noisy(table(2_000), 3.0), target="days")
+    both = np.eye(len(fit.params))[1:]
+    own = min(fit.t_test(row).pvalue for row in both)
+    assert fit.wald_test(both) == pytest.approx(min(1.0, 2 * own))
+
+
 def test_noise_that_hides_the_sums_reports_nothing():
     fit = ols(noisy(table(400), 0.4), target="days")
     assert not fit.reported.any()
