@@ -142,7 +142,7 @@ def test_with_the_hook_every_way_in_is_shut(unpacked):
 
 
 class TestHook:
-    """The same hook by hand: one that is set cannot be taken away again."""
+    """What ``WAYS`` does not try, by hand: a hook that is set cannot be removed again."""
 
     @pytest.fixture
     def hook(self, tmp_path, monkeypatch):
@@ -152,23 +152,10 @@ class TestHook:
         (hook,) = kept
         return hook
 
-    @pytest.mark.parametrize(
-        ("event", "place"), [("open", 0), ("import", 1), ("ctypes.dlopen", 0), ("os.exec", 0), ("subprocess.Popen", 0)]
-    )
-    def test_it_refuses_what_lies_in_the_folder(self, hook, tmp_path, event, place):
-        arguments = [None, None, None]
-        arguments[place] = tmp_path / "apps" / "app.py"
-        with pytest.raises(PermissionError):
-            hook(event, tuple(arguments))
-
-    def test_it_refuses_the_folder_itself_and_bytes_and_lists_of_words(self, hook, tmp_path):
-        for event, arguments in (
-            ("open", (str(tmp_path / "apps"), "r", 0)),
-            ("open", (bytes(tmp_path / "apps" / "x"), "r", 0)),
-            ("subprocess.Popen", ("/bin/sh", ["/bin/sh", str(tmp_path / "apps" / "x")], None, None)),
-        ):
+    def test_it_refuses_the_folder_itself_and_a_program_in_place_of_this_one(self, hook, tmp_path):
+        for event, place in (("open", tmp_path / "apps"), ("os.exec", tmp_path / "apps" / "app.py")):
             with pytest.raises(PermissionError):
-                hook(event, arguments)
+                hook(event, (str(place), None, None))
 
     def test_it_lets_everything_else_pass(self, hook, tmp_path):
         hook("open", (str(tmp_path / "apps-of-others"), "r", 0))

@@ -1,4 +1,4 @@
-"""The observed federation: its doubles take what the functions take in whose place they stand; why it ends is said."""
+"""The observed federation: its doubles have the parameters of the functions that they replace."""
 
 from importlib import import_module
 
@@ -20,7 +20,7 @@ REPLACED = (
 
 
 @pytest.mark.parametrize(("name", "observe"), [each[1:] for each in REPLACED], ids=[each[1] for each in REPLACED])
-def test_every_double_has_the_parameters_of_the_function_in_whose_place_it_stands(monkeypatch, name, observe):
+def test_every_double_has_the_parameters_of_the_function_that_it_replaces(monkeypatch, name, observe):
     for owner, replaced, _ in REPLACED:
         monkeypatch.setattr(owner, replaced, getattr(owner, replaced))  # put back at the end
     before = [getattr(owner, replaced) for owner, replaced, _ in REPLACED if replaced == name]
