@@ -11,7 +11,7 @@ from privstats.engines.network.transport import Reply
 from tests.engines.network.fake import FolderNet, study_of
 
 
-def swap(net: FolderNet, kind: str, times: int, nodes: tuple[int, int]) -> list[str]:
+def swap(net: FolderNet, kind: str, times: int = 1, nodes: tuple[int, int] = (101, 102)) -> list[str]:
     """Let two nodes' first replies to a kind of message change places; the result is empty once all have."""
     push, pull, names, left = net.push, net.pull, dict[int, str](), [kind] * times
 
