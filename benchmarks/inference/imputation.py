@@ -3,7 +3,7 @@
     python -m benchmarks.inference.imputation --save --runs 1000
     python -m benchmarks.inference.imputation --save --runs 200 --only mice
 
-Runs are vectorised over the functions that ``contrib.imputation.ols`` calls, with 20 draws each where it takes 100.
+Runs are vectorised over the functions that ``contrib.imputation.ols`` calls.
 "Complete cases" are the records without a gap, under the same noise; "pairwise" uses every pair of observed values,
 without noise. ``mice`` (van Buuren and Groothuis-Oudshoorn 2011) imputes the pooled records 20 times by its method
 ``norm``. It needs ``Rscript`` with that package; without it the stored rows stay.
@@ -38,11 +38,10 @@ from privstats.contrib.imputation.completion import (
     missing_information,
 )
 from privstats.contrib.imputation.gaps import CONSTANT, SHARES, observed
-from privstats.contrib.imputation.linear import barnard_rubin, hides, solved
+from privstats.contrib.imputation.linear import DRAWS, barnard_rubin, hides, solved
 from privstats.dp import gaussian_mu
 
 NAME = "inference.imputation"
-DRAWS = 20
 EPSILONS = (1.0, 3.0, 8.0, math.inf)
 _MICE = Path(__file__).with_name("imputation_mice.R")
 _CLIPPED, _BATCH, _DELTA = 0.001, 400_000, 1e-6

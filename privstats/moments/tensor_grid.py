@@ -49,7 +49,7 @@ class Pending(Protocol):
 
     @property
     def readable(self) -> Tensor:
-        """Which records are readable, ``(n,)``."""
+        """Return which records are readable, ``(n,)``."""
 
     def settled(self, unreadable: int, outside: int) -> GridTensor:
         """Return the tile on its grid.
@@ -97,7 +97,7 @@ class RoundedRows:
 
     @property
     def readable(self) -> Tensor:
-        """Which rows are finite, ``(n,)``."""
+        """Return which rows are finite, ``(n,)``."""
         readable: Tensor = self.torch.isfinite(self.rows).all(dim=1)
         return readable
 
@@ -132,7 +132,7 @@ class Labels:
 
     @property
     def readable(self) -> Tensor:
-        """Which labels are classes, ``(n,)``."""
+        """Return which labels are classes, ``(n,)``."""
         return _among(self.labels, self.classes)
 
     def settled(self, unreadable: int, outside: int) -> GridTensor:  # noqa: ARG002 - no label is clipped

@@ -33,7 +33,8 @@ from privstats.inference.regression.table import Regression
 from privstats.inference.releases import chosen_columns, map_columns, require_gaussian, require_records
 from privstats.release import Release
 
-_DRAWS = 100
+DRAWS = 20
+"""Draws of completed sums; the benchmark measures intervals and refusals with the same number."""
 _MIN_DEGREES = 100
 _SEED_DIGITS = 16
 _CLIPPED, _MAX_CLIPPED = 0.001, 0.05  # of the rows' squares: what is warned of, and what noise must exclude
@@ -44,7 +45,7 @@ _LEAST_SHARE = 0.1  # of the residual sum that remains when the noise's part is 
 def ols(release: Release, *, target: str | int, columns: Sequence[str | int] | None = None) -> Regression:
     """Fit ordinary least squares on columns with gaps, by multiple imputation on the released sums.
 
-    No record is imputed: completed sums are drawn 100 times from their posterior under a normal model, with the
+    No record is imputed: completed sums are drawn 20 times from their posterior under a normal model, with the
     release's noise, and combined by Rubin's rule (docs/imputation_on_sums.md). Columns that are not in the regression
     still help to explain gaps. Fitting costs no privacy.
 
@@ -109,7 +110,7 @@ def ols(release: Release, *, target: str | int, columns: Sequence[str | int] | N
         condition_number=condition(rubin.eigenvalues),
         saturation_=None,
         cov_type="imputed",
-        cov_reason=f"Rubin's rule over {_DRAWS} completions of the sums",
+        cov_reason=f"Rubin's rule over {DRAWS} completions of the sums",
         assumed="values are missing at random given the observed columns, the columns are jointly normal (nothing "
         "bounds the error for skewed or discrete ones), and the prior is Jeffreys'",
         notes=(
@@ -251,8 +252,8 @@ def _combined(
     rng = np.random.default_rng(int(digest[:_SEED_DIGITS], 16))
     mode = completed(sums)
     total = mode.T
-    again = sums.with_noise(rng, sigma, _DRAWS)
-    modes = completed_again(again, np.broadcast_to(total, (_DRAWS, *total.shape)), sigma)
+    again = sums.with_noise(rng, sigma, DRAWS)
+    modes = completed_again(again, np.broadcast_to(total, (DRAWS, *total.shape)), sigma)
     hidden = hides(sums, mode, modes, sigma, places)
     if hidden:  # singular moments are solved, and not reported
         moments = [floored(T, np.full(T.shape[:-2], FLOOR * float(sums.records)))[0] for T in (total, modes.T, modes.T)]
@@ -301,8 +302,9 @@ def hides(sums: Patterns, mode: Mode, modes: Mode, sigma: float, places: list[in
     definite = np.linalg.eigvalsh(mode.T)[0] > floor and (np.linalg.eigvalsh(modes.T)[:, 0] > floor).all()
     if not definite or least <= sigma * math.sqrt(2 * d):
         return (
-            "noise hides the sums by gap pattern, or too few records have no gap; declare fewer columns with gaps, or "
-            "release more records"
+            "noise hides the sums by gap pattern, too few records have no gap, or a column nearly follows from others; "
+            "declare fewer columns with gaps, release more records, or leave out a constant or repeated column and one "
+            "whose public spread is far too large"
         )
     missing = float(missing_information(sums, mode.T))
     if missing > MAX_MISSING or not (mode.converged and modes.converged.all()):

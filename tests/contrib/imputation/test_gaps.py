@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -187,5 +188,12 @@ def test_a_table_that_does_not_fit_is_refused():
 
 
 def test_another_schema_is_refused():
-    for other in (ps.ClassSchema(2, 3, "NAS", 1.0), ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0)):
+    measured = schema()
+    others = (
+        ps.ClassSchema(2, 3, "NAS", 1.0),
+        ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0),
+        replace(measured, transform=(*measured.transform[:-1], ps.transforms.ConstantFeature(3.0))),
+        replace(measured, nonnegative=True),
+    )
+    for other in others:
         made.refused(ReleaseError, r"contrib\.imputation\.schema_of", layout_of, other)
