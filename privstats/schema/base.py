@@ -385,8 +385,8 @@ class Schema(ABC):
         return self.steps / self.clip_norm
 
     def on_grid(self, value: float) -> float:
-        """Return an entry of a row as sums hold it, rounded to the grid."""
-        return round(value * self.scale) / self.scale
+        """Return an entry of a row as sums hold it, rounded to the grid; at most the clip norm."""
+        return round(min(max(value, -self.clip_norm), self.clip_norm) * self.scale) / self.scale
 
     @cached_property
     def bound(self) -> int:

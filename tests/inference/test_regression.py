@@ -80,11 +80,9 @@ def test_the_constant_is_read_as_the_sums_hold_it(value, clip_norm):
     assert head.predict(X).mean() == pytest.approx(y.mean(), abs=1e-3)
 
 
-@pytest.mark.parametrize("value", [1e-9, 4.1, 1e308])
-def test_a_constant_off_the_grid_is_refused(value):
-    made.refused(
-        SchemaError, "value of ConstantFeature must be from 0.00098", schema, transform=(ConstantFeature(value),)
-    )
+@pytest.mark.parametrize("value", [1e-9, -5e-324])
+def test_a_constant_below_the_grid_is_refused(value):
+    made.refused(SchemaError, "ConstantFeature must be at least 0.00098", schema, transform=(ConstantFeature(value),))
 
 
 @pytest.mark.parametrize(("name", "bits", "most"), [("longley", 20, 1e-3), ("star98", 20, 1e-3), ("star98", 12, 0.3)])

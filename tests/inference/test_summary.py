@@ -2,6 +2,7 @@
 
 import csv
 import io
+import html
 import re
 import shutil
 import stat
@@ -206,8 +207,8 @@ def test_pandoc_is_given_the_page_and_its_failure_is_a_sentence(table, tmp_path,
 def test_a_word_file_holds_every_cell(table: inf.Summary, tmp_path: Path) -> None:
     table.save(tmp_path / "table.docx", methods=True)
     document = zipfile.ZipFile(tmp_path / "table.docx").read("word/document.xml").decode()
-    said = re.sub(r"<[^>]+>", "", document)
-    assert all(cell.strip().replace("<", "&lt;") in said for row in table.rows for cell in row)
+    said = html.unescape(re.sub(r"<[^>]+>", "", document))
+    assert all(cell.strip() in said for row in table.rows for cell in row)
     assert PROMISE in said
     assert "were not pooled" in said
 
