@@ -355,7 +355,9 @@ def array_of(column: Any) -> NDArray[Any]:
     try:
         array = np.asanyarray(column)
         if isinstance(array, np.ma.MaskedArray) and array is not column:
-            return np.where(np.ma.getmaskarray(array), None, array.data.astype(object))
+            held = array.data.astype(object)
+            held[np.ma.getmaskarray(array)] = None
+            return held
         return np.asarray(array)
     except Exception:  # each library raises its own class, and its text may hold a record's value
         if not hasattr(column, "__array__") or len(getattr(column, "shape", (0,))) != 1:

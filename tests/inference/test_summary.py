@@ -1,8 +1,8 @@
 """The printed table, its file and its paragraph: every form holds the same cells, the promise and the assumptions."""
 
 import csv
-import io
 import html
+import io
 import re
 import shutil
 import stat
