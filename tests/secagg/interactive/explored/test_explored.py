@@ -1,4 +1,4 @@
-"""Whole state spaces: three clients in every run, a liar and four in the night; each rule is seen broken by a planted bug."""
+"""Whole state spaces: three clients in every run, a liar or four in the night; planted bugs break each rule."""
 
 from dataclasses import replace
 from typing import Any
