@@ -467,9 +467,9 @@ def _check_constant(schema: HazardSchema) -> None:
         why = (
             "beyond, an event and the bins before it move the score by more than its bound; take 1 and a clip_norm of 2"
         )
-        found = schema._declared_constant
+        declared = schema._declared_constant
         raise SchemaError(
-            f"the ConstantFeature must be above 0 and at most clip_norm / sqrt 2, got {found:g}: {why} or so"
+            f"the ConstantFeature must be above 0 and at most clip_norm / sqrt 2, got {declared:g}: {why} or so"
         )
 
 
