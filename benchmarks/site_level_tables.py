@@ -50,6 +50,8 @@ def _missed(row: Row) -> str:
 
 
 def _one(missed: float, told: float) -> str:
+    if told < 0.005:
+        return "not reported"
     return f"{100 * missed:.1f} %" + ("" if told > 0.9 else f" ({100 * told:.0f} % reported)")
 
 

@@ -97,7 +97,7 @@ def records_of(world: World, sites: int, tau: float, rng: np.random.Generator) -
 def sums_of(records: Array, sites: int) -> SiteSums:
     """Return the exact sums of one run's records."""
     site, X, y = records[:, 0].astype(int), records[:, 1:3], records[:, 3]
-    by = np.column_stack([np.bincount(site, each, sites) for each in (np.ones(len(y)), *X.T, y)])
+    by: Array = np.column_stack([np.bincount(site, each, sites) for each in (np.ones(len(y)), *X.T, y)])
     return SiteSums(by[:, :3], by[:, 3], X.T @ X, X.T @ y, float(y @ y), 0.0, 0.0, 0.0)
 
 

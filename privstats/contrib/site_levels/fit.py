@@ -1,8 +1,8 @@
 """Fit a linear random intercept from noisy site sums (docs/site_levels.md has the derivation).
 
-The score with site weights ``w`` is ``U(b) = sum_s [X_s'(y_s - X_s b) - w_s t_s r_s(b)]``, with ``t_s`` the site's record
-count and column sums, and ``r_s(b) = sum y - t_s'b`` its residual sum. It is unbiased for any weights; ``w_s = 1 / (n_s +
-lambda)``, lambda the ratio of residual to site variance, is efficient. Stein's lemma subtracts the noise's bias exactly.
+The score with weights c and w is, for the intercept, ``sum_s c_s r_s(b)``, and for slopes ``X'(y - X b) - sum_s w_s a_s
+r_s(b)``, with a site's column sums ``a_s`` and residual sum ``r_s(b)``. It is unbiased for any weights independent of
+targets. Stein's lemma subtracts exactly the bias by noise that weights and sums share.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import chdtri
 
@@ -142,12 +143,12 @@ def _level_at(q: Callable[[float], float], wanted: float, residual: float) -> fl
     return float(brentq(lambda level: q(level) - wanted, low, high, xtol=1e-12 * residual, rtol=1e-6))
 
 
-def clear_sites(sums: SiteSums) -> Array:
+def clear_sites(sums: SiteSums) -> NDArray[np.intp]:
     """Return the places of sites with a count that noise leaves clear."""
     return np.flatnonzero(sums.t[:, 0] >= max(_CLEAR * sums.sigma_G, 1.0))
 
 
-def _generalised_q(sums: SiteSums, b: Array, residual: float, places: Array) -> Callable[[float], float]:
+def _generalised_q(sums: SiteSums, b: Array, residual: float, places: NDArray[np.intp]) -> Callable[[float], float]:
     t, r = sums.t[places], (sums.sy - sums.t @ b)[places]
     n, square, noise = t[:, 0], np.maximum(t[:, 0] ** 2 - sums.sigma_G**2, 0.0), sums.site_noise(b)
 
@@ -162,9 +163,10 @@ def _generalised_q(sums: SiteSums, b: Array, residual: float, places: Array) -> 
 
 @dataclass(frozen=True, eq=False)
 class _Weights:
-    """A site's weights in the score: ``c r_s`` for the intercept and ``- w a_s r_s`` for slopes, with their slopes in n.
+    """The sites' weights c and w, and their derivatives by the count.
 
-    c is efficient given the noise of r_s: its variance per record is 1 + n / ratio + noise / n, in residual variances.
+    ``c = 1 / (1 + n / ratio + noise / n)``, with the noise's variance over the residual one, is efficient: it is the
+    inverse of a residual sum's variance per record, in residual variances. ``w = 1 / (n + ratio)``.
     """
 
     c: Array
@@ -203,12 +205,13 @@ class _Weights:
 
 def fitted(sums: SiteSums) -> Fit:
     """Fit by alternating the weighted score and two moment equations of the variances."""
-    b, residual, level, ratio = np.zeros(sums.t.shape[1]), 1.0, 0.0, _LEVELS[1]
+    residual, level, ratio = 1.0, 0.0, _LEVELS[1]
+    b: Array = np.zeros(sums.t.shape[1])
     b[0] = float(sums.sy.sum()) / max(float(sums.t[:, 0].sum()), 1.0)
     residual = max(sums.energy(b) / max(float(sums.t[:, 0].sum()), 1.0), 1e-12)
     for _ in range(_STEPS):
         weights = _Weights.of(sums, ratio, sums.site_noise(b) / residual)
-        b = np.linalg.solve(weights.matrix(sums), weights.right(sums))
+        b = np.asarray(np.linalg.solve(weights.matrix(sums), weights.right(sums)), np.float64)
         residual, level = _variances(sums, b, weights.w, residual, level)
         last, ratio = ratio, float(np.clip(residual / max(level, 1e-12 * residual), *_LEVELS))
         if abs(ratio - last) <= 1e-6 * ratio:
@@ -242,7 +245,7 @@ def _variances(sums: SiteSums, b: Array, w: Array, residual: float, level: float
     return max(float(found), _LEAST * total), float(between)
 
 
-def _lost(sums: SiteSums, clear: Array, variance: Array) -> Array:
+def _lost(sums: SiteSums, clear: NDArray[np.intp], variance: Array) -> Array:
     """Return each clear site's leverage: the share of its squared residual sum that fitting b takes."""
     root = sums.t[clear] / np.sqrt(variance)[:, None]
     if len(root) <= root.shape[1]:

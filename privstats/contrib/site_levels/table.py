@@ -27,10 +27,12 @@ from privstats.inference.releases import (
     require_both_columns,
     require_gaussian,
     require_level,
+    require_records,
 )
 from privstats.release import Release
 
 _FEWEST_SITES = 3
+_LOST = 1e-9  # smallest eigenvalue of columns of length 1 that are told apart from collinear ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,7 @@ class LevelsRegression(Regression):
         >>> moments = ps.measure(schema, np.hstack([x, np.eye(20)[site]]), y)
         >>> fit = random_intercept(ps.Release.exact(schema, moments), sites=range(1, 21))
         >>> fit.sites, round(fit.tau, 1)
-        (20, 0.5)
+        (20, 0.6)
     """
 
     tau: float = math.nan
@@ -114,14 +116,16 @@ def random_intercept(
         >>> fit.names, fit.params[1:].round(1).tolist()
         (('const', 'x0'), [2.0])
     """
-    require_gaussian(release)
+    require_gaussian(require_records(release))
     schema, evidence = ridge_schema(release), release_gram(release, None)
     if schema.targets > 1:
         raise ReleaseError(f"the release has {schema.targets} targets, and a random intercept needs one; measure one")
     if evidence.constant is not None:
         raise ReleaseError("the transform must hold no ConstantFeature: site columns sum to 1; omit it")
     names = column_names(schema, schema.features)
-    at = chosen_columns(names, list(sites))
+    if isinstance(sites, str) or not isinstance(sites, Sequence) or not sites:
+        raise ReleaseError("sites must be a list of column names or numbers, such as ['north', 'south', 'west']")
+    at = chosen_columns(names, sites)
     chosen = [j for j in range(len(names)) if j not in at] if columns is None else chosen_columns(names, columns)
     require_both_columns(schema.transform, names, chosen)
     slopes, level = raw_slopes(schema.transform, len(names))
@@ -129,6 +133,7 @@ def random_intercept(
     sums = _sums(evidence, at, chosen)
     records, deviation = float(sums.t[:, 0].sum()), sums.sigma_G * math.sqrt(len(at))
     degrees = residual_degrees(records, deviation, len(at) + len(chosen), f"{len(at)} sites and {len(chosen)} columns")
+    _check_collinear(sums)
     fit = fitted(sums)
     rows = contrasts_of(slopes[np.ix_(chosen, chosen)], level[chosen], 1.0)
     rows = np.column_stack([rows[:, -1], rows[:, :-1]])
@@ -199,12 +204,12 @@ class LevelErrors:
 
     def pvalues(self, null: Array | float = 0.0) -> Array:
         """Return two-sided p-values; 1 where not reported."""
-        return np.asarray(2 * stdtr(self.fit.degrees(self.rows), -np.abs(self.statistics(null))))
+        return np.asarray(2 * stdtr(self._degrees, -np.abs(self.statistics(null))))
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
         """Return ends; about exact sums, with the noise's error alone."""
         error = self.error if sampling else self.noise_error
-        margin = stdtrit(self.fit.degrees(self.rows), 1 - alpha / 2) * error
+        margin = stdtrit(self._degrees, 1 - alpha / 2) * error
         return self.estimate - margin, self.estimate + margin
 
     def combined(self, rows: Array) -> LevelErrors:
@@ -215,10 +220,15 @@ class LevelErrors:
         """Return Bonferroni's p-value of "all parameters are 0"."""
         return min(1.0, len(self.rows) * float(self.pvalues().min()))
 
+    @property
+    def _degrees(self) -> Array:
+        return self.fit.degrees(self.rows) if self.fit.reported else np.ones(len(self.rows))
+
     def _shown(self, covariance: Array) -> Array:
         if not self.fit.reported:
             return np.full(len(self.rows), np.inf)
-        return np.asarray(np.sqrt(np.einsum("ij,jk,ik->i", self.rows, covariance, self.rows)))
+        squares = np.einsum("ij,jk,ik->i", self.rows, covariance, self.rows)
+        return np.asarray(np.sqrt(np.where(squares >= 0, squares, np.inf)))
 
 
 def _check_sites(names: Sequence[str], at: list[int], chosen: list[int], maps: Array) -> None:
@@ -230,6 +240,15 @@ def _check_sites(names: Sequence[str], at: list[int], chosen: list[int], maps: A
         raise ReleaseError("columns must name at least one column besides the sites; measure one more")
     if mapped := [names[j] for j, row in zip(at, maps - np.eye(maps.shape[1])[at], strict=True) if row.any()]:
         raise ReleaseError(f"the plan maps the site column {mapped[0]!r}; give it a centre of 0 and a scale of 1")
+
+
+def _check_collinear(sums: SiteSums) -> None:
+    """Refuse exact sums of collinear columns; under noise the fit reports nothing."""
+    if sums.sigma_G > 0:
+        return
+    lengths = np.sqrt(np.diag(sums.gram))
+    if not lengths.all() or np.linalg.eigvalsh(sums.gram / np.outer(lengths, lengths))[0] < _LOST:
+        raise ReleaseError("columns are collinear, or one is 0 for all records; read fewer columns=[...]")
 
 
 def _sums(evidence: GramEvidence, at: list[int], chosen: list[int]) -> SiteSums:
@@ -255,7 +274,7 @@ def _tau_note(release: Release, fit: Fit, reported: bool) -> str:
         low, high = fit.tau(0.05)
         return (
             f"tau, the standard deviation of the sites' levels, is {math.sqrt(fit.level):.3g} (95 % interval {low:.3g} "
-            f"to {high:.3g}, from {fit.clear} of {len(fit.sums.t)} sites); the interval assumes normal levels, and with "
+            f"to {high:.3g}, from {fit.clear} of {len(fit.sums.t)} sites); the interval assumes normal levels: with "
             "exponential ones it missed up to 24 % of the time"
         )
     if _averaged(release):

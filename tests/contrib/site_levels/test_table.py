@@ -81,6 +81,8 @@ def test_noise_hides_everything_with_a_reason() -> None:
     fit = random_intercept(noisy(0.4), sites=NAMES[2:])
     assert not fit.reported.any()
     assert math.isnan(fit.tau)
+    assert (fit.conf_int() == [-math.inf, math.inf]).all()
+    assert (fit.pvalues == 1).all()
     said = str(fit.summary())
     assert "noise hides the sums by site, so no coefficient is reported" in said
     assert "levels, is not reported" in said
@@ -119,6 +121,8 @@ def test_targets_beyond_the_bound_hide_the_coefficients() -> None:
         ({"sites": NAMES}, "columns must name at least one column"),
         ({"sites": NAMES[0:4], "columns": ["dose"]}, "columns names 'dose', which is a site"),
         ({"sites": ("age", *NAMES[2:]), "columns": ["dose"]}, "maps the site column 'age'"),
+        ({"sites": "site 0"}, "sites must be a list of column names or numbers"),
+        ({"sites": None}, "sites must be a list of column names or numbers"),
         ({"sites": ["nowhere"]}, "'nowhere' is no column"),
     ],
 )  # fmt: skip
@@ -131,3 +135,19 @@ def test_a_constant_column_is_refused() -> None:
     X = np.column_stack([np.linspace(-1, 1, 30), np.eye(3)[np.arange(30) % 3]])
     release = ps.Release.exact(measured, ps.measure(measured, X, X[:, 0]))
     refused(ps.ReleaseError, "no ConstantFeature", random_intercept, release, sites=[1, 2, 3])
+
+
+def test_collinear_columns_are_refused() -> None:
+    X, y = records()
+    measured = ps.RidgeSchema(3 + SITES, clip_norm=2.0, target_bound=6.0)
+    twice = np.column_stack([X[:, 1], X[:, 1], X[:, 1] * 0, X[:, 2:]]) * 0.5
+    twice[:, 3:] *= 2
+    release = ps.Release.exact(measured, ps.measure(measured, twice, y))
+    sites = list(range(3, 3 + SITES))
+    refused(ps.ReleaseError, "collinear, or one is 0", random_intercept, release, sites=sites)
+    refused(ps.ReleaseError, "collinear, or one is 0", random_intercept, release, sites=sites, columns=[0, 2])
+    assert random_intercept(release, sites=sites, columns=[0]).reported.all()
+
+
+def test_no_release_is_refused() -> None:
+    refused(ps.ReleaseError, "release must be a Release", random_intercept, "x", sites=[0, 1, 2])
