@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
 
 from privstats.contrib.site_levels.fit import FEWEST_DEGREES, Fit, SiteSums, fitted
 from privstats.dp import Privacy
@@ -16,9 +14,10 @@ from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.heads.evidence import GramEvidence, release_gram
 from privstats.inference.evidence import CONSTANT, LinearSums, contrasts_of, residual_degrees, ridge_schema
-from privstats.inference.inversion import Errors, NormalEquations, condition
+from privstats.inference.inversion import Errors, NormalEquations, condition, quantile
 from privstats.inference.regression.clipping import Hidden, clip_note, hides, saturation_of
 from privstats.inference.regression.linear import ALIKE
+from privstats.inference.regression.restricted_likelihood import MixedErrors
 from privstats.inference.regression.table import Regression
 from privstats.inference.releases import (
     chosen_columns,
@@ -145,7 +144,7 @@ def random_intercept(
         len(names), None,
     )  # fmt: skip
     saturation = saturation_of(schema, release, linear)
-    errors: Errors = LevelErrors(fit, rows)
+    errors: Errors = LevelErrors.of(fit, rows)
     hidden = hides(saturation, unclipped)
     reported = fit.reported and not hidden and not _averaged(release) and math.isfinite(fit.tau(0.05)[1])
     notes = (clip_note(saturation, unclipped), _tau_note(release, fit, reported), _hidden_note(fit))
@@ -172,63 +171,35 @@ def random_intercept(
 
 
 @dataclass(frozen=True, eq=False)
-class LevelErrors:
-    """Tests and intervals of combinations of a fit's parameters, ``rows @ b``."""
+class LevelErrors(MixedErrors):
+    """Tests and intervals of combinations of a fit's parameters, ``rows @ fit.b``: all are reported, or none."""
 
     fit: Fit
     rows: Array
 
-    @property
-    def estimate(self) -> Array:
-        """Estimates, ``(m,)``."""
-        return np.asarray(self.rows @ self.fit.b)
-
-    @property
-    def error(self) -> Array:
-        """Standard errors, ``(m,)``; infinite where none is reported."""
-        return self._shown(self.fit.covariance)
+    @classmethod
+    def of(cls, fit: Fit, rows: Array) -> LevelErrors:
+        """Return the errors of combinations ``(m, p + 1)``; infinite, with no degrees, where none is reported."""
+        if not fit.reported:
+            return cls(rows @ fit.b, np.diag(np.full(len(rows), np.inf)), np.zeros(len(rows)), fit, rows)
+        return cls(rows @ fit.b, rows @ fit.covariance @ rows.T, fit.degrees(rows), fit, rows)
 
     @property
     def noise_error(self) -> Array:
         """Standard errors from noise alone, ``(m,)``."""
-        return self._shown(self.fit.noise)
-
-    def reported(self, alpha: float) -> NDArray[np.bool_]:  # noqa: ARG002  the same at every level
-        """Return whether noise leaves the parameters determined: all or none."""
-        return np.full(len(self.rows), self.fit.reported)
-
-    def statistics(self, null: Array | float = 0.0) -> Array:
-        """Return (estimate - ``null``) / standard error."""
-        step = self.estimate - null
-        return np.where(step == 0, 0.0, step / self.error)
-
-    def pvalues(self, null: Array | float = 0.0) -> Array:
-        """Return two-sided p-values; 1 where not reported."""
-        return np.asarray(2 * stdtr(self._degrees, -np.abs(self.statistics(null))))
+        noise = np.einsum("ij,jk,ik->i", self.rows, self.fit.noise, self.rows)
+        return np.sqrt(np.where(self.degrees > 0, noise, np.inf))
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
         """Return ends; about exact sums, with the noise's error alone."""
-        error = self.error if sampling else self.noise_error
-        margin = stdtrit(self._degrees, 1 - alpha / 2) * error
+        if sampling:
+            return super().interval(alpha)
+        margin = quantile(alpha, math.inf) * self.noise_error
         return self.estimate - margin, self.estimate + margin
 
     def combined(self, rows: Array) -> LevelErrors:
         """Return linear combinations, ``(r, m)``."""
-        return replace(self, rows=rows @ self.rows)
-
-    def joint_pvalue(self) -> float:
-        """Return Bonferroni's p-value of "all parameters are 0"."""
-        return min(1.0, len(self.rows) * float(self.pvalues().min()))
-
-    @property
-    def _degrees(self) -> Array:
-        return self.fit.degrees(self.rows) if self.fit.reported else np.ones(len(self.rows))
-
-    def _shown(self, covariance: Array) -> Array:
-        if not self.fit.reported:
-            return np.full(len(self.rows), np.inf)
-        squares = np.einsum("ij,jk,ik->i", self.rows, covariance, self.rows)
-        return np.asarray(np.sqrt(np.where(squares >= 0, squares, np.inf)))
+        return self.of(self.fit, rows @ self.rows)
 
 
 def _check_sites(names: Sequence[str], at: list[int], chosen: list[int], maps: Array) -> None:
