@@ -113,7 +113,7 @@ def random_intercept(
         >>> moments = ps.measure(schema, np.hstack([x, np.eye(20)[site]]), y)
         >>> fit = random_intercept(ps.Release.exact(schema, moments), sites=range(1, 21))
         >>> fit.names, fit.params[1:].round(1).tolist()
-        (('const', 'x0'), [2.0])
+        (('const', 'x0'), [2.1])
     """
     require_gaussian(require_records(release))
     schema, evidence = ridge_schema(release), release_gram(release, None)
