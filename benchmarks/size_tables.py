@@ -75,19 +75,32 @@ def many_records() -> list[list[str]]:
 
 def engines() -> list[list[str]]:
     """Records of one party in parts: each engine beside one process."""
-    lines = [["records x 40", "engine", "processor seconds", "of one process's", "memory", "load", "sums"]]
+    head = [
+        "records x 40",
+        "engine",
+        "processor seconds",
+        "of these Java",
+        "of one process's",
+        "of two processes'",
+        "wall time",
+        "memory",
+        "sums",
+    ]
+    lines = [head]
     for title, rows in results("moments.engines").items():
         if title.startswith("NAB"):
-            records, source, _ = title.split(", ")
+            records, source, *_ = title.split(", ")
             what = f"{records.split(' ')[2]}, {source}"
             lines += [
                 [
                     what,
                     row["engine"],
                     f"{row['cpu s']:.3g} s",
+                    f"{row['java cpu s']:.3g} s" if row["java cpu s"] else "",
                     f"{row['cpu / one process']:.2f}",
+                    f"{row['cpu / processes at once']:.2f}",
+                    f"{row['wall s']:.3g} s",
                     _bytes(row["peak MiB"] * 2**20),
-                    f"{row['load average']:.1f}",
                     "equal" if row["same integers"] else "none",
                 ]
                 for row in rows

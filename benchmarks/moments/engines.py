@@ -1,6 +1,8 @@
 """Records in parts, measured by one process, by Dask and by local Spark: time, memory, and the same integers.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.moments.engines --rows 2000000 --lazy 100000000 --save
+    export OMP_NUM_THREADS=1
+    python -m benchmarks.moments.engines --one-heap --rows 100000000 --links 20 --spark 100000000 --lazy 0 --save
+    python -m benchmarks.moments.engines --one-heap --rows 0 --lazy 100000000 --keep --save
 
 The first table is of Parquet files, one part each. With ``--links N`` each file is linked N times under other names,
 so that 100 million records fit into memory and no disk is measured. The second table is of records that each part
@@ -9,13 +11,15 @@ and all that it started, Java and Python apart. "Caller" is of this process alon
 engine first measures a few records. It then measures all of them, up to 5 million twice: "first" includes memory that
 a worker touches for the first time.
 
-"Processes at once" are independent processes, as many as workers, that each measure their share and nothing else:
-what the machine's shared memory and caches cost, and so the least that any engine with these workers can take. "Dask,
-no cluster" runs Dask's graph in this process, so that it holds all that privstats adds. "Dask's floor" is Dask's
-graph with a task that only sums one column of each part. "Spark" receives rows from Java; "Spark's workers" receive
-names of parts and read the parts themselves. Memory is the largest sum of resident memory, seen ten times a second.
-The third table simulates more workers than this machine has processors, from the measured seconds of a part. Spark is
-left out where pyspark or Java is not installed, and measures at most ``--spark`` records.
+"One process as a worker" is one that has the allocator's settings of the workers. "Processes at once" are independent
+processes, as many as workers, that each measure their share and nothing else: what the machine's shared memory and
+caches cost, and so the least that any engine with these workers can take. "Dask without a cluster" runs Dask's graph in
+this process, so that it holds all that privstats adds. "Dask" has a Dask frame, "Dask's workers" a list of delayed
+parts, which they read themselves. "Dask's floor" is the frame's graph with a task that only sums one column of each
+part. "Spark" receives rows from Java; "Spark's workers" receive names of parts and read the parts themselves. Memory is
+the largest sum of resident memory, seen ten times a second. The third table simulates more workers than this machine
+has processors, from the measured seconds of a part. Spark is left out where pyspark or Java is not installed, and
+measures at most ``--spark`` records.
 """
 
 from __future__ import annotations
@@ -48,20 +52,22 @@ from privstats.contrib.parts.partitioned import Partitioned
 FEATURES, CLASSES = 40, 2
 NAMES = tuple(f"x{place}" for place in range(FEATURES))
 SCHEMA = ps.ClassSchema(CLASSES, FEATURES, "NAB", clip_norm=8.0, feature_names=NAMES)
-PART, QUICK_PART = 250_000, 500
+PART, QUICK_PART = 625_000, 500
 GROWTH = (1, 2, 4, 8)
 ONE_HEAP = {"MALLOC_ARENA_MAX": 1, "MALLOC_MMAP_MAX_": 0, "MALLOC_TRIM_THRESHOLD_": 2_000_000_000}
 """Settings of glibc's allocator with which all threads share one heap, from which no page is returned."""
 _FAN_IN, _MAX_TWICE = 8, 5_000_000
+_TASKS_OF_WORKER = 8
+"""Tasks of Spark: after each its Python worker collects garbage, which takes 0.08 s with these packages loaded."""
 _BY = "this benchmark"
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     """The sizes and the workers."""
-    parser.add_argument("--rows", type=int, default=2_000_000, help="records in files, in parts of 250,000")
+    parser.add_argument("--rows", type=int, default=2_500_000, help="records in files, in parts of 100 MB")
     parser.add_argument("--lazy", type=int, default=20_000_000, help="records that parts generate")
     parser.add_argument("--lazy-part", type=int, default=500_000, help="records of such a part")
-    parser.add_argument("--spark", type=int, default=2_000_000, help="the most records that Spark measures")
+    parser.add_argument("--spark", type=int, default=2_500_000, help="the most records that Spark measures")
     parser.add_argument("--links", type=int, default=1, help="names of each file")
     parser.add_argument("--only", default="", help="measure processes and these engines alone, by commas")
     parser.add_argument("--one-heap", action="store_true", help="workers also have the settings of one heap")
@@ -185,9 +191,11 @@ def compared(source: Source, few: Source, part: int, chosen: argparse.Namespace)
     workers, records = chosen.workers, part * source.parts
     runs: dict[str, tuple[Callable[[], AbstractContextManager[Any]], Callable[[Any, Source], Any]]] = {
         "one process": (nullcontext, lambda _, source: measure(SCHEMA, source.tables(), "y")),
+        "one process as a worker": (lambda: processes_of(1), lambda pool, source: shared(pool, 1, source)),
         _at_once(workers): (lambda: processes_of(workers), lambda pool, source: shared(pool, workers, source)),
-        "Dask, no cluster": (_synchronous, lambda _, source: measure(SCHEMA, source.dask(), "y")),
+        "Dask without a cluster": (_synchronous, lambda _, source: measure(SCHEMA, source.dask(), "y")),
         "Dask": (lambda: cluster_of(workers), lambda _, source: measure(SCHEMA, source.dask(), "y")),
+        "Dask's workers": (lambda: cluster_of(workers), lambda _, source: measure(SCHEMA, delayed_parts(source), "y")),
         "Dask's floor": (lambda: cluster_of(workers), lambda client, source: column_sums(client, source.dask())),
     }
     if has_spark() and not chosen.quick and records <= chosen.spark:
@@ -196,7 +204,7 @@ def compared(source: Source, few: Source, part: int, chosen: argparse.Namespace)
             "Spark's workers": (lambda: spark_of(workers), read_by_workers),
         }
     if chosen.only:
-        named = ["one process", _at_once(workers), *chosen.only.split(",")]
+        named = ["one process", "one process as a worker", _at_once(workers), *chosen.only.split(",")]
         runs = {name: run for name, run in runs.items() if name in named}
     allocator = KEEPING | (ONE_HEAP if chosen.one_heap else {})
     os.environ |= {name: str(size) for name, size in allocator.items()}  # of the processes that an engine starts
@@ -204,10 +212,10 @@ def compared(source: Source, few: Source, part: int, chosen: argparse.Namespace)
     rows = [of_engine(name, engine, task, source, few, twice=twice) for name, (engine, task) in runs.items()]
     if len({row["moments"] for row in rows if row["moments"] is not None}) > 1:
         raise SystemExit("the engines' moments differ")
-    one, at_once = (row["cpu s"] for row in rows[:2])
-    only = (f" ({chosen.only})" if chosen.only else "") + (" with one heap" if chosen.one_heap else "")
+    one, _, at_once = (max(row["cpu s"], 0.01) for row in rows[:3])
+    heaps = ", one heap" if chosen.one_heap else ""
     return (
-        f"NAB of {records:,} records x {FEATURES}, {source.parts} {source.title}, {workers} workers{only}",
+        f"NAB of {records:,} records x {FEATURES}, {source.parts} {source.title}, {workers} workers{heaps}",
         [
             {
                 **{name: value for name, value in row.items() if name != "moments"},
@@ -260,9 +268,10 @@ def _share(part: Callable[[int], Any], places: Sequence[int]) -> bytes:
 def read_by_workers(session: Any, source: Source) -> Any:
     """Measure on Spark whose rows are numbers of parts: its Python workers read the parts, as docs/parts.md shows."""
     door = Partitioned(SCHEMA)
-    numbers = session.range(0, source.parts, 1, source.parts)
+    tasks = min(source.parts, _TASKS_OF_WORKER * session.sparkContext.defaultParallelism)
+    numbers = session.range(0, source.parts, 1, tasks)
     sums = numbers.mapInArrow(partial(_measured_parts, source.part), "sums binary")
-    return door.total(bytes(row["sums"]) for row in sums.toLocalIterator())
+    return door.total(bytes(row["sums"]) for row in sums.collect())
 
 
 def _measured_parts(part: Callable[[int], Any], batches: Any) -> Iterator[Any]:
@@ -288,6 +297,12 @@ def cluster_of(workers: int) -> Iterator[Any]:
     ):
         client.run(ps.measure, ps.ClassSchema(2, 2, "NAB", clip_norm=1.0), np.zeros((1, 2)), np.zeros(1, int))
         yield client
+
+
+def delayed_parts(source: Source) -> list[Any]:
+    """Parts that Dask's workers read or generate themselves."""
+    task = optional_dependencies.load("dask", by=_BY).delayed(source.part, pure=False)
+    return [task(place) for place in range(source.parts)]
 
 
 def column_sums(client: Any, frame: Any) -> None:

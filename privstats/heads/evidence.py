@@ -296,7 +296,7 @@ class GramEvidence(NoisyGram):
     """Least-squares sums about ``(feature_means, target_means)``, ``(d,)`` and ``(T,)``.
 
     Attributes:
-        constant: value of a last intercept column, or None.
+        constant: value of a last intercept column on the grid, or None.
         least_records: minimum number of records behind the sums.
     """
 
@@ -334,7 +334,7 @@ def release_gram(release: Released, records: int | None) -> GramEvidence:
         records=None if records is None else float(records),
         feature_means=np.zeros(d),
         target_means=np.zeros(T),
-        constant=last.value if isinstance(last, ConstantFeature) else None,
+        constant=schema.on_grid(last.value) if isinstance(last, ConstantFeature) else None,
         folds=None if F == 1 else _fold_sums(moments, d, T, F),
         # no record adds more than its bounds allow
         least_records=max(float(d), float(np.trace(G)) / schema.clip_norm**2, float(q.sum()) / schema.target_bound**2),

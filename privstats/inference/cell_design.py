@@ -172,7 +172,7 @@ def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequ
     The noise is ``sigma`` on G's diagonal, sigma / sqrt 2 elsewhere.
     """
     width, blocks = schema.features, [_read(cells, j, schema) for j in range(len(cells.columns))]
-    constant = float(_on_grid(np.array([_constant(schema)]), schema)[0])
+    constant = _constant(schema)
     level, spans, gone = _placed(np.array([constant]), slice(width - 1, width), width), list[Array](), list[Array]()
     rows, columns = [level], list[ColumnCells]()
     for j in chosen:
@@ -240,7 +240,7 @@ def _read(cells: Cells, j: int, schema: Schema) -> _Block:
 def _constant(schema: Schema) -> float:
     last = schema.transform[-1]
     assert isinstance(last, ConstantFeature)  # noqa: S101  declared_cells has refused others
-    return last.value
+    return schema.on_grid(last.value)
 
 
 def _on_grid(entries: Array, schema: Schema) -> Array:

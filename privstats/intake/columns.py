@@ -347,13 +347,18 @@ def array_of(column: Any) -> NDArray[Any]:
     """Return a column of any library as a numpy array; a value that numpy cannot hold is :data:`UNREADABLE` in it.
 
     Examples are an Arrow text that is not UTF-8, and a time of day beyond a day. Arrow's type UUID yields UUIDs, not
-    bytes.
+    bytes. Where a library yields a masked array, a masked value is None.
     """
     column = decoded(column)
     if getattr(getattr(column, "type", None), "extension_name", "") == "arrow.uuid":
         return np.fromiter(column.to_pylist(), object, len(column))
     try:
-        return np.asarray(column)
+        array = np.asanyarray(column)
+        if isinstance(array, np.ma.MaskedArray) and array is not column:
+            held = array.data.astype(object)
+            held[np.ma.getmaskarray(array)] = None
+            return held
+        return np.asarray(array)
     except Exception:  # each library raises its own class, and its text may hold a record's value
         if not hasattr(column, "__array__") or len(getattr(column, "shape", (0,))) != 1:
             raise

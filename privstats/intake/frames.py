@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
@@ -341,10 +342,10 @@ def _require_path(y: str) -> None:
 
 
 def _source(X: object) -> _Source | None:
-    if _is("pyarrow", "RecordBatchReader", X):
+    if is_of("pyarrow", "RecordBatchReader", X):
         raise DataError("a reader of Arrow can be read only once: pass reader.read_all(), or its dataset")
     for (module, name), kind in _SOURCES.items():
-        if _is(module, name, X):
+        if is_of(module, name, X):
             source = kind(X)
             if twice := same_names(source.names):
                 raise DataError(f"the table has the column {twice[0]!r} twice, perhaps in other letters; keep one")
@@ -352,7 +353,17 @@ def _source(X: object) -> _Source | None:
     return None
 
 
-def _is(module: str, name: str, X: object) -> bool:
+def is_of(module: str, name: str, X: object) -> bool:
+    """Return whether X has this class of a library; a value that another process sent came without its module.
+
+    Example:
+        >>> from privstats.intake.frames import is_of
+        >>> is_of("pyarrow.dataset", "Dataset", [0.5])
+        False
+    """
+    package = module.partition(".")[0]
+    if any(each.__name__ == name and each.__module__.partition(".")[0] == package for each in type(X).__mro__):
+        import_module(module)
     library = sys.modules.get(module)
     return library is not None and isinstance(X, getattr(library, name))
 

@@ -213,10 +213,10 @@ class HazardSchema(AdaptiveSchema, Kind):
 
     @property
     def constant(self) -> float:
-        """The constant of each bin's column."""
+        """The constant of each bin's column, on the grid."""
         last = self.transform[-1]
         assert isinstance(last, ConstantFeature)  # noqa: S101  the constructor has refused others
-        return last.value
+        return self.on_grid(last.value)
 
     @property
     def marks(self) -> tuple[float, ...]:
@@ -459,8 +459,7 @@ def _check_columns(schema: HazardSchema) -> None:
 
 
 def _check_constant(schema: HazardSchema) -> None:
-    small = 0 < schema.constant <= schema.clip_norm  # round() refuses infinity
-    if not small or 2 * round(schema.constant * schema.scale) ** 2 > schema.steps**2:
+    if schema.constant <= 0 or 2 * round(schema.constant * schema.scale) ** 2 > schema.steps**2:
         why = (
             "beyond, an event and the bins before it move the score by more than its bound; take 1 and a clip_norm of 2"
         )

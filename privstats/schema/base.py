@@ -384,6 +384,10 @@ class Schema(ABC):
         """Grid steps per feature unit, s = 2**f / R."""
         return self.steps / self.clip_norm
 
+    def on_grid(self, value: float) -> float:
+        """Return an entry of a row as sums hold it, rounded to the grid; at most the clip norm."""
+        return round(min(max(value, -self.clip_norm), self.clip_norm) * self.scale) / self.scale
+
     @cached_property
     def bound(self) -> int:
         """b in grid steps: n records sum to at most n b in an entry; at least a record's squared norm."""

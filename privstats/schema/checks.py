@@ -12,7 +12,7 @@ from privstats.errors import SchemaError
 from privstats.intake.meaning import check_distinct, checked_names, shown
 from privstats.python_values import python_fields
 from privstats.schema.base import Schema
-from privstats.transforms import Transform, output_features, steps_of
+from privstats.transforms import ConstantFeature, Transform, output_features, steps_of
 
 REQUIRED: Any = ...
 """Marks a required field; ``features`` alone may follow from a declaration of columns."""
@@ -51,6 +51,7 @@ def checked_vectors(schema: Schema) -> dict[str, object]:
         remedy = f"{outputs} and {appended} appended are {outputs + appended}" if appended else "make them equal"
         raise SchemaError(f"transform returns {outputs} features but features={features}; {remedy}")
     clip_norm = size("clip_norm", schema.clip_norm, "choose it from public data, as `privstats plan suggest` does")
+    _check_constants(transform, clip_norm, grid_bits)
     names = _checked_columns(schema.feature_names, transform, features, appended)
     _check_levels(schema, transform, names or ())
     settled = {"features": features, "grid_bits": grid_bits, "clip_norm": clip_norm, "transform": transform}
@@ -87,6 +88,17 @@ def _check_cells(schema: Schema, transform: tuple[Transform, ...], grid_bits: in
             f"grid_bits must be at least {cells.bits}, the bits of Cells, so that its rows are on the grid; got "
             f"{grid_bits}"
         )
+
+
+def _check_constants(transform: tuple[Transform, ...], clip_norm: float, grid_bits: int) -> None:
+    """Refuse a constant that may be 0 on the grid."""
+    least = math.ldexp(clip_norm, -grid_bits)
+    for step in transform:
+        if isinstance(step, ConstantFeature) and abs(step.value) < least:
+            raise SchemaError(
+                f"the value of ConstantFeature must be at least {least:.2g}, a grid step, got {step.value:g}; 1 suits "
+                "most data"
+            )
 
 
 def _check_levels(schema: Schema, transform: tuple[Transform, ...], names: tuple[str, ...]) -> None:

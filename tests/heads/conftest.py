@@ -118,7 +118,7 @@ def ridge_release(X, Y, sigma=None, rng=None, *, folds=1, transform=()):
         np.array([float((b * b).sum()) for _, b in parts]),
     )
     noisy = [_perturb(name, value, sigma.get(name, 0.0), rng) for name, value in zip("Ghq", exact, strict=True)]
-    radius = float(np.sqrt((X * X).sum(axis=1).max())) * (1 + 1e-9)
+    radius = 2.0 ** int(np.ceil(np.log2(np.sqrt((X * X).sum(axis=1).max()))))  # a constant of .5 is on the grid
     bound = max(float(np.sqrt((Y * Y).sum(axis=1).max())), 1e-9)
     schema = RidgeSchema(X.shape[1], Y.shape[1], clip_norm=radius, target_bound=bound, folds=folds, transform=transform)
     return FakeRelease(Plan(schema), GramMoments(*noisy), {s: sigma.get(s, 0.0) for s in "Ghq"})

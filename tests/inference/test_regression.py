@@ -8,7 +8,7 @@ import pytest
 import privstats as ps
 from privstats import inference as inf
 from privstats import session
-from privstats.errors import ReleaseError
+from privstats.errors import ReleaseError, SchemaError
 from privstats.randomness import seeded
 from privstats.transforms import Centre, CentreRows, ConstantFeature, Scale
 from tests import made
@@ -65,6 +65,24 @@ def test_without_noise_it_is_statsmodels():
     assert table.wald_test(rows) == pytest.approx(float(theirs.f_test(rows).pvalue), rel=1e-9)
     ours, test = table.t_test(rows[0], 0.5), theirs.t_test((rows[:1], np.array([0.5])))
     assert (ours.value, ours.pvalue) == pytest.approx((float(test.effect[0]), float(test.pvalue)), rel=1e-9)
+
+
+@pytest.mark.parametrize(("value", "clip_norm"), [(1.0, 3.7), (2.0, 60.0), (-0.3, 40.0)])
+def test_the_constant_is_read_as_the_sums_hold_it(value, clip_norm):
+    """Records are counted, and intercepts reported, by the constant that was rounded to the grid as rows are."""
+    X, y = records()
+    release = exact(X, y, transform=(ConstantFeature(value),), clip_norm=clip_norm)
+    table = inf.ols(release)
+    assert table.nobs == pytest.approx(400, rel=1e-12)
+    plain = inf.ols(exact(X, y))
+    assert np.allclose(table.params, plain.params, rtol=0, atol=0.1 * plain.bse)
+    head = ps.heads.Ridge(penalty=1e-9).fit_release(release)
+    assert head.predict(X).mean() == pytest.approx(y.mean(), abs=1e-3)
+
+
+@pytest.mark.parametrize("value", [1e-9, -5e-324])
+def test_a_constant_below_the_grid_is_refused(value):
+    made.refused(SchemaError, "ConstantFeature must be at least 0.00098", schema, transform=(ConstantFeature(value),))
 
 
 @pytest.mark.parametrize(("name", "bits", "most"), [("longley", 20, 1e-3), ("star98", 20, 1e-3), ("star98", 12, 0.3)])

@@ -1,10 +1,14 @@
 """Tables of other libraries: the target by its name, columns by theirs, and one odd value moves its own record only."""
 
+import pickle
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -238,6 +242,20 @@ def test_names_that_a_database_would_take_for_one_are_refused() -> None:
     duckdb = pytest.importorskip("duckdb")
     with pytest.raises(DataError, match="twice"):
         ps.measure(PLAIN, duckdb.sql('select 1 as age, 2 as "Age", 1 as dose, 0 as ill'), "ill")
+
+
+def test_a_dataset_that_another_process_sent_is_read(tmp_path: Path) -> None:
+    """Its pickle loads no module ``pyarrow.dataset``."""
+    parquet, dataset = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow.dataset")
+    parquet.write_table(pa.table(COLUMNS), tmp_path / "records.parquet")
+    sent = pickle.dumps((PLAIN, dataset.dataset(tmp_path / "records.parquet")))
+    code = """import pickle, sys
+import privstats as ps
+schema, X = pickle.load(sys.stdin.buffer)
+assert "pyarrow.dataset" not in sys.modules
+sys.stdout.buffer.write(pickle.dumps(ps.measure(schema, X, "ill")))"""
+    done = subprocess.run([sys.executable, "-c", code], input=sent, capture_output=True, check=True)
+    assert pickle.loads(done.stdout) == ps.measure(PLAIN, pa.table(COLUMNS), "ill")
 
 
 def test_a_reader_that_is_read_once_is_refused() -> None:

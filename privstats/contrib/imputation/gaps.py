@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, ReleaseError, SchemaError
-from privstats.intake.columns import read
-from privstats.intake.tables import has_order, names_of_columns
+from privstats.intake.columns import array_of, read, static_type
+from privstats.intake.frames import in_memory
+from privstats.intake.tables import has_order, is_list, names_of_columns
 from privstats.kinds import ClassSchema
 from privstats.schema import Schema, narrowed
 from privstats.transforms import Centre, ConstantFeature, Scale
@@ -22,7 +23,7 @@ SHARES: Mapping[str, float] = MappingProxyType({"N": 0.02, "A": 0.02, "S": 0.96}
 """Shares of the budget for a plan of these sums: the analysis reads S alone."""
 
 CONSTANT = 2.0
-"""Value of the constant column, in spreads of the other columns."""
+"""Value of the constant column, in spreads of the other columns, before it is rounded to the grid."""
 
 MAX_INCOMPLETE = 3
 """Maximum number of columns with gaps: every further one doubles the number of sums, each with its own noise."""
@@ -63,8 +64,11 @@ def schema_of(
         >>> schema.class_names, schema.features
         (('no gap', 'crp missing'), 4)
     """
+    pairs = list(columns.values()) if isinstance(columns, Mapping) else []
+    if not pairs or not all(is_list(pair) and len(pair) == 2 for pair in pairs):
+        raise SchemaError("columns must give each name a centre and a spread, such as {'age': (60, 15)}")
     names = tuple(columns)
-    if isinstance(incomplete, str) or not incomplete or len(set(incomplete)) != len(incomplete):
+    if not is_list(incomplete) or not incomplete or not _different(incomplete):
         raise SchemaError("incomplete must be a list of different column names, such as ['crp']")
     if len(incomplete) > MAX_INCOMPLETE:
         raise SchemaError(
@@ -75,7 +79,7 @@ def schema_of(
         raise SchemaError(f"incomplete names {unknown[0]!r}, which is no column; the columns are {', '.join(names)}")
     if len(incomplete) == len(names):
         raise SchemaError("incomplete must leave a column without gaps: gaps are explained by it")
-    centres, spreads = zip(*columns.values(), strict=True)
+    centres, spreads = zip(*pairs, strict=True)
     return ClassSchema(
         classes=2 ** len(incomplete),
         features=len(names) + 1,
@@ -97,7 +101,7 @@ def by_gaps(schema: ClassSchema, table: Mapping[str, Any]) -> tuple[NDArray[np.f
     (``plan.unreadable``).
 
     Args:
-        table: columns by name: a mapping of lists or arrays, or a frame of pandas, polars or Arrow.
+        table: columns by name: a mapping of lists or arrays, or a frame of pandas, polars, Arrow or DuckDB.
 
     Guarantee:
         A record's row and pattern follow from that record and the schema alone.
@@ -113,7 +117,8 @@ def by_gaps(schema: ClassSchema, table: Mapping[str, Any]) -> tuple[NDArray[np.f
         ([[50.0, 2.0, 3.0], [70.0, 4.0, 9.0]], ['crp missing', 'no gap'])
     """
     names, incomplete = layout_of(schema)
-    columns = [_read(table, name) for name in names]
+    held = in_memory(table, names)
+    columns = [_read(held, name) for name in names]
     if len({len(numbers) for numbers, _ in columns}) > 1:
         raise DataError("the columns of the table have different lengths: pass one value per record in each")
     rows = np.stack([numbers for numbers, _ in columns], axis=1)
@@ -155,6 +160,10 @@ def observed(columns: int, incomplete: Sequence[int]) -> NDArray[np.bool_]:
     return shown
 
 
+def _different(names: Sequence[object]) -> bool:
+    return all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+
+
 def _patterns(incomplete: tuple[str, ...]) -> tuple[str, ...]:
     """Return the patterns' names; bit i of a pattern's index is a gap in column i."""
     found = [_COMPLETE]
@@ -173,9 +182,13 @@ def _centre(schema: ClassSchema) -> tuple[float, ...]:
 
 def _read(table: Mapping[str, Any], name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return a column's numbers, NaN for other values, and which values are gaps; each value is read alone."""
-    if name not in (names_of_columns(table) or ()):
-        raise DataError(f"the table has no column {name!r}; pass all columns of the schema, by name")
+    times = (names_of_columns(table) or []).count(name)
+    if times != 1:
+        found = f"has column {name!r} {times} times" if times else f"has no column {name!r}"
+        raise DataError(f"the table {found}; pass all columns of the schema, each once, by name")
     values = table[name]
+    if static_type(values)[1] == "" and hasattr(values, "__array__"):  # of a library whose columns declare no type
+        values = array_of(values)
     axes = getattr(values, "ndim", 1)
     if isinstance(values, str | bytes | Mapping | np.ma.MaskedArray) or axes != 1 or not has_order(values):
         raise DataError(

@@ -87,7 +87,7 @@ def ols(release: Release, *, target: str | int, columns: Sequence[str | int] | N
     sigma = release.sigma["S"]
     places = [*chosen, len(names)]
     n = float(sums.records)
-    count_sigma = sigma * math.sqrt(len(sums.observed)) / CONSTANT**2
+    count_sigma = sigma * math.sqrt(len(sums.observed)) / sums.constant**2
     degrees = residual_degrees(n, count_sigma, len(places), f"{len(places)} columns")
     if degrees < _MIN_DEGREES:
         raise ReleaseError(
@@ -96,7 +96,7 @@ def ols(release: Release, *, target: str | int, columns: Sequence[str | int] | N
         )
     rubin, hidden = _combined(sums, sigma, places, outcome, degrees, release.digest)
     scale, shift = map_columns(release.plan.schema.transform, len(names))
-    rows = contrasts_of(np.diag(scale[chosen]), shift[chosen], CONSTANT) / scale[outcome]
+    rows = contrasts_of(np.diag(scale[chosen]), shift[chosen], sums.constant) / scale[outcome]
     errors = replace(rubin, contrasts=rows, offset=np.array([-shift[outcome] / scale[outcome], *np.zeros(len(chosen))]))
     total = rubin.total - n * rubin.mean**2
     explained = 1 - rubin.residual / total if total > 0 else math.nan
@@ -242,7 +242,8 @@ def _sums(release: Release) -> Patterns:
         )
     if release.suppressed:
         raise ReleaseError("patterns of gaps were suppressed, so records are missing from the sums; set min_count = 0")
-    return Patterns(np.asarray(release.moments.S, np.float64), observed(len(names), incomplete), CONSTANT)
+    constant = release.plan.schema.on_grid(CONSTANT)
+    return Patterns(np.asarray(release.moments.S, np.float64), observed(len(names), incomplete), constant)
 
 
 def _combined(
@@ -273,7 +274,7 @@ def _combined(
         offset=np.zeros(len(b)),
         residual=corrected,
         total=float(total[outcome, outcome]),
-        mean=float(total[outcome, -1]) / (CONSTANT * float(sums.records)),
+        mean=float(total[outcome, -1]) / (sums.constant * float(sums.records)),
         eigenvalues=np.asarray(np.linalg.eigvalsh(total[np.ix_(places, places)]), np.float64),
     )
     return rubin, hidden
@@ -338,7 +339,7 @@ def _clipping(release: Release, sums: Patterns) -> tuple[str, ...]:
     The constant's square is 4 per record before the clip. So the sum of released squares over 4 N is the mean square of
     the factors by which rows were clipped, and no record's number is needed.
     """
-    square, patterns = CONSTANT**2, len(sums.observed)
+    square, patterns = sums.constant**2, len(sums.observed)
     n = float(release.moments.N.sum())
     if n <= 0:
         return ()

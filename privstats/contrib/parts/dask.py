@@ -84,18 +84,23 @@ def _batches(X: Any, persons: Any) -> list[tuple[Any]]:
             "y is missing; pass the name of a frame's column, labels or targets with X, or a bag or a list of delayed "
             "(X, y) batches"
         )
-    batches = list(X)
-    for batch in batches:
-        if not _is_collection(batch) or _is_cut(batch):
+    return [([batch],) for batch in _delayed_ones(list(X), "(X, y) batches")]
+
+
+def _delayed_ones(parts: list[Any], what: str) -> list[Any]:
+    """Return the parts, which must all be delayed."""
+    for part in parts:
+        if not _is_collection(part) or _is_cut(part):
             raise DataError(
-                f"a list must hold delayed (X, y) batches, got {type(batch).__name__}; wrap what loads one in "
-                "dask.delayed"
+                f"a list must hold delayed {what}, got {type(part).__name__}; wrap what loads one in dask.delayed"
             )
-    return [([batch],) for batch in batches]
+    return parts
 
 
 def _columns(X: Any, y: Any, persons: Any) -> list[tuple[Any, Any, Any]]:
     """Return the delayed rows, labels and ids of each partition; names of columns stay names."""
+    if not _is_collection(X) and all(map(_is_named, (y, persons))):
+        return [(each, y, persons) for each in _delayed_ones(list(X), "tables")]
     _require_collection("X", X)
     if isinstance(persons, str):
         X = _by_person(X, persons)

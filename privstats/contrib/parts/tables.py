@@ -15,7 +15,7 @@ from privstats import optional_dependencies
 from privstats.contrib.parts.partitioned import Partitioned, PartSum
 from privstats.errors import DataError
 from privstats.intake.column_names import place_of
-from privstats.intake.frames import refusing
+from privstats.intake.frames import is_of, refusing
 from privstats.intake.tables import is_frame
 from privstats.progress import progress_bar
 
@@ -41,7 +41,7 @@ def _parts(X: Any, persons: Any) -> Iterator[tuple[str, Any]]:
         with refusing(lambda kind: _no_parquet(path, f" ({kind})")):
             X = arrow.dataset(path, format="parquet", partitioning="hive")
     for module, name, cut in _CONTAINERS:
-        if module in sys.modules and isinstance(X, getattr(sys.modules[module], name)):
+        if is_of(module, name, X):
             return cut(X, persons)
     if is_frame(X) or hasattr(X, "shape") or not isinstance(X, Iterable):
         raise DataError(

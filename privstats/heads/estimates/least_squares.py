@@ -123,10 +123,9 @@ def _with_intercept(
     evidence: GramEvidence, centred: GramEvidence, weights: Array, penalty: float, solver: str, values: Array
 ) -> Solution:
     intercept = centred.target_means - centred.feature_means @ weights
-    if evidence.constant is None:
-        return Solution(weights, intercept, penalty, solver, _condition(values, penalty))
-    full = np.vstack([weights, intercept / evidence.constant])
-    return Solution(full, np.zeros_like(intercept), penalty, solver, _condition(values, penalty))
+    if evidence.constant is not None:
+        weights = np.vstack([weights, np.zeros_like(intercept)])
+    return Solution(weights, intercept, penalty, solver, _condition(values, penalty))
 
 
 def _condition(values: Array, penalty: float) -> float:

@@ -40,8 +40,8 @@ class Regression(RowTable):
         scale: estimated residual variance.
         rsquared: None where noise hides it, or for several targets.
         condition_number: as in statsmodels; None for an indefinite Gram matrix.
-        cov_type: ``"nonrobust"``, ``"robust"``, ``"quasi-Poisson"``, ``"folds"``, ``"groups"`` or ``"REML"``;
-            ``cov_reason`` explains the choice.
+        cov_type: ``"nonrobust"``, ``"robust"``, ``"quasi-Poisson"``, ``"folds"``, ``"groups"``, ``"REML"`` or
+            ``"imputed"``; ``cov_reason`` explains the choice.
         columns: number released, without the constant.
         rounds: counted in the guarantee at the last plan's price.
         counts: plans of the counts that set cut points.

@@ -114,6 +114,38 @@ def test_frames_are_read_as_lists_are(frame):
     made.refused(DataError, "no column 'dose'", by_gaps, measured, lacking)
 
 
+class Own:
+    """A column of a library of one's own, which converts itself."""
+
+    def __init__(self, held):
+        self.held = held
+
+    def __array__(self, dtype=None, copy=None):
+        return self.held
+
+
+def test_a_lazy_frame_is_loaded():
+    polars = pytest.importorskip("polars", reason="reads a frame of polars, which is not installed")
+    columns = {"dose": [None, 3.0], "age": [75.0, 45.0], "days": [8.0, 2.0]}
+    rows, patterns = by_gaps(schema(), polars.LazyFrame(columns))
+    assert np.array_equal(rows, by_gaps(schema(), columns)[0])
+    assert patterns.tolist() == ["dose missing", "no gap"]
+
+
+def test_a_column_named_twice_is_refused():
+    pyarrow = pytest.importorskip("pyarrow", reason="reads a table of Arrow, which is not installed")
+    twice = pyarrow.table([[1.0], [2.0], [3.0], [4.0]], names=["dose", "age", "days", "dose"])
+    for held in (twice, twice.to_pandas()):
+        made.refused(DataError, "column 'dose' 2 times", by_gaps, schema(), held)
+
+
+def test_a_masked_value_of_any_library_is_a_gap():
+    dose = Own(np.ma.masked_array([1.0, 2.0], [True, False]))
+    rows, patterns = by_gaps(schema(), {"dose": dose, "age": [75, 45], "days": [8, 2]})
+    assert patterns.tolist() == ["dose missing", "no gap"]
+    assert rows[1].tolist() == [2, 45, 2]
+
+
 def test_rows_without_names_are_refused():
     made.refused(DataError, "no column 'dose'", by_gaps, schema(), np.zeros((2, 3)))
 
@@ -136,6 +168,8 @@ def test_the_same_record_twice_counts_twice():
         b"12",
         {1, 2},
         {0: 1, 1: 2},
+        Own(np.array(3.0)),
+        Own(np.zeros((2, 1))),
     ],
 )
 def test_a_column_that_is_no_plain_column_is_refused(column):
@@ -167,6 +201,9 @@ def test_no_record_moves_the_sums_by_more_than_the_bound(adjacency, incomplete):
     [
         ([], "list of different column names"),
         ("dose", "list of different column names"),
+        ({"dose"}, "list of different column names"),
+        (3, "list of different column names"),
+        ([["dose"]], "list of different column names"),
         (["dose", "dose"], "list of different column names"),
         (["dose", "crp"], "'crp', which is no column"),
         (list(COLUMNS), "leave a column without gaps"),
@@ -174,6 +211,13 @@ def test_no_record_moves_the_sums_by_more_than_the_bound(adjacency, incomplete):
 )
 def test_what_cannot_be_declared_is_refused(incomplete, said):
     made.refused(SchemaError, said, schema_of, COLUMNS, incomplete, clip_norm=5.0)
+
+
+@pytest.mark.parametrize(
+    "columns", [None, {}, [("dose", 0, 1)], {"dose": 1, "age": 2}, {"dose": (0, 1, 2), "age": "01"}]
+)
+def test_columns_without_a_centre_and_a_spread_are_refused(columns):
+    made.refused(SchemaError, "each name a centre and a spread", schema_of, columns, ["dose"], clip_norm=5.0)
 
 
 def test_more_than_three_columns_with_gaps_are_refused():

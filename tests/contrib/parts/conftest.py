@@ -19,7 +19,8 @@ def spark_connect(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A session over Spark Connect, whose server this machine's Java runs."""
     for name in ("grpc_status", "zstandard"):
         pytest.importorskip(name, reason=f"{name} is not installed, which pyspark[connect] needs")
-    for name in ("SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE", "SPARK_REMOTE"):  # which pyspark sets itself
+    own = ("SPARK_CONNECT_AUTHENTICATE_TOKEN", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE", "SPARK_REMOTE")
+    for name in own:  # which pyspark sets itself
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     yield from session(monkeypatch, lambda builder: builder.remote("local[2]"))

@@ -168,6 +168,28 @@ def test_bags_and_delayed_batches_are_measured():
     assert measure(SCHEMA, (dask.delayed(list(batch)) for batch in batches(1))) == WHOLE
 
 
+def test_delayed_tables_are_measured_by_the_name_of_a_column():
+    load = dask.delayed(lambda place: frame()[place::4])
+    assert measure(NAMED, [load(place) for place in range(4)], "label") == ps.measure(NAMED, frame(), "label")
+    assert measure(NAMED, (load(place) for place in range(4)), "label") == ps.measure(NAMED, frame(), "label")
+    of_persons = dask.delayed(lambda place: frame().assign(person=IDS)[place == IDS % 4])
+    parts = [of_persons(place) for place in range(4)]
+    found = measure(NAMED, parts, "label", persons="person", **TERMS)
+    assert found == ps.measure(NAMED, frame(), "label", persons=IDS, **TERMS)
+    with pytest.raises(DataError, match="a person has rows in two parts"):
+        measure(NAMED, [*parts, of_persons(0)], "label", persons="person", **TERMS)
+
+
+def test_workers_read_files_as_the_page_shows(tmp_path):
+    page = (Path(__file__).parents[3] / "docs" / "parts.md").read_text("utf-8")
+    recipe = page.partition("<!-- recipe: dask -->\n```py\n")[2].partition("```")[0]
+    for place in range(3):
+        frame()[place::3].to_parquet(tmp_path / f"{place}.parquet", index=False)
+    names = {"parts": SimpleNamespace(measure=measure), "folder": tmp_path, "schema": NAMED}
+    exec(recipe.replace('"ill"', '"label"'), names)
+    assert names["moments"] == ps.measure(NAMED, frame(), "label")
+
+
 def test_partitions_of_a_bag_may_be_empty_but_not_all():
     bag = db.from_sequence(batches(9), npartitions=9)
     assert measure(SCHEMA, bag.filter(lambda batch: len(batch[0]) == 112)) == ps.measure(
@@ -183,6 +205,7 @@ def test_partitions_of_a_bag_may_be_empty_but_not_all():
         (lambda: (X, Y), "X must have parts, got ndarray: .*; what is in memory as a whole is privstats.measure's"),
         (lambda: (da.from_array(X), Y), "y must be a Dask array, dataframe or series, got ndarray"),
         (lambda: ([dask.delayed(X)], da.from_array(Y)), "X must be a Dask array, dataframe or series, got list"),
+        (lambda: ([dask.delayed(frame()), frame()], "label"), "a list must hold delayed tables, got DataFrame"),
         (lambda: ([dask.delayed(X), X],), "a list must hold delayed .* batches, got ndarray"),
         (lambda: (da.from_array(X),), "y is missing"),
         (lambda: (dd.from_pandas(frame(), 2),), "y is missing"),
