@@ -214,9 +214,13 @@ class HazardSchema(AdaptiveSchema, Kind):
     @property
     def constant(self) -> float:
         """The constant of each bin's column, on the grid."""
+        return self.on_grid(self._declared_constant)
+
+    @property
+    def _declared_constant(self) -> float:
         last = self.transform[-1]
         assert isinstance(last, ConstantFeature)  # noqa: S101  the constructor has refused others
-        return self.on_grid(last.value)
+        return last.value
 
     @property
     def marks(self) -> tuple[float, ...]:
@@ -463,8 +467,9 @@ def _check_constant(schema: HazardSchema) -> None:
         why = (
             "beyond, an event and the bins before it move the score by more than its bound; take 1 and a clip_norm of 2"
         )
+        found = schema._declared_constant
         raise SchemaError(
-            f"the ConstantFeature must be above 0 and at most clip_norm / sqrt 2, got {schema.constant:g}: {why} or so"
+            f"the ConstantFeature must be above 0 and at most clip_norm / sqrt 2, got {found:g}: {why} or so"
         )
 
 
