@@ -285,7 +285,7 @@ def test_exact_counts_without_an_event_do_not_show_that_none_can_happen():
 
 
 def test_worlds_without_an_event_cover_the_risk_that_made_none():
-    """With .9 deaths expected among 300, two of five worlds have none; log-log intervals of exact risks miss in each."""
+    """With .9 deaths expected among 300, two of five worlds have none; log-log intervals miss in each of them."""
     rng, covered, hazard, n = np.random.default_rng(5), [], 0.0003, 300
     for _ in range(60):
         dies = rng.geometric(hazard, n) - 1
