@@ -110,8 +110,8 @@ WORLDS: dict[str, str] = {
     r"units; slope_at gives it at other values\.": (
         "tests/inference/test_interactions.py::test_exact_sums_are_statsmodels_on_the_pooled_records"
     ),
-    r"Interaction of the treatment with \w+( on \w+)?: P = [<.\d]+ \(Welch's test of equal effects in its "
-    r"subgroups, not adjusted for other tests\)\.": (
+    r"Interaction of the treatment with \w+( on \w+)?: P = [<.\d]+ \(Welch's test of equal differences in "
+    r"its subgroups, not adjusted for other tests\)\.": (
         "tests/inference/test_interactions.py::test_equal_effects_are_rarely_rejected"
     ),
     r"In at most 5% of trials the interval of any of the looks misses, if the assumptions hold; it is that of the "
@@ -235,7 +235,7 @@ WORLDS: dict[str, str] = {
         "tests/inference/test_effects.py::test_rare_events_in_a_rare_arm_widen_the_interval_where_noise_is_small"
     ),
     r"few are in one arm": "tests/inference/test_effects.py::test_nightly_intervals_of_trials",
-    r"It is the mean outcome of those assigned to treatment divided by .* is of a ratio of 1\.": (
+    r"The ratio is the mean outcome of those assigned to treatment divided by .* is of a ratio of 1\.": (
         f"{ROWS}inference.effects_by_site: ratios of risks"
     ),
     r"No course was given, so this table does not state what was declared before the first session\.": _EFFECTS,
