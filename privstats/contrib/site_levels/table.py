@@ -129,7 +129,7 @@ def random_intercept(
     require_both_columns(schema.transform, names, chosen)
     slopes, level = raw_slopes(schema.transform, len(names))
     _check_sites(names, at, chosen, np.column_stack([slopes[at], level[at]]))
-    sums = _sums(evidence, at, chosen)
+    sums = _sums(evidence, at, chosen, schema.on_grid(1.0))
     records, deviation = float(sums.t[:, 0].sum()), sums.sigma_G * math.sqrt(len(at))
     degrees = residual_degrees(records, deviation, len(at) + len(chosen), f"{len(at)} sites and {len(chosen)} columns")
     _check_collinear(sums)
@@ -222,11 +222,15 @@ def _check_collinear(sums: SiteSums) -> None:
         raise ReleaseError("columns are collinear, or one is 0 for all records; read fewer columns=[...]")
 
 
-def _sums(evidence: GramEvidence, at: list[int], chosen: list[int]) -> SiteSums:
+def _sums(evidence: GramEvidence, at: list[int], chosen: list[int], one: float) -> SiteSums:
+    """Return sums by site, where a record's 1 in its site column is ``one`` on the grid.
+
+    The deviations of the noise stay those of the release: a grid step changes them by less than it changes the sums.
+    """
     G, h = evidence.G, evidence.h[:, 0]
     return SiteSums(
-        t=np.column_stack([G[at, at], G[np.ix_(at, chosen)]]),
-        sy=h[at],
+        t=np.column_stack([G[at, at] / one**2, G[np.ix_(at, chosen)] / one]),
+        sy=h[at] / one,
         G=G[np.ix_(chosen, chosen)],
         h=h[chosen],
         q=evidence.q,

@@ -57,6 +57,12 @@ def test_coefficients_are_per_original_unit() -> None:
     assert fit.tau_interval(0.5)[0] > low
 
 
+def test_records_are_counted_by_the_1_that_the_grid_holds() -> None:
+    """With a clip norm of 60 and 12 bits a 1 is 68 of 68.27 steps, which counted 2,976 of 3,000 records."""
+    fit = random_intercept(exact(clip_norm=60.0, grid_bits=12), sites=NAMES[2:])
+    assert fit.nobs == pytest.approx(3_000, rel=1e-9)
+
+
 def test_it_agrees_with_a_dummy_per_site_and_with_the_exact_reader() -> None:
     """Large sites: a random intercept's slopes are those of fixed levels."""
     fit, fixed = random_intercept(exact(), sites=NAMES[2:]), ps.inference.ols(exact(), records=150 * SITES)
