@@ -213,11 +213,7 @@ class HazardSchema(AdaptiveSchema, Kind):
 
     @property
     def constant(self) -> float:
-        """The constant of each bin's column, on the grid."""
-        return self.on_grid(self._declared_constant)
-
-    @property
-    def _declared_constant(self) -> float:
+        """The constant of each bin's column."""
         last = self.transform[-1]
         assert isinstance(last, ConstantFeature)  # noqa: S101  the constructor has refused others
         return last.value
@@ -463,13 +459,13 @@ def _check_columns(schema: HazardSchema) -> None:
 
 
 def _check_constant(schema: HazardSchema) -> None:
-    if schema.constant <= 0 or 2 * round(schema.constant * schema.scale) ** 2 > schema.steps**2:
+    small = 0 < schema.constant <= schema.clip_norm  # round() refuses infinity
+    if not small or 2 * round(schema.constant * schema.scale) ** 2 > schema.steps**2:
         why = (
             "beyond, an event and the bins before it move the score by more than its bound; take 1 and a clip_norm of 2"
         )
-        declared = schema._declared_constant
         raise SchemaError(
-            f"the ConstantFeature must be above 0 and at most clip_norm / sqrt 2, got {declared:g}: {why} or so"
+            f"the ConstantFeature must be above 0 and at most clip_norm / sqrt 2, got {schema.constant:g}: {why} or so"
         )
 
 
