@@ -228,7 +228,7 @@ def _without_noise(split: Split) -> Row:
 
     def softmax(rows: NDArray[Any], others: NDArray[Any]) -> float:
         fits = (LogisticRegression(C=C, max_iter=300).fit(rows, y) for C in _INVERSE_PENALTIES)
-        return 100 * max(fit.score(others, y_test) for fit in fits)
+        return float(100 * max(fit.score(others, y_test) for fit in fits))
 
     return {
         "rows as they are": softmax(X, X_test),
