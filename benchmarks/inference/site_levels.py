@@ -3,8 +3,8 @@
     python -m benchmarks.inference.site_levels --save --runs 1000
     python -m benchmarks.inference.site_levels --save --runs 200 --only lme4
 
-A fifth of the sites has 5 records. ``lmer`` (Bates et al. 2015) fits the pooled records, with Wald intervals of
-coefficients and the profile interval of tau. It needs ``Rscript`` with lme4; without it the stored rows stay.
+A fifth of the sites has 5 records, but in the last world. ``lmer`` (Bates et al. 2015) fits the pooled records, with
+Wald intervals of coefficients and the profile interval of tau. It needs ``Rscript`` with lme4; without it the stored rows stay.
 """
 
 from __future__ import annotations
@@ -43,12 +43,25 @@ Array: TypeAlias = Any
 
 @dataclass(frozen=True)
 class World:
-    """A population: records of a usual site, levels' law, and whether the first column is constant within sites."""
+    """A population: records of a usual site, levels' law, and whether the first column is constant within sites.
+
+    ``sites`` are the numbers of sites; in an ``unequal`` world two sites hold nine tenths of the records.
+    """
 
     records: int = 200
     skewed: bool = False
     constant: bool = False
     taus: tuple[float, ...] = (0.3,)
+    sites: tuple[int, ...] = SITES
+    unequal: bool = False
+
+    def sizes(self, sites: int, rng: np.random.Generator) -> Array:
+        """Return the records of each site, ``(sites,)``."""
+        if self.unequal:
+            return np.array([9 * self.records * (sites - 2) // 2] * 2 + [self.records] * (sites - 2))
+        sizes = np.maximum(rng.lognormal(math.log(self.records) - 0.18, 0.6, sites).astype(int), 5)
+        sizes[: sites // 5] = 5
+        return sizes
 
 
 WORLDS = {
@@ -56,6 +69,7 @@ WORLDS = {
     "sites of 50 records": World(records=50, taus=TAUS),
     "a column constant within sites": World(constant=True),
     "skewed levels": World(skewed=True),
+    "two sites hold 90 % of the records, others 25 each": World(records=25, sites=(30,), unequal=True),
 }
 
 
@@ -63,7 +77,7 @@ def tables(options: argparse.Namespace) -> Tables:
     """All worlds, and the first beside lmer."""
     runs, few = (4, 1) if options.quick else (options.runs, None)
     for world, about in WORLDS.items():
-        cells = [(sites, tau) for sites in SITES for tau in about.taus]
+        cells = [(sites, tau) for sites in about.sites for tau in about.taus]
         if options.only in world:
             yield world, [row for cell in cells[:few] for row in measured(world, *cell, runs)]
     title = "beside lme4"
@@ -83,9 +97,7 @@ def measured(world: str, sites: int, tau: float, runs: int) -> list[Row]:
 
 def records_of(world: World, sites: int, tau: float, rng: np.random.Generator) -> Array:
     """Sample one run's records: site, two columns, target, ``(n, 4)``."""
-    sizes = np.maximum(rng.lognormal(math.log(world.records) - 0.18, 0.6, sites).astype(int), 5)
-    sizes[: sites // 5] = 5
-    site = np.repeat(np.arange(sites), sizes)
+    site = np.repeat(np.arange(sites), world.sizes(sites, rng))
     shift = rng.normal(size=sites)[site]
     x1 = np.clip(0.6 * shift if world.constant else 0.4 * rng.normal(size=len(site)) + 0.3 * shift, -1, 1)
     x2 = rng.choice([-1.0, 1.0], len(site))

@@ -2,7 +2,8 @@
 
 The score with weights c and w is, for the intercept, ``sum_s c_s r_s(b)``, and for slopes ``X'(y - X b) - sum_s w_s a_s
 r_s(b)``, with a site's column sums ``a_s`` and residual sum ``r_s(b)``. It is unbiased for any weights independent of
-targets. Stein's lemma subtracts exactly the bias by noise that weights and sums share.
+targets. Given the variances in the weights, Stein's lemma subtracts exactly the bias by noise that weights and sums
+share; they are estimated from the same sums.
 """
 
 from __future__ import annotations

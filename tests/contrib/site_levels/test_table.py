@@ -76,7 +76,15 @@ def test_intervals_grow_with_noise_and_the_summary_states_tau() -> None:
     low, high = fits[1].conf_int().T
     truth = [-1.0, 0.02, -0.5]
     assert ((low < truth) & (truth < high))[1:].all()
-    assert "tau, the standard deviation of the sites' levels, is 0." in str(fits[1].summary())
+    head, foot = dict(fits[1].summary().head), " ".join(fits[1].summary().foot)
+    assert head["tau"].startswith(f"{fits[1].tau:.3g} (95% interval ")
+    assert head["tau"].endswith(f"standard deviation of levels, from {SITES} of {SITES} sites")
+    assert "R-squared" not in head
+    assert (
+        "Warning: tau's interval assumes normal levels: with exponential ones it missed up to 24 % of the time." in foot
+    )
+    assert "tau, the standard deviation" not in foot
+    assert "90% interval" in dict(fits[1].summary(0.1).head)["tau"]
     assert fits[1].pvalues[2] < 0.01
     assert fits[1].wald_test(np.eye(3)[1:]) < 0.01
     (low, high), half = fits[1].conf_int(about="sums")[2], fits[1].conf_int()[2]
@@ -89,6 +97,7 @@ def test_noise_hides_everything_with_a_reason() -> None:
     assert math.isnan(fit.tau)
     assert (fit.conf_int() == [-math.inf, math.inf]).all()
     assert (fit.pvalues == 1).all()
+    assert "tau" not in dict(fit.summary().head)
     said = str(fit.summary())
     assert "noise hides the sums by site, so no coefficient is reported" in said
     assert "levels, is not reported" in said
@@ -157,3 +166,71 @@ def test_collinear_columns_are_refused() -> None:
 
 def test_no_release_is_refused() -> None:
     refused(ps.ReleaseError, "release must be a Release", random_intercept, "x", sites=[0, 1, 2])
+
+
+ALL = NAMES[2:]
+
+
+def read(X: Any, y: Any, noise: bool = False, **changes: Any) -> Any:
+    """Return a reader of these records, exact or at epsilon 8."""
+    measured = schema(**changes)
+    if not noise:
+        release = ps.Release.exact(measured, ps.measure(measured, X, y))
+    else:
+        plan = made.plan(measured, ps.Cohort(2, 2, 2 * len(y)), made.promise(epsilon=8.0, delta=1e-6))
+        parts = [ps.measure(measured, X[k::2], y[k::2], unreadable=plan.unreadable) for k in range(2)]
+        release = session.aggregate_unmasked(plan, parts, seeded(1))
+    return lambda **words: random_intercept(release, **{"sites": ALL, **words})
+
+
+@pytest.mark.parametrize("noise", [False, True])
+def test_shortened_rows_are_refused_though_a_caller_says_that_none_are(noise: bool) -> None:
+    """At a clip norm of 1 a row's 1 is shortened as well, and fewer than half of the records were counted."""
+    for norm in (1.0, 1.2):
+        refused(ps.ReleaseError, "rows were shortened to clip_norm", read(*records(), noise, clip_norm=norm))
+        refused(ps.ReleaseError, "rows were shortened", read(*records(), noise, clip_norm=norm), unclipped=True)
+    assert read(*records(), noise, clip_norm=3.1**0.5)().nobs == pytest.approx(3_000, abs=0.01 if not noise else 400)
+
+
+@pytest.mark.parametrize("noise", [False, True])
+def test_a_site_column_of_a_half_is_refused(noise: bool) -> None:
+    X, y = records()
+    X[:, 2:] /= 2
+    refused(ps.ReleaseError, "site columns are not 0 and 1", read(X, y, noise))
+
+
+@pytest.mark.parametrize("bits", [6, 8, 12, 20])
+def test_the_grids_own_shortening_is_not_refused_and_room_for_it_mends_the_count(bits: int) -> None:
+    X, y = records()
+    X[:, 0] = np.where(X[:, 0] > 50, 80, 20)  # rows of length 3**.5
+    assert 2_800 < read(X, y, grid_bits=bits)().nobs <= 3_000 + 1e-6
+    room = 3**0.5 / (1 - (2 + SITES) ** 0.5 / 2 / 2**bits)
+    assert read(X, y, grid_bits=bits, clip_norm=room * (1 + 1e-9))().nobs == pytest.approx(3_000)
+
+
+@pytest.mark.parametrize("noise", [False, True])
+def test_records_in_two_sites_or_in_none_are_refused(noise: bool) -> None:
+    X, y = records()
+    twice = X.copy()
+    twice[: len(X) // 20, 3] = 1  # all of the first site's, in the second as well
+    refused(ps.ReleaseError, "sites 'site 0' and 'site 1' share records", read(twice, y, noise, clip_norm=2.0))
+    some = read(X, y, noise)
+    refused(ps.ReleaseError, "column 'site 19' is in neither sites nor", some, sites=ALL[:-1], columns=["age", "dose"])
+    assert some(columns=["age"]).reported.all() or noise
+    assert some(sites=ALL[:-1]).names == ("const", "age", "dose", "site 19")  # its level as a column is not left out
+
+
+def test_noise_alone_refuses_no_sound_release() -> None:
+    """Seven promises; at the strongest noise, counts are hidden and the reader may say so."""
+    for epsilon in (0.4, 0.7, 1.0, 2.0, 4.0, 8.0, 16.0):
+        assert random_intercept(noisy(epsilon), sites=ALL).sites == SITES
+
+
+def test_exact_sums_have_no_line_for_r_squared() -> None:
+    assert "R-squared" not in str(random_intercept(exact(), sites=ALL).summary())
+
+
+def test_what_is_assumed_is_said() -> None:
+    said = " ".join(random_intercept(exact(), sites=ALL).summary().foot)
+    assert "levels independent of columns and site sizes" in said
+    assert "each record has 1 in exactly one named site and 0 in the others" in said
