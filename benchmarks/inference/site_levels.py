@@ -4,7 +4,8 @@
     python -m benchmarks.inference.site_levels --save --runs 200 --only lme4
 
 A fifth of the sites has 5 records, but in the last world. ``lmer`` (Bates et al. 2015) fits the pooled records, with
-Wald intervals of coefficients and the profile interval of tau. It needs ``Rscript`` with lme4; without it the stored rows stay.
+Wald intervals of coefficients and the profile interval of tau. It needs ``Rscript`` with lme4; without
+it the stored rows stay.
 """
 
 from __future__ import annotations

@@ -18,15 +18,15 @@ _ALIKE = 1e-6  # share of left-out sites that pass as a column with records in t
 
 
 def check_site_columns(
-    schema: RidgeSchema, evidence: GramEvidence, names: Sequence[str], at: list[int], chosen: list[int]
+    schema: RidgeSchema, evidence: GramEvidence, names: Sequence[str], at: list[int], left_out: list[int]
 ) -> None:
     """Refuse records in two sites or in none, and shortened rows, where the sums show them.
 
     Args:
-        at: indices of the site columns; chosen: of the regressors.
+        at: indices of the site columns; left_out: of other columns that are no regressors and may be sites.
     """
     _check_exclusive(evidence, names, at)
-    _check_left_out(evidence, names, at, chosen)
+    _check_left_out(evidence, names, at, left_out)
     _check_length(schema, evidence, at)
 
 
@@ -42,11 +42,11 @@ def _check_exclusive(evidence: GramEvidence, names: Sequence[str], at: list[int]
         )
 
 
-def _check_left_out(evidence: GramEvidence, names: Sequence[str], at: list[int], chosen: list[int]) -> None:
+def _check_left_out(evidence: GramEvidence, names: Sequence[str], at: list[int], left_out: list[int]) -> None:
     """A site that is not named has a count, and products with the named ones that are noise alone."""
     sigma = evidence.sigma_G
     most = float(chdtri(len(at), _ALIKE)) * sigma**2 / 2
-    for j in sorted({*range(len(names))} - {*at, *chosen}):
+    for j in left_out:
         if evidence.G[j, j] > _APART * sigma and np.square(evidence.G[j, at]).sum() <= most:
             raise ReleaseError(
                 f"column {names[j]!r} is in neither sites nor columns, and its records are in none of the sites as far "

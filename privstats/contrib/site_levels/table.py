@@ -111,7 +111,7 @@ def random_intercept(
             needs less noise.
         sites: names or indices of all site columns; every record has 1 in exactly one. Do not drop a reference site.
         columns: names or indices of the regressors; all other columns if omitted. A column that may be a site, since
-            its products with the named sites are noise alone, cannot be left out.
+            it is not mapped and its products with the named sites are noise alone, cannot be left out.
         unclipped: state that every party's clip report counts none, as for ``ps.inference.ols``.
 
     Assumes:
@@ -153,8 +153,11 @@ def random_intercept(
     chosen = [j for j in range(len(names)) if j not in at] if columns is None else chosen_columns(names, columns)
     require_both_columns(schema.transform, names, chosen)
     slopes, level = raw_slopes(schema.transform, len(names))
-    _check_sites(names, at, chosen, np.column_stack([slopes[at], level[at]]))
-    check_site_columns(schema, evidence, names, at, chosen)
+    maps = np.column_stack([slopes, level]) - np.eye(len(names), len(names) + 1)
+    _check_sites(names, at, chosen, maps[at])
+    check_site_columns(
+        schema, evidence, names, at, [j for j, row in enumerate(maps) if not row.any() and j not in (*at, *chosen)]
+    )
     sums = _sums(evidence, at, chosen, schema.on_grid(1.0))
     records, deviation = float(sums.t[:, 0].sum()), sums.sigma_G * math.sqrt(len(at))
     degrees = residual_degrees(records, deviation, len(at) + len(chosen), f"{len(at)} sites and {len(chosen)} columns")
@@ -235,7 +238,7 @@ def _check_sites(names: Sequence[str], at: list[int], chosen: list[int], maps: A
         raise ReleaseError(f"columns names {both[0]!r}, which is a site; leave it out")
     if not chosen:
         raise ReleaseError("columns must name at least one column besides the sites; measure one more")
-    if mapped := [names[j] for j, row in zip(at, maps - np.eye(maps.shape[1])[at], strict=True) if row.any()]:
+    if mapped := [names[j] for j, row in zip(at, maps, strict=True) if row.any()]:
         raise ReleaseError(f"the plan maps the site column {mapped[0]!r}; give it a centre of 0 and a scale of 1")
 
 
