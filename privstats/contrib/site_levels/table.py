@@ -36,7 +36,7 @@ _FEWEST_SITES = 3
 _EXCLUSIVE = (
     "levels independent of columns and site sizes, each record has 1 in exactly one named site and 0 in the others"
 )
-_LOST = 1e-9  # smallest eigenvalue of columns of length 1 that are told apart from collinear ones
+_LOST = 1e-9  # columns scaled to length 1 are collinear where their Gram matrix has a smaller eigenvalue
 
 
 @dataclass(frozen=True, eq=False)

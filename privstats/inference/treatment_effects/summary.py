@@ -100,16 +100,17 @@ def _declared(rows: EffectRows) -> list[str]:
 
 def _verdicts(rows: EffectRows, alpha: float) -> list[str]:
     """Return a sentence per declared margin."""
-    sentences, closer = [], False
-    for margin, low, high, p_value, shown in rows.verdicts():
-        closer = closer or margin.claim in _FAVOURED
+    sentences, verdicts = [], rows.verdicts()
+    for margin, low, high, p_value, shown in verdicts:
         result = "shown" if shown else "not shown"
         ends = f"interval {number_of(low)} to {number_of(high)}" if np.isfinite([low, high]).all() else "noise hides it"
         sentences.append(
             f"{margin.claim.capitalize()} of {margin.outcome} ({margin.region}): {result} at the one-sided level "
             f"{alpha / 2:g}, Holm's P {chance_of(p_value)} over the declared margins; {ends}."
         )
-    return [*sentences, *([_CLOSER] if closer else [])]
+    if any(margin.claim in _FAVOURED for margin, *_ in verdicts):
+        sentences.append(_CLOSER)
+    return sentences
 
 
 def _undeclared(rows: EffectRows) -> str:
