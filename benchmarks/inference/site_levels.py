@@ -102,8 +102,9 @@ def measured(world: str, sites: int, tau: float, runs: int) -> list[Row]:
 
 def records_of(world: World, sites: int, tau: float, rng: np.random.Generator) -> Array:
     """Sample one run's records: site, two columns, target and weight in sums, ``(n, 5)``."""
-    site = np.repeat(np.arange(sites), world.sizes(sites, rng))
-    weight, own = np.ones(len(site)), 0.0
+    site: Array = np.repeat(np.arange(sites), world.sizes(sites, rng))
+    weight: Array = np.ones(len(site))
+    own: Array = np.zeros(len(site))
     if world.persons:  # half of the residual variance is the person's own
         rows = rng.integers(1, 6, len(site))
         site, weight, own = (np.repeat(each, rows) for each in (site, 1 / rows, rng.normal(size=len(site))))
