@@ -33,9 +33,10 @@ from privstats.inference.summary import Summary
 from privstats.release import Release
 
 _FEWEST_SITES = 3
-_EXCLUSIVE = (
+EXCLUSIVE = (
     "levels independent of columns and site sizes, each record has 1 in exactly one named site and 0 in the others"
 )
+"""Assumptions on levels and site columns, for a table."""
 _LOST = 1e-9  # columns scaled to length 1 are collinear where their Gram matrix has a smaller eigenvalue
 
 
@@ -66,7 +67,7 @@ class LevelsRegression(Regression):
     def summary(self, alpha: float = 0.05, *, exponentiate: bool = False) -> Summary:
         """Return the table; its head has tau, where that is reported, and no R-squared.
 
-        ``exponentiate`` is for regressions with ratios; this one has none (``ReleaseError``).
+        ``exponentiate`` shows odds ratios; a linear model has none (``ReleaseError``).
         """
         table = super().summary(alpha, exponentiate=exponentiate)
         head = tuple(line for line in table.head if line[0] != "R-squared")
@@ -136,16 +137,19 @@ def random_intercept(
     if evidence.constant is not None:
         raise ReleaseError("the transform must hold no ConstantFeature: site columns sum to 1; omit it")
     names = column_names(schema, schema.features)
-    if isinstance(sites, str) or not isinstance(sites, Sequence) or not sites:
-        raise ReleaseError("sites must be a list of column names or numbers, such as ['north', 'south', 'west']")
-    at = chosen_columns(names, sites)
+    at = site_places(names, sites)
     chosen = [j for j in range(len(names)) if j not in at] if columns is None else chosen_columns(names, columns)
     require_both_columns(schema.transform, names, chosen)
     slopes, level = raw_slopes(schema.transform, len(names))
     maps = np.column_stack([slopes, level]) - np.eye(len(names), len(names) + 1)
-    _check_sites(names, at, chosen, maps[at])
+    check_sites(names, at, chosen, maps[at])
     check_site_columns(
-        schema, evidence, names, at, [j for j, row in enumerate(maps) if not row.any() and j not in (*at, *chosen)]
+        schema,
+        evidence.G,
+        evidence.sigma_G,
+        names,
+        at,
+        [j for j, row in enumerate(maps) if not row.any() and j not in (*at, *chosen)],
     )
     one = schema.on_grid(1.0)
     sums = _sums(evidence, at, chosen, one)
@@ -166,7 +170,7 @@ def random_intercept(
     errors: Errors = LevelErrors.of(fit, rows)
     hidden = hides(saturation, unclipped)
     reported = fit.reported and not hidden and not _averaged(release) and math.isfinite(fit.tau(0.05)[1])
-    notes = (clip_note(saturation, unclipped), _tau_note(release, fit, reported), _hidden_note(fit))
+    notes = (clip_note(saturation, unclipped), _tau_note(release, fit, reported), hidden_note(fit))
     return LevelsRegression(
         names=linear.names,
         nobs=records,
@@ -177,7 +181,7 @@ def random_intercept(
         saturation_=saturation,
         cov_type="random intercept",
         cov_reason=f"{len(at)} sites, Satterthwaite's degrees of freedom",
-        assumed=f"a linear model with the same slopes and normal levels at all sites, {_EXCLUSIVE}, {ALIKE}",
+        assumed=f"a linear model with the same slopes and normal levels at all sites, {EXCLUSIVE}, {ALIKE}",
         notes=tuple(note for note in notes if note),
         release=release,
         columns=len(names) - len(at),
@@ -221,7 +225,15 @@ class LevelErrors(MixedErrors):
         return self.of(self.fit, rows @ self.rows)
 
 
-def _check_sites(names: Sequence[str], at: list[int], chosen: list[int], maps: Array) -> None:
+def site_places(names: Sequence[str], sites: Sequence[str | int]) -> list[int]:
+    """Return the indices of site columns; refuse what is no list of columns."""
+    if isinstance(sites, str) or not isinstance(sites, Sequence) or not sites:
+        raise ReleaseError("sites must be a list of column names or numbers, such as ['north', 'south', 'west']")
+    return chosen_columns(names, sites)
+
+
+def check_sites(names: Sequence[str], at: list[int], chosen: list[int], maps: Array) -> None:
+    """Refuse too few sites, sites that are regressors or mapped, and no regressors."""
     if len(at) < _FEWEST_SITES:
         raise ReleaseError(f"sites must name at least {_FEWEST_SITES} columns, got {len(at)}; use ps.inference.ols")
     if both := [names[j] for j in chosen if j in at]:
@@ -277,7 +289,8 @@ def _tau_note(release: Release, fit: Fit, reported: bool) -> str:
     )
 
 
-def _hidden_note(fit: Fit) -> str:
+def hidden_note(fit: Fit) -> str:
+    """Return a sentence on coefficients that noise hides, or empty."""
     if fit.reported:
         return ""
     return (

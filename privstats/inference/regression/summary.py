@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from privstats.inference.regression.cell_table import CellTable
     from privstats.inference.regression.table import Regression
 
-_RATIOS = {"Hazard ratios": "hazard ratio", "Logistic regression": "odds ratio", "Poisson regression": "rate ratio"}
+_RATIOS = {
+    "Hazard ratios": "hazard ratio",
+    "Logistic regression": "odds ratio",
+    "Logistic regression with a random intercept by site": "odds ratio",
+    "Poisson regression": "rate ratio",
+}
 
 
 def summarise(table: Regression, alpha: float) -> Summary:

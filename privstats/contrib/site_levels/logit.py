@@ -1,0 +1,222 @@
+"""Fit a logistic random intercept from noisy site sums of one round (docs/site_levels.md has the derivation).
+
+All sites have one published intercept, so the residual sum of a site has mean 0 at the *marginal* log odds, which
+average over levels. The linear score of :mod:`fit` then applies, with the information matrix in place of products of
+columns. No level is estimated, so noise cannot shrink one. Quadrature over normal levels maps marginal coefficients and
+the variance of the sites' residual sums to the coefficients of a usual site and to tau.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import chdtri, expit
+
+from privstats.contrib.site_levels.fit import FEWEST_DEGREES, Fit, SiteSums, clear_sites, fitted, generalised_q
+from privstats.estimates.denoise import Array
+
+_POINTS, _MASS = np.polynomial.hermite_e.hermegauss(40)
+_MASS = _MASS / _MASS.sum()
+_STEPS = 30
+_ATTENUATION = (16 * math.sqrt(3) / (15 * math.pi)) ** 2  # Zeger, Liang and Albert 1988
+_MAX_TAU = 5.0  # in log odds: beyond it most sites have one outcome only
+_MAX_ODDS, _MAX_SPREAD = 5.0, 3.0
+_LEAST = 0.05  # variance of a residual inside a site, over the marginal one
+_NEAR = 1.0  # root mean square of the change of log odds since the published weights
+_BENT = 1 / 3  # standard errors by which the change's square may move a coefficient
+_MOVE = 0.1  # step of tau in derivatives
+_FLATTEST = -1.0  # excess kurtosis of a level's residuals
+
+
+@dataclass(frozen=True)
+class Law:
+    """The law of a site's residuals at one marginal log odds, over its level.
+
+    Attributes:
+        level: variance of a residual's mean, over the square of the marginal variance m (1 - m).
+        kurtosis: excess kurtosis of that mean.
+    """
+
+    level: float
+    kurtosis: float
+
+
+def law_of(odds: float, tau: float) -> Law:
+    """Return the law of a site's residuals where levels have the standard deviation ``tau``."""
+    if tau == 0:
+        return Law(0.0, 0.0)
+    inside = expit(_own_odds(odds, tau) + tau * _POINTS)
+    mean = float(_MASS @ inside)
+    square, fourth = (float(_MASS @ (inside - mean) ** power) for power in (2, 4))
+    return Law(square / (mean * (1 - mean)) ** 2, max(fourth / square**2 - 3, _FLATTEST))
+
+
+def _own_odds(odds: float, tau: float) -> float:
+    """Return the log odds of a usual site that have these marginal ones."""
+    own = odds * math.sqrt(1 + _ATTENUATION * tau**2)
+    for _ in range(_STEPS):
+        inside = expit(own + tau * _POINTS)
+        step = float((_MASS @ inside - expit(odds)) / (_MASS @ (inside * (1 - inside))))
+        own -= step
+        if abs(step) < 1e-10:
+            break
+    return own
+
+
+def tau_of(odds: float, level: float) -> float:
+    """Return the standard deviation of levels from the variance of residuals' means; infinite beyond 5."""
+    if level <= 0:
+        return 0.0
+    if law_of(odds, _MAX_TAU).level <= level:
+        return math.inf
+    return float(brentq(lambda tau: law_of(odds, tau).level - level, 0.0, _MAX_TAU, xtol=1e-9))
+
+
+def usual(odds: float, spread: float, tau: float) -> tuple[float, float]:
+    """Return intercept and factor of a usual site's log odds: ``intercept + factor * (marginal - odds)``.
+
+    They solve the two equations by which a logistic regression fits the mean over levels, for marginal log odds with
+    this weighted mean and standard deviation: residuals, and their products with log odds, have mean 0.
+    """
+    away = max(spread, 1e-3) * _POINTS
+    marginal = expit(odds + away)
+    variance = marginal * (1 - marginal)
+    factor = math.sqrt(1 + _ATTENUATION * tau**2)
+    both = np.array([odds * factor, factor])
+    design = np.column_stack([np.ones(len(away)), away])
+    for _ in range(_STEPS):
+        inside = expit((design @ both)[:, None] + tau * _POINTS)
+        residuals, slopes = ((inside @ _MASS) - marginal) / variance, (inside * (1 - inside)) @ _MASS / variance
+        step = np.linalg.solve(design.T @ ((_MASS * slopes)[:, None] * design), design.T @ (_MASS * residuals))
+        both -= step
+        if np.abs(step).max() < 1e-10:
+            break
+    return float(both[0]), float(both[1])
+
+
+@dataclass(frozen=True, eq=False)
+class LogitFit(Fit):
+    """A fitted logistic random intercept: coefficients of a usual site, and the variance of levels in log odds.
+
+    Attributes:
+        marginal: the fit of marginal coefficients' change since the published weights.
+        odds: weighted mean of marginal log odds.
+        near: whether the published weights are near enough for one step.
+    """
+
+    marginal: Fit
+    odds: float
+    near: bool
+
+    @property
+    def reported(self) -> bool:
+        """Whether noise and the published weights determine the coefficients, and tau is at most 5."""
+        return self.marginal.reported and self.near and math.isfinite(self.level)
+
+    def tau(self, alpha: float) -> tuple[float, float]:
+        """Return the interval of tau by inverting Q, whose law has the kurtosis of levels; as :meth:`Fit.tau`."""
+        places = clear_sites(self.sums)
+        free = len(places) - self.sums.t.shape[1]
+        if not self.reported or free < FEWEST_DEGREES:
+            return 0.0, math.inf
+
+        def excess(tau: float, share: float) -> float:
+            law = law_of(self.odds, tau)
+            inside = _inside(self.odds, law.level)
+            degrees = free / (1 + law.kurtosis / 2 * _share(self.sums, self.marginal.b, law.level, inside))
+            q = generalised_q(self.sums, self.marginal.b, inside, places)(law.level)
+            return q * degrees / free - float(chdtri(degrees, share))
+
+        low, high = (_end(partial(excess, share=share)) for share in (alpha / 2, 1 - alpha / 2))
+        return (low, high) if 0 < high < math.inf else (0.0, math.inf)
+
+
+def _end(excess: Callable[[float], float]) -> float:
+    """Return the root of a decreasing function of tau: 0 where it starts below 0, infinity where it stays above."""
+    if excess(0.0) <= 0:
+        return 0.0
+    return float(brentq(excess, 0.0, _MAX_TAU, xtol=1e-6)) if excess(_MAX_TAU) < 0 else math.inf
+
+
+def _inside(odds: float, level: float) -> float:
+    """Return the variance of a residual inside a site, over the marginal one."""
+    return max(1 - level * float(expit(odds) * expit(-odds)), _LEAST)
+
+
+def _share(sums: SiteSums, b: Array, level: float, inside: float) -> float:
+    """Return the mean square of the levels' share in the variance of clear sites' residual sums."""
+    n = sums.t[clear_sites(sums), 0]
+    if not len(n):
+        return 0.0
+    return float(np.square(n**2 * level / (n * inside + n**2 * level + sums.site_noise(b))).mean())
+
+
+def _moments(sums: SiteSums, b: Array) -> tuple[float, float]:
+    """Return the weighted mean and standard deviation of the log odds with coefficients b."""
+    mean = float(sums.gram[0] @ b / sums.gram[0, 0])
+    return mean, math.sqrt(max(float(b @ sums.gram @ b / sums.gram[0, 0]) - mean**2, 0.0))
+
+
+def fitted_logit(sums: SiteSums, weights: Array) -> LogitFit:
+    """Fit by one step from the published weights, in which tau and the variance inside sites alternate.
+
+    Args:
+        sums: of scores and information: ``sy`` and ``h`` hold scores, ``t`` and ``G`` information.
+        weights: intercept and slopes at which the scores were measured, ``(p + 1,)``.
+    """
+    inside = 1.0
+    for _ in range(_STEPS):
+        found = fitted(sums, known=inside)
+        mean, spread = _moments(sums, weights + found.b)
+        odds, spread = float(np.clip(mean, -_MAX_ODDS, _MAX_ODDS)), min(spread, _MAX_SPREAD)
+        last, inside = inside, _inside(odds, found.level)
+        if abs(inside - last) < 1e-7:
+            break
+    near, tau = _near(sums, found, odds, spread), tau_of(odds, found.level)
+    if math.isinf(tau):
+        return LogitFit(**{**vars(found), "level": math.inf}, marginal=found, odds=odds, near=near)
+
+    def own(tau: float) -> Array:
+        intercept, factor = usual(odds, spread, tau)
+        return factor * (weights + found.b) + np.append(intercept - factor * odds, np.zeros(len(found.b) - 1))
+
+    law, factor = law_of(odds, tau), usual(odds, spread, tau)[1]
+    ends = math.sqrt(max(tau**2 - _MOVE**2, 0.0)), math.hypot(tau, _MOVE)
+    per_level = (own(ends[1]) - own(ends[0])) / (law_of(odds, ends[1]).level - law_of(odds, ends[0]).level)
+    of_level = found.variances[1] * (1 + law.kurtosis / 2 * _share(sums, found.b, found.level, inside))
+    square = factor**2
+    return LogitFit(
+        sums,
+        own(tau),
+        square * found.covariance + of_level * np.outer(per_level, per_level),
+        square * found.noise,
+        (square * found.parts[0], square * found.parts[1]),
+        (0.0, of_level),
+        inside,
+        tau**2,
+        found.solved,
+        found.clear,
+        found,
+        odds,
+        near,
+    )
+
+
+def _near(sums: SiteSums, found: Fit, odds: float, spread: float) -> bool:
+    """Return whether the second order of the step from the published weights is small beside standard errors.
+
+    A change d of log odds moves the mean outcome by ``v d + v (1 - 2 m) d**2 / 2``. The second term counts as
+    intercept by ``1 - 2 m`` at the mean log odds, and as slopes by the derivative ``-2 v`` times their spread.
+    """
+    means = sums.gram[0] / sums.gram[0, 0]
+    deviations = np.sqrt(np.maximum(np.diag(sums.gram) / sums.gram[0, 0] - means**2, 0.0))[1:]
+    moved = math.hypot(*_moments(sums, found.b)) ** 2
+    level = _BENT * math.sqrt(max(float(means @ found.covariance @ means), 0.0))
+    slopes = _BENT * float((np.sqrt(np.maximum(np.diag(found.covariance)[1:], 0.0)) * deviations).min())
+    bent = math.tanh(abs(odds) / 2) * moved / 2, float(expit(odds) * expit(-odds)) * spread * moved
+    return moved <= _NEAR and bent[0] <= level and bent[1] <= slopes
