@@ -20,6 +20,8 @@ from scipy.special import chdtri, expit
 from privstats.contrib.site_levels.fit import FEWEST_DEGREES, Fit, SiteSums, clear_sites, fitted, generalised_q
 from privstats.estimates.denoise import Array
 
+FEWEST_EFFECTIVE = 4.0
+"""Minimum number of sites of equal information that the sites must amount to."""
 _POINTS, _MASS = np.polynomial.hermite_e.hermegauss(40)
 _MASS = _MASS / _MASS.sum()
 _STEPS = 30
@@ -40,20 +42,24 @@ class Law:
     Attributes:
         level: variance of a residual's mean, over the square of the marginal variance m (1 - m).
         kurtosis: excess kurtosis of that mean.
+        slope: squared coefficient of variation of a slope's effect on the mean outcome.
     """
 
     level: float
     kurtosis: float
+    slope: float
 
 
 def law_of(odds: float, tau: float) -> Law:
     """Return the law of a site's residuals where levels have the standard deviation ``tau``."""
     if tau == 0:
-        return Law(0.0, 0.0)
+        return Law(0.0, 0.0, 0.0)
     inside = expit(_own_odds(odds, tau) + tau * _POINTS)
     mean = float(_MASS @ inside)
     square, fourth = (float(_MASS @ (inside - mean) ** power) for power in (2, 4))
-    return Law(square / (mean * (1 - mean)) ** 2, max(fourth / square**2 - 3, _FLATTEST))
+    effects = inside * (1 - inside)
+    slope = float(_MASS @ effects**2) / float(_MASS @ effects) ** 2 - 1
+    return Law(square / (mean * (1 - mean)) ** 2, max(fourth / square**2 - 3, _FLATTEST), slope)
 
 
 def _own_odds(odds: float, tau: float) -> float:
@@ -107,16 +113,23 @@ class LogitFit(Fit):
         marginal: the fit of marginal coefficients' change since the published weights.
         odds: weighted mean of marginal log odds.
         near: whether the published weights are near enough for one step.
+        effective: number of sites of equal information that have as large a sum of squares.
     """
 
     marginal: Fit
     odds: float
     near: bool
+    effective: float
+
+    @property
+    def spread(self) -> bool:
+        """Whether the information is spread over enough sites."""
+        return self.effective >= FEWEST_EFFECTIVE
 
     @property
     def reported(self) -> bool:
         """Whether noise and the published weights determine the coefficients, and tau is at most 5."""
-        return self.marginal.reported and self.near and math.isfinite(self.level)
+        return self.marginal.reported and self.near and self.spread and math.isfinite(self.level)
 
     def tau(self, alpha: float) -> tuple[float, float]:
         """Return the interval of tau by inverting Q, whose law has the kurtosis of levels; as :meth:`Fit.tau`."""
@@ -130,7 +143,7 @@ class LogitFit(Fit):
             inside = _inside(self.odds, law.level)
             degrees = free / (1 + law.kurtosis / 2 * _share(self.sums, self.marginal.b, law.level, inside))
             q = generalised_q(self.sums, self.marginal.b, inside, places)(law.level)
-            return q * degrees / free - float(chdtri(degrees, share))
+            return float(q * degrees / free - chdtri(degrees, share))
 
         low, high = (_end(partial(excess, share=share)) for share in (alpha / 2, 1 - alpha / 2))
         return (low, high) if 0 < high < math.inf else (0.0, math.inf)
@@ -177,23 +190,26 @@ def fitted_logit(sums: SiteSums, weights: Array) -> LogitFit:
         last, inside = inside, _inside(odds, found.level)
         if abs(inside - last) < 1e-7:
             break
-    near, tau = _near(sums, found, odds, spread), tau_of(odds, found.level)
+    near, effective, tau = _near(sums, found, odds, spread), _effective(sums), tau_of(odds, found.level)
     if math.isinf(tau):
-        return LogitFit(**{**vars(found), "level": math.inf}, marginal=found, odds=odds, near=near)
+        fields = {**vars(found), "level": math.inf}
+        return LogitFit(**fields, marginal=found, odds=odds, near=near, effective=effective)
 
     def own(tau: float) -> Array:
         intercept, factor = usual(odds, spread, tau)
-        return factor * (weights + found.b) + np.append(intercept - factor * odds, np.zeros(len(found.b) - 1))
+        shift = np.append(intercept - factor * odds, np.zeros(len(found.b) - 1))
+        return np.asarray(factor * (weights + found.b) + shift)
 
     law, factor = law_of(odds, tau), usual(odds, spread, tau)[1]
     ends = math.sqrt(max(tau**2 - _MOVE**2, 0.0)), math.hypot(tau, _MOVE)
     per_level = (own(ends[1]) - own(ends[0])) / (law_of(odds, ends[1]).level - law_of(odds, ends[0]).level)
     of_level = found.variances[1] * (1 + law.kurtosis / 2 * _share(sums, found.b, found.level, inside))
-    square = factor**2
+    square, slopes = factor**2, np.append(0.0, (weights + found.b)[1:])
+    uneven = square * law.slope / effective * np.outer(slopes, slopes)
     return LogitFit(
         sums,
         own(tau),
-        square * found.covariance + of_level * np.outer(per_level, per_level),
+        square * found.covariance + of_level * np.outer(per_level, per_level) + uneven,
         square * found.noise,
         (square * found.parts[0], square * found.parts[1]),
         (0.0, of_level),
@@ -204,7 +220,13 @@ def fitted_logit(sums: SiteSums, weights: Array) -> LogitFit:
         found,
         odds,
         near,
+        effective,
     )
+
+
+def _effective(sums: SiteSums) -> float:
+    n = np.maximum(sums.t[:, 0], 0.0)
+    return float(n.sum() ** 2 / max(np.maximum(n**2 - sums.sigma_G**2, 0.0).sum(), 1e-12))
 
 
 def _near(sums: SiteSums, found: Fit, odds: float, spread: float) -> bool:

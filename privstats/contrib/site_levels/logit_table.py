@@ -10,7 +10,7 @@ import numpy as np
 
 from privstats.contrib.site_levels.checks import check_site_columns
 from privstats.contrib.site_levels.fit import FEWEST_DEGREES, SiteSums
-from privstats.contrib.site_levels.logit import LogitFit, fitted_logit
+from privstats.contrib.site_levels.logit import FEWEST_EFFECTIVE, LogitFit, fitted_logit
 from privstats.contrib.site_levels.table import (
     EXCLUSIVE,
     LevelErrors,
@@ -149,12 +149,12 @@ def random_intercept_logit(
         df_resid=math.inf,
         scale=1.0,
         rsquared=None,
-        condition_number=condition(np.linalg.eigvalsh(sums.gram)),
+        condition_number=condition(np.asarray(np.linalg.eigvalsh(sums.gram), np.float64)),
         saturation_=None,
         cov_type="random intercept",
         cov_reason=f"{len(at)} sites, Satterthwaite's degrees of freedom",
         assumed="log odds are linear in the columns with the same slopes and normal levels at all sites, " + EXCLUSIVE,
-        notes=tuple(note for note in (_note(fit, reported), "" if not fit.near else hidden_note(fit)) if note),
+        notes=tuple(note for note in (_note(fit, reported), hidden_note(fit.marginal)) if note),
         release=release,
         columns=len(chosen),
         errors=LevelErrors.of(fit, rows),
@@ -203,6 +203,11 @@ def _note(fit: LogitFit, reported: bool) -> str:
         return (
             "the published weights are too far from the estimates for one step, so no coefficient is reported: plan "
             "more pooled rounds, or spend more of the promise on them"
+        )
+    if not fit.spread:
+        return (
+            f"the sites amount to {fit.effective:.2g} of equal size, fewer than {FEWEST_EFFECTIVE:g}, so no coefficient is "
+            "reported: few large sites do not average over levels"
         )
     if reported:
         return "coefficients and tau assume normal levels"
