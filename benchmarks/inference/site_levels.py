@@ -15,6 +15,7 @@ import math
 import shutil
 import tempfile
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, call
@@ -25,7 +26,7 @@ from scipy.stats import t as student
 
 from benchmarks.inference.runs import add_options, ends, others_of, stored
 from benchmarks.measuring import Row, Tables, child, command
-from privstats.contrib.site_levels.fit import SiteSums, fitted
+from privstats.contrib.site_levels.fit import Fit, SiteSums, fitted
 from privstats.dp import default_shares, gaussian_mu
 from privstats.kinds import RidgeSchema
 
@@ -97,7 +98,8 @@ def measured(world: str, sites: int, tau: float, runs: int) -> list[Row]:
     exact = [sums_of(records_of(WORLDS[world], sites, tau, rng), sites) for _ in range(runs)]
     about = {"world": world, "sites": sites, "tau": tau, "runs": runs}
     averaged = WORLDS[world].persons
-    return [{**about, **_measured([noisy(each, e, rng) for each in exact], tau, e, averaged)} for e in EPSILONS]
+    fits = {e: [fitted(noisy(each, e, rng)) for each in exact] for e in EPSILONS}
+    return [{**about, **row_of(found, COEFFICIENTS, tau, e, averaged)} for e, found in fits.items()]
 
 
 def records_of(world: World, sites: int, tau: float, rng: np.random.Generator) -> Array:
@@ -147,22 +149,25 @@ def noisy(sums: SiteSums, epsilon: float, rng: np.random.Generator) -> SiteSums:
     )
 
 
-def _measured(runs: list[SiteSums], tau: float, epsilon: float, averaged: bool = False) -> Row:
-    fits = [fitted(each) for each in runs]
+def row_of(
+    fits: Sequence[Fit], coefficients: tuple[float, ...], tau: float, epsilon: float, averaged: bool = False
+) -> Row:
+    """Count the reported intervals that miss, of ``averaged`` persons without tau's."""
     told = [fit for fit in fits if fit.reported]
     b = np.array([fit.b for fit in told]).reshape(-1, 3)
     half = np.array([_half(fit) for fit in told]).reshape(-1, 3)
-    missed = (np.abs(b - COEFFICIENTS) > half).sum(axis=0)
+    missed = (np.abs(b - coefficients) > half).sum(axis=0)
     found = np.array([fit.tau(0.05) for fit in fits])
     reported = np.isfinite(found[:, 1]) & (not averaged)
     off = reported & ((found[:, 0] > tau) | (found[:, 1] < tau))
     return {
         "epsilon": epsilon if math.isfinite(epsilon) else None,
-        "told": len(told) / len(runs),
-        "told and missed": float(missed.mean() / len(runs)),
-        "worst coefficient": float(missed.max() / len(runs)),
-        **ends(float(missed.max()), len(runs)),
-        "bias": [float(each) for each in b.mean(axis=0) - COEFFICIENTS] if told else None,
+        "told": len(told) / len(fits),
+        "told and missed": float(missed.mean() / len(fits)),
+        "missed": [float(each) for each in missed / len(fits)],
+        "worst coefficient": float(missed.max() / len(fits)),
+        **ends(float(missed.max()), len(fits)),
+        "bias": [float(each) for each in b.mean(axis=0) - coefficients] if told else None,
         "half widths": [float(each) for each in np.median(half, axis=0)] if told else None,
         "tau told": float(reported.mean()),
         "tau told and missed": float(off.mean()),
@@ -170,8 +175,8 @@ def _measured(runs: list[SiteSums], tau: float, epsilon: float, averaged: bool =
     }
 
 
-def _half(fit: Any) -> Array:
-    return student.ppf(0.975, fit.degrees(np.eye(3))) * np.sqrt(np.diag(fit.covariance))
+def _half(fit: Fit) -> Array:
+    return student.ppf(0.975, np.minimum(fit.degrees(np.eye(3)), 1e6)) * np.sqrt(np.diag(fit.covariance))
 
 
 def beside_lmer(sites: int, tau: float, runs: int) -> list[Row]:
@@ -197,7 +202,7 @@ def beside_lmer(sites: int, tau: float, runs: int) -> list[Row]:
     ]  # fmt: skip
     exact = [sums_of(each, sites) for each in parts]
     for epsilon in reversed(EPSILONS):
-        ours = _measured([noisy(each, epsilon, rng) for each in exact], tau, epsilon)
+        ours = row_of([fitted(noisy(each, epsilon, rng)) for each in exact], COEFFICIENTS, tau, epsilon)
         rows.append({**about, "way": "site sums", **{key: ours[key] for key in rows[0] if key in ours}})
     return rows
 

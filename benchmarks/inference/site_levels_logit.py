@@ -19,15 +19,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from subprocess import DEVNULL, call
-from typing import Any
 
 import numpy as np
 from scipy.special import expit
-from scipy.stats import t as student
 
 from benchmarks.inference import site_levels
-from benchmarks.inference.runs import add_options, ends, others_of, stored
-from benchmarks.inference.site_levels import EPSILONS, SITES, Array, World
+from benchmarks.inference.runs import add_options, others_of, stored
+from benchmarks.inference.site_levels import EPSILONS, SITES, Array, World, row_of
 from benchmarks.measuring import Row, Tables, child, command
 from privstats.contrib.site_levels.fit import SiteSums
 from privstats.contrib.site_levels.logit import LogitFit, fitted_logit
@@ -67,7 +65,7 @@ WORLDS = {
     "two sites hold 90 % of the records, others 25 each": LogitWorld(
         World(records=25, sites=(30,), unequal=True, taus=(0.5, 1.0))
     ),
-    "no pooled rounds: weights of 0": LogitWorld(_FEW, start=(0.0, 0.0, 0.0)),
+    "no pooled rounds: weights of 0": LogitWorld(replace(_FEW, sites=(30,)), start=(0.0, 0.0, 0.0)),
 }
 
 
@@ -94,7 +92,7 @@ def measured(name: str, sites: int, tau: float, runs: int) -> list[Row]:
         for epsilon, fits in found.items():
             fits.append(fit_of(records, sites, epsilon, rng, world.start))
     about = {"world": name, "sites": sites, "tau": tau, "runs": runs}
-    return [{**about, **_measured(fits, world.coefficients, tau, epsilon)} for epsilon, fits in found.items()]
+    return [{**about, **row_of(fits, world.coefficients, tau, epsilon)} for epsilon, fits in found.items()]
 
 
 def records_of(world: LogitWorld, sites: int, tau: float, rng: np.random.Generator) -> Array:
@@ -147,31 +145,6 @@ def _shaken(H: Array, sigma: float, rng: np.random.Generator) -> Array:
     return H + half + np.triu(half, 1).T
 
 
-def _measured(fits: list[LogitFit], coefficients: tuple[float, ...], tau: float, epsilon: float) -> Row:
-    told = [fit for fit in fits if fit.reported]
-    b = np.array([fit.b for fit in told]).reshape(-1, 3)
-    half = np.array([_half(fit) for fit in told]).reshape(-1, 3)
-    missed = (np.abs(b - coefficients) > half).sum(axis=0)
-    found = np.array([fit.tau(0.05) for fit in fits])
-    reported = np.isfinite(found[:, 1])
-    off = reported & ((found[:, 0] > tau) | (found[:, 1] < tau))
-    return {
-        "epsilon": epsilon if math.isfinite(epsilon) else None,
-        "told": len(told) / len(fits),
-        "missed": [float(each) for each in missed / len(fits)],
-        **ends(float(missed.max()), len(fits)),
-        "bias": [float(each) for each in b.mean(axis=0) - coefficients] if told else None,
-        "half widths": [float(each) for each in np.median(half, axis=0)] if told else None,
-        "tau told": float(reported.mean()),
-        "tau told and missed": float(off.mean()),
-        "tau interval": [float(each) for each in np.median(found[reported], axis=0)] if reported.any() else None,
-    }
-
-
-def _half(fit: Any) -> Array:
-    return student.ppf(0.975, np.minimum(fit.degrees(np.eye(3)), 1e6)) * np.sqrt(np.diag(fit.covariance))
-
-
 def beside_glmer(sites: int, tau: float, runs: int) -> list[Row]:
     """Count intervals that miss, and those of glmer on the same records, pooled."""
     rng = np.random.default_rng(zlib.crc32(repr(("glmer", sites, tau)).encode()))
@@ -190,7 +163,7 @@ def beside_glmer(sites: int, tau: float, runs: int) -> list[Row]:
     ]  # fmt: skip
     for epsilon in reversed(EPSILONS):
         fits = [fit_of(each, sites, epsilon, rng) for each in parts]
-        ours = _measured(fits, HALF, tau, epsilon)
+        ours = row_of(fits, HALF, tau, epsilon)
         told = [math.sqrt(fit.level) for fit in fits if fit.reported]
         kept = ("epsilon", "told", "missed", "half widths", "tau told", "tau told and missed")
         estimate = float(np.median(told)) if told else None

@@ -205,16 +205,16 @@ class _Weights:
         return found
 
 
-def fitted(sums: SiteSums, known: float | None = None) -> Fit:
+def fitted(sums: SiteSums, known: Callable[[float], float] | None = None) -> Fit:
     """Fit by alternating the weighted score and two moment equations of the variances.
 
     Args:
-        known: the residual variance, where it does not need ``sums.q``.
+        known: the residual variance as a function of the levels', where it needs no ``sums.q``.
     """
     residual, level, ratio = 1.0, 0.0, _LEVELS[1]
     b: Array = np.zeros(sums.t.shape[1])
     b[0] = float(sums.sy.sum()) / max(float(sums.t[:, 0].sum()), 1.0)
-    residual = known or max(sums.energy(b) / max(float(sums.t[:, 0].sum()), 1.0), 1e-12)
+    residual = known(0.0) if known else max(sums.energy(b) / max(float(sums.t[:, 0].sum()), 1.0), 1e-12)
     for _ in range(_STEPS):
         weights = _Weights.of(sums, ratio, sums.site_noise(b) / residual)
         b = np.asarray(np.linalg.solve(weights.matrix(sums), weights.right(sums)), np.float64)
@@ -226,7 +226,7 @@ def fitted(sums: SiteSums, known: float | None = None) -> Fit:
 
 
 def _variances(
-    sums: SiteSums, b: Array, w: Array, residual: float, level: float, known: float | None
+    sums: SiteSums, b: Array, w: Array, residual: float, level: float, known: Callable[[float], float] | None
 ) -> tuple[float, float]:
     """Solve the expectations of the weighted residual energy and of squared residual sums for both variances."""
     n, clear = np.maximum(sums.t[:, 0], 0.0), clear_sites(sums)
@@ -246,7 +246,8 @@ def _variances(
     wanted = np.array([inside, g @ (squares[clear] + noise - noise * share)])
     if known is not None:
         usable = len(clear) > len(b) and matrix[1, 1] > 0
-        return known, float((wanted[1] - matrix[1, 0] * known) / matrix[1, 1]) if usable else 0.0
+        between = max(float((wanted[1] - matrix[1, 0] * residual) / matrix[1, 1]), 0.0) if usable else 0.0
+        return known(between), between
     total = max(sums.energy(b) / max(float(n.sum()), 1.0), 1e-12)
     if len(clear) <= len(b) or abs(np.linalg.det(matrix)) < 1e-12 * np.abs(matrix).max() ** 2:
         return total, 0.0
@@ -277,7 +278,7 @@ def _noise_covariance(sums: SiteSums, rows: Array, b: Array, sigma_h: float) -> 
 
 
 def _with_errors(
-    sums: SiteSums, b: Array, weights: _Weights, residual: float, level: float, known: float | None
+    sums: SiteSums, b: Array, weights: _Weights, residual: float, level: float, known: Callable[[float], float] | None
 ) -> Fit:
     n, a, rows = np.maximum(sums.t[:, 0], 0.0), sums.t[:, 1:], weights.rows(sums)
     total = max(float(n.sum()), 1.0)

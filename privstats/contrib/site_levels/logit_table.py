@@ -22,14 +22,14 @@ from privstats.contrib.site_levels.table import (
 from privstats.course.base import history
 from privstats.course.newton import weights_after
 from privstats.dp import Privacy
-from privstats.errors import ReleaseError
+from privstats.errors import PlanError, ReleaseError
 from privstats.inference.evidence import CONSTANT, contrasts_of
 from privstats.inference.inversion import condition
 from privstats.inference.releases import column_names, present_releases, raw_slopes, require_gaussian, require_records
 from privstats.kinds import ScoreSchema
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import narrowed
+from privstats.schema import Schema, narrowed
 from privstats.schema.public_values import Published, Values
 
 _MODEL = "Logistic regression with a random intercept by site"
@@ -51,14 +51,17 @@ def site_round(
 
     Raises:
         ReleaseError: other rounds, or other columns or maps than in the rounds.
+        PlanError: no promise, without which chosen weights could isolate a record.
 
     Example:
         :func:`random_intercept_logit` has one.
     """
+    if not isinstance(terms.get("privacy"), Privacy):
+        raise PlanError("a round of scores needs differential privacy: give privacy=Privacy(...)")
     present = present_releases(rounds)
     if not present:
         raise ReleaseError("no round has a release; run the course again")
-    pooled, (names, at, chosen) = _logistic(present[-1]), _places(schema, sites)
+    pooled, (names, at, chosen) = _logistic(present[-1].plan.schema), _places(_logistic(schema), sites)
     if pooled.constant is None or pooled.features != len(chosen) + 1:
         raise ReleaseError(
             f"the rounds must be on the {len(chosen)} columns besides the sites and a last ConstantFeature, and are on "
@@ -88,7 +91,8 @@ def random_intercept_logit(
     Args:
         release: of a :func:`site_round`.
         sites: names or indices of all site columns; every record has 1 in exactly one. Do not drop a reference site.
-        rounds: the releases from which the weights follow, so that the table states the promise of all.
+        rounds: the list that :func:`site_round` got: the table states the promise of all rounds together. Omit it only
+            if the published weights follow from no release.
 
     Assumes:
         Log odds are linear with equal slopes at all sites, levels are normal and independent of columns and site sizes,
@@ -100,8 +104,8 @@ def random_intercept_logit(
         than 5 sites beyond the parameters that have an information clear of noise.
 
     Raises:
-        ReleaseError: other sums, averaged or clipped persons, sites with different published weights, mapped or
-            unknown site columns, or what :func:`random_intercept` refuses in sums.
+        ReleaseError: other sums or rounds, averaged or clipped persons, sites with different published weights, mapped
+            or unknown site columns, or what :func:`random_intercept` refuses in sums.
 
     Example:
         >>> from privstats.contrib.site_levels import random_intercept_logit, site_round
@@ -127,10 +131,10 @@ def random_intercept_logit(
             "the plan averages persons with several rows, which share more than their site's level; measure one row "
             "per person and promise records"
         )
-    schema = _logistic(release)
+    schema = _logistic(release.plan.schema)
     names, at, chosen = _places(schema, sites)
     slopes, level = raw_slopes(schema.transform, len(names))
-    one, weights = schema.on_grid(1.0), _weights(release, at, chosen)
+    one, weights = schema.on_grid(1.0), _weights(release, rounds, at, chosen)
     H, g = np.asarray(release.moments.H), np.asarray(release.moments.g)
     H, sigma = (H + H.T) / 2, release.sigma
     check_site_columns(schema, H, sigma["H"], names, at, [])
@@ -159,20 +163,19 @@ def random_intercept_logit(
         columns=len(chosen),
         errors=LevelErrors.of(fit, rows),
         model=_MODEL,
-        counts=tuple(each.plan for each in present_releases(rounds)) if rounds else (),
+        counts=tuple(each and each.plan for each in rounds),
         tau=math.sqrt(fit.level) if reported else math.nan,
         sites=len(at),
         fit=fit,
     )
 
 
-def _logistic(release: Release) -> ScoreSchema:
-    text = "the release measures {}, and a logistic random intercept reads scores of a logistic regression"
-    refusal = ReleaseError(text.format(f"a {type(release.plan.schema).__name__}"))
-    schema = narrowed(release.plan.schema, ScoreSchema, refusal)
-    if schema.family != "logistic" or schema.missing or schema.by_arm:
+def _logistic(schema: Schema) -> ScoreSchema:
+    text = "a logistic random intercept reads scores of a logistic regression, not {}"
+    scores = narrowed(schema, ScoreSchema, ReleaseError(text.format(f"a {type(schema).__name__}")))
+    if scores.family != "logistic" or scores.missing or scores.by_arm:
         raise ReleaseError(text.format("other scores"))
-    return schema
+    return scores
 
 
 def _places(schema: ScoreSchema, sites: Sequence[str | int]) -> tuple[tuple[str, ...], list[int], list[int]]:
@@ -187,11 +190,13 @@ def _places(schema: ScoreSchema, sites: Sequence[str | int]) -> tuple[tuple[str,
     return names, at, chosen
 
 
-def _weights(release: Release, at: list[int], chosen: list[int]) -> Any:
-    """Return the published intercept and slopes."""
+def _weights(release: Release, rounds: Sequence[Release | None], at: list[int], chosen: list[int]) -> Any:
+    """Return the published intercept and slopes; refuse other rounds than they follow from."""
     published = release.plan.published
     if published is None or published.values is None:
         raise ReleaseError("the release's plan holds no published weights; put their file next to the plan file")
+    if published.after != (history(rounds).hex() if rounds else ""):
+        raise ReleaseError("rounds must be the list that site_round got: the weights follow from these releases")
     weights = published.values["w"].real
     if np.ptp(weights[at]) > 0:
         raise ReleaseError("the plan publishes different weights for the sites; plan the round with site_round")
@@ -206,8 +211,8 @@ def _note(fit: LogitFit, reported: bool) -> str:
         )
     if not fit.spread:
         return (
-            f"the sites amount to {fit.effective:.2g} of equal size, fewer than {FEWEST_EFFECTIVE:g}, so no coefficient is "
-            "reported: few large sites do not average over levels"
+            f"the sites amount to {fit.effective:.2g} of equal size, fewer than {FEWEST_EFFECTIVE:g}, so no "
+            "coefficient is reported: few large sites do not average over levels"
         )
     if reported:
         return "coefficients and tau assume normal levels"
