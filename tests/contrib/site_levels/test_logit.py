@@ -184,7 +184,7 @@ def test_a_coarse_grids_1_changes_no_estimate(pooled: Any) -> None:
         release = ps.simulate(plan, [(X, y), (X[:0], y[:0])], rng=seeded(7))
         fits.append(random_intercept_logit(release, sites=ALL, rounds=pooled))
     np.testing.assert_allclose(fits[0].params, fits[1].params, rtol=0.03)
-    np.testing.assert_allclose(fits[0].noise_bse, fits[1].noise_bse, rtol=0.1)
+    np.testing.assert_allclose(fits[0].noise_bse, fits[1].noise_bse, rtol=0.2)
 
 
 def test_other_rounds_are_refused(pooled: Any) -> None:
