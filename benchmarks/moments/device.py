@@ -139,7 +139,7 @@ def _of_round(n: int, d: int, classes: int | None) -> Row:
 def _round(d: int, classes: int | None, records: int) -> Any:
     if classes is None:
         return ps.ScoreSchema(d, clip_norm=float(d**0.5))
-    course = {"expected_records": records, "course_mu": 1.0}
+    course: Any = {"expected_records": records, "course_mu": 1.0}
     if classes == 0:
         return ps.GradientSchema(d, residual_norm=1.0, clip_norm=float(d**0.5), target_bound=4.0, **course)
     return ps.GradientSchema(d, classes, residual_norm=0.5, transform=(ps.transforms.UnitNorm(),), **course)

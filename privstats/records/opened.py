@@ -224,7 +224,7 @@ class Opened:
                 step = len(rows) if placed and is_tensor(rows) else size
                 for start in range(0, len(rows), max(step, 1)):
                     piece = rows[start : start + step], targets[start : start + step]
-                    yield piece if placed and is_tensor(rows) else tuple(map(dense, piece))
+                    yield piece if placed and is_tensor(rows) else (dense(piece[0]), dense(piece[1]))
                 advance(len(rows))
 
     def columns(self, names: Sequence[str]) -> Iterator[dict[str, Readings]]:

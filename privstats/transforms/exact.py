@@ -138,8 +138,14 @@ class _Numpy:
 
     trunc = staticmethod(np.trunc)
     floor = staticmethod(np.floor)
-    full_like = staticmethod(np.full_like)
-    arange = staticmethod(np.arange)
+
+    @staticmethod
+    def full_like(rows: Any, value: float) -> Any:
+        return np.full_like(rows, value)
+
+    @staticmethod
+    def arange(count: int) -> Any:
+        return np.arange(count)
 
     @staticmethod
     def largest(rows: Any) -> Any:
