@@ -96,12 +96,14 @@ def random_intercept_logit(
 
     Assumes:
         Log odds are linear with equal slopes at all sites, levels are normal and independent of columns and site sizes,
-        records are independent, clipping is negligible, clients are honest.
+        records are independent, clipping is negligible, clients are honest. With exponential levels of tau 1 the
+        intercept's interval missed up to 17 % of the time and tau's up to 63 %; slopes hold.
 
     Returns:
         A table whose intervals hold under noise, with degrees of freedom by Satterthwaite (1946). Nothing is reported
-        where the published weights are too far for one step, or tau seems to exceed 5. Tau is not reported with fewer
-        than 5 sites beyond the parameters that have an information clear of noise.
+        where the published weights are too far for one step, a few sites hold most of the information, or tau seems to
+        exceed 5. Tau is not reported with fewer than 5 sites beyond the parameters that have an information clear of
+        noise, or where its interval ends beyond 5.
 
     Raises:
         ReleaseError: other sums or rounds, averaged or clipped persons, sites with different published weights, mapped
@@ -215,7 +217,10 @@ def _note(fit: LogitFit, reported: bool) -> str:
             "coefficient is reported: few large sites do not average over levels"
         )
     if reported:
-        return "coefficients and tau assume normal levels"
+        return (
+            "intercept and tau assume normal levels: with exponential ones the intercept's interval missed up to 17 % "
+            "of the time and tau's up to 63 %"
+        )
     if math.isinf(fit.level):
         return "tau seems to exceed 5, or noise hides it, so no coefficient is reported"
     wanted = fit.sums.t.shape[1] + FEWEST_DEGREES

@@ -159,7 +159,7 @@ def test_a_table_is_of_a_usual_site_in_original_units(pooled: Any, release: ps.R
     said = str(fit.summary())
     assert "Logistic regression with a random intercept by site" in said
     assert "all 4 rounds" in said
-    assert "Warning: coefficients and tau assume normal levels" in said
+    assert "Warning: intercept and tau assume normal levels" in said
     odds = fit.to_rows(exponentiate=True)[0]["odds_ratio"]
     assert odds == pytest.approx(math.exp(fit.params[1]))
     by_number = random_intercept_logit(release, sites=range(1, 1 + SITES), rounds=pooled)
