@@ -165,7 +165,7 @@ def random_intercept_logit(
         columns=len(chosen),
         errors=LevelErrors.of(fit, rows),
         model=_MODEL,
-        counts=tuple(each and each.plan for each in rounds),
+        counts=tuple(None if each is None else each.plan for each in rounds),
         tau=math.sqrt(fit.level) if reported else math.nan,
         sites=len(at),
         fit=fit,
