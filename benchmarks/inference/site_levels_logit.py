@@ -1,7 +1,7 @@
 """Measure intervals of a logistic random intercept's coefficients and tau, beside ``glmer`` of R's ``lme4``.
 
     python -m benchmarks.inference.site_levels_logit --save --runs 1000
-    python -m benchmarks.inference.site_levels_logit --save --runs 200 --only lme4
+    python -m benchmarks.inference.site_levels_logit --save --runs 50 --only lme4
 
 A run has three pooled rounds with a quarter of the promise's mu^2, and the round with a column per site with the rest.
 A fifth of the sites has 5 records, but in the unequal world. ``glmer`` (Laplace's approximation) fits the pooled
