@@ -12,8 +12,9 @@ from hypothesis.extra import numpy as arrays
 
 import privstats as ps
 from privstats.errors import RecordError
-from privstats.moments import device_tiles
+from privstats.moments import device_tiles, gradient_map
 from privstats.moments.device_tiles import tile_rows
+from privstats.moments.grid import Grid
 from privstats.moments.measurement import noted_moments
 from privstats.records import input_validation
 from privstats.records.reading import Labels
@@ -175,6 +176,29 @@ def test_a_label_outside_the_classes_is_refused_as_on_the_host():
     with pytest.raises(RecordError) as host:
         ps.measure(schema, X, y, published=values)
     assert str(there.value) == str(host.value)
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_a_clipped_vector_outside_the_ball_is_never_in_a_sum(monkeypatch):
+    def longer(grid, rows):
+        return rows * grid.scale, rows.new_full((len(rows),), np.nan), rows.new_ones(len(rows))
+
+    monkeypatch.setattr(Grid, "shortened", longer)
+    schema = SCHEMAS["no transform"]
+    X, y = map(torch.as_tensor, records(schema, 20))
+    with pytest.raises(ps.PrivstatsError, match="left the clip ball"):
+        ps.measure(schema, 100 * X, y, published=published(schema))
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_a_contribution_beyond_its_norm_counts_as_zero(monkeypatch):
+    """The check of the arithmetic holds on a device too."""
+    schema, right = SCHEMAS["no transform"], gradient_map.unit_rows
+    monkeypatch.setattr(gradient_map, "unit_rows", lambda *given: 2 * right(*given))
+    X, y = map(torch.as_tensor, records(schema, 20))
+    moments = ps.measure(schema, X, y, published=published(schema))
+    assert not moments.g.any()
+    assert moments.k == 0
 
 
 def requests(name, count, *, rows=50, size=1.0, classes=C, **given):
