@@ -10,6 +10,9 @@ multiple of the mean, which quasi-Poisson errors assume.
 gives. The same releases are read with both errors. "Pooled" is the half width of a negative binomial regression of the
 pooled records, with alpha known, and "same noise" adds the noise that its rounds would have: a record weighs
 ``1 / (1 + alpha m)`` there, so the largest score, Y at m = 0, is that of Poisson rounds, and the information is less.
+
+"Rounds that declare alpha" declare it right, wrong or not at all, and have robust errors: without alpha records weigh as in a
+Poisson model.
 """
 
 from __future__ import annotations
@@ -66,6 +69,16 @@ WORLDS = (
 NEGATIVE = ((1.0, 20_000, 8.0), (3.0, 20_000, 8.0), (1.0, 20_000, 30.0), (3.0, 20_000, 30.0))
 """Alpha, records and epsilon."""
 
+WEIGHED = (
+    (1.0, None, 20_000, 30.0),
+    (1.0, 1.0, 20_000, 30.0),
+    (1.0, 3.0, 20_000, 30.0),
+    (3.0, None, 20_000, 100.0),
+    (3.0, 3.0, 20_000, 100.0),
+    (3.0, 1.0, 20_000, 100.0),
+)
+"""Alpha, what the plan declares, records and epsilon."""
+
 
 def followed(records: int, frailty: float, chance: np.random.Generator) -> tuple[Any, Any]:
     """Draw columns, counts and years; the treated are followed for half as long."""
@@ -96,10 +109,12 @@ def tables(options: argparse.Namespace) -> Tables:
         yield from table_of(NAME, "rates and multiples", cells, partial(measured, runs=runs), options.row)
     if options.only in (title := "negative binomial counts"):
         yield from table_of(NAME, title, NEGATIVE[:few], partial(negative, runs=runs), options.row)
+    if options.only in (title := "rounds that declare alpha"):
+        yield from table_of(NAME, title, WEIGHED[:few], partial(weighed, runs=runs), options.row)
 
 
-def course_of(records: int, epsilon: float, *, rates: bool) -> ps.Newton:
-    """Return a course of six rounds."""
+def course_of(records: int, epsilon: float, *, rates: bool, declared: float | None = None) -> ps.Newton:
+    """Return a course of six rounds, with the dispersion that its plan declares."""
     more: dict[str, Any] = {"exposure": "years", "exposure_bound": BOUND} if rates else {}
     schema = ps.ScoreSchema(
         3,
@@ -108,6 +123,7 @@ def course_of(records: int, epsilon: float, *, rates: bool) -> ps.Newton:
         target_bound=COUNTS,
         rate=RATE if rates else 1.0,
         transform=(ConstantFeature(1.0),),
+        negative_binomial=declared,
         **more,
     )
     privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6)
@@ -188,6 +204,34 @@ def _negative_binomial(alpha: float, X: Any, years: Any, noise: float) -> tuple[
     sampling = float(inverse[1][1, 1])
     z = 1.959964
     return z * math.sqrt(sampling), z * math.sqrt(sampling + (noise * grown) ** 2)
+
+
+def weighed(alpha: float, declared: float | None, records: int, epsilon: float, runs: int) -> Row:
+    """Count robust intervals that miss, of rounds whose plan declares a dispersion; one seed for each alpha."""
+    course = course_of(records, epsilon, rates=True, declared=declared)
+    seed = zlib.crc32(repr((alpha, records, epsilon)).encode())
+    chance, rng = np.random.default_rng(seed), seeded(seed)
+    told, missed, widths, ratios = np.zeros(3), np.zeros(3), [], []
+    for _ in range(runs):
+        found = ps.inference.poisson(played(course, *followed(records, alpha, chance), rng))
+        low, high = found.conf_int().T
+        told, missed = told + found.reported, missed + ((low > SLOPES) | (high < SLOPES))
+        widths.append((high - low)[1] / 2)
+        ratios.append(found.dispersion[0] if found.dispersion else math.nan)
+    worst = float(missed.max())
+    return {
+        "alpha": alpha,
+        "declared": declared,
+        "records": records,
+        "epsilon": epsilon,
+        "runs": runs,
+        "told": float(told.mean()) / runs,
+        "told and missed": float(missed.mean()) / runs,
+        "worst row": worst / runs,
+        **ends(worst, runs),
+        "half width": _finite(float(np.median(widths))),
+        "ratio": _finite(float(np.median(ratios))),
+    }
 
 
 def measured(world: World, runs: int) -> Row:

@@ -429,6 +429,9 @@ say(paste("robust", names(coef(plain))), sqrt(diag(vcovHC(plain, type = "HC0")))
 library(MASS)
 other <- glm.nb(falls ~ treated + age + offset(log(years)), data = records)
 say(paste("nb", names(coef(other))), coef(other))
+weighed <- glm(falls ~ treated + age + offset(log(years)), family = negative.binomial(1 / 1.0), data = records)
+say(paste("fixed", names(coef(weighed))), coef(weighed))
+say(paste("fixed robust", names(coef(weighed))), sqrt(diag(vcovHC(weighed, type = "HC0"))))
 """
 
 
@@ -452,6 +455,8 @@ def rates() -> Iterator[Compared]:
     )
     releases = released(ps.Newton.start(schema, *terms(n), rounds=9), X, np.c_[falls, years])
     robust, quasi = inf.poisson(releases), inf.poisson(releases, quasi_poisson=True)
+    declaring = ps.Newton.start(replace(schema, negative_binomial=1.0), *terms(n), rounds=9)
+    weighed = inf.poisson(released(declaring, X, np.c_[falls, years]))
     part, place = "4 counts", robust.names.index("treated")
     label = "log rate ratio of treated"
     value = float(robust.params[place])
@@ -473,6 +478,12 @@ def rates() -> Iterator[Compared]:
         if negative := r("MASS"):
             how = f"{negative}, glm.nb: another model's ratio"
             yield Compared(part, label, value, theirs["nb treated"], how, error)
+            how, error = f"{negative}, dispersion 1", theirs["fixed robust treated"]
+            yield Compared(
+                part, f"{label}, dispersion 1", float(weighed.params[place]), theirs["fixed treated"], how, error
+            )
+            ours = _sampling(weighed.bse[place], weighed.noise_bse[place])
+            yield Compared(part, "its robust error", ours, error, f"{reference}, HC0")
     if reference := python("statsmodels"):
         import statsmodels.api as sm
 

@@ -83,6 +83,12 @@ _ASSUMED: Mapping[Family, str] = {
 }
 """The assumption of the model's own standard errors."""
 
+_WEIGHTS = (
+    "records weigh 1 / (1 + {0:g} mean), as a negative binomial model of dispersion {0:g} weighs them; the number is "
+    "public, and where it is wrong intervals hold, and are wider"
+)
+"""The consequence of a declared dispersion."""
+
 # Sums of products of row entries and 20-bit weights are exact in float64.
 _MAX_FEATURES = 1 << 12
 
@@ -96,6 +102,8 @@ class ScoreSchema(AdaptiveSchema, Kind):
     - logistic: ``m = 1 / (1 + exp(-w'u))``, ``v = m (1 - m)``, y in {0, 1}.
     - Poisson: ``m = exp(w'u)``, at most Y, ``v = m``, y truncated to 0..Y. With an ``exposure`` e, such as
       person-years, ``m = e / E exp(w'u)``, with ``exp(w'u)`` at most Y: coefficients are of the rate per exposure.
+    - negative binomial: Poisson's m, with both y and m multiplied by ``1 / (1 + alpha m)``, the weights of the variance
+      ``m + alpha m^2``. A wrong alpha widens intervals, and biases none: the mean and robust errors do not rest on it.
 
     Robust errors add ``J = sum (y - m)^2 u u'``, from which standard errors need no assumption about the outcome's
     variance. The bounds hold for *every* w. A course builds the rounds (:class:`~privstats.course.Newton`).
@@ -107,6 +115,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
         exposure: for Poisson, the name of the column of exposures, such as person-years; y is then ``(n, 2)``: counts,
             then exposures. A record whose exposure is not above 0 and at most ``exposure_bound`` is unreadable.
         exposure_bound: E, the largest exposure, publicly known. A rate counts up to Y / E per unit of exposure.
+        negative_binomial: alpha, for Poisson with robust errors: a public guess, such as an earlier study's.
         outcomes: with rows by arm, the number of columns of y; none is read.
         features, clip_norm, grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`. After
             ``ByArm`` the outcome is the arm, u the row of either arm, and y adds nothing: a propensity of treatment
@@ -145,6 +154,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
     errors: Errors | None = None
     exposure: str | None = None
     exposure_bound: float | None = None
+    negative_binomial: float | None = None
 
     def __post_init__(self) -> None:
         settle(self, **checked_vectors(self))
@@ -163,6 +173,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
             settle(self, target_bound=size("target_bound", self.target_bound, "the largest count, publicly known"))
         _check_exposure(self)
         _check_rate(self)
+        _check_negative_binomial(self)
 
     @property
     def table(self) -> tuple[Statistic, ...]:
@@ -270,7 +281,9 @@ class ScoreSchema(AdaptiveSchema, Kind):
         """Facts on gaps in declared columns, and on the assumption of the model's own errors."""
         propensity = self.by_arm or self.missing  # rounds for the weights of an effect, which no table reads
         errors = () if propensity else errors_facts(self.errors, _ASSUMED[self.family])
-        return (*self.column_facts, *errors)
+        alpha = self.negative_binomial
+        weights = () if alpha is None else (_WEIGHTS.format(alpha),)
+        return (*self.column_facts, *errors, *weights)
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
@@ -284,6 +297,9 @@ class ScoreSchema(AdaptiveSchema, Kind):
         term: a record's c c' has norm |c|^2 <= (R Y)^2, which the record attains that attains g's and H's terms at
         default shares. Two such matrices are positive semidefinite, so the trace of their product is at least 0, and
         their squared distance is at most the sum of both squares.
+
+        With ``negative_binomial``, ``omega = 1 / (1 + alpha m)`` is in (0, 1], so ``omega y`` and ``omega m`` are in
+        0..Y as y and m are, and a record adds what a Poisson record of these two adds: its bound is Poisson's.
         """
         square = weights.get("J", 0.0) * (self.clip_norm * self.outcome) ** 4
         score = weights.get("g", 0.0) * (self.clip_norm * self.outcome) ** 2
@@ -420,6 +436,22 @@ def _check_rate(schema: ScoreSchema) -> None:
     settle(schema, rate=rate)
 
 
+def _check_negative_binomial(schema: ScoreSchema) -> None:
+    if schema.negative_binomial is None:
+        return
+    if schema.family != "poisson" or schema.errors != "robust":
+        raise SchemaError(
+            "negative_binomial weighs counts by a guess of their variance: set family='poisson' and errors='robust', "
+            "which do not rest on the guess, or omit it"
+        )
+    alpha = size("negative_binomial", schema.negative_binomial, "a public guess of the variance beyond the mean")
+    if not _LEAST <= alpha <= 1 / _LEAST:
+        raise SchemaError(f"negative_binomial must be from {_LEAST:g} to {1 / _LEAST:g}, got {alpha:g}; 0: omit it")
+    settle(schema, negative_binomial=alpha)
+
+
+_LEAST = 1e-3
+
 # --- the sums
 
 _MEAN_BITS = 20
@@ -470,7 +502,7 @@ def _mapped(
     shares, targets = _exposures(schema, targets)
     unit, outcomes, fine = _on_grid(schema, rows, targets)
     finite = fine.copy()
-    mean = _means(schema, unit, w, shares)
+    outcomes, mean = _weighed(schema, outcomes, _means(schema, unit, w, shares))
     variance = mean * (_ONE - mean) / _ONE if schema.family == "logistic" else mean
     residuals = np.trunc(np.ldexp(outcomes - mean, schema.grid_bits - _MEAN_BITS))
     roots = np.trunc(unit * (np.sqrt(variance / _ONE) * moments.gradient_map.SHY)[:, None])
@@ -555,6 +587,18 @@ def _means(schema: ScoreSchema, unit: Ints, w: Values, shares: NDArray[np.float6
         means = moments.gradient_map.exponentials(pairs, 0)[:, 1]
         return np.floor((means if shares is None else means * shares) / _ONE)
     return moments.gradient_map.probabilities(pairs, 0)[:, 1]
+
+
+def _weighed(schema: ScoreSchema, outcomes: Ints, mean: Ints) -> tuple[Ints, Ints]:
+    """Return y and m times 1 / (1 + alpha m), in steps of 2**-20 of the largest outcome.
+
+    Guarantee:
+        Both stay integers from 0 to 2**20, where y and m are. A factor is at most 1, and rounding keeps that end.
+    """
+    if schema.negative_binomial is None:
+        return outcomes, mean
+    divisors = 1.0 + schema.negative_binomial * schema.outcome * (mean / _ONE)
+    return np.rint(outcomes / divisors), np.rint(mean / divisors)
 
 
 # --- the sensitivity, and the two data sets that the certificate compares

@@ -519,7 +519,7 @@ class Score(Scored):
 
     keys = (
         f'clip_norm family="logistic" target_bound? rate? outcomes?{SIGNED} missing? errors?="model" '
-        "exposure? exposure_bound?"
+        "exposure? exposure_bound? negative_binomial?"
     )
     missing = "outcome"
     of_persons = closer_averages = True
@@ -554,6 +554,8 @@ class Score(Scored):
         if ("target_bound" in schema) != self.linear or ("exposure" in schema) != ("exposure_bound" in schema):
             return False
         if "exposure" in schema and not self.linear:
+            return False
+        if "negative_binomial" in schema and not (self.linear and schema["errors"] == "robust"):
             return False
         return "missing" not in schema or not (self.nonnegative or {"rate", "outcomes", "target_bound"} & {*schema})
 
@@ -1164,6 +1166,7 @@ REAL: Table = {
     **dict.fromkeys(["low", "high"], (-(10**15), 10**15)),
     **dict.fromkeys(["client_clip", "person_clip"], (1, MAX_INTEGER)),
     "pull": (TINY, 10**9),
+    "negative_binomial": (Fraction("0.001"), 1000),
     "trim": (Fraction("0.02"), Fraction("0.8")),
     "epsilon": (Fraction("0.001"), 100),
     "delta": (Fraction("1e-15"), Fraction("0.1")),

@@ -71,7 +71,9 @@ def poisson(
     """Fit a Poisson regression from all releases of a ``Newton`` course; coefficients are log rate ratios.
 
     Counts above ``target_bound`` were truncated, which pulls coefficients toward 0. With an ``exposure`` the intercept
-    is the log of the rate per unit of exposure, as with R's ``offset(log(exposure))``.
+    is the log of the rate per unit of exposure, as with R's ``offset(log(exposure))``. With ``negative_binomial``
+    records weigh as in a negative binomial regression of that dispersion, and errors stay robust: intervals hold
+    whatever the variance is, and ``dispersion`` is the variance over that model's.
 
     Args:
         releases, gaps_as_cells: as for :func:`logit`.
@@ -79,8 +81,8 @@ def poisson(
             multiple of their mean. They read one entry of J, so under noise intervals are narrower than robust ones.
 
     Raises:
-        ReleaseError: as for :func:`logit`; with ``quasi_poisson`` also where rounds have ``errors="model"`` or no
-            intercept, or where noise hides the multiple.
+        ReleaseError: as for :func:`logit`; with ``quasi_poisson`` also where rounds have ``errors="model"``, no
+            intercept or ``negative_binomial``, or where noise hides the multiple.
 
     Example:
         >>> from privstats import randomness
@@ -115,6 +117,11 @@ def _regression(
     errors = last_step(present, weights, schema.clip_norm, rows, design)
     dispersed = family == "poisson" and is_robust(last) and schema.constant is not None
     dispersion = _dispersion(errors.inversion.equations) if dispersed else None
+    if quasi and schema.negative_binomial is not None:
+        raise ReleaseError(
+            "quasi_poisson assumes a variance of one multiple of the mean, and these rounds weigh records by "
+            "negative_binomial: omit quasi_poisson"
+        )
     if quasi:
         errors = last_step(present, weights, schema.clip_norm, rows, design, variance=_multiple(dispersion))
     errors = _per_exposure(errors, names, schema)

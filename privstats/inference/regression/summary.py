@@ -124,8 +124,10 @@ def _dispersed(table: Regression) -> tuple[tuple[str, str], ...]:
     if table.dispersion is None:
         return ()
     ratio, error = table.dispersion
-    shown = HIDDEN if math.isnan(ratio) else f"{ratio:.3g} (noise SE {error:.2g}); 1 for a Poisson model"
-    return (("variance over mean", shown),)
+    alpha = getattr(table.release.plan.schema, "negative_binomial", None)
+    model = "a Poisson model" if alpha is None else f"a negative binomial model of dispersion {alpha:g}"
+    shown = HIDDEN if math.isnan(ratio) else f"{ratio:.3g} (noise SE {error:.2g}); 1 for {model}"
+    return (("variance over mean" if alpha is None else "variance over the model's", shown),)
 
 
 def _cells(

@@ -47,7 +47,8 @@ class Regression(RowTable):
         counts: plans of the counts that set cut points.
         column_cells: of declared columns, for :meth:`cells`.
         dispersion: of a Poisson regression with robust errors, the counts' variance over their mean (the factor of a
-            quasi-Poisson regression) and its standard error from noise alone; NaN where noise hides the mean.
+            quasi-Poisson regression) and its standard error from noise alone; NaN where noise hides the mean. With
+            ``negative_binomial``, over that model's variance: above 1, a larger alpha fits.
 
     Example:
         >>> X = np.array([[0.1], [0.2], [0.4], [0.8]])
