@@ -11,8 +11,8 @@ gives. The same releases are read with both errors. "Pooled" is the half width o
 pooled records, with alpha known, and "same noise" adds the noise that its rounds would have: a record weighs
 ``1 / (1 + alpha m)`` there, so the largest score, Y at m = 0, is that of Poisson rounds, and the information is less.
 
-"Rounds that declare alpha" declare it right, wrong or not at all, and have robust errors: without alpha records weigh as in a
-Poisson model.
+"Rounds that declare alpha" declare it right, wrong or not at all, and have robust errors: without alpha records weigh
+as in a Poisson model.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def test_persons_rows_are_weighed_and_clipped_together() -> None:
     theirs: Any = exact_moments(SCHEMA, X[order], y[order], persons=ids[order], **how)
     assert all((ours.arrays[s] == theirs.arrays[s]).all() for s in "gHJ")
     plain: Any = exact_moments(POISSON, X, y, persons=ids, **how)
-    assert (np.diag(ours.H) < np.diag(plain.H)).all()
+    assert all((ours.arrays[s] != plain.arrays[s]).any() for s in "gHJ")
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
