@@ -431,13 +431,6 @@ _NEGATIVE: dict[str, Shown] = {
     "pooled": "{pooled:.3f}",
     "same noise": "{same noise:.3f}",
 }
-_DECLARING: dict[str, Shown] = {
-    "alpha": "{alpha:g}",
-    "declared": lambda row: "none" if row["declared"] is None else f"{row['declared']:g}",
-    **_COVERED,
-    "half width": _ENDS["half width"],
-    "variance over the model's": "{ratio:.2f}",
-}
 _LOOKS: dict[str, Shown] = {
     "looks": "{looks}",
     "spending": "{spending}",
@@ -551,7 +544,6 @@ TABLES: Tables = {
     "inference_crossovers": Table("inference.clusters", "crossover trials", _RELEASE | _RUNS | _ENDS),
     "inference_negative_binomial": Table("inference.rates", "negative binomial counts", _NEGATIVE),
     "inference_rates": Table("inference.rates", "rates and multiples", _RATES),
-    "inference_weighed": Table("inference.rates", "rounds that declare alpha", _DECLARING),
     "inference_late_entry": Table("inference.late_entry", "curves and tests", _LATE),
     "inference_looks": Table("inference.looks", "no effect", _LOOKS),
     "inference_looks_effect": Table("inference.looks", "an effect", _LOOKS),

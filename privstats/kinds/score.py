@@ -85,7 +85,7 @@ _ASSUMED: Mapping[Family, str] = {
 
 _WEIGHTS = (
     "records weigh 1 / (1 + {0:g} mean), as a negative binomial model of dispersion {0:g} weighs them; the number is "
-    "public, and where it is wrong intervals hold, and are wider"
+    "public, and intervals hold where it is wrong"
 )
 """The consequence of a declared dispersion."""
 
@@ -103,7 +103,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
     - Poisson: ``m = exp(w'u)``, at most Y, ``v = m``, y truncated to 0..Y. With an ``exposure`` e, such as
       person-years, ``m = e / E exp(w'u)``, with ``exp(w'u)`` at most Y: coefficients are of the rate per exposure.
     - negative binomial: Poisson's m, with both y and m multiplied by ``1 / (1 + alpha m)``, the weights of the variance
-      ``m + alpha m^2``. A wrong alpha widens intervals, and biases none: the mean and robust errors do not rest on it.
+      ``m + alpha m^2``. Intervals hold at a wrong alpha: neither the mean nor robust errors rest on it.
 
     Robust errors add ``J = sum (y - m)^2 u u'``, from which standard errors need no assumption about the outcome's
     variance. The bounds hold for *every* w. A course builds the rounds (:class:`~privstats.course.Newton`).

@@ -380,8 +380,8 @@ QUESTIONS: tuple[Question, ...] = (
     _effect("negative_binomial", "none", where=("task", ("rates",)), usual="none",
         read=lambda said: None if said == "none" else _number("negative_binomial", said),
         asks="Which dispersion of a negative binomial model weighs the records?",
-        why="alpha of the variance m + alpha m^2, as an earlier study found it: intervals are narrower where it is "
-            "right, and hold where it is wrong; none: records weigh as in a Poisson model.",
+        why="alpha of the variance m + alpha m^2, as an earlier study found it: intervals hold where it is wrong. "
+            "Under noise a large one widens them; none: records weigh as in a Poisson model.",
         help="For rates: a public guess of the negative binomial dispersion, as 1. Default: none."),
     _effect("interactions", "none", usual="none", read=_interactions, where=("task", ("hazard", "rates")),
         asks="Whose ratio may depend on another column?",
