@@ -1,4 +1,4 @@
-"""Rounds with negative binomial weights: sums, bounds, statsmodels, refusals, and intervals at a wrong dispersion."""
+"""Rounds with negative binomial weights: sums, bounds, statsmodels, refusals, and files."""
 
 import math
 from dataclasses import replace
@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
-from benchmarks.inference import rates as bench
 from privstats import inference as inf
 from privstats.dp import joint_mu, sensitivity
 from privstats.errors import ReleaseError, SchemaError
@@ -198,12 +197,3 @@ def test_two_csv_files_become_ratios(tmp_path: Path, privstats: Any) -> None:
     assert "a negative binomial model of dispersion 1.5" in text
     wrong = privstats("table", *releases, "--quasi-poisson", cwd=tmp_path, code=1)
     assert "omit quasi_poisson" in " ".join((wrong.stdout + wrong.stderr).split())
-
-
-@pytest.mark.nightly
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("cell", bench.WEIGHED, ids=str)
-def test_intervals_keep_their_level_where_the_dispersion_is_right_and_where_it_is_wrong(cell: Any) -> None:
-    row = bench.weighed(*cell, 100)
-    assert row["told"] > 0.9
-    assert row["worst row"] <= 0.13  # 13 of 100: with probability 1e-3 at a rate of .05
