@@ -60,6 +60,13 @@ def results(name: str) -> dict[str, Any]:
     return read
 
 
+def saved(name: str) -> dict[str, Any]:
+    """The tables of an earlier run, without its machine; none where there was no run."""
+    if not (RESULTS / f"{name}.json").exists():
+        return {}
+    return {title: rows for title, rows in results(name).items() if title != "machine"}
+
+
 def command(
     name: str,
     about: str,

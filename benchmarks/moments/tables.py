@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import privstats as ps
-from benchmarks.measuring import RESULTS, Row, Tables, child, command, peak_bytes, results
+from benchmarks.measuring import Row, Tables, child, command, peak_bytes, saved
 from benchmarks.moments.declared import PART, batch, batches, cells_of, written
 
 SIZES, QUICK_SIZES = ((100_000, 30), (1_000_000, 30), (100_000, 300)), ((2_000, 10),)
@@ -37,10 +37,7 @@ def tables(chosen: argparse.Namespace) -> Tables:
 
 def before(chosen: argparse.Namespace) -> Mapping[str, Any]:
     """Return the earlier tables that a run of files alone leaves unchanged."""
-    saved = RESULTS / "moments.tables.json"
-    if not (chosen.files and saved.exists()):
-        return {}
-    return {title: rows for title, rows in results("moments.tables").items() if title not in ("machine", FILES)}
+    return {title: rows for title, rows in saved("moments.tables").items() if chosen.files and title != FILES}
 
 
 def of_arrays(records: int, columns: int, repeats: int) -> Row:

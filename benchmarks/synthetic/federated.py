@@ -40,7 +40,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.metrics import f1_score, root_mean_squared_error
 
 import privstats as ps
-from benchmarks.measuring import RESULTS, Row, Tables, command, results, standard_error
+from benchmarks.measuring import Row, Tables, command, saved, standard_error
 from privstats.contrib.synthetic.columns import Column, coded, schema_of
 from privstats.contrib.synthetic.course import Synthetic
 from privstats.contrib.synthetic.fit import fit_of
@@ -241,9 +241,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def _before(chosen: argparse.Namespace) -> Mapping[str, Any]:
-    if chosen.quick or not (RESULTS / "synthetic.federated.json").exists():
-        return {}
-    return {title: rows for title, rows in results("synthetic.federated").items() if title != "machine"}
+    return {} if chosen.quick else saved("synthetic.federated")
 
 
 def tables(chosen: argparse.Namespace) -> Tables:

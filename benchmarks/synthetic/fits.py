@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import privstats as ps
-from benchmarks.measuring import RESULTS, Row, Tables, child, command, results
+from benchmarks.measuring import Row, Tables, child, command, saved
 from benchmarks.synthetic.rows import ADULT, DATA, MBI, Coded, coded_table, course_of
 from privstats.contrib.synthetic.junction_tree import JunctionTree
 from privstats.contrib.synthetic.model import Measurement, fitted
@@ -99,10 +99,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def _before(chosen: argparse.Namespace) -> Mapping[str, Any]:
-    saved = RESULTS / "synthetic.fits.json"
-    if chosen.quick or not saved.exists():
-        return {}
-    return {title: rows for title, rows in results("synthetic.fits").items() if title != "machine"}
+    return {} if chosen.quick else saved("synthetic.fits")
 
 
 def tables(chosen: argparse.Namespace) -> Tables:

@@ -37,7 +37,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 import privstats as ps
-from benchmarks.measuring import RESULTS, Row, Tables, child, command, results, standard_error
+from benchmarks.measuring import Row, Tables, child, command, saved, standard_error
 from benchmarks.raw_tables.sets import TABLES, code_book
 from benchmarks.synthetic.one_curator import aim, mst
 from privstats.contrib.synthetic.choice import Screened, chosen_pairs
@@ -366,10 +366,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def _before(chosen: argparse.Namespace) -> Mapping[str, Any]:
-    saved = RESULTS / "synthetic.rows.json"
-    if chosen.quick or not saved.exists():
-        return {}
-    return {title: rows for title, rows in results("synthetic.rows").items() if title != "machine"}
+    return {} if chosen.quick else saved("synthetic.rows")
 
 
 def tables(chosen: argparse.Namespace) -> Tables:

@@ -115,7 +115,7 @@ def _by_arm(schema: EffectSchema, G: Array) -> tuple[Array, Array]:
 def _constant(schema: EffectSchema) -> float:
     *_, constant, _ = schema.transform
     assert isinstance(constant, ConstantFeature)  # noqa: S101  the schema has refused others
-    return schema.on_grid(constant.value)
+    return constant.value
 
 
 _MOST_RETRIES = 16

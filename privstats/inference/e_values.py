@@ -50,7 +50,10 @@ def e_value(ratio: float, low: float, high: float, *, measure: Measured, common:
     if measure not in get_args(Measured):
         raise ReleaseError(f"measure must be {', '.join(map(repr, get_args(Measured)))}, got {measure!r}")
     if (measure == "risk ratio") != (common is None):
-        raise ReleaseError("common states, for odds and hazard ratios alone, whether more than 15 % have the outcome")
+        raise ReleaseError(
+            "common must be True or False for an odds or hazard ratio, whether more than 15 % have the outcome by the "
+            "end of follow-up, and must be omitted for a risk ratio"
+        )
     if not 0 < ratio < math.inf or not 0 <= low <= ratio <= high:
         raise ReleaseError(
             f"a ratio must be above 0 and inside its interval, got {ratio!r} in {low!r} to {high!r}; a coefficient's "

@@ -376,6 +376,18 @@ def array_of(column: Any) -> NDArray[Any]:
     return np.fromiter(values, object, len(values))
 
 
+def typed(column: Any) -> Any:
+    """Return a column whose library declares no type as a numpy array, and other columns unchanged.
+
+    Example:
+        >>> from privstats.intake.columns import typed
+        >>> typed([1, "one"])
+        [1, 'one']
+    """
+    declared = static_type(column)[1] != "" or not hasattr(column, "__array__")
+    return column if declared else array_of(column)
+
+
 def _by_halves(column: Any) -> list[Any]:
     """Convert each value by itself, in few steps where few cannot be converted."""
     try:

@@ -213,10 +213,10 @@ class HazardSchema(AdaptiveSchema, Kind):
 
     @property
     def constant(self) -> float:
-        """The constant of each bin's column, on the grid."""
+        """The constant of each bin's column."""
         last = self.transform[-1]
         assert isinstance(last, ConstantFeature)  # noqa: S101  the constructor has refused others
-        return self.on_grid(last.value)
+        return last.value
 
     @property
     def marks(self) -> tuple[float, ...]:
@@ -459,7 +459,8 @@ def _check_columns(schema: HazardSchema) -> None:
 
 
 def _check_constant(schema: HazardSchema) -> None:
-    if schema.constant <= 0 or 2 * round(schema.constant * schema.scale) ** 2 > schema.steps**2:
+    small = 0 < schema.constant <= schema.clip_norm  # round() refuses infinity
+    if not small or 2 * round(schema.constant * schema.scale) ** 2 > schema.steps**2:
         why = (
             "beyond, an event and the bins before it move the score by more than its bound; take 1 and a clip_norm of 2"
         )

@@ -229,11 +229,11 @@ class ScoreSchema(AdaptiveSchema, Kind):
 
     @property
     def constant(self) -> float | None:
-        """Value of a last intercept column on the grid, if any."""
+        """Value of a last intercept column, if any."""
         if self._in_arms and self.missing:
             return None
         last = self.transform[-1 - self.by_arm] if len(self.transform) > self.by_arm else None
-        return self.on_grid(last.value) if isinstance(last, ConstantFeature) else None
+        return last.value if isinstance(last, ConstantFeature) else None
 
     @property
     def rows(self) -> ClassSchema | RidgeSchema:

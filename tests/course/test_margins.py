@@ -101,6 +101,10 @@ def test_an_effect_well_inside_is_claimed_and_the_table_prints_it() -> None:
     assert "Non-inferiority of relapse (difference below 0.1): shown at the one-sided level 0.025, Holm's P" in text
     assert "Equivalence of death (difference between -0.1 and 0.1): shown" in text
     assert "Superiority by a margin of death (difference below -0.2): not shown" in text
+    assert text.count("People who do not comply bring the arms closer, which favours non-inferiority") == 1
+    superior = str(played(course_of(Margin("relapse", high=-0.1)), (0.3, 0.3), 4_000, 3))
+    assert "Superiority by a margin of relapse" in " ".join(superior.split())
+    assert "bring the arms closer" not in " ".join(superior.split())
 
 
 def test_verdicts_are_rows_of_data_in_csv_and_json() -> None:

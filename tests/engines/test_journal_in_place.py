@@ -112,6 +112,32 @@ def test_a_counter_that_cannot_be_read_admits_no_older_folder(party: Path) -> No
             act(cohort, path_in(party))
 
 
+@pytest.mark.parametrize("damage", [b"", b"\x00\x00", b"-1\n", b"3 or 4\n"])
+def test_a_damaged_counter_admits_no_older_folder(party: Path, state_folder: Path, damage: bytes) -> None:
+    """It counted as none: each counter is replaced as a whole, so what is no number is no trace of a kill."""
+    cohort = cohort_of()
+    outbox = play_until(cohort, "share")
+    empty = backed_up(party)
+    JournaledClient.create(path_in(party), KEY, cohort.clients[0]).close()
+    begun = Path(shutil.copytree(party, party.parent / "begun"))
+    with resumed_client(cohort, path_in(party), 0) as client:
+        client.receive(outbox[0])
+    newest = Path(shutil.copytree(party, party.parent / "newest"))
+    (outside,) = state_folder.rglob("client.*")
+    beside = party / "sessions.counts" / "client"
+    cases = ((begun, resumed_again, outside), (empty, anew, outside), (newest, resumed_again, beside))
+    for backup, act, counter in cases:
+        put_back(backup, party)
+        was = counter.read_bytes()
+        counter.write_bytes(damage)
+        with pytest.raises(LocalProtocolError, match=f"{counter} is damaged: .* remove that file and resume"):
+            act(cohort, path_in(party))
+        counter.write_bytes(was)
+    beside.unlink()
+    resumed_client(cohort, path_in(party), 0).close()
+    assert beside.read_bytes() == was, "as the journal says"
+
+
 def resumed_again(cohort: Cohort, path: Path) -> JournaledClient:
     return resumed_client(cohort, path, 0)
 

@@ -240,7 +240,7 @@ def test_a_certificate_holds_with_an_entry() -> None:
 @pytest.mark.ci
 def test_the_audit_of_intervals_draws_persons_who_enter_late() -> None:
     course = ps.Hazard.start(SCHEMA, ps.Cohort(2, 2, 12_000), made.promise(epsilon=30.0), by="arm", rounds=6)
-    report = audit_hazard_intervals(course, seeded(1), runs=20)
+    report = audit_hazard_intervals(course, seeded(1), runs=10)
     assert not report.violated
     assert min(row[3] for row in report.rows[:2]) > 0.8  # reported
 

@@ -45,8 +45,8 @@ def test_an_interval_with_one_in_it_or_without_an_end_is_explained_by_nothing() 
     ("call", "words"),
     [
         ({"measure": "difference"}, "measure must be 'risk ratio', 'odds ratio', 'hazard ratio', got 'difference'"),
-        ({"measure": "odds ratio"}, "common states, for odds and hazard ratios alone"),
-        ({"measure": "risk ratio", "common": True}, "common states, for odds and hazard ratios alone"),
+        ({"measure": "odds ratio"}, "common must be True or False for an odds or hazard ratio"),
+        ({"measure": "risk ratio", "common": True}, "common must be True or False for an odds or hazard ratio"),
         ({"measure": "risk ratio", "ratio": -0.3}, "a ratio must be above 0 and inside its interval, got -0.3"),
         ({"measure": "risk ratio", "low": 2.5}, "a ratio must be above 0 and inside its interval"),
     ],

@@ -13,6 +13,7 @@ import pytest
 import privstats as ps
 import threat_models
 from privstats import randomness
+from privstats.contrib.site_levels import random_intercept
 from privstats.contrib.synthetic.rows import SyntheticRows
 from privstats.inference.frame_columns import FRAME_COLUMNS
 from privstats.transforms import ConstantFeature
@@ -37,6 +38,15 @@ def _mixed() -> Any:
     y = 2 * X[:, :, 0] + levels + sites.normal(size=(20, 50)) / 10
     parts = [ps.measure(schema, *site) for site in zip(X, y, strict=True)]
     return inf.mixed(ps.session.aggregate_unmasked(plan, parts), sizes=(20, 100))
+
+
+def _levels() -> Any:
+    """A random intercept by site, from a column per site."""
+    site, rng = np.repeat(np.arange(20), 50), np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(-1, 1, 1_000), np.eye(20)[site]])
+    y = 2 * X[:, 0] + rng.normal(size=20)[site] / 2 + rng.normal(size=1_000)
+    schema = ps.RidgeSchema(21, clip_norm=2**0.5, target_bound=9.0)
+    return random_intercept(ps.Release.exact(schema, ps.measure(schema, X, y)), sites=range(1, 21))
 
 
 def _cells() -> Any:
@@ -151,6 +161,7 @@ def _card() -> Any:
 
 EXAMPLES: dict[str, Callable[[], Any]] = {
     "Regression": lambda: inf.ols(_ridge()),
+    "LevelsRegression": _levels,
     "Regression of odds": _logit,
     "Regression of rates": lambda: _logit("poisson"),
     "MixedRegression": _mixed,

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import privstats as ps
 from benchmarks.inference import rates as bench
 from privstats import inference as inf
+from privstats.course.newton import weights_after
 from privstats.dp import joint_mu, sensitivity
 from privstats.errors import PlanError, RecordError, ReleaseError, SchemaError
 from privstats.kinds.score import _mapped, own_scores
@@ -52,6 +53,13 @@ def world(n: int, seed: int = 0, frailty: float = 0.0) -> tuple[Any, Any]:
     years = np.exp(rng.uniform(math.log(0.1), math.log(BOUND), n)) * np.where(X[:, 0] == 1, 0.5, 1.0)
     own = rng.gamma(1 / frailty, frailty, n) if frailty else 1.0
     return X, np.c_[rng.poisson(years * np.exp(SLOPES[0] + X @ SLOPES[1:]) * own), years]
+
+
+@pytest.mark.parametrize("clip_norm", [2.0, 5**0.5])
+def test_first_weights_follow_from_the_declared_constant(clip_norm):
+    """They are in every plan and release of a stored course: the grid that rounds the constant does not move them."""
+    (first,) = weights_after(replace(SCHEMA, clip_norm=clip_norm), [])
+    assert first.real == pytest.approx([0.0, 0.0, math.log(0.2 * BOUND)], abs=1e-6)
 
 
 def played(schema: Any, n: int, epsilon: float, seed: int = 0, rounds: int = 6, frailty: float = 0.0) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -107,3 +108,18 @@ def _two(data: dict[str, np.ndarray]) -> ps.Release:
     schema = ps.CountSchema((MONTHS, ps.Categories("ended", ("no", "yes")), ARM), (("arm", "months", "ended"),))
     told = {**data, "ended": np.where(data["ended"] == "seen", "no", "yes")}
     return ps.Release.exact(schema, ps.measure(schema, told))
+
+
+def test_arms_without_an_event_have_no_ratio_and_an_interval_of_their_difference() -> None:
+    arms = ps.CountSchema(
+        (ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1)), ps.Categories("arm", ("a", "b"))),
+        (("months", "died", "arm"),),
+    )
+    records = {"months": [0, 1, 2, 2] * 30, "died": [0] * 120, "arm": ["a", "b", "b", "a"] * 30}
+    release = ps.Release.exact(arms, ps.measure(arms, records))
+    found = inf.risks_at(inf.kaplan_meier(release, time="months", event="died", by="arm", times="discrete"), 1)
+    assert math.isnan(found.ratio[0])
+    assert found.ratio[1:] == (0.0, math.inf)
+    assert found.difference[1] < 0 < found.difference[2]
+    assert "nan" not in str(found)
+    assert any(line.split() == ["b", "over", "a", "-", "0", "inf"] for line in str(found).splitlines())

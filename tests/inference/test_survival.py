@@ -264,3 +264,34 @@ def test_a_line_begins_at_time_0_wherever_the_bins_do_and_has_the_area_of_the_re
     assert len(line) == len(survival) == len(low) == len(high)
     area = float(np.trapezoid(survival, line))  # lines are straight, and hazards even, inside a bin
     assert area == pytest.approx(curve.restricted_mean(curve.reported_to).value, rel=2e-3)
+
+
+def follow(months, died):
+    """Women of 40 years."""
+    return {"months": months, "died": died, "sex": np.repeat("f", len(months)), "age": np.repeat(40.0, len(months))}
+
+
+def test_exact_counts_without_an_event_do_not_show_that_none_can_happen():
+    """A log-log interval has no width where nobody died, and 0 to 0 misses every risk above 0."""
+    curve = inf.kaplan_meier(exact(follow(np.arange(100) % 10, np.zeros(100, int))), **CURVE)
+    assert curve.survival_function_.tolist() == [1.0] * len(curve.timeline)
+    low, high = curve.confidence_interval_.T
+    assert (high == 1.0).all()
+    assert low[0] == pytest.approx(1 - 3.841 / (100 + 3.841), abs=1e-3)
+    assert (np.diff(low) < 0).all()
+    mean = curve.restricted_mean(9.0)
+    assert (mean.value, mean.high) == (9.0, 9.0)
+    assert mean.low == pytest.approx(low[:9].sum())  # a curve of steps
+
+
+def test_worlds_without_an_event_cover_the_risk_that_made_none():
+    """With .9 deaths expected among 300, two of five worlds have none; log-log intervals miss in each of them."""
+    rng, covered, hazard, n = np.random.default_rng(5), [], 0.0003, 300
+    for _ in range(60):
+        dies = rng.geometric(hazard, n) - 1
+        curve = inf.kaplan_meier(exact(follow(np.minimum(dies, 11), (dies <= 11).astype(int))), **CURVE)
+        low, high = curve.confidence_interval_[9]
+        if curve.survival_function_[9] == 1.0:
+            covered.append(low <= (1 - hazard) ** 10 <= high)
+    assert len(covered) > 15
+    assert all(covered)

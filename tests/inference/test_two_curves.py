@@ -86,6 +86,17 @@ def test_follow_up_is_the_time_of_censoring_and_not_of_the_event() -> None:
     assert np.median(data["months"]) < 13
 
 
+def test_the_follow_up_of_a_group_without_records_is_hidden_and_not_unreached() -> None:
+    arms = ps.CountSchema(
+        (ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1)), ps.Categories("arm", ("a", "b"))),
+        (("months", "died", "arm"),),
+    )
+    records = {"months": [0, 1, 2, 2] * 9, "died": [0, 1, 0, 0] * 9, "arm": ["a"] * 36}
+    release = ps.Release.exact(arms, ps.measure(arms, records))
+    text = str(inf.follow_up(release, time="months", event="died", by="arm", times="discrete"))
+    assert any(line.split() == ["b", "-", "0", "not", "reached"] for line in text.splitlines())
+
+
 def test_the_table_of_follow_up_states_its_method() -> None:
     found = inf.follow_up(exact(people(800)), **CURVE)
     text = str(found)

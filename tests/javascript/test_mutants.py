@@ -96,7 +96,7 @@ def outcome_of(client: Path, *names: str) -> subprocess.CompletedProcess:
 @pytest.mark.parametrize(
     "mutant",
     [
-        pytest.param(mutant, id=mutant.name, marks=[pytest.mark.nightly] if place % 4 else [])
+        pytest.param(mutant, id=mutant.name, marks=[pytest.mark.nightly] if place % 8 else [])
         for place, mutant in enumerate(MUTANTS)
     ],
 )

@@ -216,6 +216,19 @@ def test_a_head_outside_that_cannot_be_read_admits_no_older_copy(ledger, tmp_pat
     made.refused(LedgerError, "restored from a backup", use, ledger)
 
 
+@pytest.mark.parametrize("damage", [b"", b"2\n", b"\xff" * 300])
+@pytest.mark.parametrize("use", [spend, Ledger.accounts, Ledger.accept_restored])
+def test_a_damaged_head_outside_is_named_with_what_to_do(ledger, state_folder, use, damage):
+    spend(ledger)
+    head, (outside,) = ledger.head, (state_folder / "privstats/ledgers").glob("[!.]*")
+    outside.write_bytes(damage)
+    made.refused(LedgerError, f"{outside} is damaged: .* remove that file", use, ledger)
+    outside.write_text(f"{head}\n")
+    use(ledger)
+    outside.unlink()
+    use(ledger)
+
+
 def test_a_state_folder_that_cannot_be_written_spends_nothing(ledger, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))

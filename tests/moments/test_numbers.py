@@ -18,6 +18,7 @@ from privstats.review.certificate import certificate_text
 from privstats.review.certificate_checker import Refused, check
 from privstats.review.worst_cases import worst_case
 from tests import made
+from tests.lengths import sized
 from tests.plan.devices import devices_plan
 from tests.review.certified import plan_of
 from tests.threat_models.audits.plans import target
@@ -102,7 +103,7 @@ def cases(draw):
 
 
 @pytest.mark.ci
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=sized(60, 600))
 @given(cases())
 def test_no_pair_of_records_moves_more_than_the_one_sensitivity(case):
     schema, weights, records = case

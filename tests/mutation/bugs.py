@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from privstats.dp.gaussian import gaussian_mu
 from privstats.dp.privacy import TrustModel
 from privstats.dp.sensitivities import allocate, joint_mu
 from privstats.encoding import flatten
+from privstats.errors import LocalProtocolError
+from privstats.files.outside import Outside
 from privstats.intake.columns import Readings
 from privstats.moments.grid import Grid
 from privstats.plan import Plan, check_plausible
@@ -30,6 +33,7 @@ from privstats.release import Release
 from privstats.transforms.cells import Cells
 
 flat, right_release, right_draw, right_outside = flatten, session.release, mechanisms._sample, Grid.outside
+right_read = Outside.read
 right_share, right_share_sigma = dp.draw_share, Noise.share_sigma
 
 
@@ -384,6 +388,23 @@ def checked_before_noise(right: Any) -> Any:
 
 def never_charged(plan: Plan, account: Any, run: bytes, make: Callable[[], Any]) -> Any:
     return make()
+
+
+def read_or_none(self: Outside) -> bytes | None:
+    try:
+        return right_read(self)
+    except OSError:
+        return None
+
+
+def number_or_none(right: Callable[[bytes, Path], int]) -> Callable[[bytes, Path], int]:
+    def number(written: bytes, path: Path) -> int:
+        try:
+            return right(written, path)
+        except LocalProtocolError:
+            return 0
+
+    return number
 
 
 def any_generator(rng: Generator | None, *, allow_reproducible: bool) -> Generator:

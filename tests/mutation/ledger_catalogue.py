@@ -5,6 +5,7 @@ The audits of one plan measure noise and see none of them; the unit tests do, an
 
 from privstats import dp
 from privstats.dp import Cost
+from privstats.files.outside import Outside
 from privstats.heads.private import RowCount
 from privstats.session.charges import RoundCharge
 from tests.mutation import bugs
@@ -14,6 +15,7 @@ from tests.mutation.planting import both, member, name_in
 _PRIVATE = "tests/heads/test_private.py::"
 _RESAMPLED = "tests/heads/test_resampling.py::"
 _SESSION = "tests/session/test_session.py::"
+_IN_PLACE = "tests/engines/test_journal_in_place.py::"
 _RUNS = "tests/ledger/test_runs.py::"
 _WITHDRAWN = "tests/test_withdrawn.py::"
 _PRICE = "tests/ledger/test_price.py::"
@@ -61,6 +63,14 @@ LEDGER_MUTANTS: dict[str, Mutant] = {
         "a ledger that was restored together with its folder is not held against the head outside",
         name_in("privstats.dp.ledger.file", "check_outside", lambda right: lambda *_: None),
         "tests/ledger/test_chain.py::test_attack_a_folder_restored_in_place_spends_a_second_time", plan="shares"),
+    "an unreadable counter counts as none": bug(
+        "a counter or head outside that exists and cannot be read counts as missing",
+        member(Outside, "read", bugs.read_or_none),
+        _IN_PLACE + "test_a_counter_that_cannot_be_read_admits_no_older_folder",
+        "tests/ledger/test_chain.py::test_a_head_outside_that_cannot_be_read_admits_no_older_copy", plan="shares"),
+    "a damaged counter counts as none": bug("a counter that holds no number counts as missing",
+        name_in("privstats.engines.journal.rollback", "_number", bugs.number_or_none),
+        _IN_PLACE + "test_a_damaged_counter_admits_no_older_folder", plan="shares"),
     "ledger keeps the largest": bug("the ledger counts the dearest release instead of all of them",
         name_in("privstats.dp.ledger.accounts", "compose", lambda right: lambda mus: max(mus, default=0.0)),
         "tests/ledger/test_book.py::test_totals_compose_like_gaussians_and_by_statistic", plan="shares"),

@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -90,11 +91,16 @@ def homes(edits: Callable[[], list[Edit]]) -> set[str]:
 
 def _makes(owner: Any, name: str) -> bool:
     """Whether a module assigns this name, rather than imports what has it."""
+    return name in _assigned(owner)
+
+
+@cache
+def _assigned(owner: Any) -> frozenset[str]:
     assigned = (
         node for node in ast.parse(inspect.getsource(owner)).body if isinstance(node, ast.Assign | ast.AnnAssign)
     )
     targets = (each for node in assigned for each in getattr(node, "targets", None) or [node.target])
-    return any(isinstance(each, ast.Name) and each.id == name for each in targets)
+    return frozenset(each.id for each in targets if isinstance(each, ast.Name))
 
 
 def _module_of(owner: Any) -> str:

@@ -6,6 +6,8 @@ PRIVSTATS_TURN chooses the part of the table; without it the commit that is chec
 import argparse
 import json
 import re
+import subprocess
+import sys
 from inspect import signature
 
 import pytest
@@ -48,6 +50,15 @@ def test_every_test_that_the_table_names_exists():
         assert not function or f"def {name}(" in text, f"{file}::{function}"
         nightly = rf"@pytest\.mark\.nightly\n(?: *@.*\n)* *def {name}\("  # which no bug's run selects
         assert not function or not re.search(nightly, text), f"{file}::{function} is marked nightly"
+
+
+@pytest.mark.ci
+def test_every_case_that_the_table_names_is_collected():
+    """``[effect]`` of a seer is a case of its parameters: pytest refuses a node that it cannot find."""
+    named = {node for mutant in MUTANTS.values() for node in mutant.tests if "[" in node}
+    command = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=", "-m", "not nightly", "--collect-only", *named]
+    done = subprocess.run(command, cwd=measuring.ROOT, capture_output=True, text=True, check=False)
+    assert named <= {*done.stdout.splitlines()}, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", MUTANTS)

@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -58,6 +58,7 @@ class Graph:
     modules: Mapping[str, Module]
 
     @classmethod
+    @cache
     def read(cls, root: Path = ROOT, package: str = PACKAGE) -> Graph:
         """A package below ``root``."""
         modules = (Module.read(path, root) for path in sorted((root / package).rglob("*.py")))

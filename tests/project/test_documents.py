@@ -15,7 +15,15 @@ from tests.project.test_pages import MEASURED
 ROOT = Path(__file__).parents[2]
 ROOMS = ("privstats", "threat_models", "benchmarks", "tests")
 DOCS = [*sorted((ROOT / "docs").glob("*.md")), *MEASURED]
-PAGES = [ROOT / "README.md", *(pytest.param(page, marks=pytest.mark.ci) for page in (*DOCS, ROOT / "CONTRIBUTING.md"))]
+_LONG = {"sweep"}
+"""Pages of many fits, which the night walks."""
+PAGES = [
+    ROOT / "README.md",
+    *(
+        pytest.param(page, marks=pytest.mark.nightly if page.stem in _LONG else pytest.mark.ci)
+        for page in (*DOCS, ROOT / "CONTRIBUTING.md")
+    ),
+]
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PRINTED, NUMBER = "<!-- printed -->\n```text", re.compile(r"[<>]?[-+]?\.?\d[\d.,]*")
 RUN_BY_CI = re.compile(r"<!-- command: (\w+) -->\n```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -68,7 +68,11 @@ def test_each_planted_bug_in_the_core_has_a_listed_test() -> None:
 
 @pytest.mark.ci
 def test_the_marker_selects_what_is_listed_alone() -> None:
-    command = [sys.executable, "-m", "pytest", "-n", "0", "-m", "core", "--collect-only", "-q", "-q"]
+    """In one room whose listed tests are whole files, one with single tests, and one without any."""
+    rooms = ("tests/dp/", "tests/course/", "tests/cli/")
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-m", "core", "--collect-only", "-q", "-q", *rooms]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     counted = {line.rpartition(":")[0] for line in done.stdout.splitlines() if line.startswith("tests/")}
-    assert counted == {node.partition("::")[0] for node in nodes()}
+    listed = {node.partition("::")[0] for node in nodes()}
+    assert counted == {file for file in listed if file.startswith(rooms)}
+    assert [sum(file.startswith(room) for file in counted) > 0 for room in rooms] == [True, True, False]

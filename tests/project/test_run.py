@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import night
+
 ROOT = Path(__file__).parents[2]
 README = """
 <!-- command: demo -->
@@ -66,6 +68,7 @@ def run(folder, demo="echo shown", test=INSTALL, fails="nothing", records="false
         (checkout / name).chmod(0o755)
     (checkout / "deleted").touch()
     (checkout / "tests").mkdir()
+    shutil.copy(ROOT / "tests" / "night.py", checkout / "tests")
     for name, mark in (("marked", "ci"), ("plain", "slow")):
         (checkout / "tests" / f"test_{name}.py").write_text(f"@pytest.mark.{mark}\n")
     for words in (["init", "-q"], ["add", "."]):
@@ -74,7 +77,7 @@ def run(folder, demo="echo shown", test=INSTALL, fails="nothing", records="false
     (checkout / "a new file").touch()
     (checkout / "ignored").touch()
     unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("SLIPCOVER_")}
-    environment = {**unmeasured, "TMPDIR": str(folder / "tmp"), "PRIVSTATS_SLICE": "8"}
+    environment = {**unmeasured, "TMPDIR": str(folder / "tmp"), "PRIVSTATS_SLICE": str(night.SLICES)}
     return subprocess.run([".ci/run"], cwd=checkout, env=environment, capture_output=True, text=True, timeout=60)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, ReleaseError, SchemaError
-from privstats.intake.columns import array_of, read, static_type
+from privstats.intake.columns import read, typed
 from privstats.intake.frames import in_memory
 from privstats.intake.tables import has_order, is_list, names_of_columns
 from privstats.kinds import ClassSchema
@@ -186,9 +186,7 @@ def _read(table: Mapping[str, Any], name: str) -> tuple[NDArray[np.float64], NDA
     if times != 1:
         found = f"has column {name!r} {times} times" if times else f"has no column {name!r}"
         raise DataError(f"the table {found}; pass all columns of the schema, each once, by name")
-    values = table[name]
-    if static_type(values)[1] == "" and hasattr(values, "__array__"):  # of a library whose columns declare no type
-        values = array_of(values)
+    values = typed(table[name])
     axes = getattr(values, "ndim", 1)
     if isinstance(values, str | bytes | Mapping | np.ma.MaskedArray) or axes != 1 or not has_order(values):
         raise DataError(

@@ -59,9 +59,16 @@ def stored_outside(ledger: str) -> Head | None:
         value = _outside(ledger).read()
     except OSError as error:
         raise LedgerError(f"cannot read the ledger's head outside its folder: {error.strerror}") from error
-    return (
-        None if value is None else Head.parse(value.decode("ascii", "replace"), f"what is in {_outside(ledger).path}")
-    )
+    if value is None:
+        return None
+    try:
+        return Head.parse(value.decode("ascii", "replace"), "what it holds")
+    except LedgerError as error:
+        raise LedgerError(
+            f"{_outside(ledger).path} is damaged: it must hold the ledger's newest head, <records>-<64 hex digits>, "
+            "without which an older copy goes unnoticed. Write the head that was last printed there, or, if you know "
+            "that no newer copy of the ledger has spent, remove that file"
+        ) from error
 
 
 def keep_outside(ledger: str, head: Head, *, replace: bool = False) -> None:

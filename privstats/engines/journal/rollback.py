@@ -70,10 +70,11 @@ class Counter:
 
     @property
     def stored(self) -> int:
-        """The count when the machine last sent a message; 0 without a counter, or for a damaged one.
+        """The count when the machine last sent a message; 0 without a counter.
 
         Raises:
             OSError: a counter exists and cannot be read.
+            LocalProtocolError: a counter is damaged.
         """
         return max(self._beside, self._outside)
 
@@ -86,18 +87,16 @@ class Counter:
     def _beside(self) -> int:
         try:
             with open_plain(self.path) as file:
-                return int(file.read(_MOST_DIGITS))
-        except (FileNotFoundError, ValueError):
+                return _number(file.read(_MOST_DIGITS), self.path)
+        except FileNotFoundError:
             return 0
         except OSError as error:
             raise OSError(error.errno, f"{error.strerror}: {self.path}") from None
 
     @property
     def _outside(self) -> int:
-        try:
-            return int((self.outside and self.outside.read()) or 0)
-        except ValueError:
-            return 0
+        value = None if self.outside is None else self.outside.read()
+        return 0 if self.outside is None or value is None else _number(value, self.outside.path)
 
     def keep(self, count: int) -> None:
         """Write the count to disk; call it after writing the journal, before sending."""
@@ -154,6 +153,18 @@ class Counter:
                 f"says: its folder was restored from a backup, and another {role} under one run name reveals single "
                 "vectors; bring the newest folder back, or name another run"
             )
+
+
+def _number(written: bytes, path: Path) -> int:
+    """Parse a counter. Each is replaced as a whole, so no kill or full disk leaves part of one."""
+    digits = written.removesuffix(b"\n")
+    if not digits.isdigit():
+        raise LocalProtocolError(
+            f"{path} is damaged: it must hold the number of this machine's messages, without which an older copy of "
+            "its folder goes unnoticed. End the run and begin it under another name, or, if you know that no copy "
+            "of the folder has answered, remove that file and resume"
+        )
+    return int(digits)
 
 
 def outside_of(role: str, session: bytes, who: bytes = b"") -> Outside | None:

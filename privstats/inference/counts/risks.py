@@ -37,7 +37,7 @@ class RisksAt(RowTable):
     """Risks up to a time in two groups.
 
     ``difference`` and ``ratio`` compare the second with the first, with low and high ends; the ratio's is infinite
-    where the first risk may be 0.
+    where the first risk may be 0, and its estimate not a number where both are.
 
     Example:
         >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
@@ -67,7 +67,8 @@ class RisksAt(RowTable):
         first, second = self.risks
         rows = [(group, *map(number_of, each)) for group, each in self.risks.items()]
         rows += [(f"{second} less {first}", *map(number_of, self.difference))]
-        rows += [(f"{second} over {first}", *map(number_of, self.ratio))]
+        ratio, *ends = self.ratio
+        rows += [(f"{second} over {first}", HIDDEN if math.isnan(ratio) else number_of(ratio), *map(number_of, ends))]
         alpha = next(iter(self.curves.values())).alpha
         return curve_source(self.curves).summary(
             f"Risk up to {self.at:g}",
@@ -121,7 +122,8 @@ def contrasts(
         _ratio_end(p * q, l * (2 * p - l), v * (2 * q - v), -1),
         _ratio_end(p * q, u * (2 * p - u), k * (2 * q - k), 1),
     )
-    return difference, (p / q if q > 0 else math.inf, max(low, 0.0), high if k > 0 else math.inf)
+    ratio = p / q if q > 0 else math.inf if p > 0 else math.nan
+    return difference, (ratio, max(low, 0.0), high if k > 0 else math.inf)
 
 
 def _ratio_end(product: float, above: float, below: float, side: int) -> float:

@@ -55,8 +55,10 @@ class SurvivalCurve(RowTable):
         timeline: a bin's own time, or its right end for continuous times.
         late: whether records enter late; survival is then of those alive at the first edge.
         survival_function_: made decreasing and clipped to 0..1.
-        confidence_interval_: ``(k, 2)``. Without noise log-log, as lifelines; with noise every p = 1 - S with abs(p^ -
-            p) <= z sqrt(p (1 - p) / n + tau^2): tau the noise, n Greenwood's effective persons.
+        confidence_interval_: ``(k, 2)``. With noise every p = 1 - S with abs(p^ - p) <= z sqrt(p (1 - p) / n + tau^2):
+            tau the noise, n Greenwood's effective persons. Without noise log-log, as lifelines, but where S is 1 or 0
+            the same inversion: log-log has no width there, and no event among few persons does not show that none
+            can happen.
         at_risk, events: noisy; at risk when the bin begins.
         reported_to: end of the reported part, or 0.
 
@@ -89,6 +91,9 @@ class SurvivalCurve(RowTable):
     def restricted_mean(self, tau: float) -> Interval:
         """Return the mean survival time up to ``tau``, at most the last edge: the area under the curve.
 
+        The interval is Wald's. Where exact counts hold no event until ``tau`` it has no width: then its ends are the
+        areas under both ends of the curve.
+
         Raises:
             ReleaseError: another ``tau``, or a curve with late entry, which is of those alive at its start.
         """
@@ -99,7 +104,8 @@ class SurvivalCurve(RowTable):
         value, error = spread(self._area(tau), self._counts.reshape(-1), self._sigma)
         if tau > self.reported_to:
             return Interval(float(value[0]), 0.0, tau, False)
-        low, high = np.clip([value[0] - self._z * error[0], value[0] + self._z * error[0]], 0.0, tau)
+        ends = [value[0] - self._z * error[0], value[0] + self._z * error[0]]
+        low, high = np.clip(ends if error[0] > 0 else self._areas_of_band(tau), 0.0, tau)
         return Interval(float(value[0]), float(low), float(high), True)
 
     def median(self) -> Interval:
@@ -164,6 +170,13 @@ class SurvivalCurve(RowTable):
         if at <= 0 or before <= at:
             return end if before <= at else start + (before - 0.5) / (before - at) * (end - start)
         return start + math.log(before / 0.5) / math.log(before / at) * (end - start)
+
+    def _areas_of_band(self, tau: float) -> tuple[float, float]:
+        times, _, low, high = self.corners()
+        inside = times <= tau
+        until = np.append(times[inside], tau)
+        first, second = (np.append(each[inside], np.interp(tau, times, each)) for each in (low, high))
+        return float(np.trapezoid(first, until)), float(np.trapezoid(second, until))
 
     def _area(self, tau: float) -> Callable[[Array], Array]:
         edges, starts, times = self._edges, self._clock, self._times
@@ -445,7 +458,9 @@ def _curve(table: CountTable, times: Times, release: Release, alpha: float, z: f
     values, errors = spread(partial(_survival, times=times, late=table.late), table.counts.reshape(-1), table.sigma)
     if table.late:  # entries and exits of a record are in two cells, so cells are not independent
         errors = values * greenwood(table.counts, exposure_in(table.counts, times, late=True), times)
-    interval = _log_log(values[:n_bins], errors[:n_bins], z) if table.sigma == 0 else _inverted(table, times, n_bins, z)
+    interval = _inverted(table, times, n_bins, z)
+    if table.sigma == 0:
+        interval = _log_log(values[:n_bins], errors[:n_bins], z, interval)
     shown = np.clip(np.minimum.accumulate(values), 0.0, 1.0)
     return SurvivalCurve(
         timeline=clock_times[:n_bins],
@@ -492,12 +507,12 @@ def ends_of_share(share: Array, n: Array, noise: Array, z: float) -> tuple[Array
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
-def _log_log(values: Array, errors: Array, z: float) -> Array:
+def _log_log(values: Array, errors: Array, z: float, at_ends: Array) -> Array:
     inner = (values > 0) & (values < 1)
     safe = np.where(inner, values, 0.5)
     margin = z * errors / (safe * np.log(safe))
     ends = np.stack([safe ** np.exp(-margin), safe ** np.exp(margin)], axis=1)
-    return np.where(inner[:, None], ends, values[:, None])
+    return np.where(inner[:, None], ends, at_ends)
 
 
 def rows_of(curve: SurvivalCurve) -> list[dict[str, float]]:
@@ -567,4 +582,4 @@ def _reached(median: Interval) -> str:
 
 def _ends_of_median(median: Interval) -> tuple[str, str, str]:
     value, low, high = ("not reached" if math.isinf(each) else f"{each:g}" for each in median[:3])
-    return value, low, high
+    return value if median.reported else HIDDEN, low, high

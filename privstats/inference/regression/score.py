@@ -112,7 +112,8 @@ def _regression(
         names, rows, columns, cells = design.names, design.rows, design.cells, design.columns
     else:
         design, cells, columns = None, (), schema.features - (schema.constant is not None)
-        rows = contrasts_of(*raw_slopes(schema.transform, columns), schema.constant)
+        constant = None if schema.constant is None else schema.on_grid(schema.constant)
+        rows = contrasts_of(*raw_slopes(schema.transform, columns), constant)
         names = (*(() if schema.constant is None else (CONSTANT,)), *column_names(schema, columns))
     errors = last_step(present, weights, schema.clip_norm, rows, design)
     dispersed = family == "poisson" and is_robust(last) and schema.constant is not None

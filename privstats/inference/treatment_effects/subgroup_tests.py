@@ -83,6 +83,7 @@ def interaction_sentences(rows: EffectRows) -> list[str]:
     """Return a sentence per test."""
     return [
         f"Interaction of the treatment with {test.by}{f' on {test.outcome}' if test.outcome else ''}: P = "
-        f"{chance_of(test.p_value)} (Welch's test of equal effects in its subgroups, not adjusted for other tests)."
+        f"{chance_of(test.p_value)} (Welch's test of equal differences in its subgroups, not adjusted for other "
+        "tests)."
         for test in rows.interactions()
     ]

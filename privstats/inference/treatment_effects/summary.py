@@ -32,8 +32,13 @@ _EXCLUDED = "one outcome per record analysed; whether a record is excluded does 
 _AT_RANDOM = "Outcomes are missing at random given the arm and the columns named in the plan: no sum can test this."
 _ASSIGNED = "The effect is that of assignment: people who did not comply count in their assigned arm."
 _RATIO = (
-    "It is the mean outcome of those assigned to treatment divided by that of the others (for a 0/1 outcome the risk "
-    "ratio); the p-value is of a ratio of 1."
+    "The ratio is the mean outcome of those assigned to treatment divided by that of the others (for a 0/1 outcome the "
+    "risk ratio); the p-value is of a ratio of 1."
+)
+_FAVOURED = ("non-inferiority", "equivalence")  # claims that arms which come closer favour
+_CLOSER = (
+    "People who do not comply bring the arms closer, which favours non-inferiority and equivalence: read such a claim "
+    "beside how many complied."
 )
 _CONFOUNDING = "No unmeasured confounding given the columns named in the plan: no sum can test this."
 _ADJUSTED = (
@@ -95,14 +100,16 @@ def _declared(rows: EffectRows) -> list[str]:
 
 def _verdicts(rows: EffectRows, alpha: float) -> list[str]:
     """Return a sentence per declared margin."""
-    sentences = []
-    for margin, low, high, p_value, shown in rows.verdicts():
+    sentences, verdicts = [], rows.verdicts()
+    for margin, low, high, p_value, shown in verdicts:
         result = "shown" if shown else "not shown"
         ends = f"interval {number_of(low)} to {number_of(high)}" if np.isfinite([low, high]).all() else "noise hides it"
         sentences.append(
             f"{margin.claim.capitalize()} of {margin.outcome} ({margin.region}): {result} at the one-sided level "
             f"{alpha / 2:g}, Holm's P {chance_of(p_value)} over the declared margins; {ends}."
         )
+    if any(margin.claim in _FAVOURED for margin, *_ in verdicts):
+        sentences.append(_CLOSER)
     return sentences
 
 

@@ -82,7 +82,7 @@ class TestClient:
 
     def test_a_partition_that_is_no_number_has_none(self, monkeypatch):
         monkeypatch.setenv(client_app.PARTIES, "/somewhere")
-        with pytest.raises(PrivstatsError):
+        with pytest.raises(PrivstatsError, match='start it with "privstats flower join"'):
             client_app.home({"partition-id": "../elsewhere"})
 
 

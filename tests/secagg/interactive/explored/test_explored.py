@@ -1,4 +1,4 @@
-"""Whole state spaces: three clients in every run, four in the night; each rule is seen broken by a planted bug."""
+"""Whole state spaces: three clients in every run, a liar or four in the night; planted bugs break each rule."""
 
 from dataclasses import replace
 from typing import Any
@@ -47,9 +47,8 @@ def test_every_order_loss_and_repeat_ends_in_the_exact_sum_or_a_named_abort(
 @pytest.mark.parametrize(
     ("sizes", "liar"),
     [
-        pytest.param(THREE_OF_THREE, 0, marks=pytest.mark.ci),
         *(pytest.param(TWO_OF_THREE, liar, marks=BY_NIGHT) for liar in sized((1,), (0, 1, 2))),
-        *(pytest.param(THREE_OF_THREE, liar, marks=BY_NIGHT) for liar in (1, 2)),
+        *(pytest.param(THREE_OF_THREE, liar, marks=BY_NIGHT) for liar in (0, 1, 2)),
         *(pytest.param(THREE_OF_FOUR, liar, marks=BY_NIGHT) for liar in sized((), (0,))),
     ],
 )

@@ -1,0 +1,63 @@
+"""The number tables of docs/site_levels.md, from the results of ``benchmarks/inference/site_levels.py``.
+
+Part of ``benchmarks/tables.py``, which writes them into the page.
+"""
+
+from __future__ import annotations
+
+from benchmarks.measuring import Row
+from benchmarks.table import Cells, Tables, by_name, titled
+
+__all__ = ["TABLES"]
+
+
+def site_levels() -> Cells:
+    """docs/site_levels.md: how often intervals miss, by world."""
+    rows = [row for _, rows in titled("inference.site_levels") for row in rows if "world" in row]
+    cells: dict[tuple[str, int, float], list[Row]] = {}
+    for row in rows:
+        cells.setdefault((row["world"], row["sites"], row["tau"]), []).append(row)
+    epsilons = [_epsilon(row) for row in next(iter(cells.values()))]
+    head = ["", "sites", "tau", *(f"epsilon {each}" if each[0].isdigit() else each for each in epsilons)]
+    return [
+        head,
+        *([world, f"{sites}", f"{tau:g}", *map(_missed, found)] for (world, sites, tau), found in cells.items()),
+    ]
+
+
+def site_levels_lmer() -> Cells:
+    """docs/site_levels.md: the same records by lmer."""
+    head = [
+        "sites",
+        "way",
+        "epsilon",
+        "missed: a coefficient / tau",
+        "half widths: intercept, x1, x2",
+        "interval of tau",
+    ]
+    lines = []
+    for _, rows in titled("inference.site_levels", "beside lme4"):
+        for row in rows:
+            half = ", ".join(f"{each:.3f}" for each in row["half widths"])
+            tau = "{:.2f} to {:.2f}".format(*row["tau interval"])
+            lines.append([f"{row['sites']}", row["way"], _epsilon(row), _missed(row), half, tau])
+    return [head, *lines]
+
+
+def _missed(row: Row) -> str:
+    """Return the shares of all releases, and of reported ones where some are not."""
+    return f"{_one(row['worst coefficient'], row['told'])} / {_one(row['tau told and missed'], row['tau told'])}"
+
+
+def _one(missed: float, told: float) -> str:
+    if told < 0.005:
+        return "not reported"
+    return f"{100 * missed:.1f} %" + ("" if told > 0.9 else f" ({100 * told:.0f} % reported)")
+
+
+def _epsilon(row: Row) -> str:
+    return "no noise" if row["epsilon"] is None else f"{row['epsilon']:g}"
+
+
+TABLES: Tables = by_name(site_levels, site_levels_lmer)
+"""By the name in the page's marker."""

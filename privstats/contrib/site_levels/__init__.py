@@ -1,0 +1,11 @@
+"""Fit a linear regression with a random intercept by site, from masked, noisy sums."""
+
+from typing import TYPE_CHECKING
+
+from privstats.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from privstats.contrib.site_levels.table import LevelsRegression as LevelsRegression
+    from privstats.contrib.site_levels.table import random_intercept as random_intercept
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
