@@ -137,6 +137,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
     no_persons: ClassVar[str] = ""
     proved: ClassVar[str] = "gHJ"
     nearer: ClassVar[bool] = True
+    levels_apart: ClassVar[bool] = True
     unstated: ClassVar[Mapping[str, Any]] = {"errors": "model"}
 
     features: int = REQUIRED
@@ -416,6 +417,9 @@ def _checked_errors(schema: ScoreSchema) -> Errors:
 
 
 def _check_outcomes(schema: ScoreSchema) -> None:
+    levels = schema.reading.levels
+    if levels is not None and levels.outcomes and not schema._in_arms:
+        raise SchemaError("outcomes of Levels must be empty: the outcome of a score is 0 and 1, or a count")
     if schema.outcomes is None:
         return
     if not schema.by_arm:

@@ -106,7 +106,9 @@ def _check_levels(schema: Schema, transform: tuple[Transform, ...], names: tuple
     if not declared:
         return
     if declared != [transform[0]] or not (transform[-1].kind == "by-arm" or schema.levels_apart):
-        raise SchemaError("Levels must be the first map of an effect or of hazards; declare other tables with Cells")
+        raise SchemaError(
+            "Levels must be the first map of an effect, of hazards or of a score; declare other tables with Cells"
+        )
     for column in declared[0].columns:
         if column.name not in names:
             raise SchemaError(f"Levels declares {column.name!r}, which feature_names does not name; name it there")

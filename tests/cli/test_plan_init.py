@@ -727,11 +727,17 @@ def test_rates_are_a_task_with_an_exposure_and_become_a_course(init):
     plain = words.replace("years=4", "none").replace(" --rate 0.4", "")
     init("plain.toml", *plain.split(), code=0)
     assert ps.Plan.read("plain.toml").schema.exposure is None
+    worded = words.replace("treated=0:1", "treated=no/yes,smoking=never/former/current")
+    init("worded.toml", *worded.split(), code=0)
+    schema = ps.Plan.read("worded.toml").schema
+    levels, centred, *_ = schema.transform
+    assert [each.values for each in levels.columns] == [("no", "yes"), ("never", "former", "current")]
+    assert (schema.features, schema.clip_norm, centred.centre) == (6, 5**0.5, (0.5, 0.0, 55.0, 0.0))
     for old, new, told in (
         ("years=4", "years", "exposure must name a column with its largest value, as years=5, or be none"),
         ("years=4", "years=-1", "exposure_bound must be"),
         ("years=4", "age=4", "exposure names 'age', a column too"),
-        ("treated=0:1", "treated=no/yes", "treated has texts: code them as 0 and 1"),
+        ("treated=0:1", "treated=no", "the range of 'treated' must be low:high"),
         ("--rate 0.4", "--rate much", "rate must hold plain numbers, got 'much'"),
         ("--rate 0.4", "--negative-binomial much", "negative_binomial must hold plain numbers, got 'much'"),
         ("--rate 0.4", "--negative-binomial 0", "negative_binomial must be a number"),

@@ -255,7 +255,7 @@ def test_the_table_states_its_assumptions_and_its_promise(released: Any) -> None
     text = " ".join(str(table).split())
     for said in (
         "Effect of a randomised treatment from a release",
-        "each record was assigned by the plan's probability, alone or in permuted blocks and not by clinic",
+        "each record, a patient or a whole clinic, was assigned by the plan's probability",
         "The effect is that of assignment",
         "Privacy: epsilon 3, delta 1e-06, all 2 rounds, unit record",
         "At most 5% of releases report an interval that misses",

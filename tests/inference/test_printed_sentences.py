@@ -97,8 +97,8 @@ WORLDS: dict[str, str] = {
     "hazards even inside a bin, or nobody leaves inside it": f"{EDGE}survival curves",
     "one time zero for all": _RATIOS,
     "one row per person": _RATIOS,
-    "each record was assigned by the plan's probability, alone or in permuted blocks and not by clinic, ward or any "
-    "other cluster": f"{EDGE}trials",
+    "each record, a patient or a whole clinic, was assigned by the plan's probability, alone or in permuted blocks and "
+    "not together with other records": f"{EDGE}trials",
     "the columns were measured before assignment": f"{EDGE}trials",
     "one outcome per record, none missing": f"{EDGE}trials",
     "what one receives does not affect another's outcome": f"{EDGE}trials",

@@ -23,7 +23,7 @@ from privstats.randomness import seeded
 from privstats.review.certificate import certificate_text
 from privstats.review.certificate_checker import Refused, check
 from privstats.schema.public_values import Published, Values
-from privstats.transforms import ConstantFeature
+from privstats.transforms import ConstantFeature, Levels
 from tests import made
 from tests.inference import test_score
 from tests.made import refused
@@ -240,6 +240,39 @@ def test_files_keep_the_exposure_and_a_certificate_holds(tmp_path: Path) -> None
     assert check(text, certificate_text(course.first)).startswith("holds")
     refused(Refused, "", check, text.replace('exposure = "years"\n', ""), certificate_text(course.first))
     assert "the exposure years" in SCHEMA.record
+
+
+def test_columns_of_texts_become_rate_ratios(tmp_path: Path, privstats: Any) -> None:
+    """As for effects and hazards: two texts are 0 and 1, and each further text is compared with the first."""
+    n = 8_000
+    frame = pd.DataFrame(
+        {"arm": np.resize(["placebo", "drug"], n), "smoking": np.resize(["never", "former", "now"], n)}
+    )
+    frame["falls"] = np.random.default_rng(0).poisson(np.where(frame.arm == "drug", 0.5, 1.0))
+    texts = (ps.Categories("arm", ("placebo", "drug")), ps.Categories("smoking", ("never", "former", "now")))
+    maps = (Levels(texts, (), (1,)), ConstantFeature(1.0))
+    schema = ps.ScoreSchema(
+        4, 3**0.5, family="poisson", target_bound=8.0, feature_names=("arm", "smoking"), transform=maps
+    )
+    ps.course.write(tmp_path / "course.toml", course := test_score.course_of(schema, n, 50.0, 5))
+    assert check(course.first.to_toml(), certificate_text(course.first)).startswith("holds")
+    for place, name in enumerate(("north", "south")):
+        frame[place::2].to_csv(tmp_path / f"{name}.csv", index=False)
+    how: dict[str, Any] = {"cwd": tmp_path, "code": 0}
+    privstats("course", "rehearse", "course.toml", "north.csv", "south.csv", "--target", "falls", "--out", "out", **how)
+    releases = sorted(f"out/{each.name}" for each in (tmp_path / "out").glob("*.release"))
+    privstats("table", *releases, "--out", "table.csv", **how)
+    assert "texts" in privstats("table", *releases, **how).stdout
+    table = pd.read_csv(tmp_path / "table.csv").set_index("term")
+    assert [*table.index] == ["const", "arm", "smoking: former", "smoking: now"]
+    assert (np.abs(table.estimate - [0, math.log(0.5), 0, 0]) < 4 * table.std_error).all()
+    refused(
+        SchemaError,
+        "outcomes of Levels must be empty",
+        replace,
+        schema,
+        transform=(Levels(texts, (ps.Categories("falls", ("no", "yes")),), (1,)), *maps[1:]),
+    )
 
 
 def test_two_csv_files_become_rates(tmp_path: Path, privstats: Any) -> None:

@@ -49,6 +49,22 @@ def records(n: int, risk: float = 0.2, ratio: float = 1.5, seed: int = 0) -> tup
     return np.c_[a, arm], (chance.random(n) < risk * (1 + 0.5 * a) * np.where(arm, ratio, 1.0)) * 1.0
 
 
+def test_no_event_is_a_risk_and_a_ratio_of_0() -> None:
+    """Noise moves a ratio of 0 below 0, and rounding an arm's risk of 0 to 5.6e-17."""
+    for seed in range(4):
+        X, y = records(2_000, seed=seed)
+        y[X[:, 1] == 1] = 0.0
+        rows = ps.inference.effects(run(TWO, X, y, 100.0))
+        (_, ratio) = next(iter(rows)).measures[1]
+        assert 0 <= ratio.estimate < 0.05
+        assert ratio.conf_int()[0] == 0
+        treated, _ = rows.by_arm().arms
+        assert treated.mean == 0 or treated.mean > 1e-9
+    below = RatioOfMeans(1.0, -1.1, 1.0, 0.01, 0.01, 0.0, 0.0, 100.0)
+    assert below.estimate == 0
+    assert below.error == replace(below, offset=1.1).error
+
+
 def test_sums_of_a_ratio_are_those_of_the_definition() -> None:
     X, y = records(2_000)
     a, arm = X.T

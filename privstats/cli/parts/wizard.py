@@ -162,32 +162,10 @@ def _hazards(
     interactions: Sequence[tuple[str, str]] = (),
     **more: Any,
 ) -> ps.HazardSchema:
-    """Columns are scaled to -1 to 1, next to products and a constant of 1."""
-    worded = {name: each for name, each in ranges.items() if isinstance(each[0], str)}
-    spread = tuple(place for place, each in enumerate(ranges.values()) if len(each) > 2)
-    further = sum(max(len(each) - 2, 0) for each in ranges.values())
-    coded = {name: (0.0, 1.0) if len(each) == 2 else (-1.0, 1.0) for name, each in worded.items()}
-    ends = [*{**ranges, **coded}.values(), *[(-1.0, 1.0)] * further]
+    """Return the schema of hazards, whose event may hold texts."""
     name, texts = event
-    goals = (ps.Categories(name, texts),) if texts else ()
-    columns = tuple(ps.Categories(name, each) for name, each in worded.items())
-    levels = (ps.transforms.Levels(columns, goals, spread),) if columns or goals else ()
-    products = _products(tuple(ranges), interactions, *levels)
-    return ps.HazardSchema(
-        len(ranges) + further + sum(len(each.pairs) for each in products) + 1,
-        math.sqrt(len(ranges) + len(interactions) + 1),
-        bins=bins,
-        event=name,
-        **more,
-        feature_names=tuple(ranges),
-        transform=(
-            *levels,
-            ps.transforms.Centre(tuple((low + high) / 2 for low, high in ends)),
-            ps.transforms.Scale(tuple((high - low) / 2 for low, high in ends)),
-            *products,
-            ps.transforms.ConstantFeature(1.0),
-        ),
-    )
+    features, norm, rows = _rows(ranges, interactions, (ps.Categories(name, texts),) if texts else ())
+    return ps.HazardSchema(features, norm, bins=bins, event=name, **more, **rows)
 
 
 def _rates(
@@ -196,27 +174,33 @@ def _rates(
     interactions: Sequence[tuple[str, str]] = (),
     **more: Any,
 ) -> ps.ScoreSchema:
-    """Columns are scaled to -1 to 1, next to products and a constant of 1."""
-    if texts := [name for name, each in ranges.items() if isinstance(each[0], str)]:
-        raise PlanError(f"ranges of rates must hold numbers, and {', '.join(texts)} has texts: code them as 0 and 1")
-    products = _products(tuple(ranges), interactions)
-    features = len(ranges) + len(interactions) + 1
+    features, norm, rows = _rows(ranges, interactions)
     name, bound = exposure or (None, None)
-    return ps.ScoreSchema(
-        features,
-        math.sqrt(features),
-        family="poisson",
-        exposure=name,
-        exposure_bound=bound,
-        **more,
-        feature_names=tuple(ranges),
-        transform=(
-            ps.transforms.Centre(tuple((low + high) / 2 for low, high in ranges.values())),
-            ps.transforms.Scale(tuple((high - low) / 2 for low, high in ranges.values())),
-            *products,
-            ps.transforms.ConstantFeature(1.0),
-        ),
+    return ps.ScoreSchema(features, norm, family="poisson", exposure=name, exposure_bound=bound, **more, **rows)
+
+
+def _rows(
+    ranges: Mapping[str, Any], interactions: Sequence[tuple[str, str]], outcomes: tuple[ps.Categories, ...] = ()
+) -> tuple[int, float, dict[str, Any]]:
+    """Return width, norm, names and maps of rows: columns from -1 to 1, then products and a constant of 1."""
+    worded = {name: each for name, each in ranges.items() if isinstance(each[0], str)}
+    spread = tuple(place for place, each in enumerate(ranges.values()) if len(each) > 2)
+    further = sum(max(len(each) - 2, 0) for each in ranges.values())
+    coded = {name: (0.0, 1.0) if len(each) == 2 else (-1.0, 1.0) for name, each in worded.items()}
+    ends = [*{**ranges, **coded}.values(), *[(-1.0, 1.0)] * further]
+    columns = tuple(ps.Categories(name, each) for name, each in worded.items())
+    levels = (ps.transforms.Levels(columns, outcomes, spread),) if columns or outcomes else ()
+    products = _products(tuple(ranges), interactions, *levels)
+    maps = (
+        *levels,
+        ps.transforms.Centre(tuple((low + high) / 2 for low, high in ends)),
+        ps.transforms.Scale(tuple((high - low) / 2 for low, high in ends)),
+        *products,
+        ps.transforms.ConstantFeature(1.0),
     )
+    features = len(ranges) + further + sum(len(each.pairs) for each in products) + 1
+    norm = math.sqrt(len(ranges) + len(interactions) + 1)
+    return features, norm, {"feature_names": tuple(ranges), "transform": maps}
 
 
 def _products(

@@ -91,8 +91,9 @@ class SurvivalCurve(RowTable):
     def restricted_mean(self, tau: float) -> Interval:
         """Return the mean survival time up to ``tau``, at most the last edge: the area under the curve.
 
-        The interval is Wald's. Where exact counts hold no event until ``tau`` it has no width: then its ends are the
-        areas under both ends of the curve.
+        The interval holds every mean tau (1 - p) with ``|p^ - p| <= z sqrt(p (1 - p) / n + noise^2)``, as Wilson's of a
+        share: Wald's misses too often where few events are, and has no width without any. n is such that p (1 - p) / n
+        is Greenwood's variance at hazards shrunk to their mean.
 
         Raises:
             ReleaseError: another ``tau``, or a curve with late entry, which is of those alive at its start.
@@ -101,12 +102,14 @@ class SurvivalCurve(RowTable):
             raise ReleaseError("restricted means need times from 0, and this curve is of those alive at its start")
         if not 0 < tau <= self._edges[-1]:
             raise ReleaseError(f"tau must be above 0 and at most the last edge, {self._edges[-1]:g}, got {tau!r}")
-        value, error = spread(self._area(tau), self._counts.reshape(-1), self._sigma)
+        area, flat = self._area(tau), self._counts.reshape(-1)
+        value = float(area(_survival(flat, self._times))[0])
         if tau > self.reported_to:
-            return Interval(float(value[0]), 0.0, tau, False)
-        ends = [value[0] - self._z * error[0], value[0] + self._z * error[0]]
-        low, high = np.clip(ends if error[0] > 0 else self._areas_of_band(tau), 0.0, tau)
-        return Interval(float(value[0]), float(low), float(high), True)
+            return Interval(value, 0.0, tau, False)
+        slopes = gradients(lambda counts: area(_survival(counts, self._times)), flat)
+        noise, n = self._sigma * float(np.linalg.norm(slopes)) / tau, self._worth_of_mean(area, tau)
+        low, high = ends_of_share(np.array(1 - value / tau), np.array(n), noise, self._z)
+        return Interval(value, tau * float(1 - high), tau * float(1 - low), True)
 
     def median(self) -> Interval:
         """Return the time by which half have had the event, or infinity.
@@ -171,29 +174,36 @@ class SurvivalCurve(RowTable):
             return end if before <= at else start + (before - 0.5) / (before - at) * (end - start)
         return start + math.log(before / 0.5) / math.log(before / at) * (end - start)
 
-    def _areas_of_band(self, tau: float) -> tuple[float, float]:
-        times, _, low, high = self.corners()
-        inside = times <= tau
-        until = np.append(times[inside], tau)
-        first, second = (np.append(each[inside], np.interp(tau, times, each)) for each in (low, high))
-        return float(np.trapezoid(first, until)), float(np.trapezoid(second, until))
+    def _worth_of_mean(self, area: Callable[[Array], Array], tau: float) -> float:
+        """Return the persons n with ``p (1 - p) / n`` as variance of the mean's share p of lost time."""
+        n_bins = len(self.timeline)
+        exposure = np.maximum(exposure_in(self._counts, self._times)[:n_bins], 1.0)
+        hazards = np.zeros(len(self._counts))
+        hazards[:n_bins] = shrunk_hazards(self._counts[:n_bins, 1], exposure, self._sigma)
+
+        def mean(rates: Array) -> Array:
+            return area(np.exp(-np.cumsum(rates, axis=-1)))
+
+        slopes, kept = gradients(mean, hazards)[:n_bins, 0] / tau, float(mean(hazards)[0]) / tau
+        variance = float(np.square(slopes) @ (np.expm1(hazards[:n_bins]) / exposure))
+        return kept * (1 - kept) / variance if variance else math.inf
 
     def _area(self, tau: float) -> Callable[[Array], Array]:
+        """Return the area as a function of the survival after each bin, ``(..., k)``."""
         edges, starts, times = self._edges, self._clock, self._times
         if times == "discrete":
             ends = np.minimum(np.append(starts[1:], max(tau, starts[-1])), tau)
             widths = np.maximum(ends - starts, 0.0)
             first = min(float(starts[0]), tau)
 
-            def steps(flat: Array) -> Array:
-                return np.asarray(first + np.sum(_survival(flat, times) * widths, axis=-1, keepdims=True))
+            def steps(after: Array) -> Array:
+                return np.asarray(first + np.sum(after * widths, axis=-1, keepdims=True))
 
             return steps
         inside = np.clip((tau - edges[:-1]) / (edges[1:] - edges[:-1]), 0.0, 1.0)
         first = min(float(edges[0]), tau)
 
-        def below(flat: Array) -> Array:
-            after = _survival(flat, times)
+        def below(after: Array) -> Array:
             before = np.concatenate([np.ones_like(after[..., :1]), after[..., :-1]], axis=-1)
             rate = np.log(before) - np.log(after)
             even = np.abs(rate) < _SMALL**2
@@ -499,7 +509,7 @@ def worth_of(table: CountTable, times: Times, n_bins: int) -> Array:
     return np.asarray(np.expm1(np.cumsum(hazards)) / np.cumsum(np.expm1(hazards) / exposure))
 
 
-def ends_of_share(share: Array, n: Array, noise: Array, z: float) -> tuple[Array, Array]:
+def ends_of_share(share: Array, n: Array, noise: Array | float, z: float) -> tuple[Array, Array]:
     """Return the range of p with ``abs(share - p) <= z sqrt(p (1 - p) / n + noise^2)``."""
     k = z * z / n
     root = np.sqrt(np.maximum(k * k + 4 * k * share * (1 - share) + 4 * (1 + k) * (z * noise) ** 2, 0.0))

@@ -82,9 +82,14 @@ def _p_value(table: Regression, terms: Sequence[str]) -> float:
 def interaction_lines(table: Regression) -> tuple[tuple[str, str], ...]:
     """Return the tests as lines of the table's head."""
     return tuple(
-        (f"interaction, {a} x {b}", f"P = {chance_of(p_value)} (Wald, {len(terms)} {_degrees(len(terms))})")
-        for (a, b), terms, p_value in interaction_tests(table)
+        (f"interaction, {a} x {b}", _found(p_value, len(terms))) for (a, b), terms, p_value in interaction_tests(table)
     )
+
+
+def _found(p_value: float, count: int) -> str:
+    if p_value == 1:
+        return "not tested: hidden by noise or too few rounds"
+    return f"P = {chance_of(p_value)} (Wald, {count} {_degrees(count)})"
 
 
 def _degrees(count: int) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.regression.interactions import interaction_lines, interaction_notes
-from privstats.inference.reporting import HIDDEN, Source, listed
+from privstats.inference.reporting import HIDDEN, Source, listed, texts_of
 from privstats.inference.summary import Summary, chance_of, count_of, ends_of, number_of
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ def head_of(table: Regression) -> tuple[tuple[str, str], ...]:
         *records,
         *(linear if math.isfinite(table.df_resid) else ()),
         ("condition number", HIDDEN if table.condition_number is None else f"{table.condition_number:.3g}"),
+        *texts_of(table.release),
         *_exposed(table),
         *_dispersed(table),
         *interaction_lines(table),

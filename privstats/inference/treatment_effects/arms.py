@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from privstats.inference.treatment_effects.table import EffectTable
 
+_DIGITS = 12
+
 
 @dataclass(frozen=True)
 class Total:
@@ -195,7 +197,8 @@ def arm_outcomes(read: CourseSums, place: int, alpha: float) -> tuple[ArmOutcome
     outcomes = []
     for arm, (h, n), number in zip(arm_names(schema), totals, split, strict=True):
         low, high = interval_of_mean(h, n, schema.middle, half, *noise, squares, alpha)
-        mean = min(max(h / n, -half), half) if math.isfinite(high) else math.nan
+        # Rounding puts an end of the range exactly at the end: no event is a risk of 0, not of 5.6e-17.
+        mean = min(max(round(h / n / half, _DIGITS), -1.0), 1.0) * half if math.isfinite(high) else math.nan
         events = Total(number.value * (mean / half + 1) / 2, math.hypot(noise[0], noise[1] / 2)) if binary else None
         mean, low, high = (schema.middle + each for each in (mean, low, high))
         outcomes.append(ArmOutcome(name, arm, number, events, mean, low, high))

@@ -124,8 +124,8 @@ class RatioOfMeans:
 
     @property
     def estimate(self) -> float:
-        """The ratio; NaN where W is not above 0."""
-        return self.offset + self.S / self.W if self.W > 0 else math.nan
+        """The ratio, at least 0, as means are; NaN where W is not above 0."""
+        return max(self.offset + self.S / self.W, 0.0) if self.W > 0 else math.nan
 
     @property
     def error(self) -> float:

@@ -82,8 +82,15 @@ def equal_effects(tables: Sequence[EffectTable]) -> float:
 def interaction_sentences(rows: EffectRows) -> list[str]:
     """Return a sentence per test."""
     return [
-        f"Interaction of the treatment with {test.by}{f' on {test.outcome}' if test.outcome else ''}: P = "
-        f"{chance_of(test.p_value)} (Welch's test of equal differences in its subgroups, not adjusted for other "
-        "tests)."
+        f"Interaction of the treatment with {test.by}{f' on {test.outcome}' if test.outcome else ''}: {_found(test)}."
         for test in rows.interactions()
     ]
+
+
+def _found(test: SubgroupTest) -> str:
+    if test.p_value == 1:
+        return "not tested, because noise hides the effect in a subgroup"
+    return (
+        f"P = {chance_of(test.p_value)} (Welch's test of equal differences in its subgroups, not adjusted for other "
+        "tests)"
+    )

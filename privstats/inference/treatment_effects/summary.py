@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from privstats.inference.treatment_effects.table import EffectTable
 
 _TRIAL = (
-    "each record was assigned by the plan's probability, alone or in permuted blocks and not by clinic, ward or any "
-    "other cluster; the columns were measured before assignment; one outcome per record, none missing; what one "
-    "receives does not affect another's outcome; honest clients"
+    "each record, a patient or a whole clinic, was assigned by the plan's probability, alone or in permuted blocks and "
+    "not together with other records; the columns were measured before assignment; one outcome per record, none "
+    "missing; what one receives does not affect another's outcome; honest clients"
 )
 _INCOMPLETE = _TRIAL.replace(
     "one outcome per record, none missing",
