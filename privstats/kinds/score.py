@@ -62,11 +62,22 @@ SQUARE = Statistic(
 )
 """The score's second moment, for errors that assume no variance of the outcome."""
 
+# fmt: off
+DISPERSION: tuple[Statistic, ...] = (
+    Statistic("Q", "pooled", (), (0, 2), share=0.025,
+        meaning="the sum of squared differences of counts from their predicted means"),
+    Statistic("V", "pooled", (), (0, 2), share=0.025, meaning="the sum of squared predicted means"),
+)
+"""Sums from which the dispersion of a negative binomial model follows; J's squared differences have more noise."""
+# fmt: on
+
 Family: TypeAlias = Literal["logistic", "poisson"]
 
 Seen: TypeAlias = Literal["outcome"]
 
 Errors: TypeAlias = Literal["robust", "model"]
+
+Overdispersion: TypeAlias = Literal["estimated"]
 
 _TABLES: Mapping[tuple[str, bool], tuple[Statistic, ...]] = {
     ("logistic", False): _LOGISTIC,
@@ -116,6 +127,8 @@ class ScoreSchema(AdaptiveSchema, Kind):
             then exposures. A record whose exposure is not above 0 and at most ``exposure_bound`` is unreadable.
         exposure_bound: E, the largest exposure, publicly known. A rate counts up to Y / E per unit of exposure.
         negative_binomial: alpha, for Poisson with robust errors: a public guess, such as an earlier study's.
+        overdispersion: ``"estimated"``: also sum Q, of ``(y - m)^2``, and V, of ``m^2``, for Poisson with robust errors
+            and an intercept, for 5 % of the budget. The table then has alpha of the variance ``m + alpha m^2``.
         outcomes: with rows by arm, the number of columns of y; none is read.
         features, clip_norm, grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`. After
             ``ByArm`` the outcome is the arm, u the row of either arm, and y adds nothing: a propensity of treatment
@@ -135,7 +148,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
     task: ClassVar[str] = "score"
     purpose: ClassVar[str] = "a step of a regression for an outcome that is yes or no, or a count"
     no_persons: ClassVar[str] = ""
-    proved: ClassVar[str] = "gHJ"
+    proved: ClassVar[str] = "gHJQV"
     nearer: ClassVar[bool] = True
     levels_apart: ClassVar[bool] = True
     unstated: ClassVar[Mapping[str, Any]] = {"errors": "model"}
@@ -156,6 +169,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
     exposure: str | None = None
     exposure_bound: float | None = None
     negative_binomial: float | None = None
+    overdispersion: Overdispersion | None = None
 
     def __post_init__(self) -> None:
         settle(self, **checked_vectors(self))
@@ -175,11 +189,15 @@ class ScoreSchema(AdaptiveSchema, Kind):
         _check_exposure(self)
         _check_rate(self)
         _check_negative_binomial(self)
+        _check_overdispersion(self)
 
     @property
     def table(self) -> tuple[Statistic, ...]:
         """The family's statistics."""
-        return _TABLES[self.family, self.errors == "robust"]
+        own = _TABLES[self.family, self.errors == "robust"]
+        if self.overdispersion is None:
+            return own
+        return (*(replace(row, share=0.95 * (row.share or 0)) for row in own), *DISPERSION)
 
     @property
     def statistics(self) -> str:
@@ -291,6 +309,11 @@ class ScoreSchema(AdaptiveSchema, Kind):
         """The weights w, ``(d,)``."""
         return {"w": (self.features,)}
 
+    @property
+    def unsigned(self) -> str:
+        """Letters with entries that are never negative."""
+        return "QV"
+
     def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
         """Return mu^2; m is free in the bound, whatever was published. So it is whatever the exposure is.
 
@@ -299,21 +322,26 @@ class ScoreSchema(AdaptiveSchema, Kind):
         default shares. Two such matrices are positive semidefinite, so the trace of their product is at least 0, and
         their squared distance is at most the sum of both squares.
 
+        Q and V add terms of their own, too: a record's (y - m)^2 and m^2 are in 0..Y^2, so their squares are at most
+        Y^4, and so are those of the differences of two. At m = Y and y = 0 all letters are at their largest under
+        add-remove.
+
         With ``negative_binomial``, ``omega = 1 / (1 + alpha m)`` is in (0, 1], so ``omega y`` and ``omega m`` are in
         0..Y as y and m are, and a record adds what a Poisson record of these two adds: its bound is Poisson's.
         """
         square = weights.get("J", 0.0) * (self.clip_norm * self.outcome) ** 4
+        dispersion = (weights.get("Q", 0.0) + weights.get("V", 0.0)) * self.outcome**4
         score = weights.get("g", 0.0) * (self.clip_norm * self.outcome) ** 2
         information = weights.get("H", 0.0) * (self.clip_norm**2 * self.outcome) ** 2
         if self.family == "logistic":
             add = _logistic(score, information)
             return add + square if adjacency == "add-remove" else 2 * add + 2 * score + 2 * square
         if adjacency == "add-remove":
-            return score + information + square
+            return score + information + square + dispersion
         replaced = 4 * score + information
         if score <= 2 * information and information:
             replaced = max(replaced, 2 * score + 2 * information + score**2 / (2 * information))
-        return replaced + 2 * square
+        return replaced + 2 * square + dispersion
 
     @classmethod
     def example(cls) -> Self:
@@ -336,17 +364,18 @@ class ScoreSchema(AdaptiveSchema, Kind):
         Guarantee:
             For all admitted weights, in integers: every record adds r u and a a' with |u| <= 2**f, |r| <= 2**f |y - m|
             and |a|^2 <= 4**f v. y, m and v are relative to the largest outcome. r and v have the same m, as the joint
-            sensitivity needs. With J it also adds c c' with |c| <= |r|. A record with NaN or infinite entries adds
-            nothing and is not in ``records``, or raises.
+            sensitivity needs. With J it also adds c c' with |c| <= |r|, with Q and V the squares of
+            y - m and m, rounded to steps of 2**-f. A record with NaN or infinite entries adds nothing and is not in
+            ``records``, or raises.
 
         Raises:
             RecordError: an unreadable row by arm or with ``missing``, or an exposure out of range, whatever was
                 published.
         """
-        sums = moments.grid.sums_of(self, "gHJ")
+        sums = moments.grid.sums_of(self, "gHJQV")
         count = 0
         for rows, targets in _exposed(self, records).pieces():
-            (unit, residuals, roots), finite = _mapped(self, rows, targets, values["w"])
+            (unit, residuals, roots, fits), finite = _mapped(self, rows, targets, values["w"])
             for total in sums.values():
                 total.admit(len(rows))
             sums["g"].partial += unit.T @ residuals
@@ -354,6 +383,9 @@ class ScoreSchema(AdaptiveSchema, Kind):
             if "J" in sums:
                 scores = own_scores(unit, residuals, self.steps)
                 sums["J"].partial += scores.T @ scores
+            if "V" in sums:
+                for letter, each in zip("QV", fits.T, strict=True):
+                    sums[letter].partial += each @ each
             count += int(np.count_nonzero(finite))
         return ScoreMoments(self, records=count, **{letter: total.result() for letter, total in sums.items()})
 
@@ -456,6 +488,21 @@ def _check_negative_binomial(schema: ScoreSchema) -> None:
 
 _LEAST = 1e-3
 
+
+def _check_overdispersion(schema: ScoreSchema) -> None:
+    if schema.overdispersion is None:
+        return
+    if schema.overdispersion not in get_args(Overdispersion):
+        raise SchemaError(f"overdispersion must be 'estimated', or omitted, got {schema.overdispersion!r}")
+    if schema.family != "poisson" or schema.errors != "robust":
+        raise SchemaError(
+            "overdispersion is read from counts with robust errors: set family='poisson' and errors='robust', or omit "
+            "it"
+        )
+    if schema.negative_binomial is not None:
+        raise SchemaError("overdispersion estimates what negative_binomial declares: state one of them")
+
+
 # --- the sums
 
 _MEAN_BITS = 20
@@ -467,7 +514,7 @@ _LOG_BITS = 40  # log Y is rounded to them, so that all platforms agree
 
 
 ScoreMoments, RealScoreMoments = containers(
-    "Score", ScoreSchema, _LOGISTIC, ("family", "features"), "records", "published", optional=(SQUARE,)
+    "Score", ScoreSchema, _LOGISTIC, ("family", "features"), "records", "published", optional=(SQUARE, *DISPERSION)
 )
 
 
@@ -490,19 +537,24 @@ def within_length(exact: NDArray[np.float64], squares: Any) -> Ints:
 
 
 def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values) -> RecordTerms:
-    (unit, residuals, roots), finite = _mapped(schema, rows, targets, w)
+    (unit, residuals, roots, fits), finite = _mapped(schema, rows, targets, w)
     a = roots[finite]
     products: dict[str, Any] = {"g": ((unit * residuals[:, None])[finite], None), "H": (a, a)}
     if schema.errors == "robust":
         c = own_scores(unit, residuals, schema.steps)[finite]
         products["J"] = (c, c)
+    if schema.overdispersion is not None:
+        products |= {letter: (np.square(each)[finite], None) for letter, each in zip("QV", fits.T, strict=True)}
     return moments.record_sums.RecordTerms(finite, (moments.record_sums.Term(products),), {})
 
 
 def _mapped(
     schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values
-) -> tuple[tuple[Ints, Ints, Ints], NDArray[np.bool_]]:
-    """Return u ``(n, d)``, r ``(n,)`` and a ``(n, d)``, zero for records that are not finite; and which are."""
+) -> tuple[tuple[Ints, Ints, Ints, Ints], NDArray[np.bool_]]:
+    """Return u ``(n, d)``, r ``(n,)``, a ``(n, d)``, and y - m and m rounded ``(n, 2)``; and which records are finite.
+
+    All are zero for the others.
+    """
     shares, targets = _exposures(schema, targets)
     unit, outcomes, fine = _on_grid(schema, rows, targets)
     finite = fine.copy()
@@ -513,7 +565,8 @@ def _mapped(
     maximum = float(schema.steps) ** 2
     fine &= (np.vecdot(unit, unit) <= maximum) & (np.abs(residuals) * _ONE <= schema.steps * np.abs(outcomes - mean))
     fine &= np.vecdot(roots, roots) * _ONE <= maximum * variance
-    return (unit * fine[:, None], residuals * fine, roots * fine[:, None]), finite
+    fits = np.rint(np.ldexp(np.stack([outcomes - mean, mean], axis=1), schema.grid_bits - _MEAN_BITS))
+    return (unit * fine[:, None], residuals * fine, roots * fine[:, None], fits * fine[:, None]), finite
 
 
 def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> tuple[Ints, Ints, NDArray[np.bool_]]:
@@ -638,4 +691,6 @@ def _record(schema: ScoreSchema, place: int, m: int, y: int) -> Record:
     ends: dict[str, Any] = {"r": [[0, residual]] if residual else [], "a": [[place, root]] if root else []}
     if schema.errors == "robust":
         ends["c"] = [[place, residual]] if residual else []
+    if schema.overdispersion is not None:
+        ends["k"] = [[0, m * R // ONE]] if m else []
     return record_of([[place, R]], m=m, y=y, **ends)
