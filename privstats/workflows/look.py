@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -200,10 +200,7 @@ def _of_others(column: Categories, readings: Readings, count: int) -> str:
     guess = "a gap code?" if len(codes) == len(frequent) else "another spelling?"
     if 0 < len(codes) < len(frequent):
         guess = f"another spelling, and {', '.join(codes)} a gap code?"
-    pairs = [f"{value} for {listed}" for value, listed in spellings(column, rest).items()]
-    more = f" and {len(pairs) - _SPELLINGS} more" if len(pairs) > _SPELLINGS else ""
-    alone = f" By case alone differs {', '.join(pairs[:_SPELLINGS])}{more}" if pairs else ""
-    return f"{many} are not listed, such as {', '.join(frequent)}: {guess}{alone}"
+    return f"{many} are not listed, such as {', '.join(frequent)}: {guess}{spelled_apart(column.values, rest)}"
 
 
 def _is_code(value: str) -> bool:
@@ -217,9 +214,16 @@ def unlisted(column: Categories, readings: Readings) -> Counter[str]:
     return readings.counted((decided.places < 0) & ~decided.gaps)
 
 
-def spellings(column: Categories, rest: Counter[str]) -> dict[str, str]:
+def spelled_apart(values: Iterable[object], rest: Counter[str]) -> str:
+    """Name the unlisted values that differ from a listed one by case alone; empty if none does."""
+    pairs = [f"{value} for {listed}" for value, listed in spellings(values, rest).items()]
+    more = f" and {len(pairs) - _SPELLINGS} more" if len(pairs) > _SPELLINGS else ""
+    return f" By case alone differs {', '.join(pairs[:_SPELLINGS])}{more}" if pairs else ""
+
+
+def spellings(values: Iterable[object], rest: Counter[str]) -> dict[str, str]:
     """Map unlisted values to listed ones of other case."""
-    listed = {str(value).casefold(): str(value) for value in column.values}
+    listed = {str(value).casefold(): str(value) for value in values}
     return {value: listed[value.casefold()] for value, _ in rest.most_common() if value.casefold() in listed}
 
 

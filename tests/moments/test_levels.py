@@ -206,9 +206,9 @@ def test_a_declaration_of_anything_else_is_refused(columns: Any, outcomes: Any, 
     refused(SchemaError, words, ps.transforms.Levels, columns, outcomes)
 
 
-def test_only_effects_and_hazards_read_them() -> None:
+def test_only_effects_hazards_and_scores_read_them() -> None:
     levels = ps.transforms.Levels((ps.Categories("arm", ("a", "b")),))
-    with pytest.raises(SchemaError, match="first map of an effect or of hazards"):
+    with pytest.raises(SchemaError, match="first map of an effect, of hazards or of a score"):
         ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0, transform=(levels,), feature_names=("arm", "age"))
     with pytest.raises(SchemaError, match="which feature_names does not name"):
         ps.EffectSchema(

@@ -26,7 +26,7 @@ from privstats.intake.table_parts import column_hint
 from privstats.records.input_validation import places_of
 from privstats.transforms import Categories, Cells, Column
 from privstats.workflows.forms import GAP_CODES, form_remarks, gap_code_question, odd_codes
-from privstats.workflows.look import looked, spellings, unlisted
+from privstats.workflows.look import looked, spelled_apart, spellings, unlisted
 from privstats.workflows.rehearsal.areas import Held
 from privstats.workflows.rehearsal.assumed import Assumed
 from privstats.workflows.rehearsal.sources import HeldTable, Source, file_of, name_of
@@ -59,7 +59,9 @@ def _of_column(column: Column, readings: Readings, written: Sequence[Any]) -> It
         yield f"{column.name}: {gap_code_question(column.name, codes, seen.records)}"
     if isinstance(column, Categories) and not seen.unreadable:
         rest = unlisted(column, readings)
-        if not column.values or not (_is_all(seen.other, seen.records - seen.missing) or spellings(column, rest)):
+        if not column.values or not (
+            _is_all(seen.other, seen.records - seen.missing) or spellings(column.values, rest)
+        ):
             return
     for remark in seen.oddities:
         yield f"{column.name}: {remark}"
@@ -236,9 +238,10 @@ def _of_target(public: Assumed, file: Found) -> Iterator[str]:
     for gap in public.gaps.get(public.target, ()):
         del others[gap]
     if others:
+        apart = spelled_apart(public.classes, others)
         yield (
             f"{public.target}: {others.total():,} records hold no class of the first file and are "
-            f"excluded{often(others)}"
+            f"excluded{often(others)}{'.' if apart else ''}{apart}"
         )
     if codes := _codes_among(public.classes, readings):
         yield f"{public.target}: among the classes {gap_code_question(public.target, codes, len(readings.numbers))}"
