@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import RecordError, SchemaError
+from privstats.intake.arrays import is_tensor
 from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.column_facts import gap_facts
@@ -31,8 +32,11 @@ from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, s
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import AdaptiveSchema
 from privstats.transforms import ByArm, ConstantFeature, Transform, output_features
+from privstats.transforms.exact import arrays_of
 
 if TYPE_CHECKING:
+    from privstats.moments.device_rounds import DeviceRound
+    from privstats.moments.gradient_map import RoundValues
     from privstats.moments.grid import Ints
     from privstats.moments.record_sums import RecordTerms
     from privstats.records.opened import Excluded, Opened
@@ -362,10 +366,10 @@ class ScoreSchema(AdaptiveSchema, Kind):
         """Return the exact sums of a round.
 
         Guarantee:
-            For all admitted weights, in integers: every record adds r u and a a' with |u| <= 2**f, |r| <= 2**f |y - m|
-            and |a|^2 <= 4**f v. y, m and v are relative to the largest outcome. r and v have the same m, as the joint
-            sensitivity needs. With J it also adds c c' with |c| <= |r|, with Q and V the squares of
-            y - m and m, rounded to steps of 2**-f. A record with NaN or infinite entries adds nothing and is not in
+            For all admitted weights, in integers, and on any device: every record adds r u and a a' with |u| <= 2**f,
+            |r| <= 2**f |y - m| and |a|^2 <= 4**f v. y, m and v are relative to the largest outcome. r and v have the
+            same m, as the joint sensitivity needs. With J it also adds c c' with |c| <= |r|, with Q and V the squares
+            of y - m and m, rounded to steps of 2**-f. A record with NaN or infinite entries adds nothing and is not in
             ``records``, or raises.
 
         Raises:
@@ -374,20 +378,27 @@ class ScoreSchema(AdaptiveSchema, Kind):
         """
         sums = moments.grid.sums_of(self, "gHJQV")
         count = 0
-        for rows, targets in _exposed(self, records).pieces():
-            (unit, residuals, roots, fits), finite = _mapped(self, rows, targets, values["w"])
+        there: DeviceRound | None = None
+        # Arms, gaps and exposures are read in host memory.
+        plain = not (self.by_arm or self.missing or self.exposure)
+        pieces = records.placed_pieces() if plain else _exposed(self, records).pieces()
+        for rows, targets in pieces:
+            if is_tensor(rows):
+                there = there or _on_device(self, records, values)
+                there.add(rows, targets)
+                continue
+            added, finite = _mapped(self, rows, np.asarray(targets), values["w"])
             for total in sums.values():
                 total.admit(len(rows))
-            sums["g"].partial += unit.T @ residuals
-            sums["H"].partial += roots.T @ roots
-            if "J" in sums:
-                scores = own_scores(unit, residuals, self.steps)
-                sums["J"].partial += scores.T @ scores
-            if "V" in sums:
-                for letter, each in zip("QV", fits.T, strict=True):
-                    sums[letter].partial += each @ each
+            for letter, product in _products(self, *added).items():
+                sums[letter].partial += product
             count += int(np.count_nonzero(finite))
-        return ScoreMoments(self, records=count, **{letter: total.result() for letter, total in sums.items()})
+        totals = {letter: total.result() for letter, total in sums.items()}
+        result = ScoreMoments(self, records=count, **totals)
+        if there is None:
+            return result
+        totals, count = there.result()
+        return result + ScoreMoments(self, records=count, **totals)
 
     def terms_of(self, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
         """Return each record's contribution."""
@@ -520,7 +531,7 @@ ScoreMoments, RealScoreMoments = containers(
 
 def own_scores(unit: Ints, residuals: Ints, steps: int) -> Ints:
     """Return c ``(n, d)``, each record's r u in grid steps, of length at most |r| where |u| is at most ``steps``."""
-    return within_length(unit * (residuals / steps)[:, None], np.square(residuals))
+    return within_length(unit * (residuals / steps)[:, None], residuals * residuals)
 
 
 def within_length(exact: NDArray[np.float64], squares: Any) -> Ints:
@@ -530,10 +541,10 @@ def within_length(exact: NDArray[np.float64], squares: Any) -> Ints:
         In integers, no row is longer than allowed if no exact row is. Truncation moves every entry toward zero, so it
         keeps that length, and a rounded row is used only where it has it, too.
     """
-    rounded = np.rint(exact)
-    longer = np.vecdot(rounded, rounded) > squares
-    rounded[longer] = np.trunc(exact[longer])
-    return rounded
+    xp = arrays_of(exact)
+    rounded: Ints = xp.rint(exact)
+    longer = xp.vecdot(rounded, rounded) > squares
+    return xp.where(longer[:, None], xp.trunc(exact), rounded) if xp.some(longer) else rounded
 
 
 def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values) -> RecordTerms:
@@ -557,16 +568,46 @@ def _mapped(
     """
     shares, targets = _exposures(schema, targets)
     unit, outcomes, fine = _on_grid(schema, rows, targets)
-    finite = fine.copy()
+    return _contributed(schema, unit, outcomes, fine, w, shares), fine
+
+
+def _contributed(
+    schema: ScoreSchema, unit: Ints, outcomes: Ints, fine: Any, w: RoundValues, shares: Any = None
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return u, r, a, and y - m and m rounded, of grid rows and outcomes in steps of 2**-20 of the largest outcome.
+
+    All are zero for other than ``fine``.
+    """
+    xp = arrays_of(unit)
     outcomes, mean = _weighed(schema, outcomes, _means(schema, unit, w, shares))
     variance = mean * (_ONE - mean) / _ONE if schema.family == "logistic" else mean
-    residuals = np.trunc(np.ldexp(outcomes - mean, schema.grid_bits - _MEAN_BITS))
-    roots = np.trunc(unit * (np.sqrt(variance / _ONE) * moments.gradient_map.SHY)[:, None])
+    residuals: Ints = xp.trunc((outcomes - mean) * math.ldexp(1.0, schema.grid_bits - _MEAN_BITS))
+    roots: Ints = xp.trunc(unit * (xp.sqrt(variance / _ONE) * moments.gradient_map.SHY)[:, None])
     maximum = float(schema.steps) ** 2
-    fine &= (np.vecdot(unit, unit) <= maximum) & (np.abs(residuals) * _ONE <= schema.steps * np.abs(outcomes - mean))
-    fine &= np.vecdot(roots, roots) * _ONE <= maximum * variance
-    fits = np.rint(np.ldexp(np.stack([outcomes - mean, mean], axis=1), schema.grid_bits - _MEAN_BITS))
-    return (unit * fine[:, None], residuals * fine, roots * fine[:, None], fits * fine[:, None]), finite
+    fine = fine & (xp.vecdot(unit, unit) <= maximum) & (abs(residuals) * _ONE <= schema.steps * abs(outcomes - mean))
+    fine &= xp.vecdot(roots, roots) * _ONE <= maximum * variance
+    fits = xp.hstack((outcomes - mean)[:, None], mean[:, None]) * math.ldexp(1.0, schema.grid_bits - _MEAN_BITS)
+    return unit * fine[:, None], residuals * fine, roots * fine[:, None], xp.rint(fits) * fine[:, None]
+
+
+def _products(schema: ScoreSchema, unit: Ints, residuals: Ints, roots: Ints, fits: Ints) -> dict[str, Ints]:
+    """Return the sums over some records, by letter."""
+    products = {"g": unit.T @ residuals, "H": roots.T @ roots}
+    if schema.errors == "robust":
+        scores = own_scores(unit, residuals, schema.steps)
+        products["J"] = scores.T @ scores
+    if schema.overdispersion is not None:
+        products |= {letter: each @ each for letter, each in zip("QV", fits.T, strict=True)}
+    return products
+
+
+def _on_device(schema: ScoreSchema, records: Opened, values: Mapping[str, Values]) -> DeviceRound:
+    def formed(rows: Any, targets: Any, fine: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+        goals = _in_steps(schema, targets.reshape(-1).to(rows.dtype))
+        return _products(schema, *_contributed(schema, rows, goals, fine, values["w"]))
+
+    exclude = None if records.excluded is None else records.excluded.exclude
+    return moments.device_rounds.DeviceRound(schema, schema.rows, values, formed, exclude, rounds_targets=False)
 
 
 def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> tuple[Ints, Ints, NDArray[np.bool_]]:
@@ -582,8 +623,14 @@ def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> 
     unit, fine = moments.rounds.grid_rows(schema, rows)
     goals = targets.astype(np.float64).reshape(len(targets))
     fine &= np.isfinite(goals)
-    outcomes = np.clip(np.where(fine, goals, 0.0) / schema.outcome, 0.0, 1.0)
-    return unit, np.trunc(outcomes * _ONE), fine
+    return unit, _in_steps(schema, np.where(fine, goals, 0.0)), fine
+
+
+def _in_steps(schema: ScoreSchema, goals: NDArray[np.float64]) -> Ints:
+    """Return outcomes in steps of 2**-20 of the largest."""
+    xp = arrays_of(goals)
+    outcomes: Ints = xp.trunc((goals / xp.full_like(goals, schema.outcome)).clip(0.0, 1.0) * _ONE)
+    return outcomes
 
 
 def _seen_on_grid(
@@ -633,16 +680,17 @@ def _exposures(schema: ScoreSchema, targets: NDArray[Any]) -> tuple[NDArray[np.f
     return shares, np.where(unread, np.nan, counts)
 
 
-def _means(schema: ScoreSchema, unit: Ints, w: Values, shares: NDArray[np.float64] | None = None) -> Ints:
+def _means(schema: ScoreSchema, unit: Ints, w: RoundValues, shares: NDArray[np.float64] | None = None) -> Ints:
     """Return m in steps of 2**-20 of the largest outcome; ``shares`` are exposures in units of the largest."""
-    step = schema.clip_norm / float(schema.steps)
-    fitted = (unit @ w.integers.astype(np.float64)) * math.ldexp(step, -w.exponent)
+    xp, step = arrays_of(unit), schema.clip_norm / float(schema.steps)
+    fitted = (unit @ w.floats) * math.ldexp(step, -w.exponent)
     if schema.family == "poisson":
         fitted = fitted - round(math.log(schema.outcome) * (1 << _LOG_BITS)) / (1 << _LOG_BITS)
-    pairs = np.stack([np.zeros_like(fitted), fitted], axis=1)
+    pairs = xp.hstack(xp.full_like(fitted, 0.0)[:, None], fitted[:, None])
     if schema.family == "poisson":
         means = moments.gradient_map.exponentials(pairs, 0)[:, 1]
-        return np.floor((means if shares is None else means * shares) / _ONE)
+        counts: Ints = xp.floor((means if shares is None else means * shares) / _ONE)
+        return counts
     return moments.gradient_map.probabilities(pairs, 0)[:, 1]
 
 
@@ -654,8 +702,8 @@ def _weighed(schema: ScoreSchema, outcomes: Ints, mean: Ints) -> tuple[Ints, Int
     """
     if schema.negative_binomial is None:
         return outcomes, mean
-    divisors = 1.0 + schema.negative_binomial * schema.outcome * (mean / _ONE)
-    return np.rint(outcomes / divisors), np.rint(mean / divisors)
+    xp, divisors = arrays_of(mean), 1.0 + schema.negative_binomial * schema.outcome * (mean / _ONE)
+    return xp.rint(outcomes / divisors), xp.rint(mean / divisors)
 
 
 # --- the sensitivity, and the two data sets that the certificate compares

@@ -41,23 +41,12 @@ _LOST = 1e-9  # columns scaled to length 1 are collinear where their Gram matrix
 
 @dataclass(frozen=True, eq=False)
 class LevelsRegression(Regression):
-    """A regression with a random intercept by site.
+    """A regression with a random intercept by site; :func:`random_intercept` has an example.
 
     Attributes:
         tau: estimated standard deviation of the sites' levels; NaN where its interval is not reported.
         sites: number of sites.
         fit: estimates before columns are mapped back; None only by default.
-
-    Example:
-        >>> from privstats.contrib.site_levels import random_intercept
-        >>> rng = np.random.default_rng(0)
-        >>> site, x = np.repeat(np.arange(20), 50), rng.uniform(-1, 1, (1_000, 1))
-        >>> y = 2 * x[:, 0] + rng.normal(size=20)[site] / 2 + rng.normal(size=1_000)
-        >>> schema = ps.RidgeSchema(21, clip_norm=1.5, target_bound=9.0)
-        >>> moments = ps.measure(schema, np.hstack([x, np.eye(20)[site]]), y)
-        >>> fit = random_intercept(ps.Release.exact(schema, moments), sites=range(1, 21))
-        >>> fit.sites, round(fit.tau, 1)
-        (20, 0.6)
     """
 
     tau: float = math.nan
@@ -158,12 +147,13 @@ def random_intercept(
     check_site_columns(
         schema, evidence, names, at, [j for j, row in enumerate(maps) if not row.any() and j not in (*at, *chosen)]
     )
-    sums = _sums(evidence, at, chosen, schema.on_grid(1.0))
+    one = schema.on_grid(1.0)
+    sums = _sums(evidence, at, chosen, one)
     records, deviation = float(sums.t[:, 0].sum()), sums.sigma_G * math.sqrt(len(at))
     degrees = residual_degrees(records, deviation, len(at) + len(chosen), f"{len(at)} sites and {len(chosen)} columns")
     _check_collinear(sums)
     fit = fitted(sums)
-    rows = contrasts_of(slopes[np.ix_(chosen, chosen)], level[chosen], 1.0)
+    rows = contrasts_of(slopes[np.ix_(chosen, chosen)] / one, level[chosen] / one, 1.0)
     rows = np.column_stack([rows[:, -1], rows[:, :-1]])
     equations = NormalEquations(
         sums.gram, sums.moments, sums.q, sums.sigma_G, sums.sigma_h, sums.sigma_q, degrees=degrees
@@ -252,20 +242,19 @@ def _check_collinear(sums: SiteSums) -> None:
 
 
 def _sums(evidence: GramEvidence, at: list[int], chosen: list[int], one: float) -> SiteSums:
-    """Return sums by site, where a record's 1 in its site column is ``one`` on the grid.
+    """Return sums by site of rows and targets over ``one``, which is a record's 1 in its site column on the grid.
 
-    The deviations of the noise stay those of the release. Exactly, they are ``sigma_G / one**2``, ``sigma_G / one`` and
-    ``sigma_h / one``: ``one`` is within half a grid step of 1, so the first is within a step, R / 2**f, of ``sigma_G``.
+    Sites then count 1 per record, columns are in units of ``one``, and every deviation is exact.
     """
-    G, h = evidence.G, evidence.h[:, 0]
+    G, h = evidence.G / one**2, evidence.h[:, 0] / one
     return SiteSums(
-        t=np.column_stack([G[at, at] / one**2, G[np.ix_(at, chosen)] / one]),
-        sy=h[at] / one,
+        t=np.column_stack([G[at, at], G[np.ix_(at, chosen)]]),
+        sy=h[at],
         G=G[np.ix_(chosen, chosen)],
         h=h[chosen],
         q=evidence.q,
-        sigma_G=evidence.sigma_G,
-        sigma_h=evidence.sigma_h,
+        sigma_G=evidence.sigma_G / one**2,
+        sigma_h=evidence.sigma_h / one,
         sigma_q=evidence.sigma_q,
     )
 
