@@ -436,6 +436,9 @@ _WEIGHED: dict[str, Shown] = {
     **_COVERED,
     "half width": _ENDS["half width"],
 }
+_WEIGHTS: dict[str, Shown] = {
+    name: _WEIGHED[name] for name in ("alpha", "declared", "records", "epsilon", "half width")
+}
 _ALPHA: dict[str, Shown] = {
     "alpha": "{alpha:g}",
     "records": "{records:,}",
@@ -563,6 +566,7 @@ TABLES: Tables = {
     "inference_crossovers": Table("inference.clusters", "crossover trials", _RELEASE | _RUNS | _ENDS),
     "inference_negative_binomial": Table("inference.rates", "negative binomial counts", _NEGATIVE),
     "inference_alpha": Table("inference.rates", "estimated alpha", _ALPHA),
+    "inference_weights": Table("inference.rates", "rounds that declare alpha", _WEIGHTS),
     "inference_weighed": Table("inference.rates", "rounds that declare alpha", _WEIGHED),
     "inference_rates": Table("inference.rates", "rates and multiples", _RATES),
     "inference_late_entry": Table("inference.late_entry", "curves and tests", _LATE),

@@ -728,6 +728,8 @@ def _pairs(schema: ScoreSchema, weights: Mapping[str, float]) -> list[tuple[Reco
         means.append(int((3 - math.sqrt(1 - 8 * g / H)) / 4 * ONE))
     ones = [_record(schema, 0, m, 0) for m in means]
     others = [_record(schema, place, m, y) for place in (0, 1) for m, y in [*((m, 0) for m in means), (0, ONE)]]
+    if schema.overdispersion is not None:  # Q is apart from 0 the most
+        others.append(_record(schema, 0, 0, 0))
     return [(one, other) for one in ones for other in others]
 
 
