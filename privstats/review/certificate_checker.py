@@ -561,7 +561,8 @@ class Score(Scored):
         one, r = 2**20, self.radius
         m, y = int(record["m"]), int(record["y"])
         fine = (self.linear or y in (0, one)) and residual * one <= r * abs(y - m)
-        fine = fine and 2 * one * sum(value for _, value in record.get("k", [])) <= 2 * r * m + one  # rounded
+        if "k" in record:  # the mean, rounded
+            fine = fine and 2 * one * sum(value for _, value in record["k"]) <= 2 * r * m + one
         return fine and _length(record["a"]) * one**2 <= r**2 * m * (one if self.linear else one - m)
 
     def consistent(self) -> bool:
