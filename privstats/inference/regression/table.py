@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -80,7 +80,7 @@ class Regression(RowTable):
     counts: tuple[Plan | None, ...] = ()
     column_cells: tuple[ColumnCells, ...] = ()
     dispersion: tuple[float, float] | None = None
-    overdispersion: Interval | None = None
+    overdispersion: Interval | None = field(default=None, kw_only=True)
 
     @property
     def params(self) -> Array:
