@@ -38,6 +38,8 @@ SCHEMAS = {
     "poisson": ps.ScoreSchema(
         D + 1, 2.0, family="poisson", target_bound=7.0, transform=(ps.transforms.ConstantFeature(0.5),)
     ),
+    "dispersed": ps.ScoreSchema(D, 2.0, family="poisson", target_bound=7.0, overdispersion="estimated"),
+    "weighed": ps.ScoreSchema(D, 2.0, family="poisson", target_bound=7.0, negative_binomial=1.5),
 }
 EXPONENTS = {"M": (-64, 128)}
 
