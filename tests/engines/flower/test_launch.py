@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -25,7 +26,7 @@ from privstats.engines.network.status_file import supervision
 from privstats.errors import InUseError, PrivstatsError
 from privstats.secagg import Identity
 from tests.engines.flower.tls import showing
-from tests.threads import join, lives, until
+from tests.threads import lives, until
 
 REFUSED = "print('[code: 2004] Failed to activate SuperNode'); raise SystemExit(1)"
 ONLINE = "print('INFO : SuperNode ID: 1444', flush=True)"
@@ -502,7 +503,6 @@ def test_sigterm_is_what_it_was_after_a_node_has_ended():
     with launch._sigterm_is_ctrl_c():
         assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
     assert signal.getsignal(signal.SIGTERM) is before
-    thread = threading.Thread(target=launch._sigterm_is_ctrl_c().__enter__)
-    thread.start()
-    join(thread)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(launch._sigterm_is_ctrl_c().__enter__).result()
     assert signal.getsignal(signal.SIGTERM) is before
