@@ -1,9 +1,11 @@
-"""The number tables of docs/site_levels.md, from the results of ``benchmarks/inference/site_levels.py``.
+"""The number tables of docs/site_levels.md, from ``benchmarks/inference/site_levels.py`` and ``site_levels_logit.py``.
 
 Part of ``benchmarks/tables.py``, which writes them into the page.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from benchmarks.measuring import Row
 from benchmarks.table import Cells, Tables, by_name, titled
@@ -13,7 +15,16 @@ __all__ = ["TABLES"]
 
 def site_levels() -> Cells:
     """docs/site_levels.md: how often intervals miss, by world."""
-    rows = [row for _, rows in titled("inference.site_levels") for row in rows if "world" in row]
+    return _worlds("inference.site_levels", _missed)
+
+
+def site_levels_logit() -> Cells:
+    """docs/site_levels.md: the same for a logistic regression."""
+    return _worlds("inference.site_levels_logit", _apart)
+
+
+def _worlds(name: str, shown: Callable[[Row], str]) -> Cells:
+    rows = [row for _, rows in titled(name) for row in rows if "world" in row]
     cells: dict[tuple[str, int, float], list[Row]] = {}
     for row in rows:
         cells.setdefault((row["world"], row["sites"], row["tau"]), []).append(row)
@@ -21,7 +32,7 @@ def site_levels() -> Cells:
     head = ["", "sites", "tau", *(f"epsilon {each}" if each[0].isdigit() else each for each in epsilons)]
     return [
         head,
-        *([world, f"{sites}", f"{tau:g}", *map(_missed, found)] for (world, sites, tau), found in cells.items()),
+        *([world, f"{sites}", f"{tau:g}", *map(shown, found)] for (world, sites, tau), found in cells.items()),
     ]
 
 
@@ -44,6 +55,24 @@ def site_levels_lmer() -> Cells:
     return [head, *lines]
 
 
+def site_levels_glmer() -> Cells:
+    """docs/site_levels.md: a logistic regression's records by glmer."""
+    head = ["sites", "way", "epsilon", "missed: intercept / a slope", "half widths: intercept, x1, x2", "median tau"]
+    lines = []
+    for _, rows in titled("inference.site_levels_logit", "beside lme4"):
+        for row in rows:
+            half = ", ".join(f"{each:.3f}" for each in row["half widths"])
+            missed = f"{_one(row['missed'][0], row['told'])} / {_one(max(row['missed'][1:]), row['told'])}"
+            lines.append([f"{row['sites']}", row["way"], _epsilon(row), missed, half, f"{row['estimate']:.2f}"])
+    return [head, *lines]
+
+
+def _apart(row: Row) -> str:
+    """Return the shares as :func:`_missed` does, with the intercept's first."""
+    shares = (_one(missed, row["told"]) for missed in (row["missed"][0], max(row["missed"][1:])))
+    return " / ".join((*shares, _one(row["tau told and missed"], row["tau told"])))
+
+
 def _missed(row: Row) -> str:
     """Return the shares of all releases, and of reported ones where some are not."""
     return f"{_one(row['worst coefficient'], row['told'])} / {_one(row['tau told and missed'], row['tau told'])}"
@@ -59,5 +88,5 @@ def _epsilon(row: Row) -> str:
     return "no noise" if row["epsilon"] is None else f"{row['epsilon']:g}"
 
 
-TABLES: Tables = by_name(site_levels, site_levels_lmer)
+TABLES: Tables = by_name(site_levels, site_levels_lmer, site_levels_logit, site_levels_glmer)
 """By the name in the page's marker."""

@@ -3,7 +3,7 @@
     python -m benchmarks.inference.site_levels --save --runs 1000
     python -m benchmarks.inference.site_levels --save --runs 200 --only lme4
 
-A fifth of the sites has 5 records, but in the last world. ``lmer`` (Bates et al. 2015) fits the pooled records, with
+A fifth of the sites has 5 records, but in the unequal world. ``lmer`` (Bates et al. 2015) fits the pooled records, with
 Wald intervals of coefficients and the profile interval of tau. It needs ``Rscript`` with lme4; without
 it the stored rows stay.
 """
@@ -15,6 +15,7 @@ import math
 import shutil
 import tempfile
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, call
@@ -25,7 +26,7 @@ from scipy.stats import t as student
 
 from benchmarks.inference.runs import add_options, ends, others_of, stored
 from benchmarks.measuring import Row, Tables, child, command
-from privstats.contrib.site_levels.fit import SiteSums, fitted
+from privstats.contrib.site_levels.fit import Fit, SiteSums, fitted
 from privstats.dp import default_shares, gaussian_mu
 from privstats.kinds import RidgeSchema
 
@@ -46,7 +47,8 @@ Array: TypeAlias = Any
 class World:
     """A population: records of a usual site, levels' law, and whether the first column is constant within sites.
 
-    ``sites`` are the numbers of sites; in an ``unequal`` world two sites hold nine tenths of the records.
+    ``sites`` are the numbers of sites; in an ``unequal`` world two sites hold nine tenths of the records. With
+    ``persons`` a site's "records" are persons, of one to five rows each, whose rows' products are averaged.
     """
 
     records: int = 200
@@ -55,6 +57,7 @@ class World:
     taus: tuple[float, ...] = (0.3,)
     sites: tuple[int, ...] = SITES
     unequal: bool = False
+    persons: bool = False
 
     def sizes(self, sites: int, rng: np.random.Generator) -> Array:
         """Return the records of each site, ``(sites,)``."""
@@ -68,9 +71,10 @@ class World:
 WORLDS = {
     "sites of 200 records": World(taus=TAUS),
     "sites of 50 records": World(records=50, taus=TAUS),
-    "a column constant within sites": World(constant=True),
+    "a column constant within sites": World(constant=True, taus=(0.3, 1.0)),
     "skewed levels": World(skewed=True),
     "two sites hold 90 % of the records, others 25 each": World(records=25, sites=(30,), unequal=True),
+    "200 persons a site, averages of 1 to 5 rows": World(taus=(0.3, 1.0), persons=True),
 }
 
 
@@ -93,25 +97,35 @@ def measured(world: str, sites: int, tau: float, runs: int) -> list[Row]:
     rng = np.random.default_rng(zlib.crc32(repr((world, sites, tau)).encode()))
     exact = [sums_of(records_of(WORLDS[world], sites, tau, rng), sites) for _ in range(runs)]
     about = {"world": world, "sites": sites, "tau": tau, "runs": runs}
-    return [{**about, **_measured([noisy(each, e, rng) for each in exact], tau, e)} for e in EPSILONS]
+    averaged = WORLDS[world].persons
+    fits = {e: [fitted(noisy(each, e, rng)) for each in exact] for e in EPSILONS}
+    return [{**about, **row_of(found, COEFFICIENTS, tau, e, averaged)} for e, found in fits.items()]
 
 
 def records_of(world: World, sites: int, tau: float, rng: np.random.Generator) -> Array:
-    """Sample one run's records: site, two columns, target, ``(n, 4)``."""
-    site = np.repeat(np.arange(sites), world.sizes(sites, rng))
+    """Sample one run's records: site, two columns, target and weight in sums, ``(n, 5)``."""
+    site: Array = np.repeat(np.arange(sites), world.sizes(sites, rng))
+    weight: Array = np.ones(len(site))
+    own: Array = np.zeros(len(site))
+    if world.persons:  # half of the residual variance is the person's own
+        rows = rng.integers(1, 6, len(site))
+        site, weight, own = (np.repeat(each, rows) for each in (site, 1 / rows, rng.normal(size=len(site))))
     shift = rng.normal(size=sites)[site]
     x1 = np.clip(0.6 * shift if world.constant else 0.4 * rng.normal(size=len(site)) + 0.3 * shift, -1, 1)
     x2 = rng.choice([-1.0, 1.0], len(site))
     levels = rng.exponential(size=sites) - 1 if world.skewed else rng.normal(size=sites)
-    y = COEFFICIENTS[0] + COEFFICIENTS[1] * x1 + COEFFICIENTS[2] * x2 + tau * levels[site] + rng.normal(size=len(site))
-    return np.column_stack([site, x1, x2, y])
+    residuals = rng.normal(size=len(site))
+    residuals = (residuals + own) / 2**0.5 if world.persons else residuals
+    y = COEFFICIENTS[0] + COEFFICIENTS[1] * x1 + COEFFICIENTS[2] * x2 + tau * levels[site] + residuals
+    return np.column_stack([site, x1, x2, y, weight])
 
 
 def sums_of(records: Array, sites: int) -> SiteSums:
     """Return the exact sums of one run's records."""
-    site, X, y = records[:, 0].astype(int), records[:, 1:3], records[:, 3]
-    by: Array = np.column_stack([np.bincount(site, each, sites) for each in (np.ones(len(y)), *X.T, y)])
-    return SiteSums(by[:, :3], by[:, 3], X.T @ X, X.T @ y, float(y @ y), 0.0, 0.0, 0.0)
+    site, X, y, weight = records[:, 0].astype(int), records[:, 1:3], records[:, 3], records[:, 4]
+    by: Array = np.column_stack([np.bincount(site, weight * each, sites) for each in (np.ones(len(y)), *X.T, y)])
+    weighted = X.T * weight
+    return SiteSums(by[:, :3], by[:, 3], weighted @ X, weighted @ y, float(y @ (weight * y)), 0.0, 0.0, 0.0)
 
 
 def noisy(sums: SiteSums, epsilon: float, rng: np.random.Generator) -> SiteSums:
@@ -135,22 +149,25 @@ def noisy(sums: SiteSums, epsilon: float, rng: np.random.Generator) -> SiteSums:
     )
 
 
-def _measured(runs: list[SiteSums], tau: float, epsilon: float) -> Row:
-    fits = [fitted(each) for each in runs]
+def row_of(
+    fits: Sequence[Fit], coefficients: tuple[float, ...], tau: float, epsilon: float, averaged: bool = False
+) -> Row:
+    """Count the reported intervals that miss, of ``averaged`` persons without tau's."""
     told = [fit for fit in fits if fit.reported]
     b = np.array([fit.b for fit in told]).reshape(-1, 3)
     half = np.array([_half(fit) for fit in told]).reshape(-1, 3)
-    missed = (np.abs(b - COEFFICIENTS) > half).sum(axis=0)
+    missed = (np.abs(b - coefficients) > half).sum(axis=0)
     found = np.array([fit.tau(0.05) for fit in fits])
-    reported = np.isfinite(found[:, 1])
+    reported = np.isfinite(found[:, 1]) & (not averaged)
     off = reported & ((found[:, 0] > tau) | (found[:, 1] < tau))
     return {
         "epsilon": epsilon if math.isfinite(epsilon) else None,
-        "told": len(told) / len(runs),
-        "told and missed": float(missed.mean() / len(runs)),
-        "worst coefficient": float(missed.max() / len(runs)),
-        **ends(float(missed.max()), len(runs)),
-        "bias": [float(each) for each in b.mean(axis=0) - COEFFICIENTS] if told else None,
+        "told": len(told) / len(fits),
+        "told and missed": float(missed.mean() / len(fits)),
+        "missed": [float(each) for each in missed / len(fits)],
+        "worst coefficient": float(missed.max() / len(fits)),
+        **ends(float(missed.max()), len(fits)),
+        "bias": [float(each) for each in b.mean(axis=0) - coefficients] if told else None,
         "half widths": [float(each) for each in np.median(half, axis=0)] if told else None,
         "tau told": float(reported.mean()),
         "tau told and missed": float(off.mean()),
@@ -158,8 +175,8 @@ def _measured(runs: list[SiteSums], tau: float, epsilon: float) -> Row:
     }
 
 
-def _half(fit: Any) -> Array:
-    return student.ppf(0.975, fit.degrees(np.eye(3))) * np.sqrt(np.diag(fit.covariance))
+def _half(fit: Fit) -> Array:
+    return student.ppf(0.975, np.minimum(fit.degrees(np.eye(3)), 1e6)) * np.sqrt(np.diag(fit.covariance))
 
 
 def beside_lmer(sites: int, tau: float, runs: int) -> list[Row]:
@@ -167,7 +184,7 @@ def beside_lmer(sites: int, tau: float, runs: int) -> list[Row]:
     rng = np.random.default_rng(zlib.crc32(repr(("lmer", sites, tau)).encode()))
     parts = [records_of(WORLDS["sites of 200 records"], sites, tau, rng) for _ in range(runs)]
     with tempfile.NamedTemporaryFile() as file:
-        np.concatenate(parts).tofile(file.name)
+        np.concatenate(parts)[:, :4].tofile(file.name)
         words = ["Rscript", "--vanilla", str(_LMER), file.name, *(str(len(each)) for each in parts)]
         found = np.array(
             [[float(w) if w != "NA" else math.nan for w in line.split()] for line in child(words).splitlines()]
@@ -185,7 +202,7 @@ def beside_lmer(sites: int, tau: float, runs: int) -> list[Row]:
     ]  # fmt: skip
     exact = [sums_of(each, sites) for each in parts]
     for epsilon in reversed(EPSILONS):
-        ours = _measured([noisy(each, epsilon, rng) for each in exact], tau, epsilon)
+        ours = row_of([fitted(noisy(each, epsilon, rng)) for each in exact], COEFFICIENTS, tau, epsilon)
         rows.append({**about, "way": "site sums", **{key: ours[key] for key in rows[0] if key in ours}})
     return rows
 

@@ -10,6 +10,7 @@ the host, for tensors that pass for a device's, so they need no device.
 from __future__ import annotations
 
 import argparse
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -29,8 +30,8 @@ SHAPES = ((2_000_000, 40, 10, "NAB"), (50_000, 512, 10, "NAB"), (50_000, 512, 10
 QUICK = ((2_000, 16, 3, "NAS"),)
 # Records of a batch, features, classes (0: targets in five folds) and statistics.
 BATCHES = ((512, 512, 10, "NAB"), (512, 512, 100, "NAS"), (256, 128, 0, "Ghq"))
-# Records, features and classes of a softmax's round.
-ROUNDS = ((4_096, 512, 10), (20_480, 512, 10))
+# Records of a batch, features and classes of a round: of a softmax; 0: of a ridge regression; None: of a logistic one.
+ROUNDS = ((512, 512, 10), (512, 512, 1_000), (512, 512, 0), (512, 40, None))
 _MANY = 9
 
 
@@ -110,21 +111,38 @@ def _waits_left_out(schema: Any, X: torch.Tensor, y: torch.Tensor, n: int) -> fl
     return (many.waits.total() - one.waits.total()) / (_MANY - 1)
 
 
-def _of_round(n: int, d: int, classes: int) -> Row:
-    """Count the requests of one round's session over rows on a device."""
-    schema = ps.GradientSchema(d, classes, residual_norm=0.5, expected_records=n, course_mu=1.0)
+def _of_round(n: int, d: int, classes: int | None) -> Row:
+    """Count what one more batch requests in a round's session, and what one tile and the end request."""
+    schema = _round(d, classes, _MANY * n)
     rng = np.random.default_rng(0)
-    values = {name: Values.rounded(rng.standard_normal(shape)) for name, shape in schema.needs.items()}
-    X, y = torch.as_tensor(rng.standard_normal((n, d)), dtype=torch.float32), torch.arange(n) % classes
-    found = of_batches(schema, X, y, 1, published=Published.of(values))
+    values = {name: Values.rounded(np.abs(rng.standard_normal(shape))) for name, shape in schema.needs.items()}
+    X = torch.as_tensor(rng.standard_normal((_MANY * n, d)), dtype=torch.float32)
+    y = X[:, 0] if classes == 0 else torch.arange(len(X)) % (classes or 2)
+    published = Published.of(values)
+    one, many = (of_batches(schema, X[: count * n], y[: count * n], count, published=published) for count in (1, _MANY))
     return {
-        "records": n,
+        "records of a batch": n,
         "features": d,
         "classes": classes,
-        "waits": found.waits.total(),
-        "bytes copied to the host": found.bytes_read,
-        "bytes of the rows": X.nbytes,
+        "round": schema.task,
+        "waits per batch": (many.waits.total() - one.waits.total()) / (_MANY - 1),
+        "launches per batch": (many.launches.total() - one.launches.total()) / (_MANY - 1),
+        "waits of a tile and the end": one.waits.total(),
+        "launches of a tile and the end": one.launches.total(),
+        "bytes copied to the host": many.bytes_read,
+        "bytes of the sums": sum(8 * math.prod(row.shape(schema.sizes)) for row in schema.sent),
+        "bytes of the records": X.nbytes + y.nbytes,
+        "arrays of the host that are copied": one.loads,
     }
+
+
+def _round(d: int, classes: int | None, records: int) -> Any:
+    if classes is None:
+        return ps.ScoreSchema(d, clip_norm=float(d**0.5))
+    course: Any = {"expected_records": records, "course_mu": 1.0}
+    if classes == 0:
+        return ps.GradientSchema(d, residual_norm=1.0, clip_norm=float(d**0.5), target_bound=4.0, **course)
+    return ps.GradientSchema(d, classes, residual_norm=0.5, transform=(ps.transforms.UnitNorm(),), **course)
 
 
 def _measured(schema: ps.ClassSchema, rows: Any, labels: Any) -> Any:

@@ -139,6 +139,8 @@ def _refuse_bound(schema: ScoreSchema, plan: Plan) -> None:
 def _require_intercept(schema: ScoreSchema) -> None:
     if schema.exposure is not None and schema.constant is None:
         raise PlanError("exposure needs an intercept, the log of the rate: end the transform in ConstantFeature")
+    if schema.overdispersion is not None and schema.constant is None:
+        raise PlanError("overdispersion needs an intercept, which counts events: end the transform in ConstantFeature")
 
 
 def _at_most(schema: ScoreSchema) -> float | None:

@@ -185,13 +185,17 @@ def last_step(
         variance: the outcome's variance over the model's, in place of the score's second moment.
     """
     earlier = _earlier(present, weights, radius, design)
-    near = [present[-1 - each.rounds] for each in earlier if each.moved <= _SETTLED]
-    equations = _equations(present[-1], near, design)
+    equations = _equations(settled(present, earlier), design)
     if variance is not None:
         equations = replace(equations, known_variance=variance, score_variance=None, sigma_J=0.0)
     contrasts = rows if design is None else design.contrasts
     inversion = Inversion(equations, contrasts, math.inf, remainder(equations, radius))
     return LastStep(inversion, rows @ weights[-1], earlier)
+
+
+def settled(present: Sequence[Release], earlier: Sequence[Earlier]) -> list[Release]:
+    """Return the last round, and those before it whose weights are near its own."""
+    return [present[-1], *(present[-1 - each.rounds] for each in earlier if each.moved <= _SETTLED)]
 
 
 def is_robust(release: Release) -> bool:
@@ -223,9 +227,10 @@ def _earlier(
     return tuple(rounds)
 
 
-def _equations(last: Release, near: Sequence[Release], design: CellDesign | None = None) -> NormalEquations:
+def _equations(rounds: Sequence[Release], design: CellDesign | None = None) -> NormalEquations:
+    last = rounds[0]
     H, g = _symmetric(last), np.asarray(last.moments.g)
-    J, sigma_J = _second_moment([last, *near]) if is_robust(last) else (None, 0.0)
+    J, sigma_J = _second_moment(rounds) if is_robust(last) else (None, 0.0)
     if design is not None:
         H, g, J = design.gram(H), design.vector(g), None if J is None else design.gram(J)
     sigma = reckoned_sigma(last)
@@ -240,10 +245,15 @@ def _second_moment(rounds: Sequence[Release]) -> tuple[Array, float]:
     residual is the outcome's variance plus the squared error of the model's mean: no weights make it smaller than the
     variance. Truncation of persons' averages is the same in all rounds, so the mean keeps it.
     """
-    last, number = rounds[0], len(rounds)
-    noise = math.sqrt(sum(each.sigma["J"] ** 2 for each in rounds)) / number
-    truncated = math.sqrt(max(reckoned_sigma(last)["J"] ** 2 - last.sigma["J"] ** 2, 0.0))
-    return np.mean([_symmetric(each, "J") for each in rounds], axis=0), math.hypot(noise, truncated)
+    return np.mean([_symmetric(each, "J") for each in rounds], axis=0), averaged_sigma(rounds, "J")
+
+
+def averaged_sigma(rounds: Sequence[Release], letter: str) -> float:
+    """Return the standard deviation of a statistic's mean over rounds, the last one first."""
+    last = rounds[0]
+    noise = math.sqrt(sum(each.sigma[letter] ** 2 for each in rounds)) / len(rounds)
+    truncated = math.sqrt(max(reckoned_sigma(last)[letter] ** 2 - last.sigma[letter] ** 2, 0.0))
+    return math.hypot(noise, truncated)
 
 
 def _symmetric(release: Release, letter: str = "H") -> Array:

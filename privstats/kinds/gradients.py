@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import PlanError, SchemaError
+from privstats.intake.arrays import is_tensor
 from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.record_rows import class_rows, target_rows
@@ -32,7 +33,9 @@ from privstats.schema.rounds import ROW_BITS, AdaptiveSchema, settle_round
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
-    from privstats.moments.gradient_map import Mapped
+    from privstats.moments.device_rounds import DeviceRound
+    from privstats.moments.gradient_map import Mapped, RoundValues
+    from privstats.moments.grid import Ints
     from privstats.moments.record_sums import RecordTerms
     from privstats.records.opened import Opened
 
@@ -218,9 +221,9 @@ class GradientSchema(AdaptiveSchema, Kind):
             values: published and admitted.
 
         Guarantee:
-            For all admitted values, in integers: every record adds r u' with |r| |u| <= 2**(2 f), or for a module one
-            row of at most that length. It adds 0 <= kappa <= 2**f. A record with NaN or infinite entries adds nothing
-            and is not in ``records``.
+            For all admitted values, in integers, and on any device: every record adds r u' with |r| |u| <= 2**(2 f), or
+            for a module one row of at most that length. It adds 0 <= kappa <= 2**f. A record with NaN or infinite
+            entries adds nothing and is not in ``records``.
 
         Raises:
             MissingExtraError: a module's packages are not installed; no record is read then.
@@ -230,18 +233,26 @@ class GradientSchema(AdaptiveSchema, Kind):
         count = 0
         _require_packages(self)
         map_ = self.rows, self.clip_norm, self.steps, values["M"]
-        for place, (rows, targets) in enumerate(records.pieces()):
+        there: DeviceRound | None = None
+        # A module of another package reads arrays alone.
+        pieces = records.pieces() if self.network is not None else records.placed_pieces()
+        for place, (rows, targets) in enumerate(pieces):
+            if is_tensor(rows):
+                there = there or _on_device(self, read, records, values)
+                there.add(rows, targets)
+                continue
             form = partial(_rows_behind, self, read, rows, values["M"])
             behind = records.mapped(map_, place, rows, form)
             for total in sums.values():
                 total.admit(len(rows))
             for start in range(0, len(rows), _max_rows(self)):
                 part = slice(start, start + _max_rows(self))
-                mapped, fine = _map(self, read, behind.part(part), targets[part], values)
+                mapped, fine = _map(self, read, behind.part(part), np.asarray(targets[part]), values)
                 sums["g"].partial += mapped.residuals.T @ mapped.rows
                 sums["k"].partial += mapped.kappa.sum()
                 count += int(np.count_nonzero(fine))
-        return GradientMoments(self, sums["g"].result(), int(sums["k"].result()), count)
+        result = GradientMoments(self, sums["g"].result(), int(sums["k"].result()), count)
+        return result if there is None else result + _of_device(self, there)
 
     def terms_of(self, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
         """Return each record's contribution."""
@@ -290,6 +301,10 @@ def _max_rows(schema: GradientSchema) -> int:
 
 def _rows_behind(schema: GradientSchema, read: RecordSchema, rows: NDArray[Any], M: Values) -> MappedRows:
     grid, fine = moments.rounds.grid_rows(read, rows)
+    return _behind(schema, read, grid, fine, M)
+
+
+def _behind(schema: GradientSchema, read: RecordSchema, grid: Ints, fine: Any, M: RoundValues) -> MappedRows:
     if schema.network is None and isinstance(read, RidgeSchema):
         return MappedRows(moments.gradient_map.short_rows(schema, grid, M), grid, fine)
     return MappedRows(moments.gradient_map.unit_rows(schema, grid, M), None, fine)
@@ -307,18 +322,49 @@ def _map(
     if schema.network is not None:
         gradients, kappa = checked_gradients(schema, schema.network, rows.unit, targets.astype(np.intp), values["w"])
         mapped = moments.gradient_map.Mapped(gradients, np.ones((len(kappa), 1)), kappa)  # a row, with residual 1
-    elif isinstance(read, ClassSchema) or rows.grid is None:
-        mapped = moments.gradient_map.softmax_of_units(schema, rows.unit, targets.astype(np.intp), values["W"])
+    elif isinstance(read, ClassSchema):
+        mapped = _linear(schema, rows, targets.astype(np.intp), values)
     else:
         goals = targets.astype(np.float64).reshape(len(targets), 1)
         finite = np.isfinite(goals[:, 0])
         fine = fine & finite
         on_grid = np.empty_like(goals)
         target_grid(read).quantize(np.where(finite[:, None], goals, 0.0), on_grid)
-        mapped = moments.gradient_map.residual_of_units(schema, rows.unit, rows.grid, on_grid, values["w"], values["c"])
-    if fine.all():
-        return mapped, fine
-    return moments.gradient_map.Mapped(mapped.rows, mapped.residuals * fine[:, None], mapped.kappa * fine), fine
+        mapped = _linear(schema, rows, on_grid, values)
+    return (mapped if fine.all() else _among(mapped, fine)), fine
+
+
+def _linear(schema: GradientSchema, rows: MappedRows, targets: Any, values: Mapping[str, Any]) -> Mapped:
+    """Return contributions to a linear model's round.
+
+    Args:
+        targets: labels ``(n,)``, or targets on their grid ``(n, 1)``.
+        values: published, on the rows' device.
+    """
+    if rows.grid is None:
+        return moments.gradient_map.softmax_of_units(schema, rows.unit, targets, values["W"])
+    return moments.gradient_map.residual_of_units(schema, rows.unit, rows.grid, targets, values["w"], values["c"])
+
+
+def _among(mapped: Mapped, fine: Any) -> Mapped:
+    """Set the contributions of other records to zero."""
+    return moments.gradient_map.Mapped(mapped.rows, mapped.residuals * fine[:, None], mapped.kappa * fine)
+
+
+def _on_device(
+    schema: GradientSchema, read: ClassSchema | RidgeSchema, records: Opened, values: Mapping[str, Values]
+) -> DeviceRound:
+    def formed(rows: Any, targets: Any, fine: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+        mapped = _among(_linear(schema, _behind(schema, read, rows, fine, values["M"]), targets, values), fine)
+        return {"g": mapped.residuals.T @ mapped.rows, "k": mapped.kappa.sum()}
+
+    exclude = None if records.excluded is None else records.excluded.exclude
+    return moments.device_rounds.DeviceRound(schema, read, values, formed, exclude)
+
+
+def _of_device(schema: GradientSchema, there: DeviceRound) -> Moments:
+    sums, count = there.result()
+    return GradientMoments(schema, sums["g"], int(sums["k"]), count)
 
 
 # --- the two data sets that the certificate compares

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import RecordError, SchemaError
+from privstats.intake.arrays import is_tensor
 from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.column_facts import gap_facts
@@ -31,8 +32,11 @@ from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, s
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import AdaptiveSchema
 from privstats.transforms import ByArm, ConstantFeature, Transform, output_features
+from privstats.transforms.exact import arrays_of
 
 if TYPE_CHECKING:
+    from privstats.moments.device_rounds import DeviceRound
+    from privstats.moments.gradient_map import RoundValues
     from privstats.moments.grid import Ints
     from privstats.moments.record_sums import RecordTerms
     from privstats.records.opened import Excluded, Opened
@@ -62,11 +66,22 @@ SQUARE = Statistic(
 )
 """The score's second moment, for errors that assume no variance of the outcome."""
 
+# fmt: off
+DISPERSION: tuple[Statistic, ...] = (
+    Statistic("Q", "pooled", (), (0, 2), share=0.025,
+        meaning="the sum of squared differences of counts from their predicted means"),
+    Statistic("V", "pooled", (), (0, 2), share=0.025, meaning="the sum of squared predicted means"),
+)
+"""Sums from which the dispersion of a negative binomial model follows; J's squared differences have more noise."""
+# fmt: on
+
 Family: TypeAlias = Literal["logistic", "poisson"]
 
 Seen: TypeAlias = Literal["outcome"]
 
 Errors: TypeAlias = Literal["robust", "model"]
+
+Overdispersion: TypeAlias = Literal["estimated"]
 
 _TABLES: Mapping[tuple[str, bool], tuple[Statistic, ...]] = {
     ("logistic", False): _LOGISTIC,
@@ -83,6 +98,12 @@ _ASSUMED: Mapping[Family, str] = {
 }
 """The assumption of the model's own standard errors."""
 
+_WEIGHTS = (
+    "records weigh 1 / (1 + {0:g} mean), as a negative binomial model of dispersion {0:g} weighs them; the number is "
+    "public, and intervals hold where it is wrong"
+)
+"""The consequence of a declared dispersion."""
+
 # Sums of products of row entries and 20-bit weights are exact in float64.
 _MAX_FEATURES = 1 << 12
 
@@ -96,6 +117,8 @@ class ScoreSchema(AdaptiveSchema, Kind):
     - logistic: ``m = 1 / (1 + exp(-w'u))``, ``v = m (1 - m)``, y in {0, 1}.
     - Poisson: ``m = exp(w'u)``, at most Y, ``v = m``, y truncated to 0..Y. With an ``exposure`` e, such as
       person-years, ``m = e / E exp(w'u)``, with ``exp(w'u)`` at most Y: coefficients are of the rate per exposure.
+    - negative binomial: Poisson's m, with both y and m multiplied by ``1 / (1 + alpha m)``, the weights of the variance
+      ``m + alpha m^2``. Intervals hold at a wrong alpha: neither the mean nor robust errors rest on it.
 
     Robust errors add ``J = sum (y - m)^2 u u'``, from which standard errors need no assumption about the outcome's
     variance. The bounds hold for *every* w. A course builds the rounds (:class:`~privstats.course.Newton`).
@@ -107,6 +130,9 @@ class ScoreSchema(AdaptiveSchema, Kind):
         exposure: for Poisson, the name of the column of exposures, such as person-years; y is then ``(n, 2)``: counts,
             then exposures. A record whose exposure is not above 0 and at most ``exposure_bound`` is unreadable.
         exposure_bound: E, the largest exposure, publicly known. A rate counts up to Y / E per unit of exposure.
+        negative_binomial: alpha, for Poisson with robust errors: a public guess, such as an earlier study's.
+        overdispersion: ``"estimated"``: also sum Q, of ``(y - m)^2``, and V, of ``m^2``, for Poisson with robust errors
+            and an intercept, for 5 % of the budget. The table then has alpha of the variance ``m + alpha m^2``.
         outcomes: with rows by arm, the number of columns of y; none is read.
         features, clip_norm, grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`. After
             ``ByArm`` the outcome is the arm, u the row of either arm, and y adds nothing: a propensity of treatment
@@ -126,7 +152,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
     task: ClassVar[str] = "score"
     purpose: ClassVar[str] = "a step of a regression for an outcome that is yes or no, or a count"
     no_persons: ClassVar[str] = ""
-    proved: ClassVar[str] = "gHJ"
+    proved: ClassVar[str] = "gHJQV"
     nearer: ClassVar[bool] = True
     levels_apart: ClassVar[bool] = True
     unstated: ClassVar[Mapping[str, Any]] = {"errors": "model"}
@@ -146,6 +172,8 @@ class ScoreSchema(AdaptiveSchema, Kind):
     errors: Errors | None = None
     exposure: str | None = None
     exposure_bound: float | None = None
+    negative_binomial: float | None = None
+    overdispersion: Overdispersion | None = None
 
     def __post_init__(self) -> None:
         settle(self, **checked_vectors(self))
@@ -164,11 +192,16 @@ class ScoreSchema(AdaptiveSchema, Kind):
             settle(self, target_bound=size("target_bound", self.target_bound, "the largest count, publicly known"))
         _check_exposure(self)
         _check_rate(self)
+        _check_negative_binomial(self)
+        _check_overdispersion(self)
 
     @property
     def table(self) -> tuple[Statistic, ...]:
         """The family's statistics."""
-        return _TABLES[self.family, self.errors == "robust"]
+        own = _TABLES[self.family, self.errors == "robust"]
+        if self.overdispersion is None:
+            return own
+        return (*(replace(row, share=0.95 * (row.share or 0)) for row in own), *DISPERSION)
 
     @property
     def statistics(self) -> str:
@@ -271,12 +304,19 @@ class ScoreSchema(AdaptiveSchema, Kind):
         """Facts on gaps in declared columns, and on the assumption of the model's own errors."""
         propensity = self.by_arm or self.missing  # rounds for the weights of an effect, which no table reads
         errors = () if propensity else errors_facts(self.errors, _ASSUMED[self.family])
-        return (*self.column_facts, *errors)
+        alpha = self.negative_binomial
+        weights = () if alpha is None else (_WEIGHTS.format(alpha),)
+        return (*self.column_facts, *errors, *weights)
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
         """The weights w, ``(d,)``."""
         return {"w": (self.features,)}
+
+    @property
+    def unsigned(self) -> str:
+        """Letters with entries that are never negative."""
+        return "QV"
 
     def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
         """Return mu^2; m is free in the bound, whatever was published. So it is whatever the exposure is.
@@ -285,19 +325,27 @@ class ScoreSchema(AdaptiveSchema, Kind):
         term: a record's c c' has norm |c|^2 <= (R Y)^2, which the record attains that attains g's and H's terms at
         default shares. Two such matrices are positive semidefinite, so the trace of their product is at least 0, and
         their squared distance is at most the sum of both squares.
+
+        Q and V add terms of their own, too: a record's (y - m)^2 and m^2 are in 0..Y^2, so their squares are at most
+        Y^4, and so are those of the differences of two. At m = Y and y = 0 all letters are at their largest under
+        add-remove.
+
+        With ``negative_binomial``, ``omega = 1 / (1 + alpha m)`` is in (0, 1], so ``omega y`` and ``omega m`` are in
+        0..Y as y and m are, and a record adds what a Poisson record of these two adds: its bound is Poisson's.
         """
         square = weights.get("J", 0.0) * (self.clip_norm * self.outcome) ** 4
+        dispersion = (weights.get("Q", 0.0) + weights.get("V", 0.0)) * self.outcome**4
         score = weights.get("g", 0.0) * (self.clip_norm * self.outcome) ** 2
         information = weights.get("H", 0.0) * (self.clip_norm**2 * self.outcome) ** 2
         if self.family == "logistic":
             add = _logistic(score, information)
             return add + square if adjacency == "add-remove" else 2 * add + 2 * score + 2 * square
         if adjacency == "add-remove":
-            return score + information + square
+            return score + information + square + dispersion
         replaced = 4 * score + information
         if score <= 2 * information and information:
             replaced = max(replaced, 2 * score + 2 * information + score**2 / (2 * information))
-        return replaced + 2 * square
+        return replaced + 2 * square + dispersion
 
     @classmethod
     def example(cls) -> Self:
@@ -318,28 +366,39 @@ class ScoreSchema(AdaptiveSchema, Kind):
         """Return the exact sums of a round.
 
         Guarantee:
-            For all admitted weights, in integers: every record adds r u and a a' with |u| <= 2**f, |r| <= 2**f |y - m|
-            and |a|^2 <= 4**f v. y, m and v are relative to the largest outcome. r and v have the same m, as the joint
-            sensitivity needs. With J it also adds c c' with |c| <= |r|. A record with NaN or infinite entries adds
-            nothing and is not in ``records``, or raises.
+            For all admitted weights, in integers, and on any device: every record adds r u and a a' with |u| <= 2**f,
+            |r| <= 2**f |y - m| and |a|^2 <= 4**f v. y, m and v are relative to the largest outcome. r and v have the
+            same m, as the joint sensitivity needs. With J it also adds c c' with |c| <= |r|, with Q and V the squares
+            of y - m and m, rounded to steps of 2**-f. A record with NaN or infinite entries adds nothing and is not in
+            ``records``, or raises.
 
         Raises:
             RecordError: an unreadable row by arm or with ``missing``, or an exposure out of range, whatever was
                 published.
         """
-        sums = moments.grid.sums_of(self, "gHJ")
+        sums = moments.grid.sums_of(self, "gHJQV")
         count = 0
-        for rows, targets in _exposed(self, records).pieces():
-            (unit, residuals, roots), finite = _mapped(self, rows, targets, values["w"])
+        there: DeviceRound | None = None
+        # Arms, gaps and exposures are read in host memory.
+        plain = not (self.by_arm or self.missing or self.exposure)
+        pieces = records.placed_pieces() if plain else _exposed(self, records).pieces()
+        for rows, targets in pieces:
+            if is_tensor(rows):
+                there = there or _on_device(self, records, values)
+                there.add(rows, targets)
+                continue
+            added, finite = _mapped(self, rows, np.asarray(targets), values["w"])
             for total in sums.values():
                 total.admit(len(rows))
-            sums["g"].partial += unit.T @ residuals
-            sums["H"].partial += roots.T @ roots
-            if "J" in sums:
-                scores = own_scores(unit, residuals, self.steps)
-                sums["J"].partial += scores.T @ scores
+            for letter, product in _products(self, *added).items():
+                sums[letter].partial += product
             count += int(np.count_nonzero(finite))
-        return ScoreMoments(self, records=count, **{letter: total.result() for letter, total in sums.items()})
+        totals = {letter: total.result() for letter, total in sums.items()}
+        result = ScoreMoments(self, records=count, **totals)
+        if there is None:
+            return result
+        totals, count = there.result()
+        return result + ScoreMoments(self, records=count, **totals)
 
     def terms_of(self, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
         """Return each record's contribution."""
@@ -424,6 +483,37 @@ def _check_rate(schema: ScoreSchema) -> None:
     settle(schema, rate=rate)
 
 
+def _check_negative_binomial(schema: ScoreSchema) -> None:
+    if schema.negative_binomial is None:
+        return
+    if schema.family != "poisson" or schema.errors != "robust":
+        raise SchemaError(
+            "negative_binomial weighs counts by a guess of their variance: set family='poisson' and errors='robust', "
+            "which do not rest on the guess, or omit it"
+        )
+    alpha = size("negative_binomial", schema.negative_binomial, "a public guess of the variance beyond the mean")
+    if not _LEAST <= alpha <= 1 / _LEAST:
+        raise SchemaError(f"negative_binomial must be from {_LEAST:g} to {1 / _LEAST:g}, got {alpha:g}; 0: omit it")
+    settle(schema, negative_binomial=alpha)
+
+
+_LEAST = 1e-3
+
+
+def _check_overdispersion(schema: ScoreSchema) -> None:
+    if schema.overdispersion is None:
+        return
+    if schema.overdispersion not in get_args(Overdispersion):
+        raise SchemaError(f"overdispersion must be 'estimated', or omitted, got {schema.overdispersion!r}")
+    if schema.family != "poisson" or schema.errors != "robust":
+        raise SchemaError(
+            "overdispersion is read from counts with robust errors: set family='poisson' and errors='robust', or omit "
+            "it"
+        )
+    if schema.negative_binomial is not None:
+        raise SchemaError("overdispersion estimates what negative_binomial declares: state one of them")
+
+
 # --- the sums
 
 _MEAN_BITS = 20
@@ -435,13 +525,13 @@ _LOG_BITS = 40  # log Y is rounded to them, so that all platforms agree
 
 
 ScoreMoments, RealScoreMoments = containers(
-    "Score", ScoreSchema, _LOGISTIC, ("family", "features"), "records", "published", optional=(SQUARE,)
+    "Score", ScoreSchema, _LOGISTIC, ("family", "features"), "records", "published", optional=(SQUARE, *DISPERSION)
 )
 
 
 def own_scores(unit: Ints, residuals: Ints, steps: int) -> Ints:
     """Return c ``(n, d)``, each record's r u in grid steps, of length at most |r| where |u| is at most ``steps``."""
-    return within_length(unit * (residuals / steps)[:, None], np.square(residuals))
+    return within_length(unit * (residuals / steps)[:, None], residuals * residuals)
 
 
 def within_length(exact: NDArray[np.float64], squares: Any) -> Ints:
@@ -451,37 +541,73 @@ def within_length(exact: NDArray[np.float64], squares: Any) -> Ints:
         In integers, no row is longer than allowed if no exact row is. Truncation moves every entry toward zero, so it
         keeps that length, and a rounded row is used only where it has it, too.
     """
-    rounded = np.rint(exact)
-    longer = np.vecdot(rounded, rounded) > squares
-    rounded[longer] = np.trunc(exact[longer])
-    return rounded
+    xp = arrays_of(exact)
+    rounded: Ints = xp.rint(exact)
+    longer = xp.vecdot(rounded, rounded) > squares
+    return xp.where(longer[:, None], xp.trunc(exact), rounded) if xp.some(longer) else rounded
 
 
 def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values) -> RecordTerms:
-    (unit, residuals, roots), finite = _mapped(schema, rows, targets, w)
+    (unit, residuals, roots, fits), finite = _mapped(schema, rows, targets, w)
     a = roots[finite]
     products: dict[str, Any] = {"g": ((unit * residuals[:, None])[finite], None), "H": (a, a)}
     if schema.errors == "robust":
         c = own_scores(unit, residuals, schema.steps)[finite]
         products["J"] = (c, c)
+    if schema.overdispersion is not None:
+        products |= {letter: (np.square(each)[finite], None) for letter, each in zip("QV", fits.T, strict=True)}
     return moments.record_sums.RecordTerms(finite, (moments.record_sums.Term(products),), {})
 
 
 def _mapped(
     schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values
-) -> tuple[tuple[Ints, Ints, Ints], NDArray[np.bool_]]:
-    """Return u ``(n, d)``, r ``(n,)`` and a ``(n, d)``, zero for records that are not finite; and which are."""
+) -> tuple[tuple[Ints, Ints, Ints, Ints], NDArray[np.bool_]]:
+    """Return u ``(n, d)``, r ``(n,)``, a ``(n, d)``, and y - m and m rounded ``(n, 2)``; and which records are finite.
+
+    All are zero for the others.
+    """
     shares, targets = _exposures(schema, targets)
     unit, outcomes, fine = _on_grid(schema, rows, targets)
-    finite = fine.copy()
-    mean = _means(schema, unit, w, shares)
+    return _contributed(schema, unit, outcomes, fine, w, shares), fine
+
+
+def _contributed(
+    schema: ScoreSchema, unit: Ints, outcomes: Ints, fine: Any, w: RoundValues, shares: Any = None
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return u, r, a, and y - m and m rounded, of grid rows and outcomes in steps of 2**-20 of the largest outcome.
+
+    All are zero for other than ``fine``.
+    """
+    xp = arrays_of(unit)
+    outcomes, mean = _weighed(schema, outcomes, _means(schema, unit, w, shares))
     variance = mean * (_ONE - mean) / _ONE if schema.family == "logistic" else mean
-    residuals = np.trunc(np.ldexp(outcomes - mean, schema.grid_bits - _MEAN_BITS))
-    roots = np.trunc(unit * (np.sqrt(variance / _ONE) * moments.gradient_map.SHY)[:, None])
+    residuals: Ints = xp.trunc((outcomes - mean) * math.ldexp(1.0, schema.grid_bits - _MEAN_BITS))
+    roots: Ints = xp.trunc(unit * (xp.sqrt(variance / _ONE) * moments.gradient_map.SHY)[:, None])
     maximum = float(schema.steps) ** 2
-    fine &= (np.vecdot(unit, unit) <= maximum) & (np.abs(residuals) * _ONE <= schema.steps * np.abs(outcomes - mean))
-    fine &= np.vecdot(roots, roots) * _ONE <= maximum * variance
-    return (unit * fine[:, None], residuals * fine, roots * fine[:, None]), finite
+    fine = fine & (xp.vecdot(unit, unit) <= maximum) & (abs(residuals) * _ONE <= schema.steps * abs(outcomes - mean))
+    fine &= xp.vecdot(roots, roots) * _ONE <= maximum * variance
+    fits = xp.hstack((outcomes - mean)[:, None], mean[:, None]) * math.ldexp(1.0, schema.grid_bits - _MEAN_BITS)
+    return unit * fine[:, None], residuals * fine, roots * fine[:, None], xp.rint(fits) * fine[:, None]
+
+
+def _products(schema: ScoreSchema, unit: Ints, residuals: Ints, roots: Ints, fits: Ints) -> dict[str, Ints]:
+    """Return the sums over some records, by letter."""
+    products = {"g": unit.T @ residuals, "H": roots.T @ roots}
+    if schema.errors == "robust":
+        scores = own_scores(unit, residuals, schema.steps)
+        products["J"] = scores.T @ scores
+    if schema.overdispersion is not None:
+        products |= {letter: each @ each for letter, each in zip("QV", fits.T, strict=True)}
+    return products
+
+
+def _on_device(schema: ScoreSchema, records: Opened, values: Mapping[str, Values]) -> DeviceRound:
+    def formed(rows: Any, targets: Any, fine: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+        goals = _in_steps(schema, targets.reshape(-1).to(rows.dtype))
+        return _products(schema, *_contributed(schema, rows, goals, fine, values["w"]))
+
+    exclude = None if records.excluded is None else records.excluded.exclude
+    return moments.device_rounds.DeviceRound(schema, schema.rows, values, formed, exclude, rounds_targets=False)
 
 
 def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> tuple[Ints, Ints, NDArray[np.bool_]]:
@@ -497,8 +623,14 @@ def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> 
     unit, fine = moments.rounds.grid_rows(schema, rows)
     goals = targets.astype(np.float64).reshape(len(targets))
     fine &= np.isfinite(goals)
-    outcomes = np.clip(np.where(fine, goals, 0.0) / schema.outcome, 0.0, 1.0)
-    return unit, np.trunc(outcomes * _ONE), fine
+    return unit, _in_steps(schema, np.where(fine, goals, 0.0)), fine
+
+
+def _in_steps(schema: ScoreSchema, goals: NDArray[np.float64]) -> Ints:
+    """Return outcomes in steps of 2**-20 of the largest."""
+    xp = arrays_of(goals)
+    outcomes: Ints = xp.trunc((goals / xp.full_like(goals, schema.outcome)).clip(0.0, 1.0) * _ONE)
+    return outcomes
 
 
 def _seen_on_grid(
@@ -548,17 +680,30 @@ def _exposures(schema: ScoreSchema, targets: NDArray[Any]) -> tuple[NDArray[np.f
     return shares, np.where(unread, np.nan, counts)
 
 
-def _means(schema: ScoreSchema, unit: Ints, w: Values, shares: NDArray[np.float64] | None = None) -> Ints:
+def _means(schema: ScoreSchema, unit: Ints, w: RoundValues, shares: NDArray[np.float64] | None = None) -> Ints:
     """Return m in steps of 2**-20 of the largest outcome; ``shares`` are exposures in units of the largest."""
-    step = schema.clip_norm / float(schema.steps)
-    fitted = (unit @ w.integers.astype(np.float64)) * math.ldexp(step, -w.exponent)
+    xp, step = arrays_of(unit), schema.clip_norm / float(schema.steps)
+    fitted = (unit @ w.floats) * math.ldexp(step, -w.exponent)
     if schema.family == "poisson":
         fitted = fitted - round(math.log(schema.outcome) * (1 << _LOG_BITS)) / (1 << _LOG_BITS)
-    pairs = np.stack([np.zeros_like(fitted), fitted], axis=1)
+    pairs = xp.hstack(xp.full_like(fitted, 0.0)[:, None], fitted[:, None])
     if schema.family == "poisson":
         means = moments.gradient_map.exponentials(pairs, 0)[:, 1]
-        return np.floor((means if shares is None else means * shares) / _ONE)
+        counts: Ints = xp.floor((means if shares is None else means * shares) / _ONE)
+        return counts
     return moments.gradient_map.probabilities(pairs, 0)[:, 1]
+
+
+def _weighed(schema: ScoreSchema, outcomes: Ints, mean: Ints) -> tuple[Ints, Ints]:
+    """Return y and m times 1 / (1 + alpha m), in steps of 2**-20 of the largest outcome.
+
+    Guarantee:
+        Both stay integers from 0 to 2**20, where y and m are. A factor is at most 1, and rounding keeps that end.
+    """
+    if schema.negative_binomial is None:
+        return outcomes, mean
+    xp, divisors = arrays_of(mean), 1.0 + schema.negative_binomial * schema.outcome * (mean / _ONE)
+    return xp.rint(outcomes / divisors), xp.rint(mean / divisors)
 
 
 # --- the sensitivity, and the two data sets that the certificate compares
@@ -583,6 +728,8 @@ def _pairs(schema: ScoreSchema, weights: Mapping[str, float]) -> list[tuple[Reco
         means.append(int((3 - math.sqrt(1 - 8 * g / H)) / 4 * ONE))
     ones = [_record(schema, 0, m, 0) for m in means]
     others = [_record(schema, place, m, y) for place in (0, 1) for m, y in [*((m, 0) for m in means), (0, ONE)]]
+    if schema.overdispersion is not None:  # Q is apart from 0 the most
+        others.append(_record(schema, 0, 0, 0))
     return [(one, other) for one in ones for other in others]
 
 
@@ -594,4 +741,6 @@ def _record(schema: ScoreSchema, place: int, m: int, y: int) -> Record:
     ends: dict[str, Any] = {"r": [[0, residual]] if residual else [], "a": [[place, root]] if root else []}
     if schema.errors == "robust":
         ends["c"] = [[place, residual]] if residual else []
+    if schema.overdispersion is not None:
+        ends["k"] = [[0, m * R // ONE]] if m else []
     return record_of([[place, R]], m=m, y=y, **ends)

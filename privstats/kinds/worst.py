@@ -93,12 +93,14 @@ def added(of_record: Callable[[Any, Record], Sums]) -> Callable[[Any, Sequence[R
 
 
 def of_score(_: object, record: Record) -> Sums:
-    """Return a record's score and information, and the score's square where the record has it as c."""
+    """Return a record's score and information, the score's square where it has c, and Q and V where it has k."""
     a = dense(record["a"])
     sums = {("g", 0): np.outer(dense(record["x"]), dense(record["r"])), ("H", 0): np.outer(a, a)}
     if "c" in record:
         c = dense(record["c"])
         sums["J", 0] = np.outer(c, c)
+    if "k" in record:
+        sums |= {(letter, 0): np.square(dense(record[of], 1)).sum() for letter, of in (("Q", "r"), ("V", "k"))}
     return sums
 
 

@@ -8,33 +8,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from privstats.errors import DataError
 from privstats.moments.base import Moments, Summed, require_room
 from privstats.moments.clip_report import NORM_BINS, NORM_EDGES, ClipReport
-from privstats.moments.grid import exact_rows, feature_grid
+from privstats.moments.device_tiles import DeviceTiles, Exclude, without
+from privstats.moments.grid import feature_grid
 from privstats.moments.tensor_copy import copied
 from privstats.moments.tensor_grid import GridTensor, Pending, RoundedRows, not_finite
 from privstats.moments.tensor_products import Products, prefers_limbs, require_right
 from privstats.transforms import apply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import ModuleType
 
-    import torch as _torch
     from numpy.typing import NDArray
     from torch import Tensor
 
     from privstats.moments.adders import Adder
-
-# Bytes of a tile: a product of this many rows costs far more than its call and the wait.
-_TILE_BYTES = 1 << 28
-
-
-def tile_rows(schema: Summed, columns: int) -> int:
-    """Return the rows of a tile whose records have ``columns`` raw columns."""
-    rows = _TILE_BYTES // (8 * max(columns, schema.features))
-    return min(max(16, rows), exact_rows(schema.bound))
 
 
 class DeviceAccumulator:
@@ -48,12 +37,12 @@ class DeviceAccumulator:
         With ``exclude``, whether a record is excluded follows from that record and public values alone.
     """
 
-    def __init__(self, schema: Summed, exclude: Callable[[NDArray[Any], NDArray[Any]], None] | None = None) -> None:
-        self._started, self._exclude = False, exclude
-        self._schema = schema
+    def __init__(self, schema: Summed, exclude: Exclude | None = None) -> None:
+        self._exclude, self._schema = exclude, schema
         self._adder: Adder = schema.adder()
         self._grid = feature_grid(schema)
-        self._records = self._filled = 0
+        self._records = 0
+        self._tiles: DeviceTiles | None = None
 
     def add(self, rows: Tensor, targets: NDArray[Any] | Tensor) -> None:
         """Add raw rows and their labels or targets.
@@ -83,25 +72,16 @@ class DeviceAccumulator:
             return self._moments(torch)
 
     def _add(self, torch: ModuleType, rows: Tensor, targets: Tensor) -> None:
-        if not self._started:
-            self._start(torch, rows)
-        self._follow_stream(torch)
+        if self._tiles is None:
+            self._tiles = self._start(torch, rows)
         self._records += len(rows)
         require_room(self._records, self._schema.bound)
-        start = 0
-        while start < len(rows):
-            end = start + min(len(rows) - start, len(self._rows) - self._filled)
-            at = slice(self._filled, self._filled + end - start)
-            self._rows[at].copy_(rows[start:end])
-            self._targets[at].copy_(targets[start:end].reshape(self._targets[at].shape))
-            self._filled, start = at.stop, end
-            if self._filled == len(self._rows):
-                self._flush(torch)
+        for tile in self._tiles.add(rows, targets):
+            self._flush(torch, *tile)
 
     def _moments(self, torch: ModuleType) -> Moments:
-        self._follow_stream(torch)
-        if self._filled:
-            self._flush(torch)
+        for tile in () if self._tiles is None else self._tiles.rest():
+            self._flush(torch, *tile)
         facts = {
             "wrong products": self._products.wrong,
             "escaped": self._escaped,
@@ -126,10 +106,10 @@ class DeviceAccumulator:
         )
         return self._schema.exact(sums, clip_report=report)
 
-    def _start(self, torch: ModuleType, rows: Tensor) -> None:
-        device = rows.device
-        if device.type == "mps":
-            raise DataError("X is on a device without 64-bit floats; move it to the host with X.cpu()")
+    def _start(self, torch: ModuleType, rows: Tensor) -> DeviceTiles:
+        schema = self._schema
+        tiles = DeviceTiles(torch, rows, self._adder.empty(0), bound=schema.bound, entries=schema.features)
+        device = tiles.device
         shapes = {row.letter: row.shape(self._schema.sizes) for row in self._schema.sent}
         self._totals = {name: torch.zeros(shape, dtype=torch.int64, device=device) for name, shape in shapes.items()}
         zeros = torch.zeros(4, dtype=torch.int64, device=device)
@@ -137,47 +117,24 @@ class DeviceAccumulator:
         self._edges = torch.as_tensor(NORM_EDGES, device=device)
         self._norm_counts = torch.zeros(NORM_BINS, dtype=torch.int64, device=device)
         self._products = Products(torch, device, limbs=prefers_limbs(torch, device, self._schema.grid_bits))
-        size, like = tile_rows(self._schema, rows.shape[1]), torch.from_numpy(self._adder.empty(0))
-        self._rows = torch.empty((size, rows.shape[1]), dtype=torch.float64, device=device)
-        self._targets = torch.empty((size, *like.shape[1:]), dtype=like.dtype, device=device)
-        self._stream = _stream(torch, device)
-        self._device, self._started = device, True
+        return tiles
 
-    def _follow_stream(self, torch: ModuleType) -> None:
-        """Order this work after earlier work, which a caller may have queued on another of the device's streams."""
-        stream = _stream(torch, self._device)
-        if stream != self._stream:
-            stream.wait_stream(self._stream)
-            self._stream = stream
-
-    def _flush(self, torch: ModuleType) -> None:
-        """Sum the tile's records."""
-        rows, targets = (each[: self._filled] for each in (self._rows, self._targets))
+    def _flush(self, torch: ModuleType, rows: Tensor, targets: Tensor) -> None:
+        """Sum a tile's records."""
         pending: tuple[Pending, Pending] = self._rounded(torch, rows), self._adder.round_tensors(torch, targets)
         # The tile's only wait, unless records are excluded.
         counts = torch.stack([each.counts for each in pending]).tolist()
         if self._exclude is not None and any(unreadable for unreadable, _ in counts):
-            rows, targets = self._readable(torch, rows, targets, pending)
+            fine = torch.isfinite(rows).all(dim=1) & pending[0].readable & pending[1].readable
+            rows, targets, gone = without(rows, targets, fine, self._exclude)
+            self._records -= gone
             if not len(rows):
-                self._filled = 0
                 return
             pending = self._rounded(torch, rows), self._adder.round_tensors(torch, targets)
             counts = torch.stack([each.counts for each in pending]).tolist()
         grid, goals = (each.settled(*read) for each, read in zip(pending, counts, strict=True))
-        self._filled = 0
         self._report(torch, grid, goals)
         self._adder.add_tensors(self._products, self._totals, grid.integers, goals.integers)
-
-    def _readable(
-        self, torch: ModuleType, rows: Tensor, targets: Tensor, pending: tuple[Pending, Pending]
-    ) -> tuple[Tensor, Tensor]:
-        """Exclude the tile's unreadable records, and return the others."""
-        fine = torch.isfinite(rows).all(dim=1) & pending[0].readable & pending[1].readable
-        gone = (~fine).nonzero().squeeze(1)
-        self._records -= len(gone)
-        if self._exclude is not None:
-            self._exclude(rows[gone].cpu().numpy(), targets[gone].cpu().numpy())
-        return rows[fine], targets[fine]
 
     def _rounded(self, torch: ModuleType, rows: Tensor) -> RoundedRows:
         if not self._schema.transform:
@@ -194,7 +151,3 @@ class DeviceAccumulator:
         self._energy += grid.squares.to(torch.int64).sum()
         bins = torch.bucketize(grid.norms / self._schema.steps, self._edges, right=False)
         self._norm_counts.index_add_(0, bins, torch.ones_like(bins))
-
-
-def _stream(torch: ModuleType, device: _torch.device) -> Any:
-    return torch.get_device_module(device).current_stream(device)

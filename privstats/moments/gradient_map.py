@@ -2,6 +2,10 @@
 
 Products are of integers below 2**53; every other operation is one IEEE operation per entry. The results are within
 their norms for every record and all admitted values, and no record or value raises an error.
+
+Rows, labels and values are numpy arrays, or float64 and int64 tensors of one device: both yield identical bits. With
+tensors no operation waits for the device, and none divides by a number of the host, because some devices multiply by
+its rounded reciprocal instead.
 """
 
 from __future__ import annotations
@@ -46,6 +50,18 @@ _EXP2 = (
 )
 
 
+class RoundValues(Protocol):
+    """Published values of a round, :class:`~privstats.schema.public_values.Values` or a copy of them on a device."""
+
+    @property
+    def floats(self) -> Ints:
+        """The integers as float64."""
+
+    @property
+    def exponent(self) -> int:
+        """Binary digits after the point."""
+
+
 class MappedRound(Protocol):
     """A round's public numbers, as a schema of gradients states them."""
 
@@ -85,32 +101,34 @@ class Mapped:
     kappa: Ints
 
 
-def softmax_of_units(schema: MappedRound, unit: Ints, labels: NDArray[np.intp], W: Values) -> Mapped:
+def softmax_of_units(schema: MappedRound, unit: Ints, labels: NDArray[np.intp], W: RoundValues) -> Mapped:
     """Compute a softmax round from :func:`unit_rows` ``(n, d + 1)``, labels ``(n,)`` and the published W."""
+    xp = arrays_of(unit)
     r, square = residuals_of(unit @ W.floats.T, W.exponent + schema.grid_bits, labels)
     one = float(1 << PROBABILITY_BITS)
     clip = float(round(schema.residual_norm * one))
-    length = np.maximum(np.sqrt(np.vecdot(r, r)), clip)
-    kappa = np.floor((one * one - np.minimum(square, one * one)) * (schema.steps * SHY * clip / one**2) / length)
+    length = xp.sqrt(xp.vecdot(r, r)).clip(min=clip)
+    kappa = xp.floor((one * one - square.clip(max=one * one)) * (schema.steps * SHY * clip / one**2) / length)
     r *= schema.steps * SHY
     r /= length[:, None]
-    return _within(schema, unit, np.trunc(r, out=r), kappa)
+    return _within(schema, unit, xp.trunc(r, out=r), kappa)
 
 
 def residuals_of(scores: Ints, exponent: int, labels: NDArray[np.intp]) -> tuple[Ints, Ints]:
     """Return ``p - e_y``, ``(n, C)``, and ``|p|^2``, ``(n,)``, p = softmax(scores 2**-exponent) in steps of 2**-20."""
+    xp = arrays_of(scores)
     r = probabilities(scores, exponent)
-    square = np.vecdot(r, r)
-    r[np.arange(len(r)), labels] -= float(1 << PROBABILITY_BITS)
+    square = xp.vecdot(r, r)
+    r[xp.arange(len(r)), labels] -= float(1 << PROBABILITY_BITS)
     return r, square
 
 
-def short_rows(schema: MappedRound, rows: Ints, M: Values) -> Ints:
+def short_rows(schema: MappedRound, rows: Ints, M: RoundValues) -> Ints:
     """Return u, ``(n, d)``, of a regression: Mx in steps, shortened to norm 1 where longer."""
     return shortened(rows @ M.floats, schema.clip_norm / 2.0**ROW_BITS, M.exponent, schema.steps)[0]
 
 
-def residual_of_units(schema: MappedRound, unit: Ints, rows: Ints, targets: Ints, w: Values, c: Values) -> Mapped:
+def residual_of_units(schema: MappedRound, unit: Ints, rows: Ints, targets: Ints, w: RoundValues, c: Values) -> Mapped:
     """Compute a regression round at the published w and c.
 
     Args:
@@ -121,9 +139,11 @@ def residual_of_units(schema: MappedRound, unit: Ints, rows: Ints, targets: Ints
     """
     fitted = (rows @ w.floats) * math.ldexp(schema.clip_norm / 2.0**ROW_BITS, -w.exponent)
     residual = targets[:, 0] * ((schema.target_bound or 1.0) / 2.0**ROW_BITS) - fitted
-    share = residual / math.ldexp(float(c.integers), -c.exponent)
-    r = np.trunc(np.clip(share, -1.0, 1.0) * (schema.steps * SHY))
-    return _within(schema, unit, r[:, None], np.where(np.abs(share) <= 1.0, float(schema.steps), 0.0))
+    xp = arrays_of(residual)
+    share = residual / xp.full_like(residual, math.ldexp(float(c.integers), -c.exponent))
+    r = xp.trunc(share.clip(-1.0, 1.0) * (schema.steps * SHY))
+    kappa = xp.where(abs(share) <= 1.0, xp.full_like(share, float(schema.steps)), 0.0)
+    return _within(schema, unit, r[:, None], kappa)
 
 
 def shortened(rows: Ints, step: float, exponent: int, steps: int) -> tuple[Ints, NDArray[np.float64]]:
@@ -132,37 +152,38 @@ def shortened(rows: Ints, step: float, exponent: int, steps: int) -> tuple[Ints,
     Returns:
         Integers ``(n, k)``, in steps of ``1 / steps``; and the factors, ``(n,)``, that shortened rows, 1 for others.
     """
-    z = rows.copy()
+    xp = arrays_of(rows)
+    z = rows + 0.0
     exponents = _truncate(z)
-    norm = np.sqrt(np.vecdot(z, z))
-    power = np.ldexp(step, exponents - exponent)
-    factor = np.minimum(power, np.divide(1.0, norm, out=np.full_like(norm, np.inf), where=norm > 0))
-    shorter = np.divide(factor, power, out=np.ones_like(norm), where=power > 0)
+    norm = xp.sqrt(xp.vecdot(z, z))
+    power = xp.full_like(norm, step) * xp.power_of_two(exponents - exponent)
+    factor = xp.where(norm > 0, 1.0 / xp.where(norm > 0, norm, 1.0), math.inf)
+    factor = xp.where(factor < power, factor, power)
+    shorter = xp.where(power > 0, factor / xp.where(power > 0, power, 1.0), 1.0)
     z *= (factor * (steps * SHY))[:, None]
-    return np.trunc(z, out=z), shorter
+    return xp.trunc(z, out=z), shorter
 
 
-def _truncate(z: Ints) -> NDArray[np.intc]:
+def _truncate(z: Ints) -> NDArray[np.int64]:
     """Truncate rows in place, so that squared norms are exact; return the number of bits removed."""
-    bits = limb_bits(z.shape[1])
-    _, sizes = np.frexp(arrays_of(z).row_max(z))
-    exponents = np.maximum(sizes - bits, 0)
-    z *= np.ldexp(1.0, -exponents)[:, None]
-    np.trunc(z, out=z)
-    return np.asarray(exponents)
+    xp, bits = arrays_of(z), limb_bits(z.shape[1])
+    exponents: NDArray[np.int64] = (xp.binary_exponent(xp.row_max(z)) - bits).clip(min=0)
+    z *= xp.power_of_two(-exponents)[:, None]
+    xp.trunc(z, out=z)
+    return exponents
 
 
-def unit_rows(schema: Schema, rows: Ints, M: Values) -> Ints:
+def unit_rows(schema: Schema, rows: Ints, M: RoundValues) -> Ints:
     """Return u, ``(n, d + 1)``: (sqrt(1 - a^2) z / |z|, a) in steps, truncated toward zero, z = Mx; (0, a) if z = 0."""
+    xp = arrays_of(rows)
     z = rows @ M.floats
     _truncate(z)
     steps = schema.steps
-    norm = np.sqrt(np.vecdot(z, z))[:, None]
-    norm[norm == 0] = 1.0  # a row of zeros stays zero
+    norm = xp.sqrt(xp.vecdot(z, z))
     z *= steps * math.sqrt(1 - _INTERCEPT * _INTERCEPT) * SHY
-    z /= norm
-    unit = np.empty((len(z), z.shape[1] + 1))
-    np.trunc(z, out=unit[:, :-1])
+    z /= xp.where(norm > 0, norm, 1.0)[:, None]  # a row of zeros stays zero
+    unit: Ints = xp.empty(len(z), z.shape[1] + 1)
+    xp.trunc(z, out=unit[:, :-1])
     unit[:, -1] = math.floor(steps * _INTERCEPT)
     return unit
 
@@ -173,31 +194,34 @@ def probabilities(logits: Ints, exponent: int) -> Ints:
     total = numerators.sum(axis=1, keepdims=True)
     numerators *= float(1 << PROBABILITY_BITS)
     numerators /= total
-    return np.asarray(np.floor(numerators, out=numerators))
+    shares: Ints = arrays_of(numerators).floor(numerators, out=numerators)
+    return shares
 
 
 def exponentials(logits: Ints, exponent: int) -> Ints:
     """Return 2**40 exp(l - max l) as integers, up to rounding, by IEEE operations alone, l = logits * 2**-exponent."""
-    power = logits - logits.max(axis=1, keepdims=True)
-    np.ldexp(power, -exponent, out=power)
+    xp = arrays_of(logits)
+    power: Ints = logits - xp.largest(logits)
+    power *= math.ldexp(1.0, -exponent)
     power *= _LOG2_E
-    np.maximum(power, _LOWEST, out=power)
-    exponents = np.floor(power)
+    power = xp.at_least(power, _LOWEST)
+    exponents = xp.floor(power)
     power -= exponents
-    value = np.full_like(power, _EXP2[0])
+    value: Ints = xp.full_like(power, _EXP2[0])
     for coefficient in _EXP2[1:]:
         value *= power
         value += coefficient
-    np.ldexp(value, exponents.astype(np.intc) + _NUMERATOR_BITS, out=value)
-    return np.asarray(np.floor(value, out=value))
+    value = xp.ldexp(value, exponents + _NUMERATOR_BITS)
+    result: Ints = xp.floor(value, out=value)
+    return result
 
 
 def _within(schema: MappedRound, unit: Ints, residuals: Ints, kappa: Ints) -> Mapped:
     """Set contributions that exceed a norm, or are NaN, to zero, as a check of the arithmetic."""
-    maximum = float(schema.steps) ** 2
-    fine = (np.vecdot(unit, unit) <= maximum) & (np.vecdot(residuals, residuals) <= maximum)
+    xp, maximum = arrays_of(unit), float(schema.steps) ** 2
+    fine = (xp.vecdot(unit, unit) <= maximum) & (xp.vecdot(residuals, residuals) <= maximum)
     fine &= (kappa >= 0) & (kappa <= schema.steps)
-    if not fine.all():
-        unit, residuals = np.where(fine[:, None], unit, 0.0), np.where(fine[:, None], residuals, 0.0)
-        kappa = np.where(fine, kappa, 0.0)
+    if xp.some(~fine):
+        unit, residuals = xp.where(fine[:, None], unit, 0.0), xp.where(fine[:, None], residuals, 0.0)
+        kappa = xp.where(fine, kappa, 0.0)
     return Mapped(unit, residuals, kappa)

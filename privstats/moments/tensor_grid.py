@@ -143,6 +143,26 @@ class Labels:
         return GridTensor(self.labels, empty, empty, none, none)
 
 
+@dataclass(frozen=True, eq=False)
+class RealTargets:
+    """Finite targets of a tile, float64 ``(n, targets)``, which stay off the grid."""
+
+    targets: Tensor
+    readable: Tensor
+    counts: Tensor
+
+    @classmethod
+    def of(cls, torch: ModuleType, targets: Tensor) -> RealTargets:
+        """Accept targets as they are."""
+        readable = torch.ones(len(targets), dtype=torch.bool, device=targets.device)
+        return cls(targets, readable, torch.zeros(2, dtype=torch.int64, device=targets.device))
+
+    def settled(self, unreadable: int, outside: int) -> GridTensor:  # noqa: ARG002 - none is clipped
+        """Return the targets."""
+        none, empty = self.counts[1], self.counts[:0]
+        return GridTensor(self.targets, empty, empty, none, none)
+
+
 def _among(labels: Tensor, classes: int) -> Tensor:
     return (labels >= 0) & (labels < classes)
 

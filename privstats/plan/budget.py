@@ -22,7 +22,7 @@ _CHOSEN = (
     "clip_norm", "target_bound", "grid_bits", "transform", "nonnegative", "statistics", "folds", "estimand", "n_max",
     "pulls", "rounds", "target_scale", "shrinkage", "groups", "residual_norm", "module", "family", "rate", "missing",
     "times", "cap", "time_unit", "pull", "trim", "measure", "balance", "left_out", "score", "reach", "by_class", "cuts",
-    "errors", "exposure_bound", "ratios",
+    "errors", "exposure_bound", "ratios", "negative_binomial", "overdispersion",
 )  # fmt: skip
 _PUBLIC = {
     "classes": "classes", "features": "columns", "variables": "columns, listed values, bin edges", "tables": "tables",

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from privstats.errors import DataError, RecordError
+from privstats.intake.arrays import is_tensor
 from privstats.intake.columns import Readings
 from privstats.intake.declared.unlisted import Lost, all_lost
 from privstats.intake.tables import ReadRows, is_list, ordered_columns
@@ -37,6 +38,8 @@ from privstats.records.reasons import Why
 from privstats.records.table import in_codes, lost_remark
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from privstats.intake.accepted import Batches, RecordsLike, TargetsLike
     from privstats.records.emptied import ListedColumn
     from privstats.records.row_cache import MappedRows, RowCache
@@ -205,11 +208,23 @@ class Opened:
         """
         size = _ROWS if max_rows is None else min(max_rows, _ROWS)
         X, y = (self.X, self.y) if self.excluded is None else (self.pairs(), None)
+        yield from self._pieces(tiles(self.reading, X, y), size)
+
+    def placed_pieces(self) -> Iterator[tuple[NDArray[Any] | Tensor, NDArray[Any] | Tensor]]:
+        """Yield pieces as :meth:`pieces` does, but records on an accelerator as tensors there, a tile at a time.
+
+        The tensors are unchecked, as those of :meth:`tiles` with ``device_labels``.
+        """
+        X, y = (self.X, self.y) if self.excluded is None else (self.pairs(later=True), None)
+        yield from self._pieces(tiles(self.reading, X, y, device_labels=True), _ROWS, placed=True)
+
+    def _pieces(self, tiles: Iterator[Tile], size: int, *, placed: bool = False) -> Iterator[tuple[Any, Any]]:
         with progress_bar("records", self.count, at_once=self.progress) as advance:
-            for rows, targets, *_ in tiles(self.reading, X, y):
-                for start in range(0, len(rows), size):
-                    part = slice(start, start + size)
-                    yield dense(rows[part]), dense(targets[part])
+            for rows, targets, *_ in tiles:
+                step = len(rows) if placed and is_tensor(rows) else size
+                for start in range(0, len(rows), max(step, 1)):
+                    piece = rows[start : start + step], targets[start : start + step]
+                    yield piece if placed and is_tensor(rows) else (dense(piece[0]), dense(piece[1]))
                 advance(len(rows))
 
     def columns(self, names: Sequence[str]) -> Iterator[dict[str, Readings]]:

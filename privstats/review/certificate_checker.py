@@ -472,20 +472,28 @@ class Scored(Kind):
     """Base of rounds of a regression: gradient g, information H and, for robust errors, the score's moment J."""
 
     matrices = "H"
-    products: ClassVar[dict[str, Summand]] = {"g": Summand("xr"), "H": Summand("aa"), "J": Summand("cc")}
+    products: ClassVar[dict[str, Summand]] = {
+        "g": Summand("xr"),
+        "H": Summand("aa"),
+        "J": Summand("cc"),
+        "Q": Summand("rr", places="summed"),
+        "V": Summand("kk", places="summed"),
+    }
     more_keys = "my"  # mean and outcome, in steps of 2**-20 of the largest outcome
     reads_published = True
 
     @property
     def known(self) -> str:
-        return "gH" + "J" * ("errors" in self.schema)
+        return "gH" + "J" * ("errors" in self.schema) + "QV" * ("overdispersion" in self.schema)
 
     @property
     def percent(self) -> Table:
-        """Percent of each letter; robust errors take 5 % of what the others share."""
-        if "errors" not in self.schema:
-            return self.usual
-        return {**{s: part * Fraction(95, 100) for s, part in self.usual.items()}, "J": 5}
+        """Percent of each letter; robust errors take 5 % of what the others share, and the dispersion as much again."""
+        parts = self.usual
+        for key, more in (("errors", {"J": 5}), ("overdispersion", dict.fromkeys("QV", Fraction(5, 2)))):
+            if key in self.schema:
+                parts = {**{s: part * Fraction(95, 100) for s, part in parts.items()}, **more}
+        return parts
 
     @property
     def usual(self) -> Table:
@@ -495,11 +503,15 @@ class Scored(Kind):
     @property
     def vectors(self) -> dict[str, int]:
         d = self.schema["features"]
-        return {"x": d, "r": 1, "a": d, **({"c": d} if "errors" in self.schema else {})}
+        more = {"c": d} if "errors" in self.schema else {}
+        return {"x": d, "r": 1, "a": d, **more, **({"k": 1} if "overdispersion" in self.schema else {})}
 
     def _second_moment(self, w: Weights, swap: bool) -> Any:
         """Bound J: two positive semidefinite matrices are at most as far apart as orthogonal."""
         return w["J"] * self.radius**4 * (1 + swap) if "J" in w else ZERO
+
+    def least(self, name: str) -> int:
+        return 0 if name == "k" else super().least(name)
 
     def admits(self, record: Table) -> bool:
         if not super().admits(record):
@@ -519,9 +531,10 @@ class Score(Scored):
 
     keys = (
         f'clip_norm family="logistic" target_bound? rate? outcomes?{SIGNED} missing? errors?="model" '
-        "exposure? exposure_bound?"
+        "exposure? exposure_bound? negative_binomial? overdispersion?"
     )
     missing = "outcome"
+    unsigned = ("QV", "QV")
     of_persons = closer_averages = True
 
     @property
@@ -536,7 +549,8 @@ class Score(Scored):
     def bound(self, w: Weights, swap: bool, held: int) -> Any:
         g, H = (w[s] * self.radius**4 for s in "gH")
         known = self._poisson(g, H, swap) if self.linear else _logistic(g, H) * (1 + swap) + 2 * g * swap
-        return known + self._second_moment(w, swap)
+        squares = sum((w[s] * self.radius**4 for s in "QV" if s in w), ZERO)  # each from 0 to 1, for two records alike
+        return known + self._second_moment(w, swap) + squares
 
     @staticmethod
     def _poisson(g: Fraction, H: Fraction, swap: bool) -> Fraction:
@@ -547,6 +561,8 @@ class Score(Scored):
         one, r = 2**20, self.radius
         m, y = int(record["m"]), int(record["y"])
         fine = (self.linear or y in (0, one)) and residual * one <= r * abs(y - m)
+        if "k" in record:  # the mean, rounded
+            fine = fine and 2 * one * sum(value for _, value in record["k"]) <= 2 * r * m + one
         return fine and _length(record["a"]) * one**2 <= r**2 * m * (one if self.linear else one - m)
 
     def consistent(self) -> bool:
@@ -554,6 +570,9 @@ class Score(Scored):
         if ("target_bound" in schema) != self.linear or ("exposure" in schema) != ("exposure_bound" in schema):
             return False
         if "exposure" in schema and not self.linear:
+            return False
+        dispersed = {"negative_binomial", "overdispersion"} & {*schema}
+        if len(dispersed) > (self.linear and "errors" in schema):
             return False
         return "missing" not in schema or not (self.nonnegative or {"rate", "outcomes", "target_bound"} & {*schema})
 
@@ -1164,6 +1183,7 @@ REAL: Table = {
     **dict.fromkeys(["low", "high"], (-(10**15), 10**15)),
     **dict.fromkeys(["client_clip", "person_clip"], (1, MAX_INTEGER)),
     "pull": (TINY, 10**9),
+    "negative_binomial": (Fraction("0.001"), 1000),
     "trim": (Fraction("0.02"), Fraction("0.8")),
     "epsilon": (Fraction("0.001"), 100),
     "delta": (Fraction("1e-15"), Fraction("0.1")),
@@ -1186,6 +1206,7 @@ WORDS = {
     "open": "above below none",
     "family": "logistic poisson",
     "errors": "robust",
+    "overdispersion": "estimated",
     "ratios": "subdistribution",
     "times": "continuous discrete",
     "score": "probability margin",

@@ -64,6 +64,30 @@ class Arrays(Protocol):
     def like(self, constant: Any, rows: Any) -> Any:
         """Convert a numpy constant to the rows' library and device."""
 
+    def trunc(self, rows: Any, out: Any = None) -> Any:
+        """Round toward zero."""
+
+    def floor(self, rows: Any, out: Any = None) -> Any:
+        """Round down."""
+
+    def largest(self, rows: Any) -> Any:
+        """Return the largest entry of each row, ``(n, 1)``."""
+
+    def at_least(self, rows: Any, minimum: float) -> Any:
+        """Replace smaller entries by the minimum, possibly in place."""
+
+    def ldexp(self, values: Any, exponents: Any) -> Any:
+        """Return values times 2**exponents, possibly in place, for integer exponents in [-1022, 1023] as float64."""
+
+    def full_like(self, rows: Any, value: float) -> Any:
+        """Return an array of this shape, filled with one value."""
+
+    def empty(self, *shape: int) -> Any:
+        """Return memory for float64 entries."""
+
+    def arange(self, count: int) -> Any:
+        """Return the int64 indices 0 to count - 1."""
+
 
 def _integer_dots(left: Any, right: Any) -> Any:
     if left.shape[1] == 1:
@@ -111,6 +135,33 @@ class _Numpy:
     @staticmethod
     def like(constant: Any, rows: Any) -> Any:  # noqa: ARG004 - the signature of Arrays
         return constant
+
+    trunc = staticmethod(np.trunc)
+    floor = staticmethod(np.floor)
+
+    @staticmethod
+    def full_like(rows: Any, value: float) -> Any:
+        return np.full_like(rows, value)
+
+    @staticmethod
+    def arange(count: int) -> Any:
+        return np.arange(count)
+
+    @staticmethod
+    def largest(rows: Any) -> Any:
+        return rows.max(axis=1, keepdims=True)
+
+    @staticmethod
+    def at_least(rows: Any, minimum: float) -> Any:
+        return np.maximum(rows, minimum, out=rows)
+
+    @staticmethod
+    def ldexp(values: Any, exponents: Any) -> Any:
+        return np.ldexp(values, exponents.astype(np.intc), out=values)
+
+    @staticmethod
+    def empty(*shape: int) -> Any:
+        return np.empty(shape)
 
 
 def arrays_of(rows: Any) -> Arrays:

@@ -16,7 +16,7 @@ class TorchArrays:
 
     def __init__(self, torch: ModuleType, rows: Any) -> None:
         self._torch = torch
-        self._dtype = rows.dtype
+        self._dtype, self._device = rows.dtype, rows.device
         self._single = rows.dtype == torch.float32
         self.rint = torch.round
         self.vecdot = self.integer_dots = torch.linalg.vecdot
@@ -24,6 +24,9 @@ class TorchArrays:
         self.where = torch.where
         self.log1p = torch.log1p
         self.tanh = torch.tanh
+        self.trunc = torch.trunc
+        self.floor = torch.floor
+        self.full_like = torch.full_like
 
     def row_max(self, rows: Any) -> Any:
         """Return largest absolute values."""
@@ -63,3 +66,24 @@ class TorchArrays:
     def like(self, constant: Any, rows: Any) -> Any:
         """Convert a constant to the rows' type and device."""
         return self._torch.as_tensor(constant, dtype=rows.dtype, device=rows.device)
+
+    def largest(self, rows: Any) -> Any:
+        """Return the largest entry of each row, ``(n, 1)``."""
+        return rows.amax(dim=1, keepdim=True)
+
+    def at_least(self, rows: Any, minimum: float) -> Any:
+        """Replace smaller entries by the minimum, in place."""
+        return rows.clamp_(min=minimum)
+
+    def ldexp(self, values: Any, exponents: Any) -> Any:
+        """Return values times 2**exponents, in place."""
+        values *= self.power_of_two(exponents.to(self._torch.int64))
+        return values
+
+    def empty(self, *shape: int) -> Any:
+        """Return memory for entries of the rows' type, on their device."""
+        return self._torch.empty(shape, dtype=self._dtype, device=self._device)
+
+    def arange(self, count: int) -> Any:
+        """Return the int64 indices 0 to count - 1, on the rows' device."""
+        return self._torch.arange(count, device=self._device)

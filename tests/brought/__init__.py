@@ -1,4 +1,4 @@
-"""Small packages of somebody else, of what CONTRIBUTING says others may bring, and what pip leaves of one."""
+"""Small packages of somebody else, of what docs/how_to_add.md says others may bring, and what pip leaves of one."""
 
 from __future__ import annotations
 

@@ -722,6 +722,8 @@ def test_rates_are_a_task_with_an_exposure_and_become_a_course(init):
     assert made.exit_code == 0, made.output
     course = ps.course.read("study.toml")
     assert (course.schema, course.rounds) == (schema, 5)
+    init("weighed.toml", *f"{words} --negative-binomial 1.5".split(), code=0)
+    assert ps.Plan.read("weighed.toml").schema == replace(schema, negative_binomial=1.5)
     plain = words.replace("years=4", "none").replace(" --rate 0.4", "")
     init("plain.toml", *plain.split(), code=0)
     assert ps.Plan.read("plain.toml").schema.exposure is None
@@ -737,6 +739,8 @@ def test_rates_are_a_task_with_an_exposure_and_become_a_course(init):
         ("years=4", "age=4", "exposure names 'age', a column too"),
         ("treated=0:1", "treated=no", "the range of 'treated' must be low:high"),
         ("--rate 0.4", "--rate much", "rate must hold plain numbers, got 'much'"),
+        ("--rate 0.4", "--negative-binomial much", "negative_binomial must hold plain numbers, got 'much'"),
+        ("--rate 0.4", "--negative-binomial 0", "negative_binomial must be a number"),
         ("--exposure years=4", "", "missing: --exposure"),
     ):
         refused = init("other.toml", *words.replace(old, new).split(), code=1)

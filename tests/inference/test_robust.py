@@ -104,7 +104,7 @@ def test_every_record_keeps_the_bounds_together_whatever_is_published(data):
     rows = np.array(data.draw(st.lists(st.lists(st.floats(-9, 9), min_size=2, max_size=2), min_size=2, max_size=2)))
     y = np.array(data.draw(st.lists(st.sampled_from([0, 1]), min_size=2, max_size=2)))
     y = y if schema is LOGISTIC else y * 30
-    (unit, residuals, roots), _ = _mapped(schema, rows, y, w)
+    (unit, residuals, roots, _), _ = _mapped(schema, rows, y, w)
     scores = own_scores(unit, residuals, schema.steps)
     sigmas = {s: data.draw(st.floats(0.1, 10)) * sensitivity(schema, s, "add-remove") for s in "gHJ"}
     terms = {"g": unit * residuals[:, None], "H": _outer(roots), "J": _outer(scores)}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.moments import device_sums
+from privstats.moments import device_tiles
 from privstats.moments.clip_report import NORM_BINS
 from privstats.schema.public_values import Published, Values
 
@@ -38,7 +38,7 @@ def test_a_batch_costs_two_copies_on_the_device_and_no_wait(name):
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_a_full_tile_costs_one_wait(monkeypatch, name):
-    monkeypatch.setattr(device_sums, "tile_rows", lambda *_: 100)
+    monkeypatch.setattr(device_tiles, "tile_rows", lambda *_: 100)
     assert batches(name, 8).waits == {"tolist": 4, "numpy": 1}
 
 
@@ -57,8 +57,8 @@ def test_a_tile_with_unreadable_records_waits_some_times_more_however_many_they_
 
 
 @pytest.mark.parametrize("pieces", [1, 3])
-def test_a_round_copies_all_rows_and_waits_twice_for_each_piece(pieces):
-    schema = ps.GradientSchema(5, classes=3, residual_norm=0.5, expected_records=100, course_mu=1.0)
+def test_a_calibration_copies_all_rows_and_waits_twice_for_each_piece(pieces):
+    schema = ps.CalibrationSchema(5, classes=3, expected_records=100, course_mu=1.0)
     values = {name: Values.rounded(np.ones(shape)) for name, shape in schema.needs.items()}
     X, y = torch.ones((pieces * 4_096, 5), dtype=torch.float32), torch.arange(pieces * 4_096) % 3
     found = of_batches(schema, X, y, 1, published=Published.of(values))

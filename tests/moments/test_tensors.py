@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.errors import RecordError
-from privstats.moments import device_sums
-from privstats.moments.device_sums import DeviceAccumulator, tile_rows
+from privstats.moments import device_tiles
+from privstats.moments.device_sums import DeviceAccumulator
+from privstats.moments.device_tiles import tile_rows
 from privstats.moments.grid import Grid, exact_rows
 from privstats.moments.measurement import noted_moments
 from privstats.records import input_validation
@@ -41,7 +42,7 @@ def test_the_device_meter_gives_the_same_bits_and_report_as_the_host(device, dat
     X, y = data.draw(ps.testing.records(schema, min_records=1, max_records=40))
     size = data.draw(st.sampled_from([1, 3, 16, 64]))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(device_sums, "tile_rows", lambda *given: min(size, tile_rows(*given)))
+        patched.setattr(device_tiles, "tile_rows", lambda *given: min(size, tile_rows(*given)))
         meter = DeviceAccumulator(schema)
         for piece in data.draw(ps.testing.chunkings(len(X))):
             meter.add(torch.as_tensor(X[piece], device=device), torch.as_tensor(y[piece], device=device))
@@ -188,7 +189,7 @@ def test_records_left_out_of_batches_on_a_device_are_the_hosts(data):
     size = data.draw(st.integers(1, 50))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(input_validation, "on_device", input_validation.is_tensor)
-        patched.setattr(device_sums, "tile_rows", lambda *_: size)
+        patched.setattr(device_tiles, "tile_rows", lambda *_: size)
         there, notes = noted_moments(schema, batches, unreadable="leave out")
     host, same = noted_moments(schema, X, y, unreadable="leave out")
     assert (there, there.clip_report, notes.left_out.why) == (host, host.clip_report, same.left_out.why)
@@ -196,10 +197,10 @@ def test_records_left_out_of_batches_on_a_device_are_the_hosts(data):
 
 
 def test_tiles_have_a_size_that_no_record_decides():
-    assert tile_rows(SCHEMA, 6) == device_sums._TILE_BYTES // 48
-    assert tile_rows(SCHEMA, 12) == device_sums._TILE_BYTES // 96
+    assert tile_rows(SCHEMA.bound, 6) == device_tiles._TILE_BYTES // 48
+    assert tile_rows(SCHEMA.bound, 12) == device_tiles._TILE_BYTES // 96
     fine = ps.ClassSchema(4, 6, "NAF", clip_norm=3.0, grid_bits=12)
-    assert tile_rows(fine, 6) == exact_rows(fine.bound) == 32
+    assert tile_rows(fine.bound, 6) == exact_rows(fine.bound) == 32
 
 
 def test_work_on_another_stream_follows_the_earlier_work(monkeypatch):
@@ -209,10 +210,10 @@ def test_work_on_another_stream_follows_the_earlier_work(monkeypatch):
     X, y = _data()
     meter = DeviceAccumulator(SCHEMA)
     for name in "aabb":
-        monkeypatch.setattr(device_sums, "_stream", lambda *_, name=name: streams[name])
+        monkeypatch.setattr(device_tiles, "_stream", lambda *_, name=name: streams[name])
         meter.add(X, y)
     assert waited == [streams["a"]]
-    monkeypatch.setattr(device_sums, "_stream", lambda *_: streams["a"])
+    monkeypatch.setattr(device_tiles, "_stream", lambda *_: streams["a"])
     meter.moments()
     assert waited == [streams["a"], streams["b"]]
 

@@ -135,6 +135,32 @@ def _others() -> dict[str, ps.Plan]:
             made.promise(),
             published=Published("1" * 64),
         ),
+        "weighed counts": made.plan(
+            ps.ScoreSchema(
+                4,
+                2.0,
+                family="poisson",
+                target_bound=9.0,
+                negative_binomial=1.5,
+                transform=(ps.transforms.ConstantFeature(1.0),),
+            ),
+            COHORT,
+            made.promise(),
+            published=Published("1" * 64),
+        ),
+        "dispersed counts": made.plan(
+            ps.ScoreSchema(
+                4,
+                2.0,
+                family="poisson",
+                target_bound=9.0,
+                overdispersion="estimated",
+                transform=(ps.transforms.ConstantFeature(1.0),),
+            ),
+            COHORT,
+            made.promise(),
+            published=Published("1" * 64),
+        ),
         "score at cuts": made.plan(
             ps.ScoringSchema("3" * 64, 1, classes=2, features=2, score_bins=4, cuts=(0.2, 0.5, 0.7)),
             COHORT,

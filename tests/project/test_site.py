@@ -61,12 +61,12 @@ def test_a_link_to_nothing_is_found(tmp_path):
 
 
 def built(folder: Path) -> None:
-    """Build the documentation as CONTRIBUTING.md says; fails at the first warning.
+    """Build the documentation as docs/how_to_add.md says; fails at the first warning.
 
     The side bar of a page lists no classes and functions here: each page would copy all of them, a third of the time.
     """
     needs("sphinx")
-    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    page = (ROOT / "docs" / "how_to_add.md").read_text("utf-8")
     line = re.search(r"^python -m sphinx (.*) docs/_build$", page, re.MULTILINE)
     command = [sys.executable, "-m", "sphinx", "-D", "toc_object_entries=0", *line[1].split(), str(folder)]
     assert "-W" in command

@@ -37,6 +37,7 @@ FREE = {  # keys that another plan of the same promise has not; every other one 
         "title",
         "subgroups",
         "entry",
+        "negative_binomial",
         "ratios",
         "outcomes",
         "outcome_names",

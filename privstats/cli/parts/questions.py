@@ -377,6 +377,18 @@ QUESTIONS: tuple[Question, ...] = (
         asks="How many events are expected, per unit of exposure?",
         why="A public guess of the mean, from which the rounds start: 0.4 per year; none: nothing is known.",
         help="For rates: a public guess of events per unit of exposure. Default: none."),
+    _effect("negative_binomial", "none", where=("task", ("rates",)), usual="none",
+        read=lambda said: None if said == "none" else _number("negative_binomial", said),
+        asks="Which dispersion of a negative binomial model weighs the records?",
+        why="alpha of the variance m + alpha m^2, as an earlier study found it: intervals hold where it is wrong. "
+            "Under noise a large one widens them; none: records weigh as in a Poisson model.",
+        help="For rates: a public guess of the negative binomial dispersion, as 1. Default: none."),
+    _effect("overdispersion", "no", choices=("no", "estimated"), where=("task", ("rates",)), usual="no",
+        read=lambda said: None if said == "no" else said,
+        asks="Is it estimated how much counts vary beyond a Poisson model?",
+        why="estimated: alpha of a negative binomial model's variance m + alpha m^2, with an interval, for 5 % of the "
+            "budget; no: the table has the variance over the mean alone.",
+        help="For rates: estimated, for the dispersion of a negative binomial model. Default: no."),
     _effect("interactions", "none", usual="none", read=_interactions, where=("task", ("hazard", "rates")),
         asks="Whose ratio may depend on another column?",
         why="As arm*sex: the product is a further column, with a test of the interaction; none: ratios are the same "

@@ -127,7 +127,7 @@ class Fit:
         free = len(places) - sums.t.shape[1]
         if not self.reported or free < FEWEST_DEGREES:
             return 0.0, math.inf
-        q = _generalised_q(sums, self.b, self.residual, places)
+        q = generalised_q(sums, self.b, self.residual, places)
         ends = [_level_at(q, float(chdtri(free, share)), self.residual) for share in (alpha / 2, 1 - alpha / 2)]
         return (math.sqrt(ends[0]), math.sqrt(ends[1])) if 0 < ends[1] < math.inf else (0.0, math.inf)
 
@@ -149,7 +149,8 @@ def clear_sites(sums: SiteSums) -> NDArray[np.intp]:
     return np.flatnonzero(sums.t[:, 0] >= max(_CLEAR * sums.sigma_G, 1.0))
 
 
-def _generalised_q(sums: SiteSums, b: Array, residual: float, places: NDArray[np.intp]) -> Callable[[float], float]:
+def generalised_q(sums: SiteSums, b: Array, residual: float, places: NDArray[np.intp]) -> Callable[[float], float]:
+    """Return Q of the sites at ``places``, a decreasing function of the levels' variance."""
     t, r = sums.t[places], (sums.sy - sums.t @ b)[places]
     n, square, noise = t[:, 0], np.maximum(t[:, 0] ** 2 - sums.sigma_G**2, 0.0), sums.site_noise(b)
 
@@ -204,23 +205,29 @@ class _Weights:
         return found
 
 
-def fitted(sums: SiteSums) -> Fit:
-    """Fit by alternating the weighted score and two moment equations of the variances."""
+def fitted(sums: SiteSums, known: Callable[[float], float] | None = None) -> Fit:
+    """Fit by alternating the weighted score and two moment equations of the variances.
+
+    Args:
+        known: the residual variance as a function of the levels', where it needs no ``sums.q``.
+    """
     residual, level, ratio = 1.0, 0.0, _LEVELS[1]
     b: Array = np.zeros(sums.t.shape[1])
     b[0] = float(sums.sy.sum()) / max(float(sums.t[:, 0].sum()), 1.0)
-    residual = max(sums.energy(b) / max(float(sums.t[:, 0].sum()), 1.0), 1e-12)
+    residual = known(0.0) if known else max(sums.energy(b) / max(float(sums.t[:, 0].sum()), 1.0), 1e-12)
     for _ in range(_STEPS):
         weights = _Weights.of(sums, ratio, sums.site_noise(b) / residual)
         b = np.asarray(np.linalg.solve(weights.matrix(sums), weights.right(sums)), np.float64)
-        residual, level = _variances(sums, b, weights.w, residual, level)
+        residual, level = _variances(sums, b, weights.w, residual, level, known)
         last, ratio = ratio, float(np.clip(residual / max(level, 1e-12 * residual), *_LEVELS))
         if abs(ratio - last) <= 1e-6 * ratio:
             break
-    return _with_errors(sums, b, weights, residual, level)
+    return _with_errors(sums, b, weights, residual, level, known)
 
 
-def _variances(sums: SiteSums, b: Array, w: Array, residual: float, level: float) -> tuple[float, float]:
+def _variances(
+    sums: SiteSums, b: Array, w: Array, residual: float, level: float, known: Callable[[float], float] | None
+) -> tuple[float, float]:
     """Solve the expectations of the weighted residual energy and of squared residual sums for both variances."""
     n, clear = np.maximum(sums.t[:, 0], 0.0), clear_sites(sums)
     noise = sums.site_noise(b)
@@ -237,6 +244,10 @@ def _variances(sums: SiteSums, b: Array, w: Array, residual: float, level: float
         ]
     )
     wanted = np.array([inside, g @ (squares[clear] + noise - noise * share)])
+    if known is not None:
+        usable = len(clear) > len(b) and matrix[1, 1] > 0
+        between = max(float((wanted[1] - matrix[1, 0] * residual) / matrix[1, 1]), 0.0) if usable else 0.0
+        return known(between), between
     total = max(sums.energy(b) / max(float(n.sum()), 1.0), 1e-12)
     if len(clear) <= len(b) or abs(np.linalg.det(matrix)) < 1e-12 * np.abs(matrix).max() ** 2:
         return total, 0.0
@@ -266,7 +277,9 @@ def _noise_covariance(sums: SiteSums, rows: Array, b: Array, sigma_h: float) -> 
     return np.asarray(total)
 
 
-def _with_errors(sums: SiteSums, b: Array, weights: _Weights, residual: float, level: float) -> Fit:
+def _with_errors(
+    sums: SiteSums, b: Array, weights: _Weights, residual: float, level: float, known: Callable[[float], float] | None
+) -> Fit:
     n, a, rows = np.maximum(sums.t[:, 0], 0.0), sums.t[:, 1:], weights.rows(sums)
     total = max(float(n.sum()), 1.0)
     inside, half = 1 - weights.w * n, sums.sigma_G**2 / 2
@@ -294,6 +307,6 @@ def _with_errors(sums: SiteSums, b: Array, weights: _Weights, residual: float, l
     g = np.square(size / spread)
     free = max(len(clear) - len(b), 1) / max(len(clear), 1)
     of_tau = 2 * float(np.square(g * spread).sum()) / max(float(g @ size**2) ** 2, 1e-300) / free
-    of_sigma = 2 * residual**2 / total + sums.energy_noise(b) / total**2
+    of_sigma = 2 * residual**2 / total + sums.energy_noise(b) / total**2 if known is None else 0.0
     variances = (of_sigma, of_tau)
     return Fit(sums, b, covariance * (1 + solved**2), noise, parts, variances, residual, level, solved, len(clear))

@@ -33,31 +33,21 @@ from privstats.inference.summary import Summary
 from privstats.release import Release
 
 _FEWEST_SITES = 3
-_EXCLUSIVE = (
+EXCLUSIVE = (
     "levels independent of columns and site sizes, each record has 1 in exactly one named site and 0 in the others"
 )
+"""Assumptions on levels and site columns, for a table."""
 _LOST = 1e-9  # columns scaled to length 1 are collinear where their Gram matrix has a smaller eigenvalue
 
 
 @dataclass(frozen=True, eq=False)
 class LevelsRegression(Regression):
-    """A regression with a random intercept by site.
+    """A regression with a random intercept by site; :func:`random_intercept` has an example.
 
     Attributes:
         tau: estimated standard deviation of the sites' levels; NaN where its interval is not reported.
         sites: number of sites.
         fit: estimates before columns are mapped back; None only by default.
-
-    Example:
-        >>> from privstats.contrib.site_levels import random_intercept
-        >>> rng = np.random.default_rng(0)
-        >>> site, x = np.repeat(np.arange(20), 50), rng.uniform(-1, 1, (1_000, 1))
-        >>> y = 2 * x[:, 0] + rng.normal(size=20)[site] / 2 + rng.normal(size=1_000)
-        >>> schema = ps.RidgeSchema(21, clip_norm=1.5, target_bound=9.0)
-        >>> moments = ps.measure(schema, np.hstack([x, np.eye(20)[site]]), y)
-        >>> fit = random_intercept(ps.Release.exact(schema, moments), sites=range(1, 21))
-        >>> fit.sites, round(fit.tau, 1)
-        (20, 0.6)
     """
 
     tau: float = math.nan
@@ -77,7 +67,7 @@ class LevelsRegression(Regression):
     def summary(self, alpha: float = 0.05, *, exponentiate: bool = False) -> Summary:
         """Return the table; its head has tau, where that is reported, and no R-squared.
 
-        ``exponentiate`` is for regressions with ratios; this one has none (``ReleaseError``).
+        ``exponentiate`` shows odds ratios; a linear model has none (``ReleaseError``).
         """
         table = super().summary(alpha, exponentiate=exponentiate)
         head = tuple(line for line in table.head if line[0] != "R-squared")
@@ -147,23 +137,27 @@ def random_intercept(
     if evidence.constant is not None:
         raise ReleaseError("the transform must hold no ConstantFeature: site columns sum to 1; omit it")
     names = column_names(schema, schema.features)
-    if isinstance(sites, str) or not isinstance(sites, Sequence) or not sites:
-        raise ReleaseError("sites must be a list of column names or numbers, such as ['north', 'south', 'west']")
-    at = chosen_columns(names, sites)
+    at = site_places(names, sites)
     chosen = [j for j in range(len(names)) if j not in at] if columns is None else chosen_columns(names, columns)
     require_both_columns(schema.transform, names, chosen)
     slopes, level = raw_slopes(schema.transform, len(names))
     maps = np.column_stack([slopes, level]) - np.eye(len(names), len(names) + 1)
-    _check_sites(names, at, chosen, maps[at])
+    check_sites(names, at, chosen, maps[at])
     check_site_columns(
-        schema, evidence, names, at, [j for j, row in enumerate(maps) if not row.any() and j not in (*at, *chosen)]
+        schema,
+        evidence.G,
+        evidence.sigma_G,
+        names,
+        at,
+        [j for j, row in enumerate(maps) if not row.any() and j not in (*at, *chosen)],
     )
-    sums = _sums(evidence, at, chosen, schema.on_grid(1.0))
+    one = schema.on_grid(1.0)
+    sums = _sums(evidence, at, chosen, one)
     records, deviation = float(sums.t[:, 0].sum()), sums.sigma_G * math.sqrt(len(at))
     degrees = residual_degrees(records, deviation, len(at) + len(chosen), f"{len(at)} sites and {len(chosen)} columns")
     _check_collinear(sums)
     fit = fitted(sums)
-    rows = contrasts_of(slopes[np.ix_(chosen, chosen)], level[chosen], 1.0)
+    rows = contrasts_of(slopes[np.ix_(chosen, chosen)] / one, level[chosen] / one, 1.0)
     rows = np.column_stack([rows[:, -1], rows[:, :-1]])
     equations = NormalEquations(
         sums.gram, sums.moments, sums.q, sums.sigma_G, sums.sigma_h, sums.sigma_q, degrees=degrees
@@ -176,7 +170,7 @@ def random_intercept(
     errors: Errors = LevelErrors.of(fit, rows)
     hidden = hides(saturation, unclipped)
     reported = fit.reported and not hidden and not _averaged(release) and math.isfinite(fit.tau(0.05)[1])
-    notes = (clip_note(saturation, unclipped), _tau_note(release, fit, reported), _hidden_note(fit))
+    notes = (clip_note(saturation, unclipped), _tau_note(release, fit, reported), hidden_note(fit))
     return LevelsRegression(
         names=linear.names,
         nobs=records,
@@ -187,7 +181,7 @@ def random_intercept(
         saturation_=saturation,
         cov_type="random intercept",
         cov_reason=f"{len(at)} sites, Satterthwaite's degrees of freedom",
-        assumed=f"a linear model with the same slopes and normal levels at all sites, {_EXCLUSIVE}, {ALIKE}",
+        assumed=f"a linear model with the same slopes and normal levels at all sites, {EXCLUSIVE}, {ALIKE}",
         notes=tuple(note for note in notes if note),
         release=release,
         columns=len(names) - len(at),
@@ -231,7 +225,15 @@ class LevelErrors(MixedErrors):
         return self.of(self.fit, rows @ self.rows)
 
 
-def _check_sites(names: Sequence[str], at: list[int], chosen: list[int], maps: Array) -> None:
+def site_places(names: Sequence[str], sites: Sequence[str | int]) -> list[int]:
+    """Return the indices of site columns; refuse what is no list of columns."""
+    if isinstance(sites, str) or not isinstance(sites, Sequence) or not sites:
+        raise ReleaseError("sites must be a list of column names or numbers, such as ['north', 'south', 'west']")
+    return chosen_columns(names, sites)
+
+
+def check_sites(names: Sequence[str], at: list[int], chosen: list[int], maps: Array) -> None:
+    """Refuse too few sites, sites that are regressors or mapped, and no regressors."""
     if len(at) < _FEWEST_SITES:
         raise ReleaseError(f"sites must name at least {_FEWEST_SITES} columns, got {len(at)}; use ps.inference.ols")
     if both := [names[j] for j in chosen if j in at]:
@@ -252,20 +254,19 @@ def _check_collinear(sums: SiteSums) -> None:
 
 
 def _sums(evidence: GramEvidence, at: list[int], chosen: list[int], one: float) -> SiteSums:
-    """Return sums by site, where a record's 1 in its site column is ``one`` on the grid.
+    """Return sums by site of rows and targets over ``one``, which is a record's 1 in its site column on the grid.
 
-    The deviations of the noise stay those of the release. Exactly, they are ``sigma_G / one**2``, ``sigma_G / one`` and
-    ``sigma_h / one``: ``one`` is within half a grid step of 1, so the first is within a step, R / 2**f, of ``sigma_G``.
+    Sites then count 1 per record, columns are in units of ``one``, and every deviation is exact.
     """
-    G, h = evidence.G, evidence.h[:, 0]
+    G, h = evidence.G / one**2, evidence.h[:, 0] / one
     return SiteSums(
-        t=np.column_stack([G[at, at] / one**2, G[np.ix_(at, chosen)] / one]),
-        sy=h[at] / one,
+        t=np.column_stack([G[at, at], G[np.ix_(at, chosen)]]),
+        sy=h[at],
         G=G[np.ix_(chosen, chosen)],
         h=h[chosen],
         q=evidence.q,
-        sigma_G=evidence.sigma_G,
-        sigma_h=evidence.sigma_h,
+        sigma_G=evidence.sigma_G / one**2,
+        sigma_h=evidence.sigma_h / one,
         sigma_q=evidence.sigma_q,
     )
 
@@ -288,7 +289,8 @@ def _tau_note(release: Release, fit: Fit, reported: bool) -> str:
     )
 
 
-def _hidden_note(fit: Fit) -> str:
+def hidden_note(fit: Fit) -> str:
+    """Return a sentence on coefficients that noise hides, or empty."""
     if fit.reported:
         return ""
     return (

@@ -14,8 +14,9 @@ from privstats.errors import ReleaseError
 from privstats.inference.cell_design import declared_cells, gap_note
 from privstats.inference.evidence import CONSTANT, cell_design, contrasts_of
 from privstats.inference.inversion import NormalEquations, condition
-from privstats.inference.last_step import LastStep, is_robust, last_step, notes_on
+from privstats.inference.last_step import LastStep, is_robust, last_step, notes_on, settled
 from privstats.inference.regression.clipping import Hidden
+from privstats.inference.regression.overdispersion import overdispersion
 from privstats.inference.regression.table import Regression
 from privstats.inference.releases import column_names, counted_before, present_releases, raw_slopes
 from privstats.kinds import ScoreSchema
@@ -71,7 +72,10 @@ def poisson(
     """Fit a Poisson regression from all releases of a ``Newton`` course; coefficients are log rate ratios.
 
     Counts above ``target_bound`` were truncated, which pulls coefficients toward 0. With an ``exposure`` the intercept
-    is the log of the rate per unit of exposure, as with R's ``offset(log(exposure))``.
+    is the log of the rate per unit of exposure, as with R's ``offset(log(exposure))``. With ``negative_binomial``
+    records weigh as in a negative binomial regression of that dispersion, and errors stay robust: intervals hold
+    whatever the variance is, and ``dispersion`` is the variance over that model's. With ``overdispersion`` the table
+    has the dispersion of a negative binomial model with an interval, and coefficients are as without it.
 
     Args:
         releases, gaps_as_cells: as for :func:`logit`.
@@ -79,8 +83,8 @@ def poisson(
             multiple of their mean. They read one entry of J, so under noise intervals are narrower than robust ones.
 
     Raises:
-        ReleaseError: as for :func:`logit`; with ``quasi_poisson`` also where rounds have ``errors="model"`` or no
-            intercept, or where noise hides the multiple.
+        ReleaseError: as for :func:`logit`; with ``quasi_poisson`` also where rounds have ``errors="model"``, no
+            intercept or ``negative_binomial``, or where noise hides the multiple.
 
     Example:
         >>> from privstats import randomness
@@ -116,11 +120,19 @@ def _regression(
     errors = last_step(present, weights, schema.clip_norm, rows, design)
     dispersed = family == "poisson" and is_robust(last) and schema.constant is not None
     dispersion = _dispersion(errors.inversion.equations) if dispersed else None
+    if quasi and schema.negative_binomial is not None:
+        raise ReleaseError(
+            "quasi_poisson assumes a variance of one multiple of the mean, and these rounds weigh records by "
+            "negative_binomial: omit quasi_poisson"
+        )
     if quasi:
         errors = last_step(present, weights, schema.clip_norm, rows, design, variance=_multiple(dispersion))
     errors = _per_exposure(errors, names, schema)
     notes, fields = notes_on(errors), fields_of_rounds(present, errors)
     fields |= {"dispersion": dispersion, **({"cov_type": "quasi-Poisson"} if quasi else {})}
+    if schema.overdispersion is not None:
+        found = overdispersion(settled(present, errors.earlier), schema)
+        fields["overdispersion"] = found if errors.arrived.all() else found._replace(reported=False)
     modelled = family == "poisson" and not is_robust(last)
     if design is not None:
         gaps = design.gap_columns

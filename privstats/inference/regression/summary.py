@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from privstats.inference.regression.cell_table import CellTable
     from privstats.inference.regression.table import Regression
 
-_RATIOS = {"Hazard ratios": "hazard ratio", "Logistic regression": "odds ratio", "Poisson regression": "rate ratio"}
+_OVERDISPERSION = (
+    "Overdispersion is alpha of a negative binomial model, in which counts of mean m vary by m + alpha m^2; the "
+    "interval, of 95 %, assumes that, and those of coefficients do not."
+)
+_RATIOS = {
+    "Hazard ratios": "hazard ratio",
+    "Logistic regression": "odds ratio",
+    "Logistic regression with a random intercept by site": "odds ratio",
+    "Poisson regression": "rate ratio",
+}
 
 
 def summarise(table: Regression, alpha: float) -> Summary:
@@ -37,6 +46,7 @@ def summarise(table: Regression, alpha: float) -> Summary:
         notes=(
             f"{shown} of {table.columns} released {'contrasts' if table.column_cells else 'columns'} shown.",
             *interaction_notes(table),
+            *([] if table.overdispersion is None else [_OVERDISPERSION]),
         ),
         warnings=table.notes,
         methods=fitted_words(table),
@@ -125,8 +135,17 @@ def _dispersed(table: Regression) -> tuple[tuple[str, str], ...]:
     if table.dispersion is None:
         return ()
     ratio, error = table.dispersion
-    shown = HIDDEN if math.isnan(ratio) else f"{ratio:.3g} (noise SE {error:.2g}); 1 for a Poisson model"
-    return (("variance over mean", shown),)
+    alpha = getattr(table.release.plan.schema, "negative_binomial", None)
+    model = "a Poisson model" if alpha is None else f"a negative binomial model of dispersion {alpha:g}"
+    shown = HIDDEN if math.isnan(ratio) else f"{ratio:.3g} (noise SE {error:.2g}); 1 for {model}"
+    return (("variance over mean" if alpha is None else "variance over the model's", shown), *_overdispersed(table))
+
+
+def _overdispersed(table: Regression) -> tuple[tuple[str, str], ...]:
+    if (found := table.overdispersion) is None:
+        return ()
+    ends = f"{found.value:.3g} ({found.low:.3g} to {found.high:.3g}); 0 for a Poisson model"
+    return (("overdispersion", ends if found.reported else HIDDEN),)
 
 
 def _cells(
@@ -169,6 +188,7 @@ def ratios_summary(table: Regression, alpha: float) -> Summary:
         notes=(
             f"Each {name} is per unit of its column; the constant is no ratio and is excluded.",
             *interaction_notes(table),
+            *([] if table.overdispersion is None else [_OVERDISPERSION]),
         ),
         warnings=table.notes,
         methods=f"{fitted_words(table)} Coefficients are exponentiated: {name}s.",

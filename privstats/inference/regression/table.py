@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.cell_design import ColumnCells
+from privstats.inference.counts.table import Interval
 from privstats.inference.inversion import Errors, holm
 from privstats.inference.regression.cell_table import CellTable, cell_table
 from privstats.inference.regression.clipping import Saturation
@@ -47,7 +48,10 @@ class Regression(RowTable):
         counts: plans of the counts that set cut points.
         column_cells: of declared columns, for :meth:`cells`.
         dispersion: of a Poisson regression with robust errors, the counts' variance over their mean (the factor of a
-            quasi-Poisson regression) and its standard error from noise alone; NaN where noise hides the mean.
+            quasi-Poisson regression) and its standard error from noise alone; NaN where noise hides the mean. With
+            ``negative_binomial``, over that model's variance: above 1, a larger alpha fits.
+        overdispersion: with that setting, the dispersion alpha of counts of mean m and variance m + alpha m^2, with its
+            interval at .05.
 
     Example:
         >>> X = np.array([[0.1], [0.2], [0.4], [0.8]])
@@ -76,6 +80,7 @@ class Regression(RowTable):
     counts: tuple[Plan | None, ...] = ()
     column_cells: tuple[ColumnCells, ...] = ()
     dispersion: tuple[float, float] | None = None
+    overdispersion: Interval | None = field(default=None, kw_only=True)
 
     @property
     def params(self) -> Array:

@@ -63,6 +63,21 @@ def test_records_are_counted_by_the_1_that_the_grid_holds() -> None:
     assert fit.nobs == pytest.approx(3_000, rel=1e-9)
 
 
+def test_slopes_and_noise_are_in_units_of_the_1_that_the_grid_holds() -> None:
+    coarse, fine = (random_intercept(exact(clip_norm=60.0, grid_bits=bits), sites=NAMES[2:]) for bits in (12, 20))
+    np.testing.assert_allclose(coarse.params[1:], fine.params[1:], rtol=0.01)
+    measured = schema(clip_norm=1.9, grid_bits=6)
+    (X, y), promise = records(), made.promise(epsilon=8.0, delta=1e-6)
+    plan = made.plan(measured, ps.Cohort(2, 2, 2 * len(y)), promise)
+    parts = [ps.measure(measured, X[k::2], y[k::2], unreadable=plan.unreadable) for k in range(2)]
+    release = session.aggregate_unmasked(plan, parts, seeded(1))
+    sums, one = random_intercept(release, sites=NAMES[2:]).fit.sums, measured.on_grid(1.0)
+    assert one == pytest.approx(1.0094, abs=1e-4)
+    assert sums.sigma_G == pytest.approx(release.sigma["G"] / one**2)
+    assert sums.sigma_h == pytest.approx(release.sigma["h"] / one)
+    np.testing.assert_allclose(sums.sy, np.asarray(release.moments.h).reshape(-1)[2:] / one)
+
+
 def test_it_agrees_with_a_dummy_per_site_and_with_the_exact_reader() -> None:
     """Large sites: a random intercept's slopes are those of fixed levels."""
     fit, fixed = random_intercept(exact(), sites=NAMES[2:]), ps.inference.ols(exact(), records=150 * SITES)

@@ -1,0 +1,192 @@
+"""The dispersion of a negative binomial model from two sums of rounds: bounds, statsmodels, intervals, files."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import privstats as ps
+from benchmarks.inference import rates as bench
+from benchmarks.inference import references
+from privstats import inference as inf
+from privstats.cli.main import app
+from privstats.dp import joint_mu, sensitivity
+from privstats.errors import PlanError, SchemaError
+from privstats.kinds.score import _mapped, own_scores
+from privstats.moments import exact_moments
+from privstats.randomness import seeded
+from privstats.review.certificate import certificate_text
+from privstats.review.certificate_checker import Refused, check
+from privstats.schema.public_values import Published, Values
+from tests import made
+from tests.inference import test_score
+from tests.inference.test_rates import BOUND, at, world
+from tests.inference.test_rates import SCHEMA as PLAIN
+from tests.made import refused
+from threat_models.audits.gradients import worst_attempt
+
+SCHEMA = replace(PLAIN, overdispersion="estimated")
+LETTERS = "gHJQV"
+
+
+def exact(schema: Any, X: Any, y: Any) -> Any:
+    return inf.poisson(references.released(ps.Newton.start(schema, *references.terms(len(X)), rounds=8), X, y))
+
+
+def test_sums_are_squared_residuals_and_means_and_the_others_stay() -> None:
+    X, y = world(3_000, 0, 1.0)
+    w = np.array([0.3, -0.2, 0.1])
+    moments: Any = ps.measure(SCHEMA, X, y, published=at(w))
+    m = np.minimum(np.exp(np.c_[X, np.ones(len(X))] @ Values.rounded(w).real), 12.0) * y[:, 1] / BOUND
+    r = np.minimum(y[:, 0], 12.0) - m
+    assert pytest.approx((r**2).sum(), rel=2e-3) == moments.real().Q
+    assert pytest.approx((m**2).sum(), rel=2e-3) == moments.real().V
+    plain: Any = ps.measure(PLAIN, X, y, published=at(w))
+    for letter in "gHJ":
+        np.testing.assert_array_equal(getattr(moments, letter), getattr(plain, letter))
+    halves: Any = [ps.measure(SCHEMA, X[k::2], y[k::2], published=at(w)) for k in range(2)]
+    assert halves[0] + halves[1] == moments
+
+
+@given(st.data())
+def test_every_record_keeps_the_joint_bound_whatever_is_published(data: Any) -> None:
+    whole = st.integers(-(1 << 19) + 1, (1 << 19) - 1)
+    w = Values(np.array(data.draw(st.lists(whole, min_size=3, max_size=3)), np.int64), data.draw(st.integers(-8, 30)))
+    number = st.floats(-9, 9) | st.sampled_from([math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, -0.0])
+    rows = np.array(data.draw(st.lists(st.lists(number, min_size=2, max_size=2), min_size=2, max_size=2)))
+    count = st.floats(-3, 40) | st.sampled_from([math.nan, math.inf, -math.inf, 1e308, 12.0, 0.0, -0.0])
+    shares = data.draw(st.lists(st.floats(0, 1, exclude_min=True), min_size=2, max_size=2))
+    y = np.column_stack(
+        [data.draw(st.lists(count, min_size=2, max_size=2)), np.maximum(np.array(shares) * BOUND, 5e-324)]
+    )
+    with np.errstate(all="ignore"):
+        (unit, residuals, roots, fits), finite = _mapped(SCHEMA, rows, y, w)
+    steps, scores = SCHEMA.steps, own_scores(unit, residuals, SCHEMA.steps)
+    assert (np.abs(fits) <= steps).all()
+    assert (fits == np.rint(fits)).all()
+    assert (fits[:, 1] >= 0).all()
+    assert (fits[~finite] == 0).all()
+    sigmas: dict[str, float] = {
+        s: data.draw(st.floats(0.1, 10)) * sensitivity(SCHEMA, s, "add-remove") for s in LETTERS
+    }
+    outer = {"H": roots, "J": scores}
+    terms = {"g": unit * residuals[:, None], **{s: a[:, :, None] * a[:, None, :] for s, a in outer.items()}}
+    terms |= {"Q": np.square(fits[:, 0]), "V": np.square(fits[:, 1])}
+
+    def moved(change: Any) -> Any:
+        return sum(np.square(change(v)).sum() / (sigmas[s] * SCHEMA.scale_of(s)) ** 2 for s, v in terms.items())
+
+    rounding = 1 + 8 / steps
+    assert moved(lambda v: v[0]) <= joint_mu(SCHEMA, sigmas, "add-remove") ** 2 * rounding
+    assert moved(lambda v: v[0] - v[1]) <= joint_mu(SCHEMA, sigmas, "replace-one") ** 2 * rounding
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("letters", ["Q", "V", LETTERS])
+def test_the_search_comes_close_to_the_bound_and_not_beyond(adjacency: Any, letters: str) -> None:
+    schema = replace(SCHEMA, transform=(), feature_names=None, rate=None, grid_bits=16)
+    sigma = {s: sensitivity(schema, s, "add-remove") for s in letters}
+    claimed = joint_mu(schema, sigma, adjacency)
+    found = max(worst_attempt(schema, sigma, adjacency, seeded(start), 60)[0] for start in range(3))
+    assert found <= claimed
+    assert found > 0.6 * claimed
+
+
+@pytest.mark.parametrize("alpha", [0.3, 1.5])
+def test_exact_sums_give_the_moment_estimate_of_the_pooled_records(alpha: float) -> None:
+    sm = pytest.importorskip("statsmodels.api", reason="compares with statsmodels, which is not installed")
+    X, y = world(20_000, 0, alpha)
+    schema = replace(SCHEMA, grid_bits=18)
+    table = exact(schema, X, y)
+    counts = np.minimum(y[:, 0], 12)
+    fit = sm.GLM(counts, sm.add_constant(X), sm.families.Poisson(), exposure=y[:, 1]).fit()
+    theirs = ((counts - fit.mu) ** 2 - counts).sum() / (fit.mu**2).sum()
+    found = table.overdispersion
+    assert found.reported
+    assert found.value == pytest.approx(theirs, rel=0.01)
+    assert found.low < alpha < found.high
+    plain = exact(replace(schema, overdispersion=None), X, y)
+    np.testing.assert_allclose(table.params, plain.params, atol=0.02 * plain.bse.min())
+    text = " ".join(str(table.summary()).split())
+    assert f"overdispersion {found.value:.3g} ({found.low:.3g} to {found.high:.3g}); 0 for a Poisson model" in text
+    assert "counts of mean m vary by m + alpha m^2" in text
+
+
+def test_intervals_hold_under_noise_and_noise_or_early_ends_hide_them() -> None:
+    row = bench.estimated(1.0, 20_000, 30.0, 40)
+    assert row["reported"] > 0.8
+    assert row["missed"] <= 0.2  # 8 of 40: with probability 4e-4 at a rate of .05
+    schema, n = replace(SCHEMA, target_bound=12.0), 3_000
+    hidden = inf.poisson(test_score.played(test_score.course_of(schema, n, 1.0, 5), *world(n, 0, 1.0), 0))
+    assert not hidden.overdispersion.reported
+    assert "overdispersion -" in " ".join(str(hidden.summary()).split())
+    early = ps.Newton.start(replace(SCHEMA, rate=0.001), *references.terms(20_000), rounds=1)
+    assert not inf.poisson(references.released(early, *world(20_000, 0, 1.0))).overdispersion.reported
+
+
+def test_persons_rows_are_summed_and_clipped_together() -> None:
+    X, y = world(40)
+    ids = np.arange(40) // 2
+    promise = made.promise(unit="person", max_records_per_person=2, person_clip=2.0)
+    plan = made.plan(SCHEMA, ps.Cohort(2, 2, 100), promise, published=Published("1" * 64))
+    how: dict[str, Any] = {"published": at([0.3, -0.2, 0.1]), "person_clip": plan.person_clip}
+    ours: Any = exact_moments(SCHEMA, X, y, persons=ids, **how)
+    order = np.random.default_rng(0).permutation(40)
+    theirs: Any = exact_moments(SCHEMA, X[order], y[order], persons=ids[order], **how)
+    assert all((ours.arrays[s] == theirs.arrays[s]).all() for s in LETTERS)
+    assert all(ours.arrays[s].sum() > 0 for s in "QV")
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"overdispersion": "yes"}, "overdispersion must be 'estimated', or omitted, got 'yes'"),
+    ({"overdispersion": 1.0}, "overdispersion must be 'estimated', or omitted, got 1.0"),
+    ({"errors": "model"}, "set family='poisson' and errors='robust', or omit it"),
+    ({"negative_binomial": 1.0}, "overdispersion estimates what negative_binomial declares: state one of them"),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), WRONG)
+def test_what_cannot_be_estimated_is_one_clear_sentence(changes: dict[str, Any], words: str) -> None:
+    refused(SchemaError, words, replace, SCHEMA, **changes)
+
+
+def test_a_course_needs_an_intercept() -> None:
+    bare = replace(SCHEMA, exposure=None, exposure_bound=None, transform=(), features=2, rate=None)
+    refused(PlanError, "overdispersion needs an intercept", ps.Newton.start, bare, *references.terms(4_000))
+
+
+def test_the_sums_are_in_the_digest_the_budget_and_the_certificate(tmp_path: Path) -> None:
+    course = test_score.course_of(SCHEMA, 4_000, 8.0)
+    ps.course.write(tmp_path / "course.toml", course)
+    assert ps.course.read(tmp_path / "course.toml").digest == course.digest
+    assert course.digest != test_score.course_of(PLAIN, 4_000, 8.0).digest
+    (tmp_path / "plan.toml").write_text(course.first.to_toml())
+    listed = CliRunner().invoke(app, ["audit", "budget", str(tmp_path / "plan.toml")])
+    assert listed.exit_code == 0, listed.output
+    assert {row.split()[0] for row in listed.output.splitlines() if row.strip()} >= {*LETTERS}
+    plan, certificate = course.first.to_toml(), certificate_text(course.first)
+    assert check(plan, certificate).startswith("holds")
+    refused(Refused, "", check, plan.replace('overdispersion = "estimated"\n', ""), certificate)
+    shares = ps.dp.default_shares(SCHEMA)
+    assert math.fsum(shares.values()) == pytest.approx(1)
+    assert shares["Q"] == shares["V"] == 0.025
+
+
+def test_two_csv_files_become_a_dispersion(tmp_path: Path, privstats: Any) -> None:
+    X, y = world(20_000, 0, 1.0)
+    frame = pd.DataFrame({"treated": X[:, 0], "age": X[:, 1], "falls": y[:, 0].astype(int), "years": y[:, 1]})
+    for place, name in enumerate(("north", "south")):
+        frame[place::2].to_csv(tmp_path / f"{name}.csv", index=False)
+    ps.course.write(tmp_path / "course.toml", test_score.course_of(SCHEMA, 20_000, 30.0, 6))
+    how: dict[str, Any] = {"cwd": tmp_path, "code": 0}
+    privstats("course", "rehearse", "course.toml", "north.csv", "south.csv", "--target", "falls", "--out", "out", **how)
+    releases = sorted(f"out/{each.name}" for each in (tmp_path / "out").glob("*.release"))
+    for more in ((), ("--exponentiate",), ("--quasi-poisson",)):
+        assert "0 for a Poisson model" in privstats("table", *releases, *more, **how).stdout
