@@ -79,7 +79,8 @@ def eigenbasis(matrix: Array, columns: int) -> tuple[Array, Eigenbasis]:
             np.array(matrix.T, np.float64, order="F"), lower=1, lwork=int(size), overwrite_a=1
         )
         if np.isfinite(diagonal).all() and np.isfinite(beside).all():
-            values, vectors = eigh_tridiagonal(diagonal, beside, check_finite=False)
-            return values, ReflectedBasis(vectors, np.asfortranarray(reduced[1:, :-1]), factors)
+            found, inner = eigh_tridiagonal(diagonal, beside, check_finite=False)
+            below = np.asfortranarray(reduced[1:, :-1])
+            return np.asarray(found, np.float64), ReflectedBasis(np.asarray(inner, np.float64), below, factors)
     values, vectors = algebra().eigh(matrix)
     return values, Eigenbasis(vectors)
