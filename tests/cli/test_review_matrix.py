@@ -142,7 +142,6 @@ CASES = [
 ]
 
 
-@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize(("what", "kind"), CASES, ids=lambda each: str(each))
 def test_every_cell_is_an_answer_or_one_sentence(what: str, kind: str, privstats: Any, tmp_path: Path) -> None:
     file, cells = file_of(what, kind, tmp_path, privstats), dict[str, tuple[int, str]]()
@@ -176,7 +175,6 @@ def test_every_cell_is_an_answer_or_one_sentence(what: str, kind: str, privstats
         assert expected[command] in said, (command, said)
 
 
-@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize("kind", [name for name, row in COURSES.items() if row.promise is not None])
 def test_the_plan_of_every_session_is_checked(kind: str, privstats: Any, tmp_path: Path) -> None:
     """An effect's sums of outcomes ended in a traceback."""

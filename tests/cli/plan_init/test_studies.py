@@ -53,7 +53,6 @@ def test_errors_of_hazards_are_robust_unless_an_answer_trusts_the_model(init):
     assert "errors must be 'robust' or 'model', or omitted, got 'HC1'" in str(refused.exception)
 
 
-@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize(("events", "warned"), [(300, None), (350, "ratio is above 2"), (600, "hazard of 1: the")])
 def test_expected_events_that_pass_the_cap_are_warned_of_before_anything_is_spent(init, events, warned):
     """By ``plan init`` and ``check``; once by ``suggest``, too, in words and in JSON. Not where few are expected."""
