@@ -211,7 +211,8 @@ def exponentials(logits: Ints, exponent: int) -> Ints:
     for coefficient in _EXP2[1:]:
         value *= power
         value += coefficient
-    value = xp.ldexp(value, exponents + _NUMERATOR_BITS)
+    exponents += _NUMERATOR_BITS
+    value = xp.ldexp(value, exponents)
     result: Ints = xp.floor(value, out=value)
     return result
 

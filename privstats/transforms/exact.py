@@ -67,6 +67,9 @@ class Arrays(Protocol):
     def trunc(self, rows: Any, out: Any = None) -> Any:
         """Round toward zero."""
 
+    def trunc_where(self, mask: Any, rows: Any, out: Any) -> Any:
+        """Return ``out``, possibly in place, with the masked rows of ``rows`` rounded toward zero; mask ``(n,)``."""
+
     def floor(self, rows: Any, out: Any = None) -> Any:
         """Round down."""
 
@@ -138,6 +141,10 @@ class _Numpy:
 
     trunc = staticmethod(np.trunc)
     floor = staticmethod(np.floor)
+
+    @staticmethod
+    def trunc_where(mask: Any, rows: Any, out: Any) -> Any:
+        return np.trunc(rows, out=out, where=mask[:, None])
 
     @staticmethod
     def full_like(rows: Any, value: float) -> Any:
