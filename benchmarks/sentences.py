@@ -74,21 +74,23 @@ def laplace_of_counts() -> str:
 
 def oracle_on_digits() -> str:
     """README.md: refinement beside the rival whose setting the test set chose, in the stored search on digits."""
-    (rows,) = (
-        rows
-        for data, rows in titled("peers.oracle", "DP-GD chosen by the test set, accuracy in %: ")
-        if data == "digits"
-    )
-    placed: dict[str, list[str]] = {"ahead": [], "level": [], "behind": []}
-    for epsilon in dict.fromkeys(row["epsilon"] for row in rows):
-        *rivals, ours = (row for row in rows if row["epsilon"] == epsilon)
+    searches = dict(titled("peers.oracle", "DP-GD chosen by the test set, accuracy in %: "))
+    placed: dict[str, list[float]] = {"ahead": [], "level": [], "behind": []}
+    settings: dict[int, list[float]] = {}
+    for epsilon in dict.fromkeys(row["epsilon"] for row in searches["digits"]):
+        *rivals, ours = (row for row in searches["digits"] if row["epsilon"] == epsilon)
         best = max(rivals, key=lambda row: float(row["repeated"]))
         lead, error = ours["repeated"] - best["repeated"], math.hypot(ours["se"], best["se"])
-        where = "ahead" if lead > error else "behind" if lead < -error else "level"
-        placed[where].append(f"{epsilon:g}".removeprefix("0"))
-    (count,) = {row["settings"] for row in rows if row["model"] != "refined, as it comes"}
-    stated = ", and ".join(f"{how} at {' and '.join(at)}" for how, at in placed.items() if at)
-    return f"among {count:,} settings at each epsilon on the 1,797 bundled digits, they were {stated}."
+        placed["ahead" if lead > error else "behind" if lead < -error else "level"].append(epsilon)
+        settings.setdefault(min(row["settings"] for row in rivals), []).append(epsilon)
+    counts = " and ".join(f"{count:,} at epsilon {_listed(at)}" for count, at in settings.items())
+    stated = " and ".join(f"{how} at {_listed(at)}" for how, at in placed.items() if at)
+    return f"among {counts}, they were {stated} on the 1,797 digits of scikit-learn."
+
+
+def _listed(epsilons: Sequence[float]) -> str:
+    *several, last = (f"{epsilon:g}".removeprefix("0") for epsilon in epsilons)
+    return f"{', '.join(several)} and {last}" if several else last
 
 
 def cells_ahead() -> str:

@@ -639,7 +639,7 @@ def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> 
 def _in_steps(schema: ScoreSchema, goals: NDArray[np.float64]) -> Ints:
     """Return outcomes in steps of 2**-20 of the largest."""
     xp = arrays_of(goals)
-    outcomes: Ints = xp.trunc((goals / xp.full_like(goals, schema.outcome)).clip(0.0, 1.0) * _ONE)
+    outcomes: Ints = xp.trunc((goals / xp.full_like(goals[:1], schema.outcome)).clip(0.0, 1.0) * _ONE)
     return outcomes
 
 

@@ -144,7 +144,8 @@ class _Numpy:
 
     @staticmethod
     def trunc_where(mask: Any, rows: Any, out: Any) -> Any:
-        return np.trunc(rows, out=out, where=mask[:, None])
+        out[mask] = np.trunc(rows[mask])
+        return out
 
     @staticmethod
     def full_like(rows: Any, value: float) -> Any:
@@ -171,15 +172,20 @@ class _Numpy:
         return np.empty(shape)
 
 
+_NUMPY = _Numpy()
+
+
 def arrays_of(rows: Any) -> Arrays:
     """Return the operations for these rows."""
+    if type(rows) is np.ndarray:  # small batches would notice the questions below
+        return _NUMPY
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(rows, torch.Tensor):
         from privstats.transforms.tensors import TorchArrays
 
         return TorchArrays(torch, rows)
     own: Arrays | None = getattr(rows, "operations", None)
-    return _Numpy() if own is None else own
+    return _NUMPY if own is None else own
 
 
 Rows: TypeAlias = Any
