@@ -135,7 +135,8 @@ def test_many_classes_and_columns_have_the_hosts_integers(monkeypatch, device):
 @pytest.mark.usefixtures("elsewhere")
 def test_sums_beyond_2_to_53_stay_exact():
     schema = replace(SCHEMAS["no transform"], features=2)
-    X, y = np.random.default_rng(0).uniform(0, 1, (40_000, 2)) + [2.0, 0.0], np.zeros(40_000, int)  # sums are odd, too
+    # Rows differ, so that sums are odd, too.
+    X, y = np.random.default_rng(0).uniform([2.0, 0.0], [3.0, 1.0], (40_000, 2)), np.zeros(40_000, int)
     values = Published.of({"M": Values.rounded(np.eye(2)), "W": Values.rounded(np.full((C, 3), 1e-6))})
     tensors = torch.as_tensor(X), torch.as_tensor(y)
     moments = ps.measure(schema, *tensors, published=values)
