@@ -368,8 +368,9 @@ def _on_device(
 
     form = moments.device_rounds.Form(sums, behind)
     exclude = None if records.excluded is None else records.excluded.exclude
-    kept = records.cache
-    cache: DeviceCache | None = None if kept is None else moments.device_cache.DeviceCache(kept, map_, schema.grid_bits)
+    cache: DeviceCache | None = None
+    if records.cache is not None:
+        cache = moments.device_cache.DeviceCache(records.cache, map_, schema.grid_bits)
     return moments.device_rounds.DeviceRound(schema, read, values, form, exclude, cache=cache)
 
 
