@@ -115,6 +115,58 @@ def engine_growth() -> list[list[str]]:
     return [["workers", "wall time, simulated", "speed, simulated"], *lines]
 
 
+def device_batches() -> list[list[str]]:
+    """Sums over records on an accelerator: what a batch, a tile and the end request of it."""
+    head = ["batch on the device", "sums", "waits of a batch", "operations of a batch"]
+    lines = [[*head, "waits, operations of a tile and the end", "copied to the host"]]
+    for row in results("moments.device")["requests of a device, counted on the host"]:
+        classes = f"{row['classes']} classes" if row["classes"] else "one target, 5 folds"
+        size = f"{row['rows of a batch']:,} records, {row['features']} features"
+        counts = f"{row['waits per batch']:g}", f"{row['launches per batch']:g}"
+        end = f"{row['waits of a tile and the end']}, {row['launches of a tile and the end']}"
+        lines.append([size, f"`{row['statistics']}`, {classes}", *counts, end, _bytes(row["bytes copied to the host"])])
+    return lines
+
+
+def device_rounds() -> list[list[str]]:
+    """Rounds over records on an accelerator: what nine batches request of it."""
+    head = ["nine batches on the device", "round", "waits of a batch", "operations of a batch"]
+    lines = [[*head, "waits, operations of a tile and the end", "bytes of the records", "copied to the host"]]
+    for row in _rounds():
+        size = f"{row['records of a batch']:,} records each, {row['features']} features"
+        counts = f"{row['waits per batch']:g}", f"{row['launches per batch']:g}"
+        end = f"{row['waits of a tile and the end']}, {row['launches of a tile and the end']}"
+        copied = _bytes(row["bytes of the records"]), _bytes(row["bytes copied to the host"])
+        lines.append([size, _round(row), *counts, end, *copied])
+    return lines
+
+
+def device_maps() -> list[list[str]]:
+    """Rounds with a map over records on an accelerator: a record's multiplications and bytes, with cached rows."""
+    head = ["features", "round", "multiplications: two products", "first round", "later rounds"]
+    lines = [[*head, "bytes: rows of the two products", "first round", "later rounds"]]
+    for row in _rounds():
+        two = row["multiplications of the two products"]
+        if two is None:
+            continue
+        done = (f"{row[f'multiplications, {which} round']:,.0f}" for which in ("first", "later"))
+        moved = (f"{row[f'bytes, {which} round']:,.0f}" for which in ("first", "later"))
+        width = two // 2 // max(row["classes"] or 1, 1)
+        lines.append([f"{row['features']}", _round(row), f"{two:,}", *done, f"{16 * width:,}", *moved])
+    return lines
+
+
+def _rounds() -> Rows:
+    rows: Rows = results("moments.device")["requests of a round, counted on the host"]
+    return rows
+
+
+def _round(row: Row) -> str:
+    if row["classes"]:
+        return f"softmax, {row['classes']:,} classes"
+    return "ridge regression" if row["classes"] == 0 else "logistic regression"
+
+
 def _measured() -> Rows:
     rows: Rows = results("secagg.how_big")["measured here"]
     return rows
@@ -168,5 +220,8 @@ def _bytes(count: float) -> str:
     return f"{count:.0f} B"
 
 
-TABLES: Tables = by_name(how_big_interactive, how_big_split, how_big_rule, peaks, many_records, engines, engine_growth)
+TABLES: Tables = by_name(
+    *(how_big_interactive, how_big_split, how_big_rule, peaks, many_records, engines, engine_growth),
+    *(device_batches, device_rounds, device_maps),
+)
 """By the name in the page's marker."""

@@ -17,6 +17,8 @@ import statistics
 import sys
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.measuring import Row, Tables, child, command, results
 from benchmarks.speed_works import COUNTED, GOALS, SECONDS, WORKS
 
@@ -30,6 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The older checkout, how often, and which works."""
     parser.add_argument("--before", type=Path, help="a checkout of an older version, timed in the same run")
     parser.add_argument("--repeats", type=int, default=5, help="of floor and work, in turns")
+    parser.add_argument("--processes", type=int, default=1, help="of each checkout, in turns, for each work")
     parser.add_argument("--only", help="works whose names hold these words; with --quick, '' for all works")
 
 
@@ -40,21 +43,27 @@ def tables(options: argparse.Namespace) -> Tables:
     quick = options.quick and options.only is None
     names = list(_QUICK) if quick else [name for name in WORKS if (options.only or "") in name]
     kept = {} if options.quick else {row["work"]: row for row in results("speed")[_TITLE]}
-    rows = kept | {name: _row(name, trees, repeats, options.quick) for name in names}
+    rows = kept | {name: _row(name, trees, repeats, options.processes, options.quick) for name in names}
     yield _TITLE, [rows[name] for name in WORKS if name in rows]
 
 
-def _row(name: str, trees: dict[str, Path], repeats: int, quick: bool) -> Row:
+def _row(name: str, trees: dict[str, Path], repeats: int, processes: int, quick: bool) -> Row:
     row: dict[str, object] = {"work": name, "goal": GOALS.get(name), "load average": os.getloadavg()[0]}
     row |= {"goal s": SECONDS[name]} if name in SECONDS else {}
     row |= {"counted": COUNTED[name]} if name in COUNTED else {}
-    for when, tree in trees.items():
-        found = _timed(name, tree, repeats, quick)
+    timed: dict[str, dict[str, list[float]]] = {when: {} for when in trees}
+    for _ in range(processes):
+        for when, tree in trees.items():
+            for what, seconds in _timed(name, tree, repeats, quick).items():
+                timed[when].setdefault(what, []).extend(seconds)
+    for when, found in timed.items():
         least = {what: min(seconds) for what, seconds in found.items()}
         middle = {what: statistics.median(seconds) for what, seconds in found.items()}
         row |= {f"floor {when} s": least["floor"], f"{when} s": least["work"]}
         row |= {f"{when} / floor": least["work"] / least["floor"], f"median {when}": middle["work"] / middle["floor"]}
-        row |= {f"MB {when}": least["MB"], "repeats": repeats}
+        row |= {f"MB {when}": least["MB"], "repeats": repeats * processes}
+        quartiles = np.quantile(found["work"], (0.25, 0.75)).tolist()
+        row |= {f"median {when} s": middle["work"], f"quartiles {when} s": quartiles}
     return row
 
 

@@ -84,11 +84,24 @@ def _begins(row: Row, *starts: str) -> bool:
     return str(row["work"]).startswith(starts)
 
 
+def _apart(row: Row) -> str:
+    low, high = row["quartiles after s"]
+    return f"{1e3 * row['median after s']:.0f} ({1e3 * low:.0f} to {1e3 * high:.0f}) ms"
+
+
+_ROUNDS: Mapping[str, Shown] = {
+    "round of": lambda row: row["work"].removeprefix("round of a "),
+    "its products": lambda row: f"{1e3 * row['floor after s']:.0f} ms",
+    "today, median and quartiles": _apart,
+    "today over before, medians": lambda row: f"{row['median after s'] / row['median before s']:.2f}",
+}
+_OF_ROUNDS = "round of"
 _OF_FITS = ("fit of", "step of")
 
 TABLES: Tables = {
     "table_files": Table("moments.tables", "reading and measuring a file", _FILES),
-    "speeds": Table("speed", "processor seconds", _WORKS, only=lambda row: not _begins(row, *_OF_FITS)),
+    "speeds": Table("speed", "processor seconds", _WORKS, only=lambda row: not _begins(row, *_OF_FITS, _OF_ROUNDS)),
+    "round_speeds": Table("speed", "processor seconds", _ROUNDS, only=lambda row: _begins(row, _OF_ROUNDS)),
     "fits": Table("speed", "processor seconds", _FITS, only=lambda row: _begins(row, "fit of")),
     "fit_steps": Table("speed", "processor seconds", _STEPS, only=lambda row: _begins(row, "step of")),
     "starts": Table("startup", "seconds of a fresh process by the ", _STARTS, ("seconds of", str)),

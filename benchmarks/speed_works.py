@@ -31,6 +31,7 @@ from scipy.special import ndtri
 import privstats as ps
 from privstats.encoding import Ring
 from privstats.randomness import seeded
+from privstats.schema.public_values import Published, Values
 from privstats.secagg.prg import TILE, add_masks
 
 __all__ = ["COUNTED", "GOALS", "SECONDS", "WORKS", "floor_of_masks"]
@@ -188,6 +189,52 @@ def _step(d: int, step: Callable[[Any, Any], object]) -> Callable[[int], Pair]:
     return made
 
 
+def _round(n: int, d: int, classes: int, batch: int = 0) -> Callable[[int], Pair]:
+    """A round of a softmax, or of a ridge regression where there is no class, over BLAS products of the same sizes.
+
+    Args:
+        batch: records of a batch; 0: all records at once.
+    """
+
+    def made(part: int) -> Pair:
+        count, rng = n // part, np.random.default_rng(0)
+        course: dict[str, Any] = {"expected_records": count, "course_mu": 1.0}
+        if classes:
+            schema = ps.GradientSchema(d, classes, residual_norm=0.5, transform=(ps.transforms.UnitNorm(),), **course)
+            targets: Any = rng.integers(0, classes, count)
+        else:
+            schema = ps.GradientSchema(d, residual_norm=1.0, clip_norm=d**0.5, target_bound=4.0, **course)
+            targets = rng.standard_normal(count)
+        return _over_products(schema, rng.standard_normal((count, d)), targets, batch, max(classes, 1), mapped=True)
+
+    return made
+
+
+def _score(n: int, d: int, batch: int = 0, **family: Any) -> Callable[[int], Pair]:
+    """A round of a logistic or Poisson regression over BLAS products of the same sizes."""
+
+    def made(part: int) -> Pair:
+        count, rng = n // part, np.random.default_rng(0)
+        schema = ps.ScoreSchema(d, clip_norm=d**0.5, **family)
+        targets = rng.integers(0, 2, count)
+        return _over_products(schema, rng.standard_normal((count, d)), targets, batch, d, mapped=False)
+
+    return made
+
+
+def _over_products(schema: Any, X: Any, y: Any, batch: int, outputs: int, *, mapped: bool) -> Pair:
+    rng = np.random.default_rng(1)
+    values = {name: Values.rounded(np.abs(rng.standard_normal(shape))) for name, shape in schema.needs.items()}
+    batch = batch or len(X)
+    pairs = [(X[start : start + batch], y[start : start + batch]) for start in range(0, len(X), batch)]
+    map_, weights = (rng.standard_normal((X.shape[1], width)) for width in (X.shape[1], outputs))
+
+    def floor() -> object:
+        return [(rows @ weights).T @ (rows @ map_ if mapped else rows) for rows, _ in pairs]
+
+    return floor, lambda: ps.measure(schema, iter(pairs), published=Published.of(values))
+
+
 def _file(*, quotes: int, notes: bool = False) -> Callable[[int], Pair]:
     """Codes of declared columns from a CSV file, over pandas' reading of it as texts."""
 
@@ -313,6 +360,20 @@ WORKS: dict[str, Callable[[int], Pair]] = {
     "rows of a CSV file, 50k x 31": _file(quotes=csv.QUOTE_MINIMAL),
     "rows of a CSV file, 50k x 31, in quotes": _file(quotes=csv.QUOTE_ALL),
     "rows of a CSV file, 50k x 31, with notes of two lines": _file(quotes=csv.QUOTE_MINIMAL, notes=True),
+    **{
+        f"round of a softmax, {n // 1000}k x {d}, {classes:,} classes": _round(n, d, classes)
+        for n, d in ((10_000, 512), (200_000, 40))
+        for classes in (10, 1_000)
+        if n * classes < 100_000_000
+    },
+    "round of a softmax, 200k x 40, 10 classes, batches of 50": _round(200_000, 40, 10, 50),
+    "round of a ridge regression, 10k x 512": _round(10_000, 512, 0),
+    "round of a ridge regression, 200k x 40": _round(200_000, 40, 0),
+    "round of a ridge regression, 200k x 40, batches of 50": _round(200_000, 40, 0, 50),
+    "round of a logistic regression, 10k x 512": _score(10_000, 512),
+    "round of a logistic regression, 200k x 40": _score(200_000, 40),
+    "round of a logistic regression, 200k x 40, batches of 50": _score(200_000, 40, 50),
+    "round of a Poisson regression, 200k x 40": _score(200_000, 40, family="poisson", target_bound=4.0),
     "discrete noise, sigma 4": _noise("discrete_gaussian", 4.0),
     "discrete noise, sigma 17.3": _noise("discrete_gaussian", 17.3),
     "discrete noise, sigma 63": _noise("discrete_gaussian", 63.0),

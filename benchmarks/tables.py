@@ -45,8 +45,15 @@ from tests.mutation.catalogue import MUTANTS
 __all__ = ["DOCS", "PAGES", "TABLES", "in_page", "rewritten"]
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("reference/*.md"), *Path(__file__).parent.rglob("*numbers.md")])
-"""Pages that may hold markers: the documentation, and the pages of measurements next to the benchmarks."""
+PAGES = sorted(
+    [
+        DOCS.parent / "README.md",
+        *DOCS.glob("*.md"),
+        *DOCS.glob("reference/*.md"),
+        *Path(__file__).parent.rglob("*numbers.md"),
+    ]
+)
+"""Pages that may hold markers: README, the documentation, and the pages of measurements next to the benchmarks."""
 _MARKED = re.compile(r"(<!-- table: ([a-z_]+) -->\n\n?)((?:\|.*\n)+)")
 
 NAMES = {"digits": "digits", "banking77": "BANKING77", "cifar10": "CIFAR-10", "fmnist": "Fashion-MNIST"}

@@ -4,7 +4,8 @@
 
 Times are of the first CUDA device, or of the host's processor where there is none: these show equality alone. How
 often the host waits for a CUDA device is counted by torch's own debug mode. Requests per batch and tile are counted on
-the host, for tensors that pass for a device's, so they need no device.
+the host, for tensors that pass for a device's, so they need no device: ``--counts`` measures them alone, and keeps the
+saved times.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ import argparse
 import math
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
 import privstats as ps
-from benchmarks.measuring import Row, Tables, command
-from benchmarks.moments.device_counts import of_batches
+from benchmarks.measuring import Row, Tables, command, saved
+from benchmarks.moments.device_counts import of_batches, of_rounds
 from privstats.moments.device_sums import DeviceAccumulator
 from privstats.moments.tensor_products import Products, prefers_limbs
 from privstats.schema.public_values import Published, Values
@@ -33,20 +34,28 @@ BATCHES = ((512, 512, 10, "NAB"), (512, 512, 100, "NAS"), (256, 128, 0, "Ghq"))
 # Records of a batch, features and classes of a round: of a softmax; 0: of a ridge regression; None: of a logistic one.
 ROUNDS = ((512, 512, 10), (512, 512, 1_000), (512, 512, 0), (512, 40, None))
 _MANY = 9
+BATCHES_COUNTED = "requests of a device, counted on the host"
+ROUNDS_COUNTED = "requests of a round, counted on the host"
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the benchmark's options."""
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--counts", action="store_true", help="no times")
+
+
+def _before(chosen: argparse.Namespace) -> Mapping[str, Any]:
+    return saved("moments.device") if chosen.counts else {}
 
 
 def tables(chosen: argparse.Namespace) -> Tables:
     """A row per shape."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     shapes, repeats = (QUICK, 1) if chosen.quick else (SHAPES, chosen.repeats)
-    yield "exact moments on a device", [_row(device, *shape, repeats) for shape in shapes]
-    yield "requests of a device, counted on the host", [_requested(*each) for each in BATCHES]
-    yield "requests of a round, counted on the host", [_of_round(*each) for each in ROUNDS]
+    if not chosen.counts:
+        yield "exact moments on a device", [_row(device, *shape, repeats) for shape in shapes]
+    yield BATCHES_COUNTED, [batch_row(*each) for each in BATCHES]
+    yield ROUNDS_COUNTED, [round_row(*each) for each in ROUNDS]
 
 
 def _row(device: Any, n: int, d: int, classes: int, statistics: str, repeats: int) -> Row:
@@ -78,7 +87,7 @@ def _row(device: Any, n: int, d: int, classes: int, statistics: str, repeats: in
     }
 
 
-def _requested(n: int, d: int, classes: int, statistics: str) -> Row:
+def batch_row(n: int, d: int, classes: int, statistics: str) -> Row:
     """Count what one more batch requests, and what one tile and the end request."""
     X = torch.as_tensor(np.random.default_rng(0).standard_normal((_MANY * n, d)))
     if classes:
@@ -101,6 +110,7 @@ def _requested(n: int, d: int, classes: int, statistics: str) -> Row:
         "bytes of the sums": sum(
             each.nbytes for each in ps.measure(schema, X[:1].numpy(), y[:1].numpy()).wire().values()
         ),
+        "torch": torch.__version__,
     }
 
 
@@ -111,8 +121,11 @@ def _waits_left_out(schema: Any, X: torch.Tensor, y: torch.Tensor, n: int) -> fl
     return (many.waits.total() - one.waits.total()) / (_MANY - 1)
 
 
-def _of_round(n: int, d: int, classes: int | None) -> Row:
-    """Count what one more batch requests in a round's session, and what one tile and the end request."""
+def round_row(n: int, d: int, classes: int | None) -> Row:
+    """Count what one more batch requests in a round's session, what one tile and the end request, and a record's work.
+
+    Work is of nine batches as one tensor: of a round alone, then of the first and a later round of a course.
+    """
     schema = _round(d, classes, _MANY * n)
     rng = np.random.default_rng(0)
     values = {name: Values.rounded(np.abs(rng.standard_normal(shape))) for name, shape in schema.needs.items()}
@@ -133,7 +146,22 @@ def _of_round(n: int, d: int, classes: int | None) -> Row:
         "bytes of the sums": sum(8 * math.prod(row.shape(schema.sizes)) for row in schema.sent),
         "bytes of the records": X.nbytes + y.nbytes,
         "arrays of the host that are copied": one.loads,
+        "torch": torch.__version__,
+        **_work(schema, X, y, n, published),
     }
+
+
+def _work(schema: Any, X: torch.Tensor, y: torch.Tensor, n: int, published: Published) -> Row:
+    """Count what one more record costs in a first and in a later round, beside the two products that none avoids."""
+    few, many = (of_rounds(schema, X[:count], y[:count], 2, published=published) for count in (n, len(X)))
+    row: dict[str, Any] = {
+        "waits of a later round": many[1].waits.total(),
+        "multiplications of the two products": 2 * math.prod(schema.sizes.values()) if "M" in schema.needs else None,
+    }
+    for which, less, more in zip(("first", "later"), few, many, strict=True):
+        row[f"multiplications, {which} round"] = (more.multiplied - less.multiplied) / (len(X) - n)
+        row[f"bytes, {which} round"] = (more.touched - less.touched) / (len(X) - n)
+    return row
 
 
 def _round(d: int, classes: int | None, records: int) -> Any:
@@ -177,4 +205,4 @@ def _waits(task: Callable[[], object]) -> int:
 
 
 if __name__ == "__main__":
-    command("moments.device", __doc__, tables, options)
+    command("moments.device", __doc__, tables, options, _before)

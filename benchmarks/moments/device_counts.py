@@ -2,6 +2,7 @@
 
 Counted are operations of torch, which on a device are at least one kernel each, and every read of a tensor's values,
 for which the host would wait. A wait that is no operation of torch, such as a full queue of kernels, is not counted.
+Work is counted as multiplications of matrix products, and as bytes of the tensors that operations read and write.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 import privstats as ps
 from privstats.intake.arrays import is_tensor
+from privstats.moments import exact_moments
 from privstats.records import input_validation
+from privstats.records.row_cache import RowCache
 
 # Operations whose result has a shape, or a value on the host, that the device's values decide.
 _WAITING = {
@@ -29,6 +33,7 @@ _WAITING = {
     "bincount",
     "equal",
     "is_nonzero",
+    "item",
     "masked_select",
     "nonzero",
     "repeat_interleave",
@@ -37,9 +42,11 @@ _WAITING = {
 }
 _ALLOCATING = ("empty", "new_empty", "_unsafe_view")
 _INDEXING = {"index", "index_put", "index_put_"}
+_PRODUCTS = {"bmm", "dot", "matmul", "mm", "mv"}
 _BOOLEANS = (torch.bool, torch.uint8)
 # Functions of torch that copy a tensor's values to the host, which no operation shows where the device is the host.
 _READING = {"numpy", "tolist"}
+_SCALARS = {"_local_scalar_dense", "item"}  # the second in torch's inference mode
 _LOADING = {"as_tensor", "from_numpy", "tensor"}
 
 
@@ -52,12 +59,16 @@ class Requests:
         launches: operations other than views and allocations, by name.
         bytes_read: bytes of the values that were read.
         loads: arrays of the host that became tensors.
+        multiplied: multiplications of matrix products.
+        touched: bytes of the operations' arguments and results, which grow with the number of clipped rows.
     """
 
     waits: Counter[str] = field(default_factory=Counter)
     launches: Counter[str] = field(default_factory=Counter)
     bytes_read: int = 0
     loads: int = 0
+    multiplied: int = 0
+    touched: int = field(default=0, compare=False)
 
 
 @contextmanager
@@ -92,11 +103,15 @@ class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
         masked = name in _INDEXING and any(each is not None and each.dtype in _BOOLEANS for each in args[1])
         if name in _WAITING or masked:
             self._found.waits[name] += 1
-        if name == "_local_scalar_dense":
+        if name in _SCALARS:
             self._found.bytes_read += args[0].nbytes
-        elif not (_is_view(func) or name.startswith(_ALLOCATING)):
+        result = func(*args, **(kwargs or {}))
+        if name not in _SCALARS and not (_is_view(func) or name.startswith(_ALLOCATING)):
             self._found.launches[name] += 1
-        return func(*args, **(kwargs or {}))
+            self._found.touched += sum(each.nbytes for each in tree_leaves((args, result)) if is_tensor(each))
+        if name in _PRODUCTS:
+            self._found.multiplied += result.numel() * args[0].shape[-1]
+        return result
 
 
 def _is_view(func: Any) -> bool:
@@ -114,3 +129,17 @@ def of_batches(schema: Any, rows: torch.Tensor, targets: torch.Tensor, batches: 
     with patch.object(input_validation, "on_device", is_tensor), requests() as found:
         ps.measure(schema, pairs, **given)
     return found
+
+
+def of_rounds(schema: Any, rows: torch.Tensor, targets: torch.Tensor, count: int, **given: Any) -> list[Requests]:
+    """Return the requests of each of ``count`` rounds over a device's tensors, whose mapped rows are cached.
+
+    Args:
+        given: further arguments of ``privstats.measure``.
+    """
+    cache, rounds = RowCache(), []
+    for _ in range(count):
+        with patch.object(input_validation, "on_device", is_tensor), requests() as found:
+            exact_moments(schema, rows, targets, cache=cache, **given)
+        rounds.append(found)
+    return rounds

@@ -9,7 +9,8 @@ DP-FC (Mehta et al. 2022, arXiv 2211.13403) multiplies each gradient by the inve
 sampled share of the budget pays for. Weights are never published; the numbers are for comparison alone.
 
 Each set also shows what a softmax reaches without noise, from rows as they are and from whitened rows, on which
-refinement runs: ``--settings 0`` measures that alone, in minutes. Sets that are not measured keep their saved rows.
+refinement runs: ``--settings 0`` measures that alone, in minutes. Sets and epsilons that are not measured keep their
+saved rows.
 """
 
 from __future__ import annotations
@@ -258,18 +259,18 @@ def _before(chosen: argparse.Namespace) -> Mapping[str, Any]:
 
 def tables(chosen: argparse.Namespace) -> Tables:
     """Two tables for each data set."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device, before = "cuda" if torch.cuda.is_available() else "cpu", _before(chosen)
     count = 8 if chosen.quick else chosen.settings
     for task in _tasks(chosen.quick, chosen.data):
         split = task.transformed()
         yield EXACT + task.name, [_without_noise(split)]
         if not count:
             continue
-        records, rows = Records.of(split, device), []
-        for epsilon in chosen.epsilon or (EPSILONS[-1:] if chosen.quick else EPSILONS):
-            for row in _at(split, records, epsilon, count):
-                rows.append({"epsilon": epsilon, **row})
-        yield TITLE + task.name, [{**row, "device": device} for row in rows]
+        records, epsilons = Records.of(split, device), chosen.epsilon or (EPSILONS[-1:] if chosen.quick else EPSILONS)
+        rows = [row for row in before.get(TITLE + task.name, []) if row["epsilon"] not in epsilons]
+        for epsilon in epsilons:
+            rows += [{"epsilon": epsilon, **row, "device": device} for row in _at(split, records, epsilon, count)]
+        yield TITLE + task.name, sorted(rows, key=lambda row: float(row["epsilon"]))
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ from privstats.schema.rounds import ROW_BITS, AdaptiveSchema, settle_round
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
+    from privstats.moments.device_cache import DeviceCache
     from privstats.moments.device_rounds import DeviceRound
     from privstats.moments.gradient_map import Mapped, RoundValues
     from privstats.moments.grid import Ints
@@ -238,7 +239,7 @@ class GradientSchema(AdaptiveSchema, Kind):
         pieces = records.pieces() if self.network is not None else records.placed_pieces()
         for place, (rows, targets) in enumerate(pieces):
             if is_tensor(rows):
-                there = there or _on_device(self, read, records, values)
+                there = there or _on_device(self, read, records, values, map_)
                 there.add(rows, targets)
                 continue
             form = partial(_rows_behind, self, read, rows, values["M"])
@@ -352,14 +353,25 @@ def _among(mapped: Mapped, fine: Any) -> Mapped:
 
 
 def _on_device(
-    schema: GradientSchema, read: ClassSchema | RidgeSchema, records: Opened, values: Mapping[str, Values]
+    schema: GradientSchema,
+    read: ClassSchema | RidgeSchema,
+    records: Opened,
+    values: Mapping[str, Values],
+    map_: object,
 ) -> DeviceRound:
-    def formed(rows: Any, targets: Any, fine: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-        mapped = _among(_linear(schema, _behind(schema, read, rows, fine, values["M"]), targets, values), fine)
+    def behind(rows: Any, fine: Any, values: Mapping[str, Any]) -> MappedRows:
+        return _behind(schema, read, rows, fine, values["M"])
+
+    def sums(rows: MappedRows, targets: Any, fine: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+        mapped = _among(_linear(schema, rows, targets, values), fine)
         return {"g": mapped.residuals.T @ mapped.rows, "k": mapped.kappa.sum()}
 
+    form = moments.device_rounds.Form(sums, behind)
     exclude = None if records.excluded is None else records.excluded.exclude
-    return moments.device_rounds.DeviceRound(schema, read, values, formed, exclude)
+    cache: DeviceCache | None = None
+    if records.cache is not None:
+        cache = moments.device_cache.DeviceCache(records.cache, map_, schema.grid_bits)
+    return moments.device_rounds.DeviceRound(schema, read, values, form, exclude, cache=cache)
 
 
 def _of_device(schema: GradientSchema, there: DeviceRound) -> Moments:

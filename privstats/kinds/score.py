@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from privstats.moments.record_sums import RecordTerms
     from privstats.records.opened import Excluded, Opened
     from privstats.records.readable import Noted
+    from privstats.records.row_cache import MappedRows
 
 # fmt: off
 _LOGISTIC: tuple[Statistic, ...] = (
@@ -544,7 +545,7 @@ def within_length(exact: NDArray[np.float64], squares: Any) -> Ints:
     xp = arrays_of(exact)
     rounded: Ints = xp.rint(exact)
     longer = xp.vecdot(rounded, rounded) > squares
-    return xp.where(longer[:, None], xp.trunc(exact), rounded) if xp.some(longer) else rounded
+    return xp.trunc_where(longer, exact, rounded) if xp.some(longer) else rounded
 
 
 def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values) -> RecordTerms:
@@ -562,10 +563,7 @@ def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Va
 def _mapped(
     schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values
 ) -> tuple[tuple[Ints, Ints, Ints, Ints], NDArray[np.bool_]]:
-    """Return u ``(n, d)``, r ``(n,)``, a ``(n, d)``, and y - m and m rounded ``(n, 2)``; and which records are finite.
-
-    All are zero for the others.
-    """
+    """Return the contributions of :func:`_contributed`, and which records are finite ``(n,)``; others are zero."""
     shares, targets = _exposures(schema, targets)
     unit, outcomes, fine = _on_grid(schema, rows, targets)
     return _contributed(schema, unit, outcomes, fine, w, shares), fine
@@ -574,9 +572,13 @@ def _mapped(
 def _contributed(
     schema: ScoreSchema, unit: Ints, outcomes: Ints, fine: Any, w: RoundValues, shares: Any = None
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return u, r, a, and y - m and m rounded, of grid rows and outcomes in steps of 2**-20 of the largest outcome.
+    """Return u ``(n, d)``, r ``(n,)``, a ``(n, d)``, and y - m and m rounded ``(n, 2)``.
 
-    All are zero for other than ``fine``.
+    The last is ``(n, 0)`` where the schema does not sum it. All are zero for other than ``fine``.
+
+    Args:
+        unit: grid rows.
+        outcomes: in steps of 2**-20 of the largest outcome.
     """
     xp = arrays_of(unit)
     outcomes, mean = _weighed(schema, outcomes, _means(schema, unit, w, shares))
@@ -586,8 +588,15 @@ def _contributed(
     maximum = float(schema.steps) ** 2
     fine = fine & (xp.vecdot(unit, unit) <= maximum) & (abs(residuals) * _ONE <= schema.steps * abs(outcomes - mean))
     fine &= xp.vecdot(roots, roots) * _ONE <= maximum * variance
-    fits = xp.hstack((outcomes - mean)[:, None], mean[:, None]) * math.ldexp(1.0, schema.grid_bits - _MEAN_BITS)
-    return unit * fine[:, None], residuals * fine, roots * fine[:, None], xp.rint(fits) * fine[:, None]
+    fits = _fits(schema, outcomes, mean) if schema.overdispersion else unit[:, :0]
+    return unit * fine[:, None], residuals * fine, roots * fine[:, None], fits * fine[:, None]
+
+
+def _fits(schema: ScoreSchema, outcomes: Ints, mean: Ints) -> Ints:
+    xp = arrays_of(mean)
+    both = xp.hstack((outcomes - mean)[:, None], mean[:, None])
+    fits: Ints = xp.rint(both * math.ldexp(1.0, schema.grid_bits - _MEAN_BITS))
+    return fits
 
 
 def _products(schema: ScoreSchema, unit: Ints, residuals: Ints, roots: Ints, fits: Ints) -> dict[str, Ints]:
@@ -602,12 +611,13 @@ def _products(schema: ScoreSchema, unit: Ints, residuals: Ints, roots: Ints, fit
 
 
 def _on_device(schema: ScoreSchema, records: Opened, values: Mapping[str, Values]) -> DeviceRound:
-    def formed(rows: Any, targets: Any, fine: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-        goals = _in_steps(schema, targets.reshape(-1).to(rows.dtype))
-        return _products(schema, *_contributed(schema, rows, goals, fine, values["w"]))
+    def sums(rows: MappedRows, targets: Any, fine: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+        goals = _in_steps(schema, targets.reshape(-1).to(rows.unit.dtype))
+        return _products(schema, *_contributed(schema, rows.unit, goals, fine, values["w"]))
 
     exclude = None if records.excluded is None else records.excluded.exclude
-    return moments.device_rounds.DeviceRound(schema, schema.rows, values, formed, exclude, rounds_targets=False)
+    form = moments.device_rounds.Form(sums)
+    return moments.device_rounds.DeviceRound(schema, schema.rows, values, form, exclude, rounds_targets=False)
 
 
 def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> tuple[Ints, Ints, NDArray[np.bool_]]:
@@ -629,7 +639,7 @@ def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> 
 def _in_steps(schema: ScoreSchema, goals: NDArray[np.float64]) -> Ints:
     """Return outcomes in steps of 2**-20 of the largest."""
     xp = arrays_of(goals)
-    outcomes: Ints = xp.trunc((goals / xp.full_like(goals, schema.outcome)).clip(0.0, 1.0) * _ONE)
+    outcomes: Ints = xp.trunc((goals / xp.full_like(goals[:1], schema.outcome)).clip(0.0, 1.0) * _ONE)
     return outcomes
 
 

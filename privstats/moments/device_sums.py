@@ -14,7 +14,7 @@ from privstats.moments.device_tiles import DeviceTiles, Exclude, without
 from privstats.moments.grid import feature_grid
 from privstats.moments.tensor_copy import copied
 from privstats.moments.tensor_grid import GridTensor, Pending, RoundedRows, not_finite
-from privstats.moments.tensor_products import Products, prefers_limbs, require_right
+from privstats.moments.tensor_products import Products, prefers_limbs, require_right, wrong_floats
 from privstats.transforms import apply
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ class DeviceAccumulator:
         self._edges = torch.as_tensor(NORM_EDGES, device=device)
         self._norm_counts = torch.zeros(NORM_BINS, dtype=torch.int64, device=device)
         self._products = Products(torch, device, limbs=prefers_limbs(torch, device, self._schema.grid_bits))
+        self._products.wrong += wrong_floats(torch, device, schema.features)
         return tiles
 
     def _flush(self, torch: ModuleType, rows: Tensor, targets: Tensor) -> None:

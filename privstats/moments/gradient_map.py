@@ -107,8 +107,8 @@ def softmax_of_units(schema: MappedRound, unit: Ints, labels: NDArray[np.intp], 
     r, square = residuals_of(unit @ W.floats.T, W.exponent + schema.grid_bits, labels)
     one = float(1 << PROBABILITY_BITS)
     clip = float(round(schema.residual_norm * one))
-    length = xp.sqrt(xp.vecdot(r, r)).clip(min=clip)
-    kappa = xp.floor((one * one - square.clip(max=one * one)) * (schema.steps * SHY * clip / one**2) / length)
+    length = xp.at_least(xp.sqrt(xp.vecdot(r, r)), clip)
+    kappa = xp.floor(xp.at_least(one * one - square, 0.0) * (schema.steps * SHY * clip / one**2) / length)
     r *= schema.steps * SHY
     r /= length[:, None]
     return _within(schema, unit, xp.trunc(r, out=r), kappa)
@@ -140,9 +140,9 @@ def residual_of_units(schema: MappedRound, unit: Ints, rows: Ints, targets: Ints
     fitted = (rows @ w.floats) * math.ldexp(schema.clip_norm / 2.0**ROW_BITS, -w.exponent)
     residual = targets[:, 0] * ((schema.target_bound or 1.0) / 2.0**ROW_BITS) - fitted
     xp = arrays_of(residual)
-    share = residual / xp.full_like(residual, math.ldexp(float(c.integers), -c.exponent))
+    share = residual / xp.full_like(residual[:1], math.ldexp(float(c.integers), -c.exponent))
     r = xp.trunc(share.clip(-1.0, 1.0) * (schema.steps * SHY))
-    kappa = xp.where(abs(share) <= 1.0, xp.full_like(share, float(schema.steps)), 0.0)
+    kappa = xp.where(abs(share) <= 1.0, xp.full_like(share[:1], float(schema.steps)), 0.0)
     return _within(schema, unit, r[:, None], kappa)
 
 
@@ -156,10 +156,12 @@ def shortened(rows: Ints, step: float, exponent: int, steps: int) -> tuple[Ints,
     z = rows + 0.0
     exponents = _truncate(z)
     norm = xp.sqrt(xp.vecdot(z, z))
-    power = xp.full_like(norm, step) * xp.power_of_two(exponents - exponent)
-    factor = xp.where(norm > 0, 1.0 / xp.where(norm > 0, norm, 1.0), math.inf)
-    factor = xp.where(factor < power, factor, power)
-    shorter = xp.where(power > 0, factor / xp.where(power > 0, power, 1.0), 1.0)
+    power = xp.power_of_two(exponents - exponent)
+    power *= step
+    positive, stays = norm > 0, power > 0
+    factor = 1.0 / xp.where(positive, norm, 1.0)
+    factor = xp.where(positive & (factor < power), factor, power)
+    shorter = xp.where(stays, factor / xp.where(stays, power, 1.0), 1.0)
     z *= (factor * (steps * SHY))[:, None]
     return xp.trunc(z, out=z), shorter
 
@@ -167,7 +169,7 @@ def shortened(rows: Ints, step: float, exponent: int, steps: int) -> tuple[Ints,
 def _truncate(z: Ints) -> NDArray[np.int64]:
     """Truncate rows in place, so that squared norms are exact; return the number of bits removed."""
     xp, bits = arrays_of(z), limb_bits(z.shape[1])
-    exponents: NDArray[np.int64] = (xp.binary_exponent(xp.row_max(z)) - bits).clip(min=0)
+    exponents: NDArray[np.int64] = xp.at_least(xp.binary_exponent(xp.row_max(z)) - bits, 0)
     z *= xp.power_of_two(-exponents)[:, None]
     xp.trunc(z, out=z)
     return exponents
@@ -211,7 +213,8 @@ def exponentials(logits: Ints, exponent: int) -> Ints:
     for coefficient in _EXP2[1:]:
         value *= power
         value += coefficient
-    value = xp.ldexp(value, exponents + _NUMERATOR_BITS)
+    exponents += _NUMERATOR_BITS
+    value = xp.ldexp(value, exponents)
     result: Ints = xp.floor(value, out=value)
     return result
 

@@ -35,6 +35,9 @@ _EIGHT_BIT = (7, 5)  # the first capability with products of 8-bit matrices
 # Sizes that these products need: multiples of 8, and more than 16 rows.
 _EIGHT, _MIN_ROWS = 8, 24
 
+# A product of integers in float64 with a known result, just below 2**53.
+_KNOWN_ROWS, _KNOWN_COLUMNS, _KNOWN_ENTRY = (1 << 13) - 1, 512, (1 << 20) - 1
+
 # Blocks of this many rows keep a product's cost above that of adding its result to a class's sum.
 _BLOCK_ROWS = 512
 _FEW_BLOCKS = 4  # blocks per class where classes are large, so that padding is at most a quarter
@@ -115,12 +118,27 @@ class Products:
         self.wrong += ((gram * vector).sum(dim=1) != expected.to(gram.dtype)).sum()
 
 
+def wrong_floats(torch: ModuleType, device: _torch.device, columns: int) -> Tensor:
+    """Count the wrong entries of a float64 product whose result is known, int64 ``()``, on the device.
+
+    Entries are the largest of any grid, 2**20 - 1. Each result is odd and takes all 53 bits, so it is wrong where
+    float64 is emulated with fewer bits, or where float32 or TF32 multiplies or adds.
+
+    Args:
+        columns: of the records; the product has at most 512, since a library may choose another kernel for small ones.
+    """
+    rows = torch.full((_KNOWN_ROWS, min(columns, _KNOWN_COLUMNS)), _KNOWN_ENTRY, dtype=torch.float64, device=device)
+    wrong: Tensor = (rows.T @ rows != float(_KNOWN_ROWS * _KNOWN_ENTRY**2)).sum()
+    return wrong
+
+
 def require_right(wrong: int) -> None:
-    """Raise if a product of limbs failed its check."""
+    """Raise if a product of limbs failed its check, or :func:`wrong_floats` counted any."""
     if wrong:
         raise PrivstatsError(
-            "this device gave a wrong product of 8-bit numbers, so nothing was measured; measure on the host, with "
-            "X.cpu(), and report the device and torch's version"
+            "this device gave a wrong product of integers, so nothing was measured; where the environment has cuBLAS "
+            "emulate float64, switch that off, or measure on the host, with X.cpu(), and report the device and "
+            "torch's version"
         )
 
 

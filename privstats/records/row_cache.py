@@ -1,4 +1,4 @@
-"""Cache mapped records for the rounds of one process.
+"""Cache mapped records for the rounds of one process, in host memory or on the records' device.
 
 No sum depends on the cache. It is never on disk and ends with the caller's run.
 """
@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_BYTES = 1 << 29
-"""Maximum size in bytes of the mapped rows that one process caches."""
+"""Maximum size in bytes of the mapped rows that one process caches, in host memory and on devices together."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MappedRows:
-    """Records after a published map, in integers stored as float64.
+    """Records after a published map, in integers stored as float64; arrays, or tensors of one device.
 
     Attributes:
         unit: u, ``(n, width)``.
@@ -27,13 +27,17 @@ class MappedRows:
         fine: which records are finite, ``(n,)``; others are zero.
     """
 
-    unit: NDArray[np.float64]
-    grid: NDArray[np.float64] | None
-    fine: NDArray[np.bool_]
+    unit: Any
+    grid: Any
+    fine: Any
 
     def part(self, where: slice) -> MappedRows:
         """Return consecutive records."""
         return MappedRows(self.unit[where], None if self.grid is None else self.grid[where], self.fine[where])
+
+    def each(self, form: Callable[[Any], Any]) -> MappedRows:
+        """Return the records with integers of another type."""
+        return replace(self, unit=form(self.unit), grid=None if self.grid is None else form(self.grid))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,41 +48,57 @@ class _Tile:
     @property
     def bytes(self) -> int:
         grid = self.rows.grid
-        return self.rows.unit.nbytes + self.rows.fine.nbytes + (0 if grid is None else grid.nbytes)
+        return int(self.rows.unit.nbytes + self.rows.fine.nbytes + (0 if grid is None else grid.nbytes))
 
 
 class RowCache:
     """Mapped rows of one party's records, tile by tile.
 
-    A tile is reused where index, map, shape and contents are unchanged.
+    A tile is reused where index, map, shape and contents are unchanged. Tiles of a device have indices of their own.
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max = max_bytes
         self._map: object = None
-        self._tiles: dict[int, _Tile] = {}
+        self._tiles: dict[object, _Tile] = {}
         self._bytes = 0
 
     def mapped(self, map_: object, index: int, rows: NDArray[Any], form: Callable[[], MappedRows]) -> MappedRows:
-        """Return a tile's mapped rows, cached or from ``form``; another map drops all earlier rows."""
-        if map_ is not self._map and map_ != self._map:
-            self._map, self._tiles, self._bytes = map_, {}, 0
+        """Return a tile's mapped rows of host memory, cached or from ``form``; another map drops all earlier rows."""
         mark = _mark(rows)
-        tile = self._tiles.get(index)
-        if tile is not None and tile.mark == mark:
-            return _integers(tile.rows, lambda packed: packed.astype(np.float64))
+        stored = self.stored(map_, index, mark)
+        if stored is not None:
+            return stored.each(lambda packed: packed.astype(np.float64))
         result = form()
-        if tile is not None:
+        self.store(index, mark, result.each(_packed))
+        return result
+
+    def stored(self, map_: object, index: object, mark: tuple[object, ...]) -> MappedRows | None:
+        """Return a tile as it was stored, or None; another map drops all earlier rows.
+
+        Args:
+            map_: what decides the map.
+            index: the tile's index among the party's records.
+            mark: shape and checksums of the tile's records before the map.
+        """
+        if map_ is not self._map and map_ != self._map:
+            self._map = map_
+            self.clear()
+        tile = self._tiles.get(index)
+        return tile.rows if tile is not None and tile.mark == mark else None
+
+    def store(self, index: object, mark: tuple[object, ...], packed: MappedRows) -> None:
+        """Store a tile after the map of the latest :meth:`stored`, unless memory is full."""
+        if index in self._tiles:
             self._bytes -= self._tiles.pop(index).bytes
-        entry = _Tile(mark, _integers(result, _packed))
+        entry = _Tile(mark, packed)
         if self._bytes + entry.bytes <= self._max:
             self._tiles[index] = entry
             self._bytes += entry.bytes
-        return result
 
-
-def _integers(rows: MappedRows, form: Callable[[NDArray[Any]], NDArray[Any]]) -> MappedRows:
-    return replace(rows, unit=form(rows.unit), grid=None if rows.grid is None else form(rows.grid))
+    def clear(self) -> None:
+        """Drop all rows."""
+        self._tiles, self._bytes = {}, 0
 
 
 def _packed(integers: NDArray[Any]) -> NDArray[Any]:

@@ -67,6 +67,9 @@ class Arrays(Protocol):
     def trunc(self, rows: Any, out: Any = None) -> Any:
         """Round toward zero."""
 
+    def trunc_where(self, mask: Any, rows: Any, out: Any) -> Any:
+        """Return ``out``, possibly in place, with the masked rows of ``rows`` rounded toward zero; mask ``(n,)``."""
+
     def floor(self, rows: Any, out: Any = None) -> Any:
         """Round down."""
 
@@ -140,6 +143,11 @@ class _Numpy:
     floor = staticmethod(np.floor)
 
     @staticmethod
+    def trunc_where(mask: Any, rows: Any, out: Any) -> Any:
+        out[mask] = np.trunc(rows[mask])
+        return out
+
+    @staticmethod
     def full_like(rows: Any, value: float) -> Any:
         return np.full_like(rows, value)
 
@@ -164,15 +172,20 @@ class _Numpy:
         return np.empty(shape)
 
 
+_NUMPY = _Numpy()
+
+
 def arrays_of(rows: Any) -> Arrays:
     """Return the operations for these rows."""
+    if type(rows) is np.ndarray:  # small batches would notice the questions below
+        return _NUMPY
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(rows, torch.Tensor):
         from privstats.transforms.tensors import TorchArrays
 
         return TorchArrays(torch, rows)
     own: Arrays | None = getattr(rows, "operations", None)
-    return _Numpy() if own is None else own
+    return _NUMPY if own is None else own
 
 
 Rows: TypeAlias = Any

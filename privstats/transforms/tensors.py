@@ -67,6 +67,10 @@ class TorchArrays:
         """Convert a constant to the rows' type and device."""
         return self._torch.as_tensor(constant, dtype=rows.dtype, device=rows.device)
 
+    def trunc_where(self, mask: Any, rows: Any, out: Any) -> Any:
+        """Return ``out`` with the masked rows of ``rows`` rounded toward zero."""
+        return self._torch.where(mask[:, None], self._torch.trunc(rows), out)
+
     def largest(self, rows: Any) -> Any:
         """Return the largest entry of each row, ``(n, 1)``."""
         return rows.amax(dim=1, keepdim=True)

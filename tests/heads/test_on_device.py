@@ -13,12 +13,12 @@ from privstats.contrib.sweep.running import heads_named
 from privstats.errors import DataError
 from privstats.estimates.algebra import Algebra, DeviceAlgebra, algebra_on
 from privstats.heads.registry import HEADS, head_class
+from tests.cards import CARD, DEVICES
 from tests.contrib.sweep.test_sweep import PLAN, TEST, TRAIN
 from tests.heads.conftest import class_release, gaussian_blobs, ridge_release
 from tests.made import refused
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
-DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
 ON_DEVICE = [name for name, entry in HEADS.items() if entry.on_device]
 SHRINKAGE = st.sampled_from(["auto", "oas", 0.01])
 SUBSPACE = st.sampled_from([None, "auto", 0.9])
@@ -101,7 +101,7 @@ def test_sums_that_no_records_have_are_solved_alike():
         np.testing.assert_allclose(ps.heads.LDA().fit_release(release).coef_, host, rtol=1e-9)
 
 
-@pytest.mark.parametrize("device", ["nowhere", "meta", 5, *(["cuda"] if "cuda" not in DEVICES else [])])
+@pytest.mark.parametrize("device", ["nowhere", "meta", 5, *(["cuda"] if not CARD else [])])
 def test_a_device_that_is_not_there_is_refused_in_a_sentence(device):
     start = f"^device must name a device of torch with float64, such as 'cuda' or 'cpu', got {device!r}: [^\n]+$"
     refused(DataError, start, DeviceAlgebra.named, device)

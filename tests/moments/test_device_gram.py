@@ -11,9 +11,9 @@ import privstats as ps
 from privstats.moments import device_sums, tensor_products
 from privstats.moments.device_sums import DeviceAccumulator
 from privstats.moments.tensor_products import Products, block_rows, in_blocks, prefers_limbs
+from tests.cards import DEVICES
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
-DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
 
 
 def gram(rows, *, limbs):

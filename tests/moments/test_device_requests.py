@@ -1,14 +1,18 @@
 """How often sums of batches wait for a device, launch work there and copy from there: counted on the host."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.moments import device_tiles
+from privstats.moments import device_tiles, tensor_copy
 from privstats.moments.clip_report import NORM_BINS
 from privstats.schema.public_values import Published, Values
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
+from benchmarks.measuring import results  # noqa: E402 - needs torch
+from benchmarks.moments import device  # noqa: E402 - needs torch
 from benchmarks.moments.device_counts import of_batches, requests  # noqa: E402 - needs torch
 
 SCHEMAS = {
@@ -100,3 +104,50 @@ def test_reads_launches_and_views_are_distinguished():
         torch.as_tensor(np.ones(3))
     assert found.waits == {"_local_scalar_dense": 1, "index": 1, "tolist": 1}
     assert (found.bytes_read, found.loads) == (1 + 12, 1)
+    with torch.inference_mode(), requests() as found:
+        int(torch.ones(3) @ torch.ones(3))
+    assert (found.waits, found.bytes_read, found.multiplied) == ({"item": 1}, 4, 3)
+
+
+class OnCard(torch.Tensor):
+    """A tensor that passes for one of a CUDA device."""
+
+    is_cuda = property(lambda self: True)
+
+
+@pytest.mark.parametrize(("limit", "pinned"), [(1 << 30, True), (8 * (1 + 2 * 9), True), (8 * (1 + 2 * 9) - 1, False)])
+def test_sums_of_a_card_are_copied_once_to_pinned_memory_up_to_a_limit(monkeypatch, limit, pinned):
+    copies = []
+
+    def empty(size, *, pin_memory=None, **given):
+        there = torch.empty(size, **given)
+        if pin_memory is None:
+            return there.as_subclass(OnCard)
+        copies.append((size, pin_memory))
+        return there
+
+    monkeypatch.setattr(tensor_copy, "_PINNED_BYTES", limit)
+    rng = np.random.default_rng(0)
+    square = rng.integers(-9, 9, (2, 3, 3))
+    totals = {"k": torch.tensor(5), "S": torch.as_tensor(square + square.swapaxes(1, 2))}
+    found = tensor_copy.copied(SimpleNamespace(int64=torch.int64, empty=empty), totals, frozenset("S"))
+    assert copies == [(1 + 2 * 9, pinned)]
+    assert found["k"] == 5
+    assert np.array_equal(found["S"], totals["S"].numpy())
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    ("title", "row_of", "sizes"),
+    [
+        (device.BATCHES_COUNTED, device.batch_row, device.BATCHES),
+        (device.ROUNDS_COUNTED, device.round_row, device.ROUNDS),
+    ],
+)
+def test_the_counts_of_the_documentation_are_those_of_today(title, row_of, sizes):
+    """``python -m benchmarks.moments.device --counts --save`` stores them; another torch may launch more or fewer."""
+    for stored, size in zip(results("moments.device")[title], sizes, strict=True):
+        counted = row_of(*size)
+        if stored["torch"] != counted["torch"]:
+            stored, counted = ({key: row[key] for key in row if "waits" in key} for row in (stored, counted))
+        assert counted == stored

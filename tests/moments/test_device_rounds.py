@@ -19,13 +19,13 @@ from privstats.moments.measurement import noted_moments
 from privstats.records import input_validation
 from privstats.records.reading import Labels
 from privstats.schema.public_values import Published, Values
+from tests.cards import DEVICES
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402 - needs torch
 
 from benchmarks.moments.device_counts import of_batches  # noqa: E402 - needs torch
 
-DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
 D, C = 6, 3
 ROUND = partial(ps.GradientSchema, expected_records=100, course_mu=1.0)
 SCHEMAS = {
@@ -135,7 +135,8 @@ def test_many_classes_and_columns_have_the_hosts_integers(monkeypatch, device):
 @pytest.mark.usefixtures("elsewhere")
 def test_sums_beyond_2_to_53_stay_exact():
     schema = replace(SCHEMAS["no transform"], features=2)
-    X, y = np.tile([[1.0, 0.0]], (30_000, 1)), np.zeros(30_000, int)
+    # Rows differ, so that sums are odd, too.
+    X, y = np.random.default_rng(0).uniform([2.0, 0.0], [3.0, 1.0], (40_000, 2)), np.zeros(40_000, int)
     values = Published.of({"M": Values.rounded(np.eye(2)), "W": Values.rounded(np.full((C, 3), 1e-6))})
     tensors = torch.as_tensor(X), torch.as_tensor(y)
     moments = ps.measure(schema, *tensors, published=values)
@@ -217,7 +218,7 @@ def test_a_batch_costs_two_copies_on_the_device_and_no_wait(name, unreadable):
     assert many.waits == one.waits == {"tolist": 1, "numpy": 1}
     assert many.launches - one.launches == {"copy_": 40}
     assert many.loads == one.loads
-    counts, facts = 5, 2
+    counts, facts = 5, 3
     moments = ps.measure(SCHEMAS[name], *records(SCHEMAS[name], 1), published=published(SCHEMAS[name]))
     sums = sum(np.size(each) for each in moments.wire().values())
     assert many.bytes_read == one.bytes_read == 8 * (counts + facts + sums)
@@ -240,9 +241,9 @@ def test_no_record_decides_what_is_launched(name):
 EXACT = {
     *("abs", "add", "add_", "sub", "sub_", "rsub", "mul", "mul_", "div", "div_", "reciprocal", "sqrt", "neg"),
     *("trunc", "floor", "round", "round_", "clamp", "clamp_", "clip", "amax", "where", "frexp", "__lshift__"),
-    *("eq", "ge", "gt", "le", "lt", "bitwise_not", "__and__", "__iand__", "isfinite", "all"),
+    *("eq", "ne", "ge", "gt", "le", "lt", "bitwise_not", "__and__", "__iand__", "isfinite", "all"),
     *("matmul", "linalg_vecdot", "sum", "cat", "stack", "hstack", "pad", "argsort", "index", "index_put_", "arange"),
-    *("copy_", "fill_", "detach_", "full_like", "zeros", "zeros_like", "ones"),
+    *("copy_", "fill_", "detach_", "full", "full_like", "zeros", "zeros_like", "ones"),
 }
 
 

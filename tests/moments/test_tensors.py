@@ -16,10 +16,10 @@ from privstats.moments.grid import Grid, exact_rows
 from privstats.moments.measurement import noted_moments
 from privstats.records import input_validation
 from privstats.transforms import GaussianProjection, OrthogonalProjection, RandomFourier, RandomReLU, UnitNorm
+from tests.cards import DEVICES, NEEDS_CARD
 from tests.made import refused
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
-DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
 SCHEMA = ps.ClassSchema(4, 6, "NABD", clip_norm=3.0, grid_bits=10)
 
 
@@ -82,7 +82,7 @@ def test_transforms_on_the_device_give_the_same_bits(device, transform):
     assert meter.moments() == ps.measure(schema, X, y)
 
 
-@pytest.mark.skipif("cuda" not in DEVICES, reason="no CUDA device here")
+@NEEDS_CARD
 def test_a_tensor_on_an_accelerator_is_measured_there():
     X, y = _data()
     whole = ps.measure(SCHEMA, X, y)

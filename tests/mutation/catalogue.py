@@ -18,6 +18,7 @@ from privstats.session.machines import Contribution
 from privstats.transforms.cells import Cells
 from tests.brought import bring_modules
 from tests.mutation import bugs
+from tests.mutation.accelerator_catalogue import ACCELERATOR_MUTANTS
 from tests.mutation.devices_catalogue import DEVICES_MUTANTS
 from tests.mutation.http_catalogue import HTTP_MUTANTS
 from tests.mutation.inside_catalogue import INSIDE_MUTANTS
@@ -329,6 +330,7 @@ MUTANTS: dict[str, Mutant] = {
         "a release with too few survivors is charged and its noise drawn before it is refused",
         name_in("privstats.session.unmasked", "require_survivors", lambda right: bugs.unrequired),
         _SESSION + "test_too_few_survivors_cost_nothing_and_no_noise_is_drawn", plan="central"),
+    **ACCELERATOR_MUTANTS,
     **DEVICES_MUTANTS,
     **LEDGER_MUTANTS,
     **NOISE_LAYERS_MUTANTS,

@@ -11,6 +11,7 @@ from privstats.contrib.heads.synthetic import draw
 from privstats.errors import DataError, MissingExtraError
 from privstats.heads import LDA, FisherMix, ProtoHyper
 from privstats.heads.estimates.class_covariance import ClassCovariances
+from tests.cards import NEEDS_CARD
 from tests.heads.conftest import class_release
 
 torch = pytest.importorskip("torch")
@@ -65,7 +66,7 @@ def test_cuda_without_a_gpu_is_refused(blobs):
         FisherMix(device="cuda").fit(*blobs())
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@NEEDS_CARD
 @pytest.mark.parametrize("head", [FisherMix, ProtoHyper])
 def test_cuda_gives_the_same_head_up_to_rounding(head, blobs):
     X, y = blobs()
