@@ -15,7 +15,7 @@ import math
 import shutil
 import tempfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, call
@@ -34,7 +34,7 @@ NAME = "inference.site_levels"
 EPSILONS = (1.0, 3.0, 8.0, math.inf)
 SITES, TAUS = (10, 30, 100), (0.0, 0.3, 1.0)
 COEFFICIENTS = (0.5, 0.3, -0.4)
-_LMER = Path(__file__).with_name("site_levels.R")
+_R = Path(__file__).with_name("site_levels.R")
 _SQUARE, _TARGET, _DELTA = (
     3.0,
     36.0,
@@ -85,11 +85,28 @@ def tables(options: argparse.Namespace) -> Tables:
         cells = [(sites, tau) for sites in about.sites for tau in about.taus]
         if options.only in world:
             yield world, [row for cell in cells[:few] for row in measured(world, *cell, runs)]
+    yield from beside_lme4(options, NAME, lambda: [row for n in SITES[:few] for row in beside_lmer(n, 0.3, runs)])
+
+
+def beside_lme4(options: argparse.Namespace, name: str, measure: Callable[[], list[Row]]) -> Tables:
+    """Yield the comparison with lme4 where that is installed, and the stored one elsewhere."""
     title = "beside lme4"
     if shutil.which("Rscript") is None or call(["Rscript", "-e", "library(lme4)"], stdout=DEVNULL, stderr=DEVNULL):
-        yield from [(title, stored(NAME)[title])] * (title in stored(NAME))
+        yield from [(title, stored(name)[title])] * (title in stored(name))
     elif options.only in title:
-        yield title, [row for sites in SITES[:few] for row in beside_lmer(sites, 0.3, runs)]
+        yield title, measure()
+
+
+def fitted_in_r(family: str, runs: Sequence[Array]) -> Array:
+    """Fit lmer (``"gaussian"``) or glmer (``"binomial"``) to the records of each run, ``(runs, 9)``.
+
+    A row holds coefficients, standard errors, tau, and the ends of lmer's profile interval of tau.
+    """
+    with tempfile.NamedTemporaryFile() as file:
+        np.concatenate(runs).tofile(file.name)
+        words = ["Rscript", "--vanilla", str(_R), family, file.name, *(str(len(each)) for each in runs)]
+        lines = child(words).splitlines()
+    return np.array([[float(word) if word != "NA" else math.nan for word in line.split()] for line in lines])
 
 
 def measured(world: str, sites: int, tau: float, runs: int) -> list[Row]:
@@ -183,12 +200,7 @@ def beside_lmer(sites: int, tau: float, runs: int) -> list[Row]:
     """Count intervals that miss, and those of lmer on the same records, pooled."""
     rng = np.random.default_rng(zlib.crc32(repr(("lmer", sites, tau)).encode()))
     parts = [records_of(WORLDS["sites of 200 records"], sites, tau, rng) for _ in range(runs)]
-    with tempfile.NamedTemporaryFile() as file:
-        np.concatenate(parts)[:, :4].tofile(file.name)
-        words = ["Rscript", "--vanilla", str(_LMER), file.name, *(str(len(each)) for each in parts)]
-        found = np.array(
-            [[float(w) if w != "NA" else math.nan for w in line.split()] for line in child(words).splitlines()]
-        )
+    found = fitted_in_r("gaussian", [each[:, :4] for each in parts])
     b, half, (low, high) = found[:, :3], 1.96 * found[:, 3:6], found[:, 7:9].T
     missed = (np.abs(b - COEFFICIENTS) > half).mean(axis=0)
     told = np.isfinite(low) & np.isfinite(high)
