@@ -32,9 +32,9 @@ def site_levels_untuned() -> Cells:
 
 
 def _worlds(name: str, shown: Callable[[Row], str], *, untuned: bool = False) -> Cells:
-    tables = [rows for title, rows in titled(name) if title.startswith(_UNTUNED) == untuned]
+    tables = {title: rows for title, rows in titled(name) if title.startswith(_UNTUNED) == untuned}
     cells: dict[tuple[str, int, float], list[Row]] = {}
-    for row in (row for rows in tables for row in rows if "world" in row):
+    for row in (row for title, rows in tables.items() for row in rows if row.get("world") == title):
         cells.setdefault((row["world"].removeprefix(_UNTUNED), row["sites"], row["tau"]), []).append(row)
     epsilons = [_epsilon(row) for row in next(iter(cells.values()))]
     head = ["", "sites", "tau", *(f"epsilon {each}" if each[0].isdigit() else each for each in epsilons)]

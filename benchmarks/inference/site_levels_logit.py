@@ -1,6 +1,7 @@
 """Measure intervals of a logistic random intercept's coefficients and tau, beside ``glmer`` of R's ``lme4``.
 
     python -m benchmarks.inference.site_levels_logit --save --runs 1000
+    python -m benchmarks.inference.site_levels_logit --save --runs 3000 --only repeated
     python -m benchmarks.inference.site_levels_logit --save --runs 50 --only lme4
 
 A run has three pooled rounds with a quarter of the promise's mu^2, and the round with a column per site with the rest.
@@ -34,7 +35,7 @@ from privstats.kinds import ScoreSchema
 NAME = "inference.site_levels_logit"
 TAUS = (0.0, 0.5, 1.0)
 HALF, RARE = (0.5, 0.3, -0.4), (-2.0, 1.0, -0.8)
-_ROUNDS, _POOLED, _DELTA = 3, 0.25, 1e-6  # pooled rounds, and their part of mu^2
+_POOLED, _DELTA = 0.25, 1e-6  # the pooled rounds' part of mu^2
 
 
 Draw: TypeAlias = Callable[[int, np.random.Generator], Array]
@@ -47,12 +48,14 @@ class LogitWorld:
     Attributes:
         start: weights of the round with sites, instead of those of pooled rounds.
         draw: site and two columns of one run's records, ``(n, 3)``, instead of those of ``world``.
+        rounds: number of pooled rounds; two more without noise.
     """
 
     world: World
     coefficients: tuple[float, ...] = HALF
     start: tuple[float, ...] | None = None
     draw: Draw | None = None
+    rounds: int = 3
 
 
 _FEW = World(taus=(0.5, 1.0))
@@ -114,6 +117,7 @@ def _skewed(site: Array, rng: np.random.Generator) -> Sequence[Array]:
 _UNTUNED = "untuned: "
 _THREE = World(sites=(30,), taus=(0.0, 0.3, 1.0))
 _HUNDREDS = replace(_THREE, sites=(200,))
+_FOUR = LogitWorld(_THREE, (-3.4, 0.8, -0.4), draw=_drawn(_alike(400), _plain))
 WORLDS |= {
     f"{_UNTUNED}{name}": world
     for name, world in {
@@ -129,12 +133,21 @@ WORLDS |= {
         ),
         "columns whose means differ between sites": LogitWorld(_THREE, draw=_drawn(_alike(150), _by_site)),
         "columns of correlation .9": LogitWorld(_THREE, draw=_drawn(_alike(150), _correlated)),
-        "an outcome of 4 %": LogitWorld(_THREE, (-3.4, 0.8, -0.4), draw=_drawn(_alike(400), _plain)),
+        "an outcome of 4 %": _FOUR,
+        "an outcome of 4 %, five pooled rounds": replace(_FOUR, rounds=5),
         "a binary column of 3 %": LogitWorld(_THREE, (-0.5, 0.5, 1.0), draw=_drawn(_alike(200), _rare)),
         "a skewed column of slope 3": LogitWorld(_THREE, (-1.0, 3.0, -0.5), draw=_drawn(_alike(200), _skewed)),
     }.items()
 }
 """By name; no rule of the reader was chosen on the untuned ones."""
+_REPEATED = "largest shares repeated"
+_LARGEST = (
+    ("a rare outcome, 200 records", 30, 0.0),
+    ("a rare outcome, 200 records", 30, 0.5),
+    ("a rare outcome, 200 records", 100, 0.5),
+    ("a rare outcome, 50 records", 100, 0.0),
+)
+"""World, sites and tau of the largest shares of the first four worlds, to be repeated with other records."""
 
 
 def tables(options: argparse.Namespace) -> Tables:
@@ -144,20 +157,23 @@ def tables(options: argparse.Namespace) -> Tables:
         cells = [(sites, tau) for sites in about.world.sites for tau in about.world.taus]
         if options.only in name:
             yield name, [row for cell in cells[:few] for row in measured(name, *cell, runs)]
+    if options.only in _REPEATED:
+        yield _REPEATED, [row for cell in _LARGEST[:few] for row in measured(*cell, runs, fresh=True)]
     yield from site_levels.beside_lme4(
         options, NAME, lambda: [row for n in SITES[:few] for row in beside_glmer(n, 0.5, runs)]
     )
 
 
-def measured(name: str, sites: int, tau: float, runs: int) -> list[Row]:
-    """Count intervals that miss, at every epsilon, over the same records."""
-    world, rng = WORLDS[name], np.random.default_rng(zlib.crc32(repr(("logit", name, sites, tau)).encode()))
-    epsilons = (1.0, 3.0, math.inf) if name.startswith(_UNTUNED) else EPSILONS
+def measured(name: str, sites: int, tau: float, runs: int, *, fresh: bool = False) -> list[Row]:
+    """Count intervals that miss, at every epsilon, over the same records; ``fresh`` are other records."""
+    seed = repr(("repeated" if fresh else "logit", name, sites, tau)).encode()
+    world, rng = WORLDS[name], np.random.default_rng(zlib.crc32(seed))
+    epsilons = (3.0, 8.0, math.inf) if fresh else (1.0, 3.0, math.inf) if name.startswith(_UNTUNED) else EPSILONS
     found: dict[float, list[LogitFit]] = {epsilon: [] for epsilon in epsilons}
     for _ in range(runs):
         records = records_of(world, sites, tau, rng)
         for epsilon, fits in found.items():
-            fits.append(fit_of(records, sites, epsilon, rng, world.start))
+            fits.append(fit_of(records, sites, epsilon, rng, world.start, world.rounds))
     about = {"world": name, "sites": sites, "tau": tau, "runs": runs}
     return [{**about, **row_of(fits, world.coefficients, tau, epsilon)} for epsilon, fits in found.items()]
 
@@ -184,16 +200,21 @@ def _sigma(epsilon: float) -> tuple[float, float]:
 
 
 def fit_of(
-    records: Array, sites: int, epsilon: float, rng: np.random.Generator, start: tuple[float, ...] | None = None
+    records: Array,
+    sites: int,
+    epsilon: float,
+    rng: np.random.Generator,
+    start: tuple[float, ...] | None = None,
+    rounds: int = 3,
 ) -> LogitFit:
     """Fit one run's records after pooled rounds."""
     site, y = records[:, 0].astype(int), records[:, 3]
     X = np.column_stack([np.ones(len(y)), records[:, 1:3]])
     exact = math.isinf(epsilon)
     sigma = np.zeros(2) if exact else np.array(_sigma(epsilon))
-    each, last = sigma / math.sqrt(_POOLED / _ROUNDS), sigma / math.sqrt(1 - _POOLED)
+    each, last = sigma / math.sqrt(_POOLED / rounds), sigma / math.sqrt(1 - _POOLED)
     w = np.array(start or (0.0, 0.0, 0.0))
-    for _ in range(0 if start else _ROUNDS + 2 * exact):
+    for _ in range(0 if start else rounds + 2 * exact):
         mean = expit(X @ w)
         g = X.T @ (y - mean) + rng.normal(size=3) * each[0]
         w = w + damped_step(g, _shaken((X.T * (mean * (1 - mean))) @ X, each[1], rng), each[1], None)

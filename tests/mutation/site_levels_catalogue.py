@@ -31,6 +31,8 @@ SITE_LEVELS_MUTANTS: dict[str, Mutant] = {
     "levels of a normal fourth moment": bug("tau's interval ignores that mean outcomes are bounded",
         name_in(_LOGIT, "_share", lambda right: lambda *given: 0.0),
         _TESTS + "test_bounded_means_change_the_degrees_of_tau"),
+    "rare outcomes far from their weights": bug("the rule for steps of rare outcomes is that of common ones",
+        name_in(_LOGIT, "_RARE", lambda right: 99.0), _TESTS + "test_rare_outcomes_need_nearer_weights"),
     "a promise of persons planned": bug("a round is planned under a promise that its reader refuses",
         name_in(f"{_LOGIT}_table", "_check_promise", _without_promise),
         _TESTS + "test_a_promise_that_no_reader_accepts_is_refused_before_it_is_spent"),

@@ -50,7 +50,8 @@ def site_round(
     All sites get the pooled intercept as their weight, so :func:`random_intercept_logit` can read the round.
 
     Args:
-        rounds: all releases of a ``Newton`` course of a logistic regression on the same columns without sites.
+        rounds: all releases of a ``Newton`` course of a logistic regression on the same columns without sites. An
+            outcome below 8 or above 92 % needs five.
         schema: a ``ScoreSchema`` with a column per site in addition and without a last ``ConstantFeature``;
             ``errors="model"`` spends nothing on a sum that is not read.
         sites: names or indices of all site columns.

@@ -57,13 +57,15 @@ def test_a_usual_sites_log_odds_are_those_of_the_marginal_regression() -> None:
     assert factor * theta[0] + own - factor * middle == pytest.approx(B[0], abs=4e-3)
 
 
-def sums_of(sites: int, size: int, tau: float, noise: float, rng: Any, start: Any = None) -> tuple[SiteSums, Any]:
+def sums_of(
+    sites: int, size: int, tau: float, noise: float, rng: Any, start: Any = None, usual: Any = B
+) -> tuple[SiteSums, Any]:
     """Return one run's sums at the pooled regression's weights, or at ``start``, and these weights."""
     sizes = np.maximum(rng.poisson(size, sites), 5)
     sizes[: sites // 5] = 5
     site = np.repeat(np.arange(sites), sizes)
     X = np.column_stack([np.ones(len(site)), rng.uniform(-1, 1, (len(site), 2))])
-    y = rng.random(len(site)) < expit(X @ B + tau * rng.normal(size=sites)[site])
+    y = rng.random(len(site)) < expit(X @ usual + tau * rng.normal(size=sites)[site])
     w = np.zeros(3) if start is None else np.array(start)
     for _ in range(6 if start is None else 0):
         m = expit(X @ w)
@@ -122,6 +124,20 @@ def test_far_weights_few_large_sites_and_noise_report_nothing() -> None:
     few = replace(sums, t=sums.t * np.append(np.ones(10), [40.0, 40.0])[:, None])
     assert not fitted_logit(few, w).spread
     assert not fitted_logit(*sums_of(12, 30, 0.5, 60.0, rng)).reported
+
+
+@pytest.mark.parametrize(("intercept", "reported"), [(-3.4, False), (-2.0, True)])
+def test_rare_outcomes_need_nearer_weights(intercept: float, reported: bool) -> None:
+    """Under noise, a step that is near enough for an outcome of some 15 % is not for one of 4 %."""
+    usual = np.array([intercept, *B[1:]])
+
+    def share_near(start: Any) -> float:
+        seeds = map(np.random.default_rng, range(12))
+        return float(np.mean([fitted_logit(*sums_of(30, 400, 0.3, 1.5, rng, start, usual)).near for rng in seeds]))
+
+    far = share_near(usual + np.array([0.1, -0.15, 0.1]))
+    assert far > 0.8 if reported else far < 0.4
+    assert share_near(usual) > 0.8
 
 
 SITES = 16
