@@ -239,7 +239,7 @@ def beside_glmer(sites: int, tau: float, runs: int) -> list[Row]:
     """Count intervals that miss, and those of glmer on the same records, pooled."""
     rng = np.random.default_rng(zlib.crc32(repr(("glmer", sites, tau)).encode()))
     parts = [records_of(WORLDS["sites of 200 records"], sites, tau, rng) for _ in range(runs)]
-    found = site_levels.fitted_in_r("binomial", parts)
+    found = site_levels.by_lme4("glmer", parts)
     half = 1.96 * found[:, 3:6]
     missed = (np.abs(found[:, :3] - HALF) > half).mean(axis=0)
     about = {"sites": sites, "tau": tau, "runs": runs}
