@@ -13,6 +13,9 @@ from benchmarks.table import Cells, Tables, by_name, titled
 __all__ = ["TABLES"]
 
 
+_UNTUNED = "untuned: "
+
+
 def site_levels() -> Cells:
     """docs/site_levels.md: how often intervals miss, by world."""
     return _worlds("inference.site_levels", _missed)
@@ -23,11 +26,16 @@ def site_levels_logit() -> Cells:
     return _worlds("inference.site_levels_logit", _apart)
 
 
-def _worlds(name: str, shown: Callable[[Row], str]) -> Cells:
-    rows = [row for _, rows in titled(name) for row in rows if "world" in row]
+def site_levels_untuned() -> Cells:
+    """docs/site_levels.md: the same in worlds on which no rule was chosen."""
+    return _worlds("inference.site_levels_logit", _apart, untuned=True)
+
+
+def _worlds(name: str, shown: Callable[[Row], str], *, untuned: bool = False) -> Cells:
+    tables = {title: rows for title, rows in titled(name) if title.startswith(_UNTUNED) == untuned}
     cells: dict[tuple[str, int, float], list[Row]] = {}
-    for row in rows:
-        cells.setdefault((row["world"], row["sites"], row["tau"]), []).append(row)
+    for row in (row for title, rows in tables.items() for row in rows if row.get("world") == title):
+        cells.setdefault((row["world"].removeprefix(_UNTUNED), row["sites"], row["tau"]), []).append(row)
     epsilons = [_epsilon(row) for row in next(iter(cells.values()))]
     head = ["", "sites", "tau", *(f"epsilon {each}" if each[0].isdigit() else each for each in epsilons)]
     return [
@@ -88,5 +96,5 @@ def _epsilon(row: Row) -> str:
     return "no noise" if row["epsilon"] is None else f"{row['epsilon']:g}"
 
 
-TABLES: Tables = by_name(site_levels, site_levels_lmer, site_levels_logit, site_levels_glmer)
+TABLES: Tables = by_name(site_levels, site_levels_lmer, site_levels_logit, site_levels_untuned, site_levels_glmer)
 """By the name in the page's marker."""

@@ -15,7 +15,7 @@ import math
 import shutil
 import tempfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, call
@@ -85,11 +85,16 @@ def tables(options: argparse.Namespace) -> Tables:
         cells = [(sites, tau) for sites in about.sites for tau in about.taus]
         if options.only in world:
             yield world, [row for cell in cells[:few] for row in measured(world, *cell, runs)]
+    yield from beside_lme4(options, NAME, lambda: [row for n in SITES[:few] for row in beside_lmer(n, 0.3, runs)])
+
+
+def beside_lme4(options: argparse.Namespace, name: str, measure: Callable[[], list[Row]]) -> Tables:
+    """Yield the comparison with lme4 where that is installed, and the stored one elsewhere."""
     title = "beside lme4"
     if shutil.which("Rscript") is None or call(["Rscript", "-e", "library(lme4)"], stdout=DEVNULL, stderr=DEVNULL):
-        yield from [(title, stored(NAME)[title])] * (title in stored(NAME))
+        yield from [(title, stored(name)[title])] * (title in stored(name))
     elif options.only in title:
-        yield title, [row for sites in SITES[:few] for row in beside_lmer(sites, 0.3, runs)]
+        yield title, measure()
 
 
 def measured(world: str, sites: int, tau: float, runs: int) -> list[Row]:

@@ -1,6 +1,7 @@
 """Measure intervals of a logistic random intercept's coefficients and tau, beside ``glmer`` of R's ``lme4``.
 
     python -m benchmarks.inference.site_levels_logit --save --runs 1000
+    python -m benchmarks.inference.site_levels_logit --save --runs 3000 --only repeated
     python -m benchmarks.inference.site_levels_logit --save --runs 50 --only lme4
 
 A run has three pooled rounds with a quarter of the promise's mu^2, and the round with a column per site with the rest.
@@ -12,17 +13,17 @@ from __future__ import annotations
 
 import argparse
 import math
-import shutil
 import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from subprocess import DEVNULL, call
+from typing import TypeAlias
 
 import numpy as np
 from scipy.special import expit
 
 from benchmarks.inference import site_levels
-from benchmarks.inference.runs import add_options, others_of, stored
+from benchmarks.inference.runs import add_options, others_of
 from benchmarks.inference.site_levels import EPSILONS, SITES, Array, World, row_of
 from benchmarks.measuring import Row, Tables, command
 from privstats.contrib.site_levels.fit import SiteSums
@@ -34,7 +35,10 @@ from privstats.kinds import ScoreSchema
 NAME = "inference.site_levels_logit"
 TAUS = (0.0, 0.5, 1.0)
 HALF, RARE = (0.5, 0.3, -0.4), (-2.0, 1.0, -0.8)
-_ROUNDS, _POOLED, _DELTA = 3, 0.25, 1e-6  # pooled rounds, and their part of mu^2
+_POOLED, _DELTA = 0.25, 1e-6  # the pooled rounds' part of mu^2
+
+
+Draw: TypeAlias = Callable[[int, np.random.Generator], Array]
 
 
 @dataclass(frozen=True)
@@ -43,11 +47,15 @@ class LogitWorld:
 
     Attributes:
         start: weights of the round with sites, instead of those of pooled rounds.
+        draw: site and two columns of one run's records, ``(n, 3)``, instead of those of ``world``.
+        rounds: number of pooled rounds; two more without noise.
     """
 
     world: World
     coefficients: tuple[float, ...] = HALF
     start: tuple[float, ...] | None = None
+    draw: Draw | None = None
+    rounds: int = 3
 
 
 _FEW = World(taus=(0.5, 1.0))
@@ -66,6 +74,83 @@ WORLDS = {
 }
 
 
+def _drawn(
+    sizes: Callable[[int, np.random.Generator], Array], columns: Callable[[Array, np.random.Generator], Sequence[Array]]
+) -> Draw:
+    """Return a sampler of records from site sizes, and from columns given each record's site."""
+
+    def draw(sites: int, rng: np.random.Generator) -> Array:
+        site: Array = np.repeat(np.arange(sites), sizes(sites, rng))
+        return np.column_stack([site, *columns(site, rng)])
+
+    return draw
+
+
+def _alike(records: int) -> Callable[[int, np.random.Generator], Array]:
+    return lambda sites, rng: rng.poisson(records, sites) + 5
+
+
+def _plain(site: Array, rng: np.random.Generator) -> Sequence[Array]:
+    """Two independent columns with one law at all sites."""
+    return rng.uniform(-1, 1, len(site)), rng.choice([-1.0, 1.0], len(site))
+
+
+def _by_site(site: Array, rng: np.random.Generator) -> Sequence[Array]:
+    """Columns whose means differ strongly between sites."""
+    mean, share = rng.uniform(-0.7, 0.7, site.max() + 1)[site], rng.beta(0.7, 0.7, site.max() + 1)[site]
+    return mean + rng.uniform(-0.3, 0.3, len(site)), np.where(rng.random(len(site)) < share, 1.0, -1.0)
+
+
+def _correlated(site: Array, rng: np.random.Generator) -> Sequence[Array]:
+    one, two = rng.normal(size=(2, len(site)))
+    return np.clip(0.4 * one, -1, 1), np.clip(0.4 * (0.9 * one + 0.19**0.5 * two), -1, 1)
+
+
+def _rare(site: Array, rng: np.random.Generator) -> Sequence[Array]:
+    return rng.uniform(-1, 1, len(site)), (rng.random(len(site)) < 0.03).astype(float)
+
+
+def _skewed(site: Array, rng: np.random.Generator) -> Sequence[Array]:
+    return np.minimum(rng.exponential(0.25, len(site)), 1), rng.choice([-1.0, 1.0], len(site))
+
+
+_UNTUNED = "untuned: "
+_THREE = World(sites=(30,), taus=(0.0, 0.3, 1.0))
+_HUNDREDS = replace(_THREE, sites=(200,))
+_FOUR = LogitWorld(_THREE, (-3.4, 0.8, -0.4), draw=_drawn(_alike(400), _plain))
+WORLDS |= {
+    f"{_UNTUNED}{name}": world
+    for name, world in {
+        "sizes log-normal, median 80, from 5 to 2,000": LogitWorld(
+            _THREE, draw=_drawn(lambda n, rng: np.clip(80 * rng.lognormal(0, 1.2, n), 5, 2_000).astype(int), _plain)
+        ),
+        "200 sites of 5 to 20 records": LogitWorld(
+            _HUNDREDS, draw=_drawn(lambda n, rng: rng.integers(5, 21, n), _plain)
+        ),
+        "8 and 12 sites of 300 records": LogitWorld(replace(_THREE, sites=(8, 12)), draw=_drawn(_alike(300), _plain)),
+        "one site with a third of the records": LogitWorld(
+            _THREE, draw=_drawn(lambda n, _: np.append(np.full(n - 1, 100), 50 * (n - 1)), _plain)
+        ),
+        "columns whose means differ between sites": LogitWorld(_THREE, draw=_drawn(_alike(150), _by_site)),
+        "columns of correlation .9": LogitWorld(_THREE, draw=_drawn(_alike(150), _correlated)),
+        "an outcome of 4 %": _FOUR,
+        "an outcome of 4 %, five pooled rounds": replace(_FOUR, rounds=5),
+        "a binary column of 3 %": LogitWorld(_THREE, (-0.5, 0.5, 1.0), draw=_drawn(_alike(200), _rare)),
+        "a skewed column of slope 3": LogitWorld(_THREE, (-1.0, 3.0, -0.5), draw=_drawn(_alike(200), _skewed)),
+    }.items()
+}
+"""By name; no rule of the reader was chosen on the untuned ones."""
+_REPEATED = "largest shares repeated"
+_LARGEST = (
+    ("a rare outcome, 200 records", 30, 0.0),
+    ("a rare outcome, 200 records", 30, 0.5),
+    ("a rare outcome, 200 records", 100, 0.5),
+    ("a rare outcome, 50 records", 100, 0.0),
+    (f"{_UNTUNED}8 and 12 sites of 300 records", 12, 0.3),
+)
+"""World, sites and tau of the largest shares, to be repeated with other records."""
+
+
 def tables(options: argparse.Namespace) -> Tables:
     """All worlds, and the first beside glmer."""
     runs, few = (4, 1) if options.quick else (options.runs, None)
@@ -73,28 +158,31 @@ def tables(options: argparse.Namespace) -> Tables:
         cells = [(sites, tau) for sites in about.world.sites for tau in about.world.taus]
         if options.only in name:
             yield name, [row for cell in cells[:few] for row in measured(name, *cell, runs)]
-    title = "beside lme4"
-    if shutil.which("Rscript") is None or call(["Rscript", "-e", "library(lme4)"], stdout=DEVNULL, stderr=DEVNULL):
-        yield from [(title, stored(NAME)[title])] * (title in stored(NAME))
-    elif options.only in title:
-        yield title, [row for sites in SITES[:few] for row in beside_glmer(sites, 0.5, runs)]
+    if options.only in _REPEATED:
+        yield _REPEATED, [row for cell in _LARGEST[:few] for row in measured(*cell, runs, fresh=True)]
+    yield from site_levels.beside_lme4(
+        options, NAME, lambda: [row for n in SITES[:few] for row in beside_glmer(n, 0.5, runs)]
+    )
 
 
-def measured(name: str, sites: int, tau: float, runs: int) -> list[Row]:
-    """Count intervals that miss, at every epsilon, over the same records."""
-    world, rng = WORLDS[name], np.random.default_rng(zlib.crc32(repr(("logit", name, sites, tau)).encode()))
-    found: dict[float, list[LogitFit]] = {epsilon: [] for epsilon in EPSILONS}
+def measured(name: str, sites: int, tau: float, runs: int, *, fresh: bool = False) -> list[Row]:
+    """Count intervals that miss, at every epsilon, over the same records; ``fresh`` are other records."""
+    seed = repr(("repeated" if fresh else "logit", name, sites, tau)).encode()
+    world, rng = WORLDS[name], np.random.default_rng(zlib.crc32(seed))
+    epsilons = (3.0, 8.0, math.inf) if fresh else (1.0, 3.0, math.inf) if name.startswith(_UNTUNED) else EPSILONS
+    found: dict[float, list[LogitFit]] = {epsilon: [] for epsilon in epsilons}
     for _ in range(runs):
         records = records_of(world, sites, tau, rng)
         for epsilon, fits in found.items():
-            fits.append(fit_of(records, sites, epsilon, rng, world.start))
+            fits.append(fit_of(records, sites, epsilon, rng, world.start, world.rounds))
     about = {"world": name, "sites": sites, "tau": tau, "runs": runs}
     return [{**about, **row_of(fits, world.coefficients, tau, epsilon)} for epsilon, fits in found.items()]
 
 
 def records_of(world: LogitWorld, sites: int, tau: float, rng: np.random.Generator) -> Array:
     """Sample one run's records: site, two columns, outcome, ``(n, 4)``."""
-    site, x1, x2, _, _ = site_levels.records_of(world.world, sites, tau, rng).T
+    drawn = world.draw(sites, rng) if world.draw else site_levels.records_of(world.world, sites, tau, rng)
+    site, x1, x2 = drawn.T[:3]
     levels = rng.exponential(size=sites) - 1 if world.world.skewed else rng.normal(size=sites)
     level, first, second = world.coefficients
     odds = level + first * x1 + second * x2 + tau * levels[site.astype(int)]
@@ -113,16 +201,21 @@ def _sigma(epsilon: float) -> tuple[float, float]:
 
 
 def fit_of(
-    records: Array, sites: int, epsilon: float, rng: np.random.Generator, start: tuple[float, ...] | None = None
+    records: Array,
+    sites: int,
+    epsilon: float,
+    rng: np.random.Generator,
+    start: tuple[float, ...] | None = None,
+    rounds: int = 3,
 ) -> LogitFit:
     """Fit one run's records after pooled rounds."""
     site, y = records[:, 0].astype(int), records[:, 3]
     X = np.column_stack([np.ones(len(y)), records[:, 1:3]])
     exact = math.isinf(epsilon)
     sigma = np.zeros(2) if exact else np.array(_sigma(epsilon))
-    each, last = sigma / math.sqrt(_POOLED / _ROUNDS), sigma / math.sqrt(1 - _POOLED)
+    each, last = sigma / math.sqrt(_POOLED / rounds), sigma / math.sqrt(1 - _POOLED)
     w = np.array(start or (0.0, 0.0, 0.0))
-    for _ in range(0 if start else _ROUNDS + 2 * exact):
+    for _ in range(0 if start else rounds + 2 * exact):
         mean = expit(X @ w)
         g = X.T @ (y - mean) + rng.normal(size=3) * each[0]
         w = w + damped_step(g, _shaken((X.T * (mean * (1 - mean))) @ X, each[1], rng), each[1], None)

@@ -32,6 +32,7 @@ from tests.mutation.planting import both, everywhere, everywhere_new, member, na
 from tests.mutation.proof_catalogue import PROOF_MUTANTS
 from tests.mutation.readers import READERS
 from tests.mutation.reading_catalogue import READING_MUTANTS
+from tests.mutation.site_levels_catalogue import SITE_LEVELS_MUTANTS
 from tests.mutation.stream_catalogue import STREAM_MUTANTS
 from tests.mutation.updates_catalogue import UPDATES_MUTANTS
 
@@ -342,6 +343,7 @@ MUTANTS: dict[str, Mutant] = {
     **PROOF_MUTANTS,
     **READING_MUTANTS,
     **READERS,
+    **SITE_LEVELS_MUTANTS,
     **STREAM_MUTANTS,
     **UPDATES_MUTANTS,
 }  # fmt: skip

@@ -31,6 +31,7 @@ _MAX_ODDS, _SPREADS = 5.0, (0.05, 3.0)
 _LEAST = 0.05  # variance of a residual inside a site, over the marginal one
 _NEAR = 1.0  # root mean square of the change of log odds since the published weights
 _BENT = 1 / 3  # standard errors by which the change's square may move a coefficient
+_RARE, _SURE = 2.5, 2.0  # mean log odds beyond which changes count with so many of the noise's errors
 _MOVE = 0.1  # step of tau in derivatives
 _FLATTEST = -1.0  # excess kurtosis of a level's residuals
 
@@ -232,12 +233,20 @@ def _near(sums: SiteSums, found: Fit, odds: Odds) -> bool:
     """Return whether the second order of the step from the published weights is small beside standard errors.
 
     A change d of log odds moves the mean outcome by ``v d + v (1 - 2 m) d**2 / 2``. The second term counts as
-    intercept by ``1 - 2 m`` at the mean log odds, and as slopes by the derivative ``-2 v`` times their spread.
+    intercept by ``1 - 2 m`` at the mean log odds, and as slopes by the derivative ``-2 v`` times their spread. Rounds
+    of a rare outcome converge slowly: there the upper end of d under noise counts, and for slopes also the product of
+    the changes of intercept and slopes.
     """
     means = sums.gram[0] / sums.gram[0, 0]
     deviations = np.sqrt(np.maximum(np.diag(sums.gram) / sums.gram[0, 0] - means**2, 0.0))[1:]
-    moved = math.hypot(*_moments(sums, found.b)) ** 2
+    change, spread = np.abs(_moments(sums, found.b))
     level = _BENT * math.sqrt(max(float(means @ found.covariance @ means), 0.0))
     slopes = _BENT * float((np.sqrt(np.maximum(np.diag(found.covariance)[1:], 0.0)) * deviations).min())
-    bent = math.tanh(abs(odds.mean) / 2) * moved / 2, odds.variance * odds.spread * moved
-    return moved <= _NEAR and bent[0] <= level and bent[1] <= slopes
+    curvature, crossed = math.tanh(abs(odds.mean) / 2), 0.0
+    if abs(odds.mean) > _RARE:
+        change += _SURE * math.sqrt(max(float(means @ found.noise @ means), 0.0))
+        spread += _SURE * math.sqrt(max(float(np.diag(found.noise)[1:] @ deviations**2), 0.0))
+        crossed = curvature * change * spread
+    moved = change**2 + spread**2
+    bent = curvature * moved / 2, odds.variance * odds.spread * moved + crossed
+    return bool(moved <= _NEAR and bent[0] <= level and bent[1] <= slopes)

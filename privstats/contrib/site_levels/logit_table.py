@@ -25,7 +25,14 @@ from privstats.dp import Privacy
 from privstats.errors import PlanError, ReleaseError
 from privstats.inference.evidence import CONSTANT, contrasts_of
 from privstats.inference.inversion import condition
-from privstats.inference.releases import column_names, present_releases, raw_slopes, require_gaussian, require_records
+from privstats.inference.releases import (
+    all_sessions,
+    column_names,
+    present_releases,
+    raw_slopes,
+    require_gaussian,
+    require_records,
+)
 from privstats.kinds import ScoreSchema
 from privstats.plan import Plan
 from privstats.release import Release
@@ -43,7 +50,8 @@ def site_round(
     All sites get the pooled intercept as their weight, so :func:`random_intercept_logit` can read the round.
 
     Args:
-        rounds: all releases of a ``Newton`` course of a logistic regression on the same columns without sites.
+        rounds: all releases of a ``Newton`` course of a logistic regression on the same columns without sites. An
+            outcome below 8 or above 92 % needs five.
         schema: a ``ScoreSchema`` with a column per site in addition and without a last ``ConstantFeature``;
             ``errors="model"`` spends nothing on a sum that is not read.
         sites: names or indices of all site columns.
@@ -51,16 +59,16 @@ def site_round(
 
     Raises:
         ReleaseError: other rounds, or other columns or maps than in the rounds.
-        PlanError: no promise, without which chosen weights could isolate a record.
+        PlanError: no promise, without which chosen weights could isolate a record; one that
+            :func:`random_intercept_logit` does not read, or of another unit or adjacency than that of the rounds.
 
     Example:
         :func:`random_intercept_logit` has one.
     """
-    if not isinstance(terms.get("privacy"), Privacy):
-        raise PlanError("a round of scores needs differential privacy: give privacy=Privacy(...)")
     present = present_releases(rounds)
     if not present:
         raise ReleaseError("no round has a release; run the course again")
+    _check_promise(terms.get("privacy"), present[-1].plan.privacy)
     pooled, (names, at, chosen) = _logistic(present[-1].plan.schema), _places(_logistic(schema), sites)
     if pooled.constant is None or pooled.features != len(chosen) + 1:
         raise ReleaseError(
@@ -165,11 +173,28 @@ def random_intercept_logit(
         columns=len(chosen),
         errors=LevelErrors.of(fit, rows),
         model=_MODEL,
-        counts=tuple(None if each is None else each.plan for each in rounds),
+        counts=_plans(rounds),
         tau=math.sqrt(fit.level) if reported else math.nan,
         sites=len(at),
         fit=fit,
     )
+
+
+def _check_promise(privacy: object, pooled: object) -> None:
+    """Refuse, before anything is spent, a promise that cannot be read or does not compose with that of the rounds."""
+    if not isinstance(privacy, Privacy):
+        raise PlanError("a round of scores needs differential privacy: give privacy=Privacy(...)")
+    if privacy.unit == "person" or privacy.client_clip is not None or privacy.pure:
+        raise PlanError(
+            "a logistic random intercept reads sums of independent records under Gaussian noise: promise records "
+            '(unit="record", one row per person), without client_clip, at a delta above 0'
+        )
+    if isinstance(pooled, Privacy) and (pooled.unit, pooled.adjacency) != (privacy.unit, privacy.adjacency):
+        raise PlanError(
+            f"the rounds promise unit {pooled.unit}, adjacency {pooled.adjacency}, and privacy has unit "
+            f"{privacy.unit}, adjacency {privacy.adjacency}: promises compose for one unit and adjacency; give those "
+            "of the rounds"
+        )
 
 
 def _logistic(schema: Schema) -> ScoreSchema:
@@ -203,6 +228,13 @@ def _weights(release: Release, rounds: Sequence[Release | None], at: list[int], 
     if np.ptp(weights[at]) > 0:
         raise ReleaseError("the plan publishes different weights for the sites; plan the round with site_round")
     return np.append(weights[at[0]], weights[chosen])
+
+
+def _plans(rounds: Sequence[Release | None]) -> tuple[Plan, ...]:
+    """Return the plans of all pooled sessions; one without a sum has spent what each round costs."""
+    sessions = all_sessions(rounds)
+    last = next((each.plan for each in reversed(sessions) if each is not None), None)
+    return tuple(each.plan if each is not None else last for each in sessions if last is not None)
 
 
 def _note(fit: LogitFit, reported: bool) -> str:

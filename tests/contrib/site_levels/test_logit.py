@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.special import expit
-from scipy.stats import t
+from scipy.stats import chi2, t
 
 import privstats as ps
 from privstats.contrib.site_levels import random_intercept_logit, site_round
-from privstats.contrib.site_levels.fit import SiteSums
+from privstats.contrib.site_levels.fit import SiteSums, clear_sites, generalised_q
 from privstats.contrib.site_levels.logit import Odds, fitted_logit
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
@@ -56,13 +57,15 @@ def test_a_usual_sites_log_odds_are_those_of_the_marginal_regression() -> None:
     assert factor * theta[0] + own - factor * middle == pytest.approx(B[0], abs=4e-3)
 
 
-def sums_of(sites: int, size: int, tau: float, noise: float, rng: Any, start: Any = None) -> tuple[SiteSums, Any]:
+def sums_of(
+    sites: int, size: int, tau: float, noise: float, rng: Any, start: Any = None, usual: Any = B
+) -> tuple[SiteSums, Any]:
     """Return one run's sums at the pooled regression's weights, or at ``start``, and these weights."""
     sizes = np.maximum(rng.poisson(size, sites), 5)
     sizes[: sites // 5] = 5
     site = np.repeat(np.arange(sites), sizes)
     X = np.column_stack([np.ones(len(site)), rng.uniform(-1, 1, (len(site), 2))])
-    y = rng.random(len(site)) < expit(X @ B + tau * rng.normal(size=sites)[site])
+    y = rng.random(len(site)) < expit(X @ usual + tau * rng.normal(size=sites)[site])
     w = np.zeros(3) if start is None else np.array(start)
     for _ in range(6 if start is None else 0):
         m = expit(X @ w)
@@ -82,7 +85,7 @@ def sums_of(sites: int, size: int, tau: float, noise: float, rng: Any, start: An
     ), w
 
 
-@pytest.mark.parametrize(("sites", "tau", "noise"), [(30, 1.0, 0.0), (40, 0.5, 2.0), (30, 0.0, 1.0)])
+@pytest.mark.parametrize(("sites", "tau", "noise"), [(30, 1.0, 0.0), (40, 0.5, 2.0), (30, 0.0, 2.0)])
 def test_intervals_cover(sites: int, tau: float, noise: float) -> None:
     rng, runs, missed, off, levels = np.random.default_rng(2), 200, np.zeros(3), 0, []
     for _ in range(runs):
@@ -97,6 +100,21 @@ def test_intervals_cover(sites: int, tau: float, noise: float) -> None:
     assert np.median(levels) == pytest.approx(tau, abs=0.2)
 
 
+def test_bounded_means_change_the_degrees_of_tau() -> None:
+    """Mean outcomes near a half vary less in the fourth moment than normal ones, so tau's interval is shorter."""
+    fit = fitted_logit(*sums_of(30, 200, 1.0, 0.0, np.random.default_rng(0)))
+    places = clear_sites(fit.sums)
+
+    def excess(tau: float, share: float) -> float:
+        level = fit.odds.law(tau).level
+        q = generalised_q(fit.sums, fit.marginal.b, 1 - level * fit.odds.variance, places)(level)
+        return float(q - chi2.isf(share, len(places) - 3))
+
+    low, high = (brentq(excess, 0.1, 5, args=(share,)) for share in (0.025, 0.975))
+    own = fit.tau(0.05)
+    assert low < own[0] < 1.0 < own[1] < high - 0.2
+
+
 def test_far_weights_few_large_sites_and_noise_report_nothing() -> None:
     rng = np.random.default_rng(3)
     far = fitted_logit(*sums_of(30, 200, 0.5, 0.0, rng, start=(1.5, 0.0, 0.0)))
@@ -106,6 +124,20 @@ def test_far_weights_few_large_sites_and_noise_report_nothing() -> None:
     few = replace(sums, t=sums.t * np.append(np.ones(10), [40.0, 40.0])[:, None])
     assert not fitted_logit(few, w).spread
     assert not fitted_logit(*sums_of(12, 30, 0.5, 60.0, rng)).reported
+
+
+@pytest.mark.parametrize(("intercept", "reported"), [(-3.4, False), (-2.0, True)])
+def test_rare_outcomes_need_nearer_weights(intercept: float, reported: bool) -> None:
+    """Under noise, a step that is near enough for an outcome of some 15 % is not for one of 4 %."""
+    usual = np.array([intercept, *B[1:]])
+
+    def share_near(start: Any) -> float:
+        seeds = map(np.random.default_rng, range(12))
+        return float(np.mean([fitted_logit(*sums_of(30, 400, 0.3, 1.5, rng, start, usual)).near for rng in seeds]))
+
+    far = share_near(usual + np.array([0.1, -0.15, 0.1]))
+    assert far > 0.8 if reported else far < 0.4
+    assert share_near(None) > 0.8  # at the pooled regression's weights
 
 
 SITES = 16
@@ -164,6 +196,22 @@ def test_a_table_is_of_a_usual_site_in_original_units(pooled: Any, release: ps.R
     assert odds == pytest.approx(math.exp(fit.params[1]))
     by_number = random_intercept_logit(release, sites=range(1, 1 + SITES), rounds=pooled)
     assert by_number.summary().head == fit.summary().head
+
+
+def test_sums_are_those_of_each_site(pooled: Any) -> None:
+    """Read under little noise; the first site has a tenth of the records."""
+    X, y = records()
+    X, y = X[270:], y[270:]
+    plan = site_round(pooled, schema=OWN, sites=ALL, **terms(epsilon=100.0))
+    fit = random_intercept_logit(
+        ps.simulate(plan, [(X, y), (X[:0], y[:0])], rng=seeded(14)), sites=ALL, rounds=pooled
+    ).fit
+    weights = plan.published.read()["w"].real
+    u = np.column_stack([(X[:, 0] - 50) / 30, X[:, 1:]])
+    mean = expit(u @ weights)
+    np.testing.assert_allclose(fit.sums.sy, X[:, 1:].T @ (y - mean), atol=0.5)
+    np.testing.assert_allclose(fit.sums.t[:, 0], X[:, 1:].T @ (mean * (1 - mean)), atol=0.5)
+    np.testing.assert_allclose(fit.sums.t[:, 1], X[:, 1:].T @ (u[:, 0] * mean * (1 - mean)), atol=0.5)
 
 
 def test_the_round_publishes_the_pooled_intercept_for_every_site(pooled: Any, release: ps.Release) -> None:
@@ -228,11 +276,49 @@ def test_other_releases_are_refused(pooled: Any, release: ps.Release) -> None:
 
 def test_averaged_persons_are_refused(pooled: Any) -> None:
     X, y = records()
-    promise = terms(unit="person", person_clip="average")
-    plan = site_round(pooled, schema=OWN, sites=ALL, **promise)
+    averaged = terms(unit="person", person_clip="average")
+    plan = replace(site_round(pooled, schema=OWN, sites=ALL, **terms()), privacy=averaged["privacy"])  # as by a file
     ids = np.arange(len(y)) // 2
     release = ps.simulate(plan, [(X, y, ids), (X[:0], y[:0], ids[:0])], rng=seeded(9))
     refused(ps.ReleaseError, "the plan averages persons", random_intercept_logit, release, sites=ALL)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"unit": "person", "person_clip": "average"},
+        {"unit": "client", "max_records_per_client": 4, "client_clip": 3.0},
+        {"delta": 0.0},
+    ],
+)
+def test_a_promise_that_no_reader_accepts_is_refused_before_it_is_spent(pooled: Any, wrong: Any) -> None:
+    promise = terms(**wrong)
+    refused(ps.PlanError, "reads sums of independent records", site_round, pooled, schema=OWN, sites=ALL, **promise)
+
+
+def test_promises_that_do_not_compose_are_refused(pooled: Any) -> None:
+    other = terms(adjacency="replace-one")
+    refused(ps.PlanError, "promises compose for one unit", site_round, pooled, schema=OWN, sites=ALL, **other)
+
+
+def test_a_pooled_round_without_a_sum_is_charged() -> None:
+    """A lost round has spent what each round costs; a list that leaves it out costs the same."""
+    X, y = records()
+    course = ps.Newton.start(POOLED, rounds=3, retries=1, **terms())
+
+    def lost(round_: Any) -> ps.Release | None:
+        parts = [(X[k::2, :1], y[k::2]) for k in range(2)]
+        return None if round_.place == 1 else ps.simulate(round_.plan, parts, rng=seeded(12 + round_.place))
+
+    rounds = ps.course.run(course, lost)
+    promises = set()
+    for sessions in (rounds, [each for each in rounds if each]):
+        plan = site_round(sessions, schema=OWN, sites=ALL, **terms())
+        release = ps.simulate(plan, [(X[k::2], y[k::2]) for k in range(2)], rng=seeded(16))
+        promises.add(random_intercept_logit(release, sites=ALL, rounds=sessions).summary().promise)
+    epsilon = ps.dp.gaussian_epsilon(math.hypot(course.mu, plan.noise.mu), 1e-6)
+    assert len(promises) == 1
+    assert f"epsilon {epsilon:.4g}, delta 1e-06, all 5 rounds" in promises.pop()
 
 
 def test_notes_name_the_remedy(pooled: Any) -> None:
