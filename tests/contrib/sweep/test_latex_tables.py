@@ -121,7 +121,8 @@ def test_latex_compiles_the_tables_and_each_fits_the_text_of_an_article(axes, tm
     if pdflatex is None:
         pytest.skip("pdflatex is not installed (Debian: texlive-latex-base and texlive-latex-recommended)")
     found_here = found(axes, {"LDA_1 & {50 %}": ps.heads.LDA}, repeats=2, baselines=["fedavg", "ensemble"])
-    (tmp_path / "sweep.tex").write_text(latex(found_here), encoding="ascii")
+    several = {"CIFAR-10, ResNet-18": found_here, "CLINC150_MiniLM & more": found_here}
+    (tmp_path / "sweep.tex").write_text(latex(found_here) + latex(several), encoding="ascii")
     preamble, whole = r"\documentclass{article}\usepackage{booktabs}", r"\begin{document}\input{sweep}\end{document}"
     (tmp_path / "paper.tex").write_text(preamble + whole, encoding="ascii")
     words = [pdflatex, "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
