@@ -43,9 +43,9 @@ _TEXT_WIDTH = 345
 """Width of an article's text, in points."""
 _NARROW = r"\setlength{\tabcolsep}{3pt}"
 _SIZES: Sequence[tuple[float, int, tuple[str, ...]]] = (
-    (4.9, 12, ()),
-    (4.6, 6, (r"\small", _NARROW)),
-    (4.2, 6, (r"\footnotesize", _NARROW)),
+    (4.8, 12, ()),
+    (4.5, 6, (r"\small", _NARROW)),
+    (4.1, 6, (r"\footnotesize", _NARROW)),
     (3.9, 6, (r"\scriptsize", _NARROW)),
 )
 """Type sizes, largest first: points per letter of a table, points between columns, and commands."""
