@@ -22,8 +22,8 @@ from privstats.optional_dependencies import load
 
 Array: TypeAlias = NDArray[np.float64]
 
-_TILE = 256
-"""Rows and columns of a tile of :func:`mirrored`: two tiles of float64 are a megabyte."""
+_TILE = 64
+"""Rows and columns of a tile of :func:`mirrored`: two tiles of float64 are 64 KiB, the size of a core's first cache."""
 
 
 class Algebra:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from privstats.estimates.algebra import Array as Array
-from privstats.estimates.algebra import algebra, mirrored
+from privstats.estimates.algebra import algebra
 
 _SMALLEST_SHARE = 1e-3
 """Floor of a noisy count, as a share of the mean count: keeps A / N finite without moving any real class."""
@@ -173,17 +173,15 @@ def total_scatter(evidence: NoisySums, n: Array) -> Array:
         >>> from types import SimpleNamespace
         >>> from privstats.estimates.denoise import total_scatter
         >>> exact = SimpleNamespace(A=np.array([[4.0], [6.0]]), B=np.array([[40.0]]), noise=lambda _: 0.0)
-        >>> total_scatter(exact, np.array([2.0, 3.0])).tolist()
-        [[20.0]]
+        >>> total_scatter(exact, np.array([1.0, 3.0])).tolist()
+        [[15.0]]
     """
     if evidence.B is None:
         raise ValueError("total_scatter needs B")
     total, everything = n.sum(), evidence.A.sum(axis=0)
-    T = np.outer(everything, everything)
-    T /= total
-    np.subtract(evidence.B, T, out=T)
+    T = algebra().less_gram(evidence.B, everything[None] / math.sqrt(total))
     T.flat[:: len(T) + 1] += evidence.noise("A") ** 2 * len(n) / total
-    return mirrored(T)
+    return T
 
 
 def _between_variance(squares: Array, noise: Array, d: int, expected: float = math.inf) -> float:

@@ -52,10 +52,12 @@ class Discriminant:
         by Cholesky, at d^3 / 3 products in place of some 9 d^3 for eigenvectors.
         """
         means = denoise.class_means(sums, n)
-        scatter = (denoise.within_scatter if covariance == "pooled" else denoise.total_scatter)(sums, n)
-        if sums.noise("B") == 0 and (found := _factored(means.values, scatter, float(n.sum()), shrinkage)) is not None:
-            return found
-        spectrum = denoise_spectrum(scatter, sums.noise("B"))
+        scatter = denoise.within_scatter if covariance == "pooled" else denoise.total_scatter
+        if sums.noise("B") == 0:
+            found = _factored(means.values, scatter(sums, n), float(n.sum()), shrinkage)
+            if found is not None:
+                return found
+        spectrum = denoise_spectrum(scatter(sums, n), sums.noise("B"))
         values, a = shrink_values(spectrum.values / n.sum(), n.sum(), shrinkage)
         values, vectors = conditioned(values), spectrum.vectors
         rotated = algebra().product(means.values, vectors)
@@ -71,7 +73,8 @@ class Discriminant:
 def _factored(means: Array, scatter: Array, n: float, shrinkage: Shrinkage) -> Discriminant | None:
     """Return the discriminant of an exact scatter, or None where its spectrum must be known.
 
-    A scatter is positive semi-definite up to rounding, so eigenvalues are at least the intensity times their mean.
+    The covariance overwrites the scatter, so no second matrix of that size is allocated. A scatter is positive
+    semi-definite up to rounding, so eigenvalues are at least the intensity times their mean.
     """
     d = len(scatter)
     mean = float(np.trace(scatter)) / n / d
@@ -79,7 +82,7 @@ def _factored(means: Array, scatter: Array, n: float, shrinkage: Shrinkage) -> D
     a = intensity(shrinkage, d, n, mean, square)
     if a < _ENOUGH or mean <= np.finfo(np.float64).tiny:
         return None
-    covariance = scatter * ((1 - a) / n)
+    covariance = np.multiply(scatter, (1 - a) / n, out=scatter)
     covariance.flat[:: d + 1] += a * mean
     solved = algebra().solved(covariance, means.T)
     if solved is None:  # sums that no records have

@@ -144,6 +144,19 @@ def test_little_shrinkage_no_variance_and_sums_of_no_records_are_left_to_the_spe
     assert np.isfinite(Discriminant.of(replace(sums, B=0 * sums.B), n).weights).all()
 
 
+@pytest.mark.parametrize("covariance", ["pooled", "total"])
+def test_a_scatter_that_was_overwritten_before_its_factor_failed_is_formed_again(covariance: Any) -> None:
+    sums, n = _exact(0, 3, 4, 40)
+    impossible = replace(sums, B=sums.B - 40 * np.trace(sums.B) * np.eye(4)[:, :1] @ np.eye(4)[:1])
+    impossible.B[1:, 1:] += 50 * np.trace(sums.B) * np.eye(3)
+    found = Discriminant.of(impossible, n, covariance)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(discriminant, "_factored", lambda *_: None)
+        spectral = Discriminant.of(impossible, n, covariance)
+    assert np.array_equal(found.covariance, spectral.covariance)
+    assert np.array_equal(found.weights, spectral.weights)
+
+
 @pytest.mark.parametrize("d", [7, 256, 600])
 def test_scatters_are_exactly_symmetric_at_any_number_of_tiles(d: int) -> None:
     sums, n = _exact(3, 5, d, 40)

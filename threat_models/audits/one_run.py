@@ -34,6 +34,7 @@ _COLUMNS = (
     "if normal",
     "eps claimed",
     "eps at least",
+    "eps if normal",
     "verdict",
 )
 Scores = NDArray[np.float64]
@@ -82,9 +83,7 @@ def audit_one_run(
     mu, normal = lower_bound(right, guesses, count, each), normal_bound(scores, canaries.coins, each)
     if entry.absent:
         mu = normal = 0.0
-    largest = max(mu, normal)
-    violated = largest > claim.mu
-    epsilon = gaussian_epsilon(largest, claim.delta) if largest > 0 else 0.0
+    violated = max(mu, normal) > claim.mu
     row = (
         count,
         guesses,
@@ -93,7 +92,7 @@ def audit_one_run(
         mu,
         normal,
         gaussian_epsilon(claim.mu, claim.delta),
-        epsilon,
+        *(gaussian_epsilon(bound, claim.delta) if bound > 0 else 0.0 for bound in (mu, normal)),
         "no canary" if entry.absent else "violates" if violated else "no evidence",
     )
     reach = float(np.median(np.linalg.norm(seen.moves, axis=1)))
@@ -101,10 +100,10 @@ def audit_one_run(
         str(entry),
         f"one release, {len(release.survivors)} survivors; both bounds hold together at {confidence:.0%} confidence: "
         "`mu at least` for any noise, `if normal` where scores are normal",
-        f"each canary moves the release by {reach:.3g} standard deviations (median); where that is all of mu and none "
-        f"hides another, guesses prove about {provable:.3g}",
+        f"each canary moves the release by {reach:.3g} standard deviations (median), and the claim admits "
+        f"{claim.mu:.3g}; if each of {count:,} moved it by that, guesses would prove about {provable:.3g}",
     )
-    return Report("run", _COLUMNS, (row,), notes, violated, json_only=("eps claimed", "verdict"))
+    return Report("run", _COLUMNS, (row,), notes, violated, json_only=("eps claimed", "eps if normal", "verdict"))
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ def actors(plan: Plan, course: Course | None = None) -> list[Actor]:
         >>> [(each.who, round(each.presence.mu, 2)) for each in actors(plan)][-2:]
         [('a reader of the release', 0.27), ('an observer of the network', 0.0)]
     """
-    released = _released(plan, course)
+    released = released_limits(plan, course)
     return [
         *_servers(plan, released),
         *_parties(plan, released),
@@ -140,8 +140,16 @@ def actors_table(plan: Plan, course: Course | None = None) -> Table:
     return Table("means by actor", header, rows, words=True)
 
 
-def _released(plan: Plan, course: Course | None) -> tuple[Guarantee, Guarantee]:
-    """Return the limits on presence and on a value for whoever sees every release."""
+def released_limits(plan: Plan, course: Course | None = None) -> tuple[Guarantee, Guarantee]:
+    """Return the limits on presence and on a value for whoever sees every release.
+
+    Example:
+        >>> from privstats.contrib.evidence.actors import released_limits
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="replace-one", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(5, 5, 10), privacy=privacy)
+        >>> [round(each.mu, 2) for each in released_limits(plan)]  # that a record is in the data is no secret
+        [inf, 0.27]
+    """
     kept, privacy, noise = total_of(course or plan).guarantee, plan.privacy, plan.noise
     if noise is None or not isinstance(privacy, Privacy):
         return _NO_LIMIT, _NO_LIMIT

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from privstats.contrib.evidence.actors import actors_table
+from privstats.contrib.evidence.actors import actors_table, released_limits
 from privstats.course import Course
 from privstats.course.promise import Total, total_of
 from privstats.dp import Guarantee, NoPrivacy
@@ -87,7 +87,7 @@ def evidence(statement: Statement) -> list[Row]:
     measured = {goal: text for finding in statement.findings for goal, text in finding.measured.items()}
     return [
         *_promise(plan, course, total, guarantee),
-        *_three_tests(plan, guarantee, measured),
+        *_three_tests(guarantee, released_limits(plan, course)[1], measured),
         *_algorithms(plan, list(sessions_in(plan, course))),
         *_implementation(plan),
         *_trust(plan),
@@ -182,14 +182,14 @@ _TESTS = (("Singling out", "reconstruction"), ("Linkability", "membership"), ("I
 """Each test, and the goal of the attacks of ``threat_models`` that try it."""
 
 
-def _three_tests(plan: Plan, kept: Guarantee, measured: Mapping[str, str]) -> Iterator[Row]:
+def _three_tests(kept: Guarantee, exchanged: Guarantee, measured: Mapping[str, str]) -> Iterator[Row]:
     for test, goal in _TESTS:
         tried = measured.get(goal)
         beside = f" Measured: {tried}." if tried else " Not measured (--attack)."
-        yield Row(f"E {test.lower()}; I 8.2.3", test, _ceiling(plan, kept, goal) + beside, "attacks.md", "expert")
+        yield Row(f"E {test.lower()}; I 8.2.3", test, _ceiling(kept, exchanged, goal) + beside, "attacks.md", "expert")
 
 
-def _ceiling(plan: Plan, kept: Guarantee, goal: str) -> str:
+def _ceiling(kept: Guarantee, exchanged: Guarantee, goal: str) -> str:
     if math.isinf(kept.mu):
         return "Nothing bounds it."
     if goal == "reconstruction":
@@ -197,14 +197,8 @@ def _ceiling(plan: Plan, kept: Guarantee, goal: str) -> str:
     if goal == "membership":
         pairs = math.ceil(1000 * kept.auc) / 10
         return f"Distinguished from a stranger in at most {pairs:g} of 100 pairs; guessing gets 50."
-    exchanged = kept.of_group(2) if _adds_or_removes(plan) else kept
     right = math.ceil(500 * (1 + exchanged.operating_point()[2])) / 10
     return f"Of two equally likely values the right one guessed in at most {right:g} of 100."
-
-
-def _adds_or_removes(plan: Plan) -> bool:
-    """Return whether exchanging one unit takes two add-remove steps; with devices it takes one."""
-    return plan.devices is None and not isinstance(plan.privacy, NoPrivacy) and plan.privacy.adjacency == "add-remove"
 
 
 def _algorithms(plan: Plan, sessions: Sequence[Session]) -> Iterator[Row]:

@@ -12,6 +12,7 @@ import pytest
 
 import privstats as ps
 from privstats.contrib.evidence import cbom, evidence_page
+from privstats.contrib.evidence.actors import actors_table, released_limits
 from privstats.contrib.evidence.bill_of_materials import algorithms
 from privstats.contrib.evidence.table import SIGNERS, TEXTS, evidence
 from privstats.secagg.keys import HYBRID
@@ -75,12 +76,16 @@ def test_the_belief_is_bayes_rule_on_the_curve_of_the_promise(epsilon: float) ->
 
 
 def test_the_ceiling_of_an_inference_is_of_an_exchange_of_values() -> None:
-    """Two values of one record are two neighbours apart where a record is added or removed."""
+    """An exchanged record costs at most twice what an added one does, and both tables of the page state one limit."""
     exchanged = replace(PLAN, privacy=made.promise(adjacency="replace-one", model="distributed"))
     for plan, times in ((PLAN, 2), (exchanged, 1)):
-        most = NormalDist().cdf(times * Statement(plan).guarantee.mu / 2)
+        mu, (_, limit) = Statement(plan).guarantee.mu, released_limits(plan)
+        assert mu <= limit.mu <= times * mu
+        most = NormalDist().cdf(limit.mu / 2)
         (right,) = re.findall(r"at most ([\d.]+) of 100", answers(plan)["Inference"])
         assert most <= float(right) / 100 < most + 1e-3
+        reader = next(row for row in actors_table(plan).rows if row[0] == "a reader of the release")
+        assert f"at most {right} of 100 right" in reader[4]
 
 
 def test_nothing_bounds_what_is_exact() -> None:

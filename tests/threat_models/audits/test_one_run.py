@@ -169,6 +169,8 @@ def test_plant_and_run_are_commands_on_files(privstats, tmp_path):
     judged = privstats("audit", "run", "run.safetensors", "known.npz", "canaries.npz", "--json", cwd=tmp_path, code=0)
     (row,) = json.loads(judged.stdout)[0]["rows"]
     assert 0 < row["mu at least"] < row["mu claimed"]
+    bounds = [ps.dp.gaussian_epsilon(row[name], 1e-5) for name in ("mu at least", "if normal")]
+    assert [row["eps at least"], row["eps if normal"]] == pytest.approx(bounds, rel=1e-6)
 
 
 def test_what_cannot_be_planted_is_refused_by_name(tmp_path):
