@@ -38,7 +38,7 @@ def look(
 
     Tell the others what the plan should change: a gap code, a unit, the promise.
     """
-    from privstats.intake.table_parts import persons_column
+    from privstats.intake.table_parts import misfits, persons_column
     from privstats.workflows.look import keys_of, looked, times_remark
 
     governing, declared = _plan_of(plan)
@@ -52,7 +52,7 @@ def look(
     if isinstance(schema, ps.HazardSchema) and (remark := times_remark(schema, table.values(schema.bins.name))):
         say(remark)
     if table.left_out:
-        say(f"{table.left_out:,} records do not fit the header and are excluded, first: {table.first_left_out}")
+        say(misfits(table.left_out, table.first_left_out))
     if table.nameless:
         say(f"no name, and so not read: column {', '.join(map(str, table.nameless))}")
     if whose is not None:

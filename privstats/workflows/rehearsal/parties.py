@@ -22,7 +22,7 @@ from privstats.intake.declared.unlisted import often
 from privstats.intake.meaning import meaning_of
 from privstats.intake.person_ids import names_of, persons_held_out
 from privstats.intake.record_files import RecordFile, held_out
-from privstats.intake.table_parts import column_hint
+from privstats.intake.table_parts import column_hint, misfits
 from privstats.records.input_validation import places_of
 from privstats.transforms import Categories, Cells, Column
 from privstats.workflows.forms import GAP_CODES, form_remarks, gap_code_question, odd_codes
@@ -46,8 +46,8 @@ def odd(file: Source, public: Assumed, found: Found) -> tuple[str, ...]:
         for column in public.columns
         for remark in _of_column(column, found.readings(column.name, column), found.raw.get(column.name, ()))
     )
-    excluded = f"{found.broken:,} records do not fit its names and are excluded, first: {found.first_broken}"
-    remarks = (*([excluded] if found.broken else []), *of_columns, *_of_target(public, found))
+    excluded = [misfits(found.broken, found.first_broken)] if found.broken else []
+    remarks = (*excluded, *of_columns, *_of_target(public, found))
     return tuple(f"{name}: {remark}" for remark in remarks)
 
 
@@ -196,8 +196,8 @@ def read_file(file: Source, names: Sequence[str], persons: str | None = None, ga
     whole = zip(names, table.columns.values(), strict=persons is None)
     columns = {name: gaps.blanked(name, values) for name, values in whole}
     if not len(columns[names[0]]):
-        why = f": {table.left_out:,} records do not fit its names, first: {table.first_left_out}"
-        raise DataError(f"{file.path} holds no record{why if table.left_out else ''}; pass a file with records")
+        why = f": {misfits(table.left_out, table.first_left_out)}" if table.left_out else ""
+        raise DataError(f"{file.path} holds no record{why}; pass a file with records")
     ids = None if persons is None else np.array(names_of(table.values(persons)), object)
     return Found(columns, file.dialect, table.left_out, ids, table.first_left_out, table.nameless)
 
