@@ -19,18 +19,9 @@ from privstats.errors import SchemaError
 from privstats.intake.columns import Readings
 from privstats.intake.declared.columns import column_to_plan
 from privstats.intake.declared.dates import DateForm
-from privstats.intake.meaning import word_of
+from privstats.intake.gap_words import is_gap_word
 from privstats.transforms import Column, Dates, Numeric, Truth
 
-_GAPS = frozenset(  # what studies write for a gap beyond the words of intake.meaning.MISSING; a guess
-    ("asku", "nask",
-     "-", "--", "---", ".", "..", "?", "??", "*", "/", "x", "xx", "xxx", "nd", "n.d.", "nk", "n.k.", "n.a.", "nc", "nr",
-     "unk", "unknown", "miss", "missing", "not done", "not known", "not available", "not recorded", "pending",
-     "refused", "k.a.", "k. a.", "n.b.", "keine angabe", "unbekannt", "fehlend", "inconnu", "non renseigné",
-     "manquant", "desconocido", "s/d", "onbekend", "sconosciuto", "\\n")
-)  # fmt: skip
-_ERRORS = re.compile(r"#[A-Z0-9/]+[!?]?|\.[a-z_]")
-"""Errors of Excel in any language, such as #DIV/0! and #WERT!, and the missing values of Stata and SAS."""
 _AFFIXED = re.compile(
     r"([<>\u2264\u2265]=?\s*)?[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(\s*[^0-9\s.,+-][^0-9]{0,20})?"
 )
@@ -109,21 +100,6 @@ _MOSTLY, _NEARLY_ALL, _ONE_UNIT = 0.5, 0.95, 0.9
 GAP_CODES = frozenset(float(f"{sign}{digit * times}") for sign in ("", "-") for digit in "89" for times in range(1, 7))
 """Numbers that studies write for a gap: 8, 9, 99, -9 and so on."""
 _BELOW, _ABOVE = "<\u2264", ">\u2265"
-
-
-def is_gap_word(text: str) -> bool:
-    """Guess whether an undeclared text is a gap: a word that every reader takes for one, a dash, an error of Excel.
-
-    It only proposes ``gaps = [...]``: :meth:`privstats.intake.columns.Listed.decide` decides what a value is.
-
-    Example:
-        >>> from privstats.workflows.forms import is_gap_word
-        >>> [is_gap_word(text) for text in ("-", ".a", "#DIV/0!", "k.A.", " N/A", "A")]
-        [True, True, True, True, True, False]
-    """
-    stripped = text.strip()
-    like = word_of(text) or stripped.lower() in _GAPS or _ERRORS.fullmatch(stripped)
-    return bool(like)
 
 
 def gap_words(texts: Mapping[str, int], stated: Collection[str] = ()) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from privstats.dp import Privacy
 from privstats.errors import DataError, SchemaError
 from privstats.intake.columns import Readings, read_texts
 from privstats.intake.declared.columns import days_of
+from privstats.intake.gap_words import is_gap_word
 from privstats.intake.meaning import LOST
 from privstats.transforms import Categories, Column, Dates, Numeric, Truth
 from privstats.workflows.forms import (
@@ -25,7 +26,6 @@ from privstats.workflows.forms import (
     bare_numbers,
     date_form,
     gap_words,
-    is_gap_word,
     numeric_form,
     other_orders,
     toml_of,

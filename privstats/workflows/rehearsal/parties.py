@@ -22,6 +22,7 @@ from privstats.intake.declared.unlisted import often
 from privstats.intake.meaning import meaning_of
 from privstats.intake.person_ids import names_of, persons_held_out
 from privstats.intake.record_files import RecordFile, held_out
+from privstats.intake.shared_ids import shared_ids
 from privstats.intake.table_parts import column_hint, misfits
 from privstats.records.input_validation import places_of
 from privstats.transforms import Categories, Cells, Column
@@ -47,7 +48,8 @@ def odd(file: Source, public: Assumed, found: Found) -> tuple[str, ...]:
         for remark in _of_column(column, found.readings(column.name, column), found.raw.get(column.name, ()))
     )
     excluded = [misfits(found.broken, found.first_broken)] if found.broken else []
-    remarks = (*excluded, *of_columns, *_of_target(public, found))
+    shared = () if found.ids is None else [each.remark(named=False) for each in shared_ids(found.ids)]
+    remarks = (*excluded, *shared, *of_columns, *_of_target(public, found))
     return tuple(f"{name}: {remark}" for remark in remarks)
 
 
