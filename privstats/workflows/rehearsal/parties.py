@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -49,7 +49,11 @@ def odd(file: Source, public: Assumed, found: Found) -> tuple[str, ...]:
     )
     excluded = [misfits(found.broken, found.first_broken)] if found.broken else []
     shared = () if found.ids is None else [each.remark(named=False) for each in shared_ids(found.ids)]
-    remarks = (*excluded, *shared, *of_columns, *_of_target(public, found))
+    labels = _labels(public, found)
+    twice = [
+        f"{public.target}: {remark}" for remark in _spelled_twice(public.classes, labels, range(len(public.classes)))
+    ]
+    remarks = (*excluded, *shared, *of_columns, *twice, *_of_target(public, found))
     return tuple(f"{name}: {remark}" for remark in remarks)
 
 
@@ -262,14 +266,25 @@ def _party(name: str, file: Found, public: Assumed, cells: Cells, share: float) 
         counts = ", ".join(f"{public.classes[place]} ({(y == place).sum():,})" for place in rare)
         option = quote(f"{public.target}={public.classes[rare[0]]}")
         others = "".join(f" ({remark})" for remark in _of_target(public, file))
+        apart = "".join(f"{remark}, or " for remark in _spelled_twice(public.classes, y, rare))
         raise DataError(
-            f"{name} has too few records to fit and to score of the {public.target} {counts}{others}; pass a file with "
-            f"more, omit these records, pass --gaps {option} (in Python gaps=) if that is no class, or pass another "
-            "--test (in Python test=)"
+            f"{name} has too few records to fit and to score of the {public.target} {counts}{others}; {apart}pass a "
+            f"file with more, omit these records, pass --gaps {option} (in Python gaps=) if that is no class, or pass "
+            "another --test (in Python test=)"
         )
     return Party(
         name, table, codes, y, test, int((~labelled).sum()), file.broken, ids, int((labelled & ~counted).sum())
     )
+
+
+def _spelled_twice(classes: Sequence[str], y: NDArray[np.intp], of: Iterable[int]) -> Iterator[str]:
+    """Yield a sentence for each of some classes that differs by case alone from a class of more records."""
+    sizes = np.bincount(y[y >= 0], minlength=len(classes))
+    for place in of:
+        alike = [at for at, each in enumerate(classes) if each.casefold() == classes[place].casefold()]
+        most = max(alike, key=lambda at: sizes[at])
+        if sizes[most] > sizes[place] > 0:
+            yield f"{classes[place]!r} differs from {classes[most]!r} by case alone: correct it"
 
 
 def tested(parties: Sequence[Party]) -> Held:
