@@ -7,7 +7,7 @@ Rows with one id are one person's, however many they are. Whether an id names a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,12 @@ _MIN_ROWS_OF_A_WORD = 2
 _MAX_SHOWN = 3
 
 
-class SharedId(NamedTuple):
+@dataclass(frozen=True, repr=False)
+class SharedId:
     """An id that many rows share.
 
     Attributes:
+        rows: number of rows with the id.
         is_word: whether it is a word that studies write for a gap.
     """
 

@@ -38,7 +38,7 @@ EACH = [f"p{place}" for place in range(299)]
     ],
 )
 def test_an_id_of_far_more_rows_than_others_is_found(ids: Any, found: list[tuple[str, int, bool]]) -> None:
-    assert [tuple(each) for each in shared_ids(ids)] == found
+    assert [(each.id, each.rows, each.is_word) for each in shared_ids(ids)] == found
 
 
 def measured(ids: Any) -> tuple[Any, list[str]]:
