@@ -380,8 +380,10 @@ def rehearse(
     places = [out / f"{place}.release" for place in range(course.most)]
     writable(places, force, makes=out)
     how: dict[str, Any] = {"persons": persons, "split": split, "seed": seed}
-    shards = _shards(course, [dialect.file(file, targets_of(course, target), **how) for file in files])
+    records = [dialect.file(file, targets_of(course, target), **how) for file in files]
+    shards = _shards(course, records)
     warn_of_same_files(files)
+    _warn_of_outside(course, records)
     say(f"{len(files)} parties, one for each path: {', '.join(map(str, files))}")
     folder_for(out)
     releases = ps.simulate(course, shards)
@@ -421,6 +423,15 @@ def _shards(course: Written, files: Sequence[RecordFile]) -> list[Any]:
     persons = course.first.person_clip is not None
     read: Any = persons_in if persons else partial(records_in, at_once=True)
     return [NamedShard(str(file.path), read(file_of(course, file), reading, unreadable)) for file in files]
+
+
+def _warn_of_outside(course: Written, files: Sequence[RecordFile]) -> None:
+    """Warn of values outside declared ranges, as a party's own check of its file does."""
+    from privstats.records.outside_ranges import outside_remarks
+
+    for file in files:
+        for remark in outside_remarks(file, course.priced[-1].schema.reading):
+            say(f"warning: {file.path}: {remark}", err=True)
 
 
 def _loaded(paths: Sequence[str] | None) -> list[ps.Release | None]:

@@ -13,6 +13,7 @@ from privstats.cli.parts.terminal import escape, new_table, say, terminal
 from privstats.errors import PlanError
 
 if TYPE_CHECKING:
+    from privstats.records.reading import Reading
     from privstats.schema import Schema
     from privstats.transforms import Column
     from privstats.workflows.look import Looked
@@ -38,21 +39,26 @@ def look(
 
     Tell the others what the plan should change: a gap code, a unit, the promise.
     """
-    from privstats.intake.table_parts import persons_column
+    from privstats.intake.shared_ids import shared_ids
+    from privstats.intake.table_parts import misfits, persons_column
+    from privstats.records.outside_ranges import outside_remarks
     from privstats.workflows.look import keys_of, looked, times_remark
 
-    governing, declared = _plan_of(plan)
+    governing, declared, reading = _plan_of(plan)
     columns = (*(declared or _columns_of(governing, plan)), *_target_of(governing, target))
     records = dialect.file(file, persons=key)
     whose = persons_column(records, list(records.columns))
     names = [*(each.name for each in columns), *([] if whose is None else [whose])]
     table = records.table(names, [each.marks for each in columns])
+    say(f"{len(table.values(names[0])):,} records of {file}")
     _show([looked(each, table.values(each.name)) for each in columns])
+    for remark in outside_remarks(records, reading):
+        say(remark)
     schema = governing.schema
     if isinstance(schema, ps.HazardSchema) and (remark := times_remark(schema, table.values(schema.bins.name))):
         say(remark)
     if table.left_out:
-        say(f"{table.left_out:,} records do not fit the header and are excluded, first: {table.first_left_out}")
+        say(misfits(table.left_out, table.first_left_out))
     if table.nameless:
         say(f"no name, and so not read: column {', '.join(map(str, table.nameless))}")
     if whose is not None:
@@ -64,21 +70,28 @@ def look(
                 f"{keys.nameless:,} rows have no {whose} that names a person: under a promise per person they are "
                 "excluded. Put a letter before an id that is a date or a number with decimals"
             )
+        for shared in shared_ids(table.values(whose)):
+            say(shared.remark())
     say("exact facts of your records: do not share them; report only gap codes, units and spellings to the coordinator")
 
 
-def _plan_of(path: Path) -> tuple[ps.Plan, tuple[Column, ...]]:
-    """Return the plan that reads the records, for a course its original one; and columns that a course declares."""
+def _plan_of(path: Path) -> tuple[ps.Plan, tuple[Column, ...], Reading]:
+    """Return the plan that reads the records, for a course its original one; columns that a course declares; a reading.
+
+    The reading is that of a course's last round, because a first round may only count.
+    """
     from privstats.course.document import is_course
 
     if not is_course(path):
-        return ps.Plan.read(path), ()
+        alone = ps.Plan.read(path)
+        return alone, (), alone.schema.reading
     course: Any = ps.course.read(path)
+    reading = course.priced[-1].schema.reading
     while hasattr(course, "then"):
         course = course.then
     if isinstance(course, ps.Hazard | ps.Effect):
         course = course.plan
-    return course if isinstance(course, ps.Plan) else course.first, getattr(course, "declared", ())
+    return course if isinstance(course, ps.Plan) else course.first, getattr(course, "declared", ()), reading
 
 
 def _columns_of(plan: ps.Plan, path: Path) -> tuple[Column, ...]:

@@ -168,15 +168,19 @@ def present(file: RecordFile, names: Sequence[str], wanted: Sequence[str]) -> li
 def _of_features(
     file: RecordFile, table: TableFile, names: Sequence[str], columns: _Columns, words: Collection[str], *, gaps: bool
 ) -> Iterator[Part]:
-    before = 0
+    """Exclude and count records that do not fit the header."""
+    broken, targets, before = 0, columns.targets, 0
     for part in table.parts(columns.all, gaps=gaps):
-        readings = {name: read(part[place]) for name, place in zip(names, columns.features, strict=True)}
+        records = table.records(part)
+        readings = {name: read(records[place]) for name, place in zip(names, columns.features, strict=True)}
         X = side_by_side(list(readings.values()), words) if readings else np.empty((0, 0))
         if not gaps:
-            goals = {target: part[target] for target in columns.targets}
+            goals = {target: records[target] for target in targets}
             _require_numbers(_Place(file, table, before), readings, goals, words)
-        yield Part(X, _goals(part, columns.targets, words, gaps=gaps), tuple(names), columns.ids(part))
-        before += len(part[columns.targets[0]])
+        before += len(records[targets[0]])
+        broken += len(part[targets[0]]) - len(records[targets[0]])
+        yield Part(X, _goals(records, targets, words, gaps=gaps), tuple(names), columns.ids(records))
+    _warn_of_misfits(broken, file, table)
 
 
 def _of_cells(
@@ -197,12 +201,29 @@ def _of_cells(
         broken += len(part[targets[0]]) - len(records[targets[0]])
         goals = _goals(records, targets, words, gaps=gaps)
         yield Part(coded, goals, names, columns.ids(records))
+    _warn_of_misfits(broken, file, table)
+
+
+def _warn_of_misfits(broken: int, file: RecordFile, table: TableFile) -> None:
     if broken:
-        warnings.warn(
-            f"{broken} records of {file.path} have too few or too many fields and are excluded, first: {table.misfit}",
-            UnreadableRecordsWarning,
-            stacklevel=4,
-        )
+        remark = misfits(broken, table.misfit, f" of {file.path}")
+        warnings.warn(remark, UnreadableRecordsWarning, stacklevel=5)
+
+
+def misfits(count: int, first: str, of: str = "") -> str:
+    """Return how many lines of a file do not fit its header, with the possible causes and the first such line.
+
+    Args:
+        first: that line's number, and its cause.
+
+    Example:
+        >>> from privstats.intake.table_parts import misfits
+        >>> misfits(1200, "line 6 has 4 fields for 3 names", " of north.csv").partition(" (")[0]
+        '1,200 lines of north.csv do not fit the header'
+    """
+    lines, do, are = ("line", "does", "is") if count == 1 else ("lines", "do", "are")
+    causes = "a wrong number of fields, a stray quote, or the header once more"
+    return f"{count:,} {lines}{of} {do} not fit the header ({causes}) and {are} excluded, first: {first}"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
+from pathlib import Path
 from tomllib import TOMLDecodeError
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,13 @@ def read_text(path: str | os.PathLike[str]) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise PlanError(f"cannot read {path}: it is not UTF-8 text; save it as UTF-8") from None
+
+
+def plan_beside(path: str | os.PathLike[str], text: str) -> str:
+    """Return the end of a refusal of a course's file that names the plan next to it; "" for another file."""
+    plan = Path(path).with_suffix(".plan.toml")
+    course = any(line.strip() == "[course]" for line in text.splitlines())
+    return f"; its plan is {plan}" if course and plan.is_file() else ""
 
 
 def _parsed(text: str) -> dict[str, Any]:

@@ -309,7 +309,7 @@ class Plan:
         try:
             plan = cls.from_toml(text)
         except PlanError as error:
-            raise PlanError(f"{os.fspath(path)}: {error}") from None
+            raise PlanError(f"{os.fspath(path)}: {error}{document.plan_beside(path, text)}") from None
         if plan.published is None:
             return plan
         from privstats.schema.public_values import Published, values_path

@@ -67,8 +67,10 @@ def _columns_of(file: RecordFile, named: tuple[str, ...]) -> dict[str, ColumnLik
         raise DataError(f"{file.path} cannot be split: the plan predicts nothing to score; omit split")
     table = file.table(named)
     if table.left_out:
+        from privstats.intake.table_parts import misfits  # only files need it
+
         warnings.warn(
-            f"{table.left_out} lines of {file.path} have too few or too many fields and are excluded",
+            misfits(table.left_out, table.first_left_out, f" of {file.path}"),
             UnreadableRecordsWarning,
             stacklevel=4,
         )

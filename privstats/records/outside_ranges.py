@@ -37,12 +37,12 @@ def declared_ranges(reading: Reading) -> dict[str, tuple[float, float]]:
 
 
 def outside_remarks(file: RecordFile, reading: Reading) -> Iterator[str]:
-    """Yield a warning for the data holder about each column with values outside its declared range.
+    """Yield a warning for the data holder about each column with values outside its declared range; none of arrays.
 
     They hold exact numbers, so they belong in no release, log or message.
     """
     ranges = declared_ranges(reading)
-    if not ranges:
+    if not ranges or not file.is_table:
         return
     table = file.table(tuple(ranges))
     for name, (low, high) in ranges.items():

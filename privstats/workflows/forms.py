@@ -5,6 +5,7 @@ A study declares these forms in ``columns.toml`` and never guesses them, because
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,20 +18,11 @@ import tomli_w
 
 from privstats.errors import SchemaError
 from privstats.intake.columns import Readings
-from privstats.intake.declared.columns import column_to_plan
+from privstats.intake.declared.columns import column_to_plan, days_of
 from privstats.intake.declared.dates import DateForm
-from privstats.intake.meaning import word_of
+from privstats.intake.gap_words import is_gap_word
 from privstats.transforms import Column, Dates, Numeric, Truth
 
-_GAPS = frozenset(  # what studies write for a gap beyond the words of intake.meaning.MISSING; a guess
-    ("asku", "nask",
-     "-", "--", "---", ".", "..", "?", "??", "*", "/", "x", "xx", "xxx", "nd", "n.d.", "nk", "n.k.", "n.a.", "nc", "nr",
-     "unk", "unknown", "miss", "missing", "not done", "not known", "not available", "not recorded", "pending",
-     "refused", "k.a.", "k. a.", "n.b.", "keine angabe", "unbekannt", "fehlend", "inconnu", "non renseigné",
-     "manquant", "desconocido", "s/d", "onbekend", "sconosciuto", "\\n")
-)  # fmt: skip
-_ERRORS = re.compile(r"#[A-Z0-9/]+[!?]?|\.[a-z_]")
-"""Errors of Excel in any language, such as #DIV/0! and #WERT!, and the missing values of Stata and SAS."""
 _AFFIXED = re.compile(
     r"([<>\u2264\u2265]=?\s*)?[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(\s*[^0-9\s.,+-][^0-9]{0,20})?"
 )
@@ -109,21 +101,6 @@ _MOSTLY, _NEARLY_ALL, _ONE_UNIT = 0.5, 0.95, 0.9
 GAP_CODES = frozenset(float(f"{sign}{digit * times}") for sign in ("", "-") for digit in "89" for times in range(1, 7))
 """Numbers that studies write for a gap: 8, 9, 99, -9 and so on."""
 _BELOW, _ABOVE = "<\u2264", ">\u2265"
-
-
-def is_gap_word(text: str) -> bool:
-    """Guess whether an undeclared text is a gap: a word that every reader takes for one, a dash, an error of Excel.
-
-    It only proposes ``gaps = [...]``: :meth:`privstats.intake.columns.Listed.decide` decides what a value is.
-
-    Example:
-        >>> from privstats.workflows.forms import is_gap_word
-        >>> [is_gap_word(text) for text in ("-", ".a", "#DIV/0!", "k.A.", " N/A", "A")]
-        [True, True, True, True, True, False]
-    """
-    stripped = text.strip()
-    like = word_of(text) or stripped.lower() in _GAPS or _ERRORS.fullmatch(stripped)
-    return bool(like)
 
 
 def gap_words(texts: Mapping[str, int], stated: Collection[str] = ()) -> tuple[str, ...]:
@@ -216,7 +193,9 @@ def numeric_form(name: str, numbers: int, texts: Mapping[str, int], stated: Coll
 
 
 def date_form(name: str, numbers: Any, texts: Mapping[str, int], stated: Collection[str] = ()) -> Dates | None:
-    """Return a column of dates in one form, if nearly all values are such; gap words count for nothing.
+    """Return a column of dates in one form, if nearly all values are such or ISO dates, which every form reads.
+
+    Gap words count for nothing. A text such as 31.02.2020 counts as one of the form, but not for at least half of all.
 
     Example:
         >>> from privstats.workflows.forms import date_form
@@ -229,9 +208,13 @@ def date_form(name: str, numbers: Any, texts: Mapping[str, int], stated: Collect
     short = sum(count for text, count in rest.items() if text[:1].isdigit() and len(text) <= _LONGEST_DATE)
     if len(numbers) + short < _NEARLY_ALL * given:
         return None
+    iso = sum(count for text, count in rest.items() if _is_iso(text))
+    impossible = {text: count for text, count in rest.items() if not _is_date(text)}
     for form, days in sorted(_DAYS.items(), key=lambda item: -_fits(item[1], rest)):
         of_numbers = int(np.isfinite(days.days_of_numbers(numbers)).sum()) if days.compact and len(numbers) else 0
-        if given and _fits(days, rest) + of_numbers >= _NEARLY_ALL * given:
+        own = _fits(days, rest) + of_numbers
+        shaped = sum(count for text, count in impossible.items() if days.pattern and days.pattern.fullmatch(text))
+        if own and own + iso >= _MOSTLY * given and own + iso + shaped >= _NEARLY_ALL * given:
             return Dates(name, gaps=gaps, written=form)
     return None
 
@@ -253,17 +236,36 @@ def why_no_number(numbers: int, texts: Mapping[str, int]) -> str | None:
         like = sum(count for text, count in texts.items() if form.fullmatch(text))
         if like and numbers + like >= _MOSTLY * given:
             return f"{like:,} of {given:,} look like numbers with {what}"
-    dates = _dates_in(texts)
-    if dates >= _MOSTLY * given:
-        return f"{dates:,} of {given:,} look like dates in several forms: write one form, or ISO dates"
-    return None
+    return several_dates(numbers, texts, _MOSTLY)
+
+
+def several_dates(numbers: int, texts: Mapping[str, int], least: float = _NEARLY_ALL) -> str | None:
+    """Return a sentence where a minimum share of the values are dates, which no single form reads.
+
+    Example:
+        >>> from privstats.workflows.forms import several_dates
+        >>> several_dates(0, {"28.03.2019": 3, "04/28/2019": 4})
+        '7 of 7 look like dates in several forms: write one form, or ISO dates'
+    """
+    given, dates = numbers + sum(texts.values()), _dates_in(texts)
+    if not dates or dates < least * given:
+        return None
+    return f"{dates:,} of {given:,} look like dates in several forms: write one form, or ISO dates"
 
 
 def _dates_in(texts: Mapping[str, int]) -> int:
     """Count the texts that are dates in any form that a declaration reads."""
-    return sum(
-        count for text, count in texts.items() if any(day.days_in(text) == day.days_in(text) for day in _DAYS.values())
-    )
+    return sum(count for text, count in texts.items() if _is_date(text))
+
+
+def _is_date(text: str) -> bool:
+    if not text[:1].isdigit() or len(text) > _LONGEST_DATE:
+        return False
+    return _is_iso(text) or any(math.isfinite(days.days_in(text)) for days in _DAYS.values())
+
+
+def _is_iso(text: str) -> bool:
+    return math.isfinite(days_of(text))
 
 
 def like_excel_days(numbers: Any) -> bool:

@@ -33,7 +33,9 @@ def test_a_hospital_sees_its_own_columns(privstats, folder):
         '3.0 rows per patient, 3 at most: the promise is for one record, so request one row each, or unit = "person"'
         in said
     )
-    assert "1 records do not fit the header and are excluded, first: line " in said
+    misfit = "1 line does not fit the header (a wrong number of fields, a stray quote, or the header once more)"
+    assert f"{misfit} and is excluded, first: line 62 has 2 fields for 4 names" in said
+    assert said.startswith("60 records of ward.csv ")
     assert "years" in said
     assert sorted(folder.iterdir()) == before
 
@@ -105,6 +107,16 @@ def test_labels_in_another_case_and_ids_of_nobody_are_seen_before_a_session(priv
     said = " ".join(privstats(*words, cwd=folder, code=0).stdout.split())
     assert "ill: 2 are not listed" in said
     assert "3 rows have no patient that names a person: under a promise per person they are excluded" in said
+
+
+def test_an_id_that_stands_for_many_patients_is_named(privstats, folder):
+    """300 rows of 300 unknown patients are one person, who weighs as one."""
+    rows = [f"{'unknown' if place % 2 else f'p{place}'},{50 + place % 9},m,no" for place in range(600)]
+    (folder / "lab.csv").write_text("\n".join(["patient,age,sex,ill", *rows]) + "\n")
+    done = privstats("look", "lab.csv", "--plan", "plan.toml", "--key", "patient", cwd=folder, code=0)
+    said = " ".join(done.stdout.split())
+    assert "300 rows share one id, 'unknown', and count as ONE person under a promise per person" in said
+    assert "empty those fields: rows without an id are excluded" in said
 
 
 def test_a_plan_that_names_its_columns_has_columns_to_look_at(privstats, folder):

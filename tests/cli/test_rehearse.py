@@ -51,6 +51,26 @@ def test_a_trial_goes_from_two_files_to_its_table(privstats: Any, tmp_path: Path
     assert not (tmp_path / "other").exists()
 
 
+def test_values_outside_a_declared_range_are_counted_before_a_run(privstats: Any, tmp_path: Path) -> None:
+    """They were clipped without a word, but for ``flower records``."""
+    lines = [f"{(-9, 140, 30, 60, 70, 50)[place % 6]},{place // 2 % 2},{place % 3 % 2}" for place in range(600)]
+    for party in range(2):
+        (tmp_path / f"{party}.csv").write_text("\n".join(["age,arm,well", *lines[party::2]]) + "\n")
+    schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
+    ps.course.write(tmp_path / "trial.toml", ps.Effect.start(schema, COHORT, promise(epsilon=8.0)))
+    words = ("course", "rehearse", "trial.toml", "0.csv", "1.csv", "--target", "well", "--out", "out")
+    said = " ".join(privstats(*words, cwd=tmp_path, code=0).stderr.split())
+    for party, code in (("0", "-9"), ("1", "140")):
+        assert (
+            f"warning: {party}.csv: 100 of 300 values of age lie outside its declared range 20 to 90, most often "
+            f"{code} (100), and are clipped as measurements"
+        ) in said
+    for plan in ("trial.toml", "trial.plan.toml"):
+        looked = " ".join(privstats("look", "0.csv", "--plan", plan, cwd=tmp_path, code=0).stdout.split())
+        assert looked.startswith("300 records of 0.csv")
+        assert "100 of 300 values of age lie outside its declared range 20 to 90, most often -9 (100)" in looked
+
+
 def test_several_outcomes_and_texts_come_from_one_file(privstats: Any, tmp_path: Path) -> None:
     """By the names in the plan, whatever order the file has; a word in one record is told by its column alone."""
     rng, arm = np.random.default_rng(0), np.array(["placebo", "drug"])[np.arange(600) // 2 % 2]

@@ -16,8 +16,9 @@ from privstats.intake import csv_lines
 from privstats.intake.columns import read
 from privstats.intake.meaning import meaning_of
 from privstats.moments import RecordFile
-from privstats.records.from_file import records_in
+from privstats.records.from_file import persons_in, records_in
 from privstats.schema.public_values import Published, Values
+from tests import made
 from tests.moments.test_table import kinds
 
 CELLS = ps.Cells(
@@ -148,3 +149,39 @@ def test_edges_of_the_shortcut_for_decimals(text):
     assert found.texts.get(0) == (alone if isinstance(alone, str) else None)
     np.testing.assert_equal(found.numbers[0], alone if isinstance(alone, float) else np.nan)
     assert not np.signbit(found.numbers[0]) or np.isnan(found.numbers[0])
+
+
+FITTING = [f"{40 + at % 30},{60 + at % 20},{('no', 'yes')[at % 2]}" for at in range(20)]
+AGE = ps.Cells(CELLS.columns[:1])
+DECLARED = ps.ClassSchema(2, AGE.width, "NAB", 9.0, class_names=("no", "yes"), transform=(AGE,))
+COUNTS = ps.CountSchema((ps.Categories("ill", ("no", "yes")),), (("ill",),))
+PERSON = made.promise("central", unit="person", max_records_per_person=6, person_clip=1.0)
+
+
+@pytest.mark.parametrize("schema", [NUMBERS, DECLARED, COUNTS], ids=["features", "cells", "columns"])
+def test_lines_that_do_not_fit_the_header_are_said_to_be_such(tmp_path: Path, schema) -> None:
+    """Of features they were said to "hold nothing", of other plans to have too few or too many fields."""
+    header = "age,weight,ill"
+    (tmp_path / "t.csv").write_text("\n".join([header, *FITTING[:4], "1,2,3,no", *FITTING[4:], "1,2", header]))
+    (tmp_path / "fine.csv").write_text("\n".join([header, *FITTING]))
+    found, said = measured(RecordFile(tmp_path / "t.csv", "ill"), schema)
+    assert said == [
+        f"3 lines of {tmp_path / 't.csv'} do not fit the header (a wrong number of fields, a stray quote, or the "
+        "header once more) and are excluded, first: line 6 has 4 fields for 3 names"
+    ]
+    assert (found, []) == measured(RecordFile(tmp_path / "fine.csv", "ill"), schema)
+
+
+@pytest.mark.parametrize("schema", [NUMBERS, DECLARED], ids=["features", "cells"])
+def test_lines_that_do_not_fit_have_no_id_to_miss(tmp_path: Path, schema) -> None:
+    rows = [f"{line},p{at % 7}" for at, line in enumerate(FITTING)]
+    (tmp_path / "t.csv").write_text("\n".join(["age,weight,ill,patient", *rows, "1,2"]))
+    file = RecordFile(tmp_path / "t.csv", "ill", persons="patient")
+    clip = made.plan(schema, ps.Cohort(3, 3, 600), PERSON).person_clip
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        X, y, ids = persons_in(file, schema.reading, "leave out")
+        found = ps.measure(schema, X, y, persons=ids, person_clip=clip, unreadable="leave out")
+    assert found.records == len(FITTING)
+    remarks = [str(each.message) for each in said if each.category is UnreadableRecordsWarning]
+    assert [remark.partition(" of ")[0] for remark in remarks] == ["1 line"]

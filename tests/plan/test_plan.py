@@ -200,6 +200,16 @@ def test_a_cohort_that_contradicts_itself_is_refused(arguments, message):
     refused(ps.PlanError, message, ps.Cohort, *arguments)
 
 
+def test_a_course_in_place_of_a_plan_names_the_plan_beside_it(tmp_path):
+    """As in ``roster make --plan course.toml``."""
+    (tmp_path / "trial.toml").write_text('version = 1\n[course]\nfirst = "a"\n')
+    for beside in (False, True):
+        with pytest.raises(ps.PlanError, match="this is a course, not a plan") as refusal:
+            ps.Plan.read(tmp_path / "trial.toml")
+        assert str(refusal.value).endswith(f"; its plan is {tmp_path / 'trial.plan.toml'}") == beside
+        (tmp_path / "trial.plan.toml").write_text("")
+
+
 def test_thresholds_that_contradict_each_other_are_refused():
     with pytest.raises(ps.PlanError, match="min_survivors"):
         plan(cohort=ps.Cohort(clients=10, min_survivors=5, max_records=100, colluders=3))

@@ -29,7 +29,6 @@ from privstats.records.from_file import records_in
 from privstats.records.outside_ranges import outside_remarks
 
 _BEFORE, _BEHIND = "from privstats.moments import RecordFile\n\n\ndef load():\n    return RecordFile(", ")\n"
-_ARRAYS = ".npz"
 _WRITTEN = re.compile(rf"{re.escape(_BEFORE)}[^\n]*{re.escape(_BEHIND)}")
 
 
@@ -79,13 +78,9 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     atomic_write(script, f"{_BEFORE}{_arguments(file, folder.home)}{_BEHIND}".encode())
     counted = None if plan.schema.predicts == "parties" else moments.records  # without what cannot be read
     held_out = 0 if file.split is None else _rows(replace(file, split=None, kept_out=False), plan) - _rows(file, plan)
-    beyond = outside_remarks(file, folder.course.priced[-1].schema.reading) if _is_table(file) else ()
+    beyond = outside_remarks(file, folder.course.priced[-1].schema.reading)
     remarks = (*([believed] if believed else []), *beyond, *remarks)
     return Named(script, _rows(file, plan) if counted is None else counted, held_out, remarks)
-
-
-def _is_table(file: RecordFile) -> bool:
-    return Path(file.path).suffix.lower() != _ARRAYS
 
 
 def _require_admitted(course: Course, file: RecordFile) -> None:

@@ -18,6 +18,7 @@ from privstats.dp import Privacy
 from privstats.errors import DataError, SchemaError
 from privstats.intake.columns import Readings, read_texts
 from privstats.intake.declared.columns import days_of
+from privstats.intake.gap_words import is_gap_word
 from privstats.intake.meaning import LOST
 from privstats.transforms import Categories, Column, Dates, Numeric, Truth
 from privstats.workflows.forms import (
@@ -25,9 +26,9 @@ from privstats.workflows.forms import (
     bare_numbers,
     date_form,
     gap_words,
-    is_gap_word,
     numeric_form,
     other_orders,
+    several_dates,
     toml_of,
     why_no_number,
 )
@@ -268,6 +269,10 @@ def _kind_of(name: str, readings: Readings, affixed: Readings, stated: Collectio
         return Dates(name, gaps=gaps)
     if (dates := date_form(name, numbers, texts, stated)) is not None:
         return dates
+    if (
+        why := several_dates(len(numbers), {text: count for text, count in texts.items() if text not in gaps})
+    ) is not None:
+        return why
     signed = Counter(affixed.texts.values())
     numeric = numeric_form(name, int(np.isfinite(affixed.numbers).sum()), signed, stated)
     if numeric is not None and len(np.unique(numbers)) + len(texts) > _VALUES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -22,7 +22,8 @@ from privstats.intake.declared.unlisted import often
 from privstats.intake.meaning import meaning_of
 from privstats.intake.person_ids import names_of, persons_held_out
 from privstats.intake.record_files import RecordFile, held_out
-from privstats.intake.table_parts import column_hint
+from privstats.intake.shared_ids import shared_ids
+from privstats.intake.table_parts import column_hint, misfits
 from privstats.records.input_validation import places_of
 from privstats.transforms import Categories, Cells, Column
 from privstats.workflows.forms import GAP_CODES, form_remarks, gap_code_question, odd_codes
@@ -46,8 +47,13 @@ def odd(file: Source, public: Assumed, found: Found) -> tuple[str, ...]:
         for column in public.columns
         for remark in _of_column(column, found.readings(column.name, column), found.raw.get(column.name, ()))
     )
-    excluded = f"{found.broken:,} records do not fit its names and are excluded, first: {found.first_broken}"
-    remarks = (*([excluded] if found.broken else []), *of_columns, *_of_target(public, found))
+    excluded = [misfits(found.broken, found.first_broken)] if found.broken else []
+    shared = () if found.ids is None else [each.remark(named=False) for each in shared_ids(found.ids)]
+    labels = _labels(public, found)
+    twice = [
+        f"{public.target}: {remark}" for remark in _spelled_twice(public.classes, labels, range(len(public.classes)))
+    ]
+    remarks = (*excluded, *shared, *of_columns, *twice, *_of_target(public, found))
     return tuple(f"{name}: {remark}" for remark in remarks)
 
 
@@ -196,8 +202,8 @@ def read_file(file: Source, names: Sequence[str], persons: str | None = None, ga
     whole = zip(names, table.columns.values(), strict=persons is None)
     columns = {name: gaps.blanked(name, values) for name, values in whole}
     if not len(columns[names[0]]):
-        why = f": {table.left_out:,} records do not fit its names, first: {table.first_left_out}"
-        raise DataError(f"{file.path} holds no record{why if table.left_out else ''}; pass a file with records")
+        why = f": {misfits(table.left_out, table.first_left_out)}" if table.left_out else ""
+        raise DataError(f"{file.path} holds no record{why}; pass a file with records")
     ids = None if persons is None else np.array(names_of(table.values(persons)), object)
     return Found(columns, file.dialect, table.left_out, ids, table.first_left_out, table.nameless)
 
@@ -260,14 +266,25 @@ def _party(name: str, file: Found, public: Assumed, cells: Cells, share: float) 
         counts = ", ".join(f"{public.classes[place]} ({(y == place).sum():,})" for place in rare)
         option = quote(f"{public.target}={public.classes[rare[0]]}")
         others = "".join(f" ({remark})" for remark in _of_target(public, file))
+        apart = "".join(f"{remark}, or " for remark in _spelled_twice(public.classes, y, rare))
         raise DataError(
-            f"{name} has too few records to fit and to score of the {public.target} {counts}{others}; pass a file with "
-            f"more, omit these records, pass --gaps {option} (in Python gaps=) if that is no class, or pass another "
-            "--test (in Python test=)"
+            f"{name} has too few records to fit and to score of the {public.target} {counts}{others}; {apart}pass a "
+            f"file with more, omit these records, pass --gaps {option} (in Python gaps=) if that is no class, or pass "
+            "another --test (in Python test=)"
         )
     return Party(
         name, table, codes, y, test, int((~labelled).sum()), file.broken, ids, int((labelled & ~counted).sum())
     )
+
+
+def _spelled_twice(classes: Sequence[str], y: NDArray[np.intp], of: Iterable[int]) -> Iterator[str]:
+    """Yield a sentence for each of some classes that differs by case alone from a class of more records."""
+    sizes = np.bincount(y[y >= 0], minlength=len(classes))
+    for place in of:
+        alike = [at for at, each in enumerate(classes) if each.casefold() == classes[place].casefold()]
+        most = max(alike, key=lambda at: sizes[at])
+        if sizes[most] > sizes[place] > 0:
+            yield f"{classes[place]!r} differs from {classes[most]!r} by case alone: correct it"
 
 
 def tested(parties: Sequence[Party]) -> Held:

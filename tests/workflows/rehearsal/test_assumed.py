@@ -101,6 +101,7 @@ def form(values, gaps=()):
 
 
 DAYS = [f"{1 + 7 * place % 28:02d}.{1 + place % 12:02d}.2019" for place in range(N)]
+ISO = [f"2019-{1 + place % 12:02d}-{1 + 7 * place % 28:02d}" for place in range(N)]
 LABS = [f"{3 + place * 0.7:.1f}" for place in range(N)]
 
 
@@ -122,6 +123,13 @@ LABS = [f"{3 + place * 0.7:.1f}" for place in range(N)]
         ([*DAYS[:50], *["k.A."] * 10], 'dates gaps = ["k.A."], written = "DD.MM.YYYY"'),
         ([*DAYS[:30], *(f"{place % 12 + 1}/{place % 27 + 1}/2019" for place in range(30))],
             "60 of 60 look like dates in several forms"),
+        (["28.03.2019", "04/28/2019"] * (N // 2), "60 of 60 look like dates in several forms"),  # and no categories
+        ([*DAYS[:30], *ISO[:30]], 'dates written = "DD.MM.YYYY"'),
+        ([*DAYS[:30], *ISO[:29], "31.02.2020"], 'dates written = "DD.MM.YYYY"'),
+        ([*DAYS[:9], "31.02.2020"], 'dates written = "DD.MM.YYYY"'),
+        ([*DAYS[:9], ""], 'dates written = "DD.MM.YYYY"'),
+        ([*DAYS * 10, *ISO[:40]], 'dates written = "DD.MM.YYYY"'),
+        (["31.02.2020"] * 30 + ["30.02.2020"] * 30, "categories"),  # no date at all
         ([f"~{lab}" for lab in LABS], "60 of 60 look like numbers with a sign before them"),
         ([f"ca. {lab}" for lab in LABS], "60 of 60 look like numbers with a sign before them"),
         ([f"{place}-{place + 5}" for place in range(N)], "60 of 60 look like numbers with a dash between two"),

@@ -234,9 +234,25 @@ def test_what_is_odd_in_one_file_is_told_with_its_name_and_before_anything_is_co
 def test_a_few_values_beside_the_list_are_no_oddity_but_a_line_that_is_no_record_is(files):
     odd = rehearsal.oddities(rehearsal.opened(files, ASKED))
     assert [remark.partition(": line ")[0] for remark in odd] == [
-        f"{name}.csv: 1 records do not fit its names and are excluded, first" for name in ("north", "south")
+        f"{name}.csv: 1 line does not fit the header (a wrong number of fields, a stray quote, or the header once "
+        "more) and is excluded, first"
+        for name in ("north", "south")
     ]
     assert all(remark.endswith("has 1 field for 6 names") for remark in odd)
+
+
+@pytest.mark.parametrize("rare", [1, 60])
+def test_a_label_in_another_case_is_named_as_such(tmp_path, rare):
+    """One was said to have too few records, with a remedy that makes it a gap; many were a class of their own."""
+    files = [ward(tmp_path / "north.csv", 0), ward(tmp_path / "south.csv", 1)]
+    for file in files:
+        file.path.write_text(file.path.read_text().replace(",yes\n", ",Yes\n", rare))
+    said = "'Yes' differs from 'yes' by case alone: correct it"
+    if rare == 1:
+        with pytest.raises(ps.DataError, match=rf"of the ill Yes \(1\); {said}, or pass a file with more"):
+            rehearsal.opened(files, ASKED)
+    else:
+        assert f"north.csv: ill: {said}" in rehearsal.oddities(rehearsal.opened(files, ASKED))
 
 
 def test_classes_in_another_spelling_are_named_with_their_file(tmp_path):
