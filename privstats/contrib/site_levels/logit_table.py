@@ -164,6 +164,7 @@ def random_intercept_logit(
         release=release,
         columns=len(chosen),
         errors=LevelErrors.of(fit, rows),
+        converged=fit.near,
         model=_MODEL,
         counts=tuple(None if each is None else each.plan for each in rounds),
         tau=math.sqrt(fit.level) if reported else math.nan,
