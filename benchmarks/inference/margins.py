@@ -87,11 +87,11 @@ TRIALS = (
     ("non-inferiority of two outcomes", 1_000, None),
     ("non-inferiority of two outcomes", 2_000, 8.0),
     ("non-inferiority of two outcomes", 4_000, 3.0),
-    ("non-inferiority of two outcomes", 20_000, 1.0),
+    ("non-inferiority of two outcomes", 10_000, 1.0),
     ("equivalence, a rare outcome", 2_000, None),
     ("equivalence, a rare outcome", 4_000, 8.0),
     ("equivalence, a rare outcome", 10_000, 3.0),
-    ("equivalence, a rare outcome", 40_000, 1.0),
+    ("equivalence, a rare outcome", 20_000, 1.0),
 )
 """Claim, records and epsilon."""
 
