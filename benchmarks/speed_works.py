@@ -334,14 +334,14 @@ def _counted(name: str) -> float | None:
 
     The class sums' symmetric product is 1 floor, a Cholesky factor d^3 / 3 operations, a triangular solve of C columns
     1 floor. Eigenvectors take at least 4 d^3 / 3 operations to a tridiagonal matrix and 2 d^3 back; a product of a
-    ``(d, d)`` matrix and C columns 2 floors.
+    ``(d, d)`` matrix and C columns 2 floors. Ridge forms the tridiagonal matrix and turns C columns four times.
     """
     d = next((width for width in (2048, 4096) if f", d {width}, " in name), 0)
     factor, vectors = d / (3 * _CLASSES), 10 * d / (3 * _CLASSES)
     counts = {
         ", LDA": 1 + factor + 2,
         ", FedCGS's head": factor + 2,
-        ", ridge": vectors + 4,
+        ", ridge": 4 * factor + 8,
         ", product of the class sums": 1.0,
         ", Cholesky factor": factor,
         ", two triangular solves": 2.0,

@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from privstats.errors import MissingStatisticError
-from privstats.estimates.algebra import algebra
 from privstats.estimates.denoise import adassp_penalty, denoise_spectrum, denoised_solve, positive_part
+from privstats.estimates.eigenbasis import Eigenbasis, eigenbasis
 from privstats.heads.estimates.aggregate import aggregate
 from privstats.heads.evidence import Array, FoldSums, GramEvidence
 
@@ -108,7 +108,8 @@ def _fold_losses(evidence: GramEvidence, folds: FoldSums, held: int, grid: Array
     )
     trained = eliminate_constant(rest)
     test = replace(rest, G=folds.G[held], h=folds.h[held], q=float(folds.q[held]))
-    return fold_losses(GramSpectrum.of(trained.G, trained.h), *_about(test, trained), grid)
+    spectrum = GramSpectrum.of(trained.G, trained.h, columns=len(trained.G))
+    return fold_losses(spectrum, *_about(test, trained), grid)
 
 
 def _about(test: GramEvidence, trained: GramEvidence) -> tuple[Array, Array, float]:
@@ -193,33 +194,34 @@ class GramSpectrum:
     Attributes:
         values: eigenvalues, ``(d,)``, not negative.
         raw: eigenvalues before truncation at 0.
-        vectors: ``(d, d)``.
-        rotated: ``vectors.T @ h``, ``(d, T)``.
+        basis: eigenvectors V.
+        rotated: ``V' h``, ``(d, T)``.
     """
 
     values: Array
     raw: Array
-    vectors: Array
+    basis: Eigenbasis
     rotated: Array
 
     @classmethod
-    def of(cls, G: Array, h: Array) -> GramSpectrum:
-        """Build the spectrum of G."""
-        values, vectors = algebra().eigh(G)
-        return cls(np.maximum(values, 0.0), values, vectors, algebra().product(vectors.T, h))
+    def of(cls, G: Array, h: Array, columns: int | None = None) -> GramSpectrum:
+        """Build the spectrum of G; ``columns`` is the maximum number that its basis turns at once, T unless stated."""
+        values, basis = eigenbasis(G, columns or h.shape[1])
+        return cls(np.maximum(values, 0.0), values, basis, basis.into(h))
 
     @classmethod
     def denoised(cls, G: Array, h: Array, sigma: float) -> GramSpectrum:
         """Build the denoised spectrum of a noisy G."""
         result = denoise_spectrum(G, sigma, pull=False)
-        return cls(result.values, result.values, result.vectors, algebra().product(result.vectors.T, h))
+        basis = Eigenbasis(result.vectors)
+        return cls(result.values, result.values, basis, basis.into(h))
 
     def weights(self, penalty: float, least: float = 0.0) -> Array:
         """Return ``(G + penalty I)^-1 h``, ``(d, T)``; weight 0 where ``eigenvalue + penalty`` is at most ``least``."""
         shifted = self.values + penalty
         usable = shifted > max(least, max(float(shifted.max()), np.finfo(np.float64).tiny) * SINGULAR)
         gains = np.where(usable, 1 / np.where(usable, shifted, 1.0), 0.0)
-        return algebra().product(self.vectors, gains[:, None] * self.rotated)
+        return self.basis.back(gains[:, None] * self.rotated)
 
 
 def penalty_grid(values: Array) -> Array:
@@ -255,7 +257,7 @@ def fold_losses(trained: GramSpectrum, G: Array, h: Array, q: float, grid: Array
     because the fold's noise is independent of w.
     """
     shifted = 1 / (trained.values + grid[:, None])
-    inner, seen = algebra().product(trained.vectors.T, G, trained.vectors), trained.vectors.T @ h
+    inner, seen = trained.basis.into(trained.basis.into(G).T), trained.basis.into(h)
     linear = shifted @ (trained.rotated * seen).sum(axis=1)
     square = np.einsum("ki,ki->k", shifted @ (inner * (trained.rotated @ trained.rotated.T)), shifted)
     return np.asarray(q - 2 * linear + square)
