@@ -23,12 +23,9 @@ from typing import Any, Literal
 import numpy as np
 
 import privstats as ps
-from benchmarks.inference.runs import add_options, add_row, ends, others_of, table_of
+from benchmarks.inference.runs import add_options, add_row, ends, noisy_releases, others_of, table_of
 from benchmarks.measuring import Row, Tables, command
-from privstats import course as courses
-from privstats import session
 from privstats.errors import ReleaseError
-from privstats.moments import exact_moments
 from privstats.randomness import seeded
 from privstats.transforms import ConstantFeature
 
@@ -113,15 +110,8 @@ def course_of(records: int, epsilon: float, *, rates: bool) -> ps.Newton:
     return ps.Newton.start(schema, ps.Cohort(2, 2, 2 * records), privacy, 6)
 
 
-def played(course: ps.Newton, X: Any, y: Any, rng: Any) -> list[ps.Release | None]:
-    """Return the releases of a course over the records of two parties."""
-    parts = [(X[k::2], y[k::2]) for k in (0, 1)]
-
-    def release(node: Any) -> ps.Release:
-        moments = [exact_moments(node.plan.schema, *each, published=node.plan.published) for each in parts]
-        return session.aggregate_unmasked(node.plan, moments, rng)
-
-    return courses.run(course, release)
+def _halves(X: Any, y: Any) -> list[tuple[Any, Any]]:
+    return [(X[k::2], y[k::2]) for k in (0, 1)]
 
 
 def negative(alpha: float, records: int, epsilon: float, runs: int) -> Row:
@@ -133,7 +123,7 @@ def negative(alpha: float, records: int, epsilon: float, runs: int) -> Row:
     widths: list[list[float]] = []
     for _ in range(runs):
         X, y = followed(records, alpha, chance)
-        releases = played(course, X, y, rng)
+        releases = noisy_releases(course, _halves(X, y), rng)
         own = []
         for place, quasi in enumerate((False, True)):
             try:
@@ -195,7 +185,7 @@ def measured(world: World, runs: int) -> Row:
             if rates
             else multiples(world.records, world.multiple, chance)
         )
-        releases = played(course, X, y, rng)
+        releases = noisy_releases(course, _halves(X, y), rng)
         try:
             found = ps.inference.poisson(releases, quasi_poisson=world.errors != "robust")
         except ReleaseError:  # noise hides the variance over the mean, so nothing is reported
