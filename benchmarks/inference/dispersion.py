@@ -20,6 +20,7 @@ import math
 import zlib
 from dataclasses import dataclass, fields
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,28 +135,34 @@ class Distinct:
         return ScoreMoments.of_sums(schema, sent, records=records, published=held.sha256)
 
 
+def _means() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return treated, age and years of all combinations, each ``(k,)``."""
+    treated, age, years = (each.ravel() for each in np.meshgrid([0.0, 1.0], _AGES, _YEARS, indexing="ij"))
+    return treated, age, years * np.where(treated == 1, 0.5, 1.0)
+
+
+def _law(world: World) -> Any:
+    """Return the law of counts before the cut, ``(k, 1)``."""
+    treated, age, years = _means()
+    mean = (world.rate * years * np.exp(SLOPES[0] * treated + SLOPES[1] * age))[:, None]
+    return stats.nbinom(1 / world.alpha, 1 / (1 + world.alpha * mean)) if world.alpha else stats.poisson(mean)
+
+
 @cache
 def _population(world: World) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return columns, counts up to the cut with years, and the share of records with these values."""
-    treated, age, years = (each.ravel() for each in np.meshgrid([0.0, 1.0], _AGES, _YEARS, indexing="ij"))
-    years = years * np.where(treated == 1, 0.5, 1.0)
-    mean = world.rate * years * np.exp(SLOPES[0] * treated + SLOPES[1] * age)
-    counts = np.arange(int(world.cut) + 1)
-    law = stats.nbinom(1 / world.alpha, 1 / (1 + world.alpha * mean[:, None])) if world.alpha else None
-    law = law or stats.poisson(mean[:, None])
+    treated, age, years = _means()
+    counts, law = np.arange(int(world.cut) + 1), _law(world)
     shares = law.pmf(counts)
     shares[:, -1] = law.sf(counts[-1] - 1)[:, 0]
-    place = np.repeat(np.arange(len(mean)), len(counts))
+    place = np.repeat(np.arange(len(age)), len(counts))
     columns = np.c_[treated, age][place]
-    return columns, np.c_[np.tile(counts, len(mean)), years[place]], shares.ravel() / shares.sum()
+    return columns, np.c_[np.tile(counts, len(age)), years[place]], shares.ravel() / shares.sum()
 
 
 def _cut_share(world: World) -> float:
     """Return the share of records whose count is above the cut."""
-    treated, age, years = np.meshgrid([0.0, 1.0], _AGES, _YEARS, indexing="ij")
-    mean = world.rate * years * np.where(treated == 1, 0.5, 1.0) * np.exp(SLOPES[0] * treated + SLOPES[1] * age)
-    law = stats.nbinom(1 / world.alpha, 1 / (1 + world.alpha * mean)) if world.alpha else stats.poisson(mean)
-    return float(law.sf(world.cut).mean())
+    return float(_law(world).sf(world.cut).mean())
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -215,6 +222,7 @@ def played(world: World, course: ps.Newton, records: Distinct, rng: Generator) -
 def _position(course: ps.Newton, place: int) -> ps.release.Position:
     """Return the place of a round; those of a course share a digest, and the same price."""
     first = course.position([])
+    assert first is not None
     mu = course.mu / math.sqrt(course.rounds)
     return ps.release.Position(first.course, first.step, place, mu * math.sqrt(place + 1), first.mu)
 
