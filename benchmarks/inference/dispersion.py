@@ -77,19 +77,23 @@ class World:
         return np.array([math.log(self.rate), *SLOPES])
 
 
-_USUAL = ((20_000, None), (60_000, 8.0), (120_000, 3.0), (400_000, 1.0))
-_FEW = ((6_000, None), (20_000, 8.0), (50_000, 3.0), (150_000, 1.0))
+_USUAL: tuple[tuple[int, float | None], ...] = ((20_000, None), (60_000, 8.0), (120_000, 3.0), (400_000, 1.0))
+_FEW: tuple[tuple[int, float | None], ...] = ((6_000, None), (20_000, 8.0), (50_000, 3.0), (150_000, 1.0))
 ESTIMATED = (
-    *(World("usual", alpha, *size) for alpha in (0.0, 0.05, 0.2, 1.0, 3.0) for size in _USUAL),
-    *(World("few records", alpha, *size) for alpha in (0.05, 3.0) for size in _FEW),
+    *(World("usual", alpha, records, epsilon) for alpha in (0.0, 0.05, 0.2, 1.0, 3.0) for records, epsilon in _USUAL),
+    *(World("few records", alpha, records, epsilon) for alpha in (0.05, 3.0) for records, epsilon in _FEW),
     *(World("rare events", 1.0, 2 * records, epsilon, rate=0.05, cut=8.0) for records, epsilon in _USUAL),
-    *(World("a grid of 12 bits", 1.0, *size, bits=12) for size in _USUAL),
-    *(World("counts cut at 20", 10.0, *size) for size in _USUAL),
-    *(World(f"counts cut at {cut:g}", 1.0, *size, cut=cut) for cut in (6.0, 4.0, 2.0) for size in _USUAL),
+    *(World("a grid of 12 bits", 1.0, records, epsilon, bits=12) for records, epsilon in _USUAL),
+    *(World("counts cut at 20", 10.0, records, epsilon) for records, epsilon in _USUAL),
+    *(
+        World(f"counts cut at {cut:g}", 1.0, records, epsilon, cut=cut)
+        for cut in (6.0, 4.0, 2.0)
+        for records, epsilon in _USUAL
+    ),
 )
 DECLARED = tuple(
-    World("usual", alpha, *size, declared=declared)
-    for size in ((20_000, None), (20_000, 8.0), (60_000, 3.0), (200_000, 1.0), (100_000, 100.0))
+    World("usual", alpha, records, epsilon, declared=declared)
+    for records, epsilon in ((20_000, None), (20_000, 8.0), (60_000, 3.0), (200_000, 1.0), (100_000, 100.0))
     for alpha in (1.0, 3.0)
     for declared in (None, 0.3, alpha)
 )
