@@ -79,6 +79,13 @@ class World:
 
 _USUAL: tuple[tuple[int, float | None], ...] = ((20_000, None), (60_000, 8.0), (120_000, 3.0), (400_000, 1.0))
 _FEW: tuple[tuple[int, float | None], ...] = ((6_000, None), (20_000, 8.0), (50_000, 3.0), (150_000, 1.0))
+_WEIGHED: tuple[tuple[int, float | None], ...] = (
+    (20_000, None),
+    (20_000, 8.0),
+    (60_000, 3.0),
+    (200_000, 1.0),
+    (100_000, 100.0),
+)
 ESTIMATED = (
     *(World("usual", alpha, records, epsilon) for alpha in (0.0, 0.05, 0.2, 1.0, 3.0) for records, epsilon in _USUAL),
     *(World("few records", alpha, records, epsilon) for alpha in (0.05, 3.0) for records, epsilon in _FEW),
@@ -93,7 +100,7 @@ ESTIMATED = (
 )
 DECLARED = tuple(
     World("usual", alpha, records, epsilon, declared=declared)
-    for records, epsilon in ((20_000, None), (20_000, 8.0), (60_000, 3.0), (200_000, 1.0), (100_000, 100.0))
+    for records, epsilon in _WEIGHED
     for alpha in (1.0, 3.0)
     for declared in (None, 0.3, alpha)
 )
