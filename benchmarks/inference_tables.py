@@ -430,19 +430,25 @@ _NEGATIVE: dict[str, Shown] = {
     **{f"{name}: half width": _width_of(f"{name}: half width") for name in ("robust", "quasi-Poisson")},
     "pooled": "{pooled:.3f}",
 }
+_EXACT: dict[str, Shown] = {
+    "records": "{records:,}",
+    "epsilon": lambda row: "exact" if row["epsilon"] is None else f"{row['epsilon']:g}",
+}
 _WEIGHED: dict[str, Shown] = {
     "alpha": "{alpha:g}",
     "declared": lambda row: "none" if row["declared"] is None else f"{row['declared']:g}",
     **_COVERED,
+    **_EXACT,
     "half width": _ENDS["half width"],
 }
 _WEIGHTS: dict[str, Shown] = {
     name: _WEIGHED[name] for name in ("alpha", "declared", "records", "epsilon", "half width")
 }
 _ALPHA: dict[str, Shown] = {
+    "world": "{world}",
     "alpha": "{alpha:g}",
-    "records": "{records:,}",
-    "epsilon": lambda row: "exact" if row["epsilon"] is None else f"{row['epsilon']:g}",
+    **_EXACT,
+    "counts cut": lambda row: f"{100 * row['cut']:.2g} %",
     **_RUNS,
     "reported": _share("reported"),
     "missed": _share("missed"),
@@ -451,7 +457,11 @@ _ALPHA: dict[str, Shown] = {
     "median interval": lambda row: (
         "-" if row["median"] is None else f"{row['median low']:.2f} to {row['median high']:.2f}"
     ),
-    "slope: missed": _share("slope missed"),
+    **{
+        f"{name}: {what}": _share(f"{name}: {what}")
+        for name in ("robust", "quasi-Poisson")
+        for what in ("told", "worst row")
+    },
 }
 _LOOKS: dict[str, Shown] = {
     "looks": "{looks}",
@@ -565,9 +575,9 @@ TABLES: Tables = {
     "inference_clusters": Table("inference.clusters", "effects", _CLUSTERS),
     "inference_crossovers": Table("inference.clusters", "crossover trials", _RELEASE | _RUNS | _ENDS),
     "inference_negative_binomial": Table("inference.rates", "negative binomial counts", _NEGATIVE),
-    "inference_alpha": Table("inference.rates", "estimated alpha", _ALPHA),
-    "inference_weights": Table("inference.rates", "rounds that declare alpha", _WEIGHTS),
-    "inference_weighed": Table("inference.rates", "rounds that declare alpha", _WEIGHED),
+    "inference_alpha": Table("inference.dispersion", "estimated alpha", _ALPHA),
+    "inference_weights": Table("inference.dispersion", "rounds that declare alpha", _WEIGHTS),
+    "inference_weighed": Table("inference.dispersion", "rounds that declare alpha", _WEIGHED),
     "inference_rates": Table("inference.rates", "rates and multiples", _RATES),
     "inference_late_entry": Table("inference.late_entry", "curves and tests", _LATE),
     "inference_looks": Table("inference.looks", "no effect", _LOOKS),

@@ -9,9 +9,6 @@ multiple of the mean, which quasi-Poisson errors assume.
 "Negative binomial counts" have a variance of ``m + alpha m^2`` for a mean m, which a gamma frailty of variance alpha
 gives. The same releases are read with both errors. "Pooled" is the half width of a negative binomial regression of the
 pooled records, with alpha known.
-
-"Rounds that declare alpha" declare it right, too small or not at all, and have robust errors: without alpha records
-weigh as in a Poisson model. "Estimated alpha" is read from rounds that sum squared differences and means.
 """
 
 from __future__ import annotations
@@ -26,7 +23,6 @@ from typing import Any, Literal
 import numpy as np
 
 import privstats as ps
-from benchmarks.inference.references import released
 from benchmarks.inference.runs import add_options, add_row, ends, noisy_releases, others_of, table_of
 from benchmarks.measuring import Row, Tables, command
 from privstats.errors import ReleaseError
@@ -66,21 +62,6 @@ WORLDS = (
 NEGATIVE = ((1.0, 20_000, 8.0), (3.0, 20_000, 8.0), (1.0, 20_000, 30.0), (3.0, 20_000, 30.0))
 """Alpha, records and epsilon."""
 
-WEIGHED = tuple(
-    (alpha, declared, records, epsilon)
-    for records, epsilon in ((20_000, 8.0), (100_000, 100.0))
-    for alpha in (1.0, 3.0)
-    for declared in (None, 0.3, alpha)
-)
-"""Alpha, what the plan declares, records and epsilon."""
-
-ESTIMATED = tuple(
-    (alpha, records, epsilon)
-    for records, epsilon in ((20_000, None), (60_000, 8.0), (120_000, 3.0))
-    for alpha in (0.2, 1.0, 3.0)
-)
-"""Alpha, records and epsilon; None: exact sums, with the noise of epsilon 100 in the stated errors."""
-
 
 def followed(records: int, frailty: float, chance: np.random.Generator) -> tuple[Any, Any]:
     """Draw columns, counts and years; the treated are followed for half as long."""
@@ -111,16 +92,10 @@ def tables(options: argparse.Namespace) -> Tables:
         yield from table_of(NAME, "rates and multiples", cells, partial(measured, runs=runs), options.row)
     if options.only in (title := "negative binomial counts"):
         yield from table_of(NAME, title, NEGATIVE[:few], partial(negative, runs=runs), options.row)
-    if options.only in (title := "rounds that declare alpha"):
-        yield from table_of(NAME, title, WEIGHED[:few], partial(weighed, runs=runs), options.row)
-    if options.only in (title := "estimated alpha"):
-        yield from table_of(NAME, title, ESTIMATED[:few], partial(estimated, runs=runs), options.row)
 
 
-def course_of(
-    records: int, epsilon: float, *, rates: bool, declared: float | None = None, estimated: bool = False
-) -> ps.Newton:
-    """Return a course of six rounds, with the dispersion that its plan declares or estimates."""
+def course_of(records: int, epsilon: float, *, rates: bool) -> ps.Newton:
+    """Return a course of six rounds."""
     more: dict[str, Any] = {"exposure": "years", "exposure_bound": BOUND} if rates else {}
     schema = ps.ScoreSchema(
         3,
@@ -129,8 +104,6 @@ def course_of(
         target_bound=COUNTS,
         rate=RATE if rates else 1.0,
         transform=(ConstantFeature(1.0),),
-        negative_binomial=declared,
-        overdispersion="estimated" if estimated else None,
         **more,
     )
     privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6)
@@ -196,68 +169,6 @@ def _negative_binomial(alpha: float, X: Any, years: Any) -> float:
     m = years * np.exp(U @ SLOPES)
     covariance = np.linalg.inv((U * (m / (1 + alpha * m))[:, None]).T @ U)
     return 1.959964 * math.sqrt(float(covariance[1, 1]))
-
-
-def weighed(alpha: float, declared: float | None, records: int, epsilon: float, runs: int) -> Row:
-    """Count robust intervals that miss, of rounds whose plan declares a dispersion; one seed for each alpha."""
-    course = course_of(records, epsilon, rates=True, declared=declared)
-    seed = zlib.crc32(repr((alpha, records, epsilon)).encode())
-    chance, rng = np.random.default_rng(seed), seeded(seed)
-    told, missed, widths, ratios = np.zeros(3), np.zeros(3), [], []
-    for _ in range(runs):
-        found = ps.inference.poisson(noisy_releases(course, _halves(*followed(records, alpha, chance)), rng))
-        low, high = found.conf_int().T
-        told, missed = told + found.reported, missed + ((low > SLOPES) | (high < SLOPES))
-        widths.append((high - low)[1] / 2)
-        ratios.append(found.dispersion[0] if found.dispersion else math.nan)
-    worst = float(missed.max())
-    return {
-        "alpha": alpha,
-        "declared": declared,
-        "records": records,
-        "epsilon": epsilon,
-        "runs": runs,
-        "told": float(told.mean()) / runs,
-        "told and missed": float(missed.mean()) / runs,
-        "worst row": worst / runs,
-        **ends(worst, runs),
-        "half width": _finite(float(np.median(widths))),
-        "ratio": _finite(float(np.median(ratios))),
-    }
-
-
-def estimated(alpha: float, records: int, epsilon: float | None, runs: int) -> Row:
-    """Count intervals of alpha, and of the first slope, that miss."""
-    course = course_of(records, epsilon or _EXACT, rates=True, estimated=True)
-    seed = zlib.crc32(repr((alpha, records, epsilon)).encode())
-    chance, rng = np.random.default_rng(seed), seeded(seed)
-    values, ends_, missed, slope = [], [], 0, 0
-    for _ in range(runs):
-        X, y = followed(records, alpha, chance)
-        table = ps.inference.poisson(noisy_releases(course, _halves(X, y), rng) if epsilon else released(course, X, y))
-        low, high = table.conf_int()[1]
-        slope += not low <= SLOPES[1] <= high
-        if (found := table.overdispersion) and found.reported:
-            values.append(found.value)
-            ends_.append((found.low, found.high))
-            missed += not found.low <= alpha <= found.high
-    low, high = np.median(ends_, axis=0) if ends_ else (math.nan, math.nan)
-    return {
-        "alpha": alpha,
-        "records": records,
-        "epsilon": epsilon,
-        "runs": runs,
-        "reported": len(values) / runs,
-        "missed": missed / runs,
-        **ends(missed, runs),
-        "median": _finite(float(np.median(values))) if values else None,
-        "median low": _finite(float(low)),
-        "median high": _finite(float(high)),
-        "slope missed": slope / runs,
-    }
-
-
-_EXACT = 100.0
 
 
 def measured(world: World, runs: int) -> Row:

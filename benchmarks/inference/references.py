@@ -343,6 +343,7 @@ def effects() -> Iterator[Compared]:
     split = ps.Effect.start(by_sex, *terms(len(frame)))
     apart = inf.effects(released(split, frame[["sex", "arm"]].to_numpy(), y))
     (test,) = apart.interactions()
+    assert test.p_value is not None
     first, second = (apart["better", f"sex: {each}"].estimate for each in (0, 1))
     (verdict,) = rows.verdicts()
     (only,) = rows.tables

@@ -548,10 +548,10 @@ def _read_slopes(releases: Sequence[Release], alpha: float, constants: int) -> l
 
 
 def _regression_rows(table: Any, alpha: float, first: int) -> list[_Row]:
-    arrived = getattr(table.errors, "arrived", None)
-    early = arrived is not None and not arrived.all()
-    why = table.notes[0] if early else "noise hides it: plan more records, fewer columns, or a larger epsilon"
+    hidden = "noise hides it: plan more records, fewer columns, or a larger epsilon"
+    arrived = getattr(table.errors, "arrived", np.ones(len(table.names), np.bool_))[first:]
     ends, reported = table.conf_int(alpha)[first:], table.errors.reported(alpha)[first:]
     return [
-        _Row(float(low), float(high), "" if shown else why) for (low, high), shown in zip(ends, reported, strict=True)
+        _Row(float(low), float(high), "" if shown else hidden if converged else table.notes[0])
+        for (low, high), shown, converged in zip(ends, reported, arrived, strict=True)
     ]

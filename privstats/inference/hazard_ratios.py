@@ -467,7 +467,8 @@ def _summary_of(table: HazardRatios, alpha: float) -> Summary:
     counts = table.counts or (None,)
     # A lost round, or check, costs what any other round does; lost counts have a price of their own.
     rounds = (table.release.plan,) * (table.rounds + table.lost - (not table.counts))
-    source = Source(table.release, alpha, assumed, (*counts, *rounds, *checks), table.checked)
+    plans = (*counts, *rounds, *checks)
+    source = Source(table.release, alpha, assumed, plans, table.checked, converged=table.converged)
     schema = _schema_of(table.release)
     checkable = table.counted is not None and table.by is not None and schema.entry is None and not schema.ratios
     test = table.proportionality() if checkable else None

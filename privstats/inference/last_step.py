@@ -29,7 +29,7 @@ _ARRIVED = 2.0  # standard errors that the next step may move a coefficient by, 
 _SETTLED = 0.5  # log of the information along a coefficient that a round may have changed, at the most
 _SURE = 2.0  # standard deviations of noise that a measured change must allow for
 _NOTED = 0.5  # a note reports possible next steps from this many standard errors on
-_OF_NOISE = 2.0  # lengths of a step of noise alone, up to which noise explains a step
+_OF_NOISE = 2.0  # lengths of a score of noise alone, up to which noise explains a score
 
 EARLY = "the rounds ended before they converged: plan more rounds, or a public rate= near the mean of the outcome"
 """Note on rounds that further rounds would complete."""
@@ -95,6 +95,10 @@ class LastStep:
         by at most the measured change plus two standard deviations of noise. The smaller bound counts, over the last
         round and the last two; 0 with one round.
         """
+        return self._change(_SURE)
+
+    def _change(self, sure: float) -> Array:
+        """Return :attr:`change`, allowing for ``sure`` standard deviations of noise."""
         lines, last = self.inversion.directions, self.inversion.precision
         size, sigma = np.square(np.linalg.norm(lines, axis=1)), self.inversion.equations.sigma_G
         bounds = []
@@ -103,7 +107,7 @@ class LastStep:
             known = (then > 0) & (last > 0)
             before, after = np.where(known, then, 1.0), np.where(known, last, 1.0)
             noise = size * np.hypot(each.sigma / before, sigma / after)
-            measured = np.abs(np.log(before / after)) + _SURE * noise
+            measured = np.abs(np.log(before / after)) + sure * noise
             bounds.append(np.where(known, np.minimum(measured, each.moved), each.moved) / each.rounds)
         return np.min(bounds, axis=0) if bounds else np.zeros(len(self.offset))
 
@@ -114,16 +118,18 @@ class LastStep:
 
     @property
     def noise_alone(self) -> bool:
-        """Whether noise explains the last step, so that further rounds would not make it shorter.
+        """Whether noise alone keeps the rounds from converging, so that further rounds would not help.
 
-        Noise of standard deviation sigma in the score moves the step by sigma / lambda along each eigenvector of the
-        information.
+        The score of d entries is 0 at the likelihood's maximum, and noise of standard deviation sigma gives it a length
+        of sigma sqrt d. The length of the step is no measure: along a direction of little information, noise makes any
+        step long, and a score that is clear of noise elsewhere does not change that.
         """
         equations = self.inversion.equations
-        if not len(equations.determined) or equations.determined[0] <= 0:
-            return True
-        noise = equations.sigma_h * math.sqrt(float((1 / np.square(equations.determined)).sum()))
-        return float(np.linalg.norm(equations.solution)) <= _OF_NOISE * noise
+        noise = equations.sigma_h * math.sqrt(len(equations.h))
+        if float(np.linalg.norm(equations.h)) > _OF_NOISE * noise:
+            return False
+        still = (self.remaining_step <= _ARRIVED) & (self._change(0.0) > _SETTLED)
+        return not still.any()
 
     def reported(self, alpha: float) -> NDArray[np.bool_]:
         """Return whether intervals are bounded."""
@@ -203,11 +209,16 @@ def is_robust(release: Release) -> bool:
     return "J" in release.plan.schema.statistics
 
 
+def ended_early(errors: LastStep, read: NDArray[np.bool_] | slice = _ALL) -> bool:
+    """Return whether further rounds would let the rounds converge, for these parameters."""
+    return not errors.arrived[read].all() and not errors.noise_alone
+
+
 def notes_on(errors: LastStep, read: NDArray[np.bool_] | slice = _ALL) -> list[str]:
     """Return warnings about rounds that ended too early, and about a last step that is noise."""
     arrived, notes = errors.arrived[read], list[str]()
     if not arrived.all():
-        notes.append(HIDDEN_STEP if errors.noise_alone else EARLY)
+        notes.append(EARLY if ended_early(errors, read) else HIDDEN_STEP)
     most = float(errors.remaining_step[read][arrived].max(initial=0.0))
     if most >= _NOTED:
         notes.append(

@@ -36,6 +36,7 @@ class Source:
         plans: of every session; None for one without a sum.
         last: the last release of the sessions, where the table's own is not.
         ahead: whether the whole course is charged before its first session, so that sessions to come count.
+        converged: whether the rounds have converged for all numbers; those for which they have not are not reported.
     """
 
     release: Release
@@ -44,6 +45,7 @@ class Source:
     plans: tuple[Plan | None, ...] = ()
     last: Release | None = None
     ahead: bool = False
+    converged: bool = True
 
     def title(self, what: str) -> str:
         """Return the title of a table."""
@@ -55,7 +57,7 @@ class Source:
         plan = self.release.plan
         return [
             f"At most {self._percent(self.alpha)} of releases report an interval that misses, if the assumptions "
-            f"hold. '{HIDDEN}' means not reported: noise hides it.",
+            f"hold. '{HIDDEN}' means not reported: noise hides it{self._or_early}.",
             self.promise,
             f"Plan {plan.digest[:_DIGITS]}, {len(self.release.survivors)} of {plan.cohort.clients} clients.",
             f"Assumed: {self._assumed}.",
@@ -114,6 +116,10 @@ class Source:
         return text + self.assumed.replace("independent records, ", "")
 
     @property
+    def _or_early(self) -> str:
+        return "" if self.converged else ", or the rounds have not converged"
+
+    @property
     def _test_noise(self) -> str:
         return "TEST NOISE, not private: " if self.release.reproducible else ""
 
@@ -151,8 +157,8 @@ class Source:
         noise = "sampling and that noise" if self.release.plan.noise is not None else "sampling"
         return (
             f"Intervals ({percent}) and p-values include {noise}: at most {self._percent(self.alpha)} of releases "
-            "report an interval that misses the true value, if the assumptions hold, and what noise "
-            "hides is not reported."
+            "report an interval that misses the true value, if the assumptions hold, and what noise hides is not "
+            f"reported{'' if self.converged else ', nor are coefficients for which the rounds have not converged'}."
         )
 
     @property

@@ -173,6 +173,17 @@ def chance_of(p: float) -> str:
     return "<.0001" if p < _LEAST_P else f"{p:.4f}"
 
 
+def p_value_text(p_value: float | None, method: str, hidden: str) -> str:
+    """Return a test as printed: its p-value and method, or without a p-value what is not reported.
+
+    Example:
+        >>> from privstats.inference.summary import p_value_text
+        >>> p_value_text(0.2, "Wald", "the product"), p_value_text(None, "Wald", "the product")
+        ('P = 0.2000 (Wald)', 'not tested: the product is not reported')
+    """
+    return f"not tested: {hidden} is not reported" if p_value is None else f"P = {chance_of(p_value)} ({method})"
+
+
 def number_of(value: float) -> str:
     """Return a number as printed."""
     return f"{value:.4g}"

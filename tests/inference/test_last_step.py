@@ -11,7 +11,7 @@ from scipy.stats import binom
 import privstats as ps
 from privstats import inference as inf
 from privstats.inference.inversion import Inversion, NormalEquations
-from privstats.inference.last_step import EARLY, HIDDEN_STEP, Earlier, LastStep, notes_on, remainder
+from privstats.inference.last_step import EARLY, HIDDEN_STEP, Earlier, LastStep, ended_early, notes_on, remainder
 from privstats.transforms import ConstantFeature
 from tests import made
 from tests.inference.test_score import played
@@ -95,6 +95,28 @@ def test_a_step_no_longer_than_noise_makes_it_is_no_reason_for_more_rounds(step,
     assert steps.noise_alone == alone
     assert notes_on(steps) == [HIDDEN_STEP if alone else EARLY]
     assert not LastStep(exact(G, np.full(4, step), 99.0), np.zeros(4)).noise_alone, "without noise rounds help"
+
+
+def test_a_direction_without_information_does_not_hide_that_more_rounds_would_help():
+    """Noise makes the step long along the last direction, and the score is clear of noise along the first."""
+    G, h = np.diag([100.0, 100.0, 100.0, 0.1]), np.array([50.0, 0, 0, 1.0])
+    equations = NormalEquations(G, h, 0.0, 0.0, 1.0, 0.0, math.inf, known_variance=1.0)
+    steps = LastStep(Inversion(equations, np.eye(4), math.inf, bias=99.0), np.zeros(4))
+    assert np.linalg.norm(equations.solution) < 2 * math.sqrt((1 / np.square(np.diag(G))).sum())
+    assert ended_early(steps)
+    assert notes_on(steps) == [EARLY]
+
+
+def test_information_that_changes_beyond_noise_is_no_noise():
+    """The step is short, and the information was e times as large a round ago: a further round shows what it is."""
+    G, noise = np.diag([100.0, 100.0]), {"sigma_h": 1.0, "sigma_q": 0.0, "degrees": math.inf, "known_variance": 1.0}
+    for sigma, early in ((1.0, True), (60.0, False)):
+        equations = NormalEquations(G, np.ones(2), 0.0, sigma, **noise)
+        before = Earlier(np.diag([100.0, 100.0 * (math.e if early else 1.0)]), sigma, 9.0, 1)
+        steps = LastStep(Inversion(equations, np.eye(2), math.inf, bias=1e-3), np.zeros(2), (before,))
+        assert not steps.arrived.all()
+        assert ended_early(steps) == early
+    assert not ended_early(LastStep(exact(G, np.ones(2)), np.zeros(2)))
 
 
 # -- coverage: a claim about releases ----------------------------------------------------------------------------------

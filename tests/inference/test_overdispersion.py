@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import privstats as ps
-from benchmarks.inference import rates as bench
+from benchmarks.inference import dispersion as bench
 from benchmarks.inference import references
 from privstats import inference as inf
 from privstats.cli.main import app
 from privstats.dp import joint_mu, sensitivity
 from privstats.errors import PlanError, SchemaError
+from privstats.moments import exact_moments
 from privstats.randomness import seeded
 from privstats.review.certificate import certificate_text
 from privstats.review.certificate_checker import Refused, check
@@ -90,14 +91,36 @@ def test_exact_sums_give_the_moment_estimate_of_the_pooled_records(alpha: float)
 
 
 def test_intervals_hold_under_noise_and_noise_or_early_ends_hide_them() -> None:
-    row = bench.estimated(1.0, 20_000, 30.0, 40)
-    assert row["reported"] > 0.8
-    assert row["missed"] <= 0.2  # 8 of 40: with probability 4e-4 at a rate of .05
+    for known in (bench.World("usual", 1.0, 20_000, 30.0), bench.World("counts cut at 4", 1.0, 60_000, 8.0, cut=4.0)):
+        row = bench.estimated(known, 40)
+        assert row["reported"] > 0.8
+        assert row["missed"] <= 0.2  # 8 of 40: with probability 4e-4 at a rate of .05
     hidden = inf.poisson(played(SCHEMA, 3_000, 1.0, rounds=5, frailty=1.0))
     assert not hidden.overdispersion.reported
     assert "overdispersion -" in " ".join(str(hidden.summary()).split())
     early = ps.Newton.start(replace(SCHEMA, rate=0.001), *references.terms(20_000), rounds=1)
     assert not inf.poisson(references.released(early, *world(20_000, 0, 1.0))).overdispersion.reported
+
+
+@pytest.mark.parametrize("declared", [None, 0.3])
+def test_distinct_records_times_their_number_are_the_sums_of_all_records(declared: float | None) -> None:
+    known = bench.World("usual", 1.0, 2_000, 8.0, declared=declared)
+    plan = bench.course_of(known, estimated=declared is None).first
+    distinct = bench.Distinct.drawn(known, np.random.default_rng(0))
+    X, y = (np.repeat(each, distinct.number, axis=0) for each in (distinct.columns, distinct.goals))
+    assert len(X) == 2_000
+    assert distinct.measured(plan) == exact_moments(plan.schema, X, y, published=plan.published)
+
+
+def test_drawn_counts_have_the_mean_and_variance_of_the_world() -> None:
+    known = bench.World("usual", 1.0, 4_000_000, 8.0, cut=60.0)
+    distinct = bench.Distinct.drawn(known, np.random.default_rng(0))
+    counts, years = distinct.goals.T
+    mean = years * np.exp(known.truth[0] + distinct.columns @ known.truth[1:])
+    number = distinct.number
+    assert np.average(counts - mean, weights=number) == pytest.approx(0, abs=3e-3)
+    squares = np.average((counts - mean) ** 2, weights=number)
+    assert squares == pytest.approx(np.average(mean + mean**2, weights=number), rel=1e-2)
 
 
 def test_persons_rows_are_summed_and_clipped_together() -> None:

@@ -60,6 +60,7 @@ WORLDS: dict[str, str] = {
     r"'-' means not reported: noise hides it\.": (
         "tests/inference/test_inversion.py::test_told_and_missed_in_at_most_alpha"
     ),
+    r"'-' means not reported: noise hides it, or the rounds have not converged\.": _MORE_ROUNDS,
     r"Exact sums: no differential privacy\.": _PLAN,
     r"Privacy: epsilon [\d.]+, [^.]+, model central, while [^.]+\.": _PLAN,
     r"Privacy: exact: no promise\.": _PLAN,

@@ -33,6 +33,7 @@ from tests.inference.person_time import (
     assert_bounded,
     at,
     drawn,
+    exact,
     person_sums,
     played,
     rehearsed,
@@ -42,6 +43,22 @@ from tests.made import refused
 from threat_models.audits.gradients import worst_attempt
 
 PLAIN = replace(SCHEMA, exposure=None, exposure_bound=None, rate=None)
+
+
+def test_a_grid_that_is_coarse_beside_the_mean_count_is_a_fact_with_the_bits_that_suffice() -> None:
+    rare = replace(SCHEMA, rate=0.02)
+    (fact,) = (each for each in rare.facts if "truncated toward 0" in each)
+    assert "raises log rates by about 0.01: set grid_bits = 15" in fact
+    assert not any("truncated toward 0" in each for each in replace(rare, grid_bits=15).facts)
+    assert not any("truncated toward 0" in each for each in replace(SCHEMA, rate=None).facts)
+
+
+def test_a_finer_grid_takes_the_shift_of_rare_events_away() -> None:
+    X, y = world(40_000, 0)
+    y[:, 0] = np.random.default_rng(1).binomial(y[:, 0].astype(int), 0.1)  # a tenth of the events
+    rare = replace(SCHEMA, rate=0.02)
+    coarse, fine = (exact(schema, X, y).params[0] for schema in (rare, replace(rare, grid_bits=18)))
+    assert coarse - fine == pytest.approx(12 / 2**13 / np.average(y[:, 0]), rel=0.5)
 
 
 @pytest.mark.parametrize("clip_norm", [2.0, 5**0.5])
@@ -249,12 +266,3 @@ def test_intervals_keep_their_level(world: Any) -> None:
     row = bench.measured(world, 200)
     assert row["told"] > 0.9
     assert row["worst row"] <= 0.11  # 22 of 200: with probability 4e-4 at a rate of .05
-
-
-@pytest.mark.nightly
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("cell", bench.ESTIMATED[:6], ids=str)
-def test_intervals_of_a_dispersion_keep_their_level(cell: Any) -> None:
-    row = bench.estimated(*cell, 200)
-    assert row["missed"] <= 0.11  # 22 of 200: with probability 4e-4 at a rate of .05
-    assert row["slope missed"] <= 0.11

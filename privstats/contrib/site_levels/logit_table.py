@@ -172,6 +172,7 @@ def random_intercept_logit(
         release=release,
         columns=len(chosen),
         errors=LevelErrors.of(fit, rows),
+        converged=fit.near,
         model=_MODEL,
         counts=_plans(rounds),
         tau=math.sqrt(fit.level) if reported else math.nan,

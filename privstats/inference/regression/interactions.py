@@ -11,12 +11,13 @@ import numpy as np
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.releases import interactions_of
-from privstats.inference.summary import chance_of
+from privstats.inference.summary import p_value_text
 from privstats.transforms.interactions import owners_of
 
 if TYPE_CHECKING:
     from privstats.inference.regression.table import Regression
 
+_LEVEL = 0.05  # at which every product must be reported
 _BESIDE_PRODUCTS = (
     "Where a column has products, its own row is its effect where the other column of each product is 0, in original "
     "units; slope_at gives it at other values."
@@ -29,7 +30,7 @@ class InteractionTest(NamedTuple):
     Attributes:
         columns: both columns.
         terms: names of the products in the table; several where a column has several texts.
-        p_value: 1 where noise hides the products.
+        p_value: None where a product is not reported at .05: noise hides it, or the rounds have not converged.
 
     Example:
         >>> from privstats.transforms import ConstantFeature, Interactions
@@ -44,7 +45,7 @@ class InteractionTest(NamedTuple):
 
     columns: tuple[str, str]
     terms: tuple[str, ...]
-    p_value: float
+    p_value: float | None
 
     def to_row(self) -> dict[str, object]:
         """Return the test as a row of data."""
@@ -72,8 +73,10 @@ def _products(table: Regression) -> list[tuple[tuple[str, str], str]]:
     return [each for each in zip(pairs, terms, strict=True) if each[1] in table.names]
 
 
-def _p_value(table: Regression, terms: Sequence[str]) -> float:
+def _p_value(table: Regression, terms: Sequence[str]) -> float | None:
     places = [table.names.index(term) for term in terms]
+    if not table.errors.reported(_LEVEL)[places].all():
+        return None
     if len(places) == 1:
         return float(table.pvalues[places[0]])
     return table.errors.combined(np.eye(len(table.names))[places]).joint_pvalue()
@@ -82,18 +85,13 @@ def _p_value(table: Regression, terms: Sequence[str]) -> float:
 def interaction_lines(table: Regression) -> tuple[tuple[str, str], ...]:
     """Return the tests as lines of the table's head."""
     return tuple(
-        (f"interaction, {a} x {b}", _found(p_value, len(terms))) for (a, b), terms, p_value in interaction_tests(table)
+        (f"interaction, {a} x {b}", p_value_text(p_value, f"Wald, {_degrees(len(terms))}", "a product"))
+        for (a, b), terms, p_value in interaction_tests(table)
     )
 
 
-def _found(p_value: float, count: int) -> str:
-    if p_value == 1:
-        return "not tested: hidden by noise or too few rounds"
-    return f"P = {chance_of(p_value)} (Wald, {count} {_degrees(count)})"
-
-
 def _degrees(count: int) -> str:
-    return "degree of freedom" if count == 1 else "degrees of freedom"
+    return "1 degree of freedom" if count == 1 else f"{count} degrees of freedom"
 
 
 def interaction_notes(table: Regression) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import betainc, gammaln
 
 from privstats.inference.counts.table import Interval
 from privstats.inference.last_step import averaged_sigma
@@ -28,6 +30,11 @@ def overdispersion(rounds: Sequence[Release], schema: ScoreSchema, alpha: float 
     - the fitted mean: an error d of its logarithm, averaged by events, moves a by ``2 a d``, and d has the variance
       ``(Q + noise of g) / (sum y)^2``.
 
+    Counts above Y were cut, which lowers the estimate, and no sum shows how many were. So the high end is the
+    dispersion of a negative binomial model whose counts, cut at Y, have Fieller's high end. Its mean is ``2 V / H``,
+    twice the average of m over events, because cuts matter most where means are large. Measured in
+    benchmarks/inference/dispersion.py.
+
     Args:
         rounds: the last round, and earlier ones at settled weights.
         alpha: level.
@@ -44,4 +51,33 @@ def overdispersion(rounds: Sequence[Release], schema: ScoreSchema, alpha: float 
     sampling = Y**2 * squares + Y * events + (2 * beyond / events) ** 2 * (squares + noise_g)
     ratio = RatioOfSums(0.0, beyond, V, sampling + noise, noise, sigma["V"], math.inf)
     low, high = ratio.interval(alpha)
-    return Interval(max(ratio.estimate, 0.0), max(low, 0.0), max(high, 0.0), ratio.reported(alpha))
+    reported = ratio.reported(alpha) and H > 0
+    high = _before_cut(max(high, 0.0), 2 * float(V / H), Y) if reported else math.inf
+    return Interval(max(ratio.estimate, 0.0), max(low, 0.0), high, reported)
+
+
+def _before_cut(dispersion: float, mean: float, bound: float) -> float:
+    """Return the dispersion of counts that have this one after the cut at a bound; infinite where none up to 1,000 has.
+
+    The counts are negative binomial with this mean. It is never below the given dispersion.
+    """
+    least = max(dispersion, _LEAST)
+    if _after_cut(_MOST, mean, bound) < dispersion:
+        return math.inf
+    if _after_cut(least, mean, bound) >= dispersion:
+        return dispersion
+    return float(brentq(lambda a: _after_cut(a, mean, bound) - dispersion, least, _MOST, rtol=1e-6))
+
+
+_LEAST, _MOST = 1e-6, 1e3
+
+
+def _after_cut(a: float, mean: float, bound: float) -> float:
+    """Return ``E ((y - m)^2 - y) / m^2`` of negative binomial counts y cut at a bound, with m their mean then."""
+    whole, size = math.ceil(bound), 1 / a
+    below = np.arange(whole, dtype=np.float64)
+    logs = gammaln(below + size) - gammaln(size) - gammaln(below + 1) + below * math.log(mean / (mean + size))
+    shares = np.append(np.exp(logs - size * math.log1p(mean / size)), betainc(whole, size, mean / (mean + size)))
+    counts = np.append(below, bound)
+    m = float(shares @ counts)
+    return float(shares @ (np.square(counts - m) - counts)) / m**2

@@ -14,7 +14,7 @@ from privstats.errors import ReleaseError
 from privstats.inference.cell_design import declared_cells, gap_note
 from privstats.inference.evidence import CONSTANT, cell_design, contrasts_of
 from privstats.inference.inversion import NormalEquations, condition
-from privstats.inference.last_step import LastStep, is_robust, last_step, notes_on, settled
+from privstats.inference.last_step import LastStep, ended_early, is_robust, last_step, notes_on, settled
 from privstats.inference.regression.clipping import Hidden
 from privstats.inference.regression.overdispersion import overdispersion
 from privstats.inference.regression.table import Regression
@@ -138,6 +138,7 @@ def _regression(
         gaps = design.gap_columns
         notes = gap_note(gaps, gaps_as_cells) + notes_on(errors, design.read)
         notes += design.notes(errors.inversion.equations)
+        fields["converged"] = not ended_early(errors, design.read)
         fields["errors"] = Hidden(errors) if gaps and not gaps_as_cells else errors
     return Regression(
         **fields,
@@ -209,6 +210,7 @@ def fields_of_rounds(rounds: Sequence[Release], errors: LastStep) -> dict[str, A
         "cov_reason": f"one step after {len(rounds) - 1} rounds",
         "release": rounds[-1],
         "errors": errors,
+        "converged": not ended_early(errors),
     }
 
 

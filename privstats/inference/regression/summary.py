@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _OVERDISPERSION = (
     "Overdispersion is alpha of a negative binomial model, in which counts of mean m vary by m + alpha m^2; the "
-    "interval, of 95 %, assumes that, and those of coefficients do not."
+    "interval, of 95 %, assumes that, and those of coefficients do not. Counts above the plan's target_bound were cut, "
+    "which lowers alpha: the interval's high end allows for that, and the estimate does not."
 )
 _RATIOS = {
     "Hazard ratios": "hazard ratio",
@@ -56,7 +57,8 @@ def summarise(table: Regression, alpha: float) -> Summary:
 def source_of(table: Regression, alpha: float, more: str = "") -> Source:
     """Return a regression table's basis."""
     assumed = f"{table.assumed},{more} independent records, negligible clipping, honest clients"
-    return Source(table.release, alpha, assumed, (*table.counts, *(table.release.plan,) * table.rounds))
+    plans = (*table.counts, *(table.release.plan,) * table.rounds)
+    return Source(table.release, alpha, assumed, plans, converged=table.converged)
 
 
 def fitted_words(table: Regression) -> str:

@@ -52,6 +52,7 @@ class Regression(RowTable):
             ``negative_binomial``, over that model's variance: above 1, a larger alpha fits.
         overdispersion: with that setting, the dispersion alpha of counts of mean m and variance m + alpha m^2, with its
             interval at .05.
+        converged: False where rounds ended early, so that further rounds would report more coefficients.
 
     Example:
         >>> X = np.array([[0.1], [0.2], [0.4], [0.8]])
@@ -81,6 +82,7 @@ class Regression(RowTable):
     column_cells: tuple[ColumnCells, ...] = ()
     dispersion: tuple[float, float] | None = None
     overdispersion: Interval | None = field(default=None, kw_only=True)
+    converged: bool = field(default=True, kw_only=True)
 
     @property
     def params(self) -> Array:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import fdtrc
 
-from privstats.inference.summary import chance_of
+from privstats.inference.summary import p_value_text
 
 if TYPE_CHECKING:
     from privstats.inference.treatment_effects.rows import EffectRows
     from privstats.inference.treatment_effects.table import EffectTable
 
 _LEVEL = 0.05  # at which every subgroup must be reported
+_WELCH = "Welch's test of equal differences in its subgroups, not adjusted for other tests"
 
 
 class SubgroupTest(NamedTuple):
@@ -24,7 +25,7 @@ class SubgroupTest(NamedTuple):
     Attributes:
         outcome: empty for a single unnamed one.
         by: the dividing variable.
-        p_value: not adjusted for other tests; 1 where noise hides the effect in a subgroup at .05.
+        p_value: not adjusted for other tests; None where the effect in a subgroup is not reported at .05.
 
     Example:
         >>> from privstats import randomness
@@ -48,15 +49,15 @@ class SubgroupTest(NamedTuple):
 
     outcome: str
     by: str
-    p_value: float
+    p_value: float | None
 
     def to_row(self) -> dict[str, object]:
         """Return the test as a row of data."""
         return {"test": "interaction", "outcome": self.outcome, "variable": self.by, "p_value": self.p_value}
 
 
-def equal_effects(tables: Sequence[EffectTable]) -> float:
-    """Return the p-value of "these effects in disjoint subgroups are equal" (Welch 1951).
+def equal_effects(tables: Sequence[EffectTable]) -> float | None:
+    """Return the p-value of "these effects in disjoint subgroups are equal" (Welch 1951); None where one is hidden.
 
     Subgroups hold different records and different noise, so estimates are independent given the published outcome
     lines. With weights ``w = 1 / se^2``, their sum W and mean m,
@@ -66,7 +67,7 @@ def equal_effects(tables: Sequence[EffectTable]) -> float:
     has k - 1 and ``(k^2 - 1) / (3 L)`` degrees of freedom. For two subgroups it is the square of Welch's t.
     """
     if len(tables) < 2 or any(table.why_at(_LEVEL) for table in tables):
-        return 1.0
+        return None
     k = len(tables)
     weights = np.array([1 / table.bse**2 for table in tables])
     estimates = np.array([table.estimate for table in tables])
@@ -82,15 +83,7 @@ def equal_effects(tables: Sequence[EffectTable]) -> float:
 def interaction_sentences(rows: EffectRows) -> list[str]:
     """Return a sentence per test."""
     return [
-        f"Interaction of the treatment with {test.by}{f' on {test.outcome}' if test.outcome else ''}: {_found(test)}."
+        f"Interaction of the treatment with {test.by}{f' on {test.outcome}' if test.outcome else ''}: "
+        f"{p_value_text(test.p_value, _WELCH, 'the effect in a subgroup')}."
         for test in rows.interactions()
     ]
-
-
-def _found(test: SubgroupTest) -> str:
-    if test.p_value == 1:
-        return "not tested, because noise hides the effect in a subgroup"
-    return (
-        f"P = {chance_of(test.p_value)} (Welch's test of equal differences in its subgroups, not adjusted for other "
-        "tests)"
-    )

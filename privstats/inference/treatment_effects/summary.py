@@ -103,7 +103,8 @@ def _verdicts(rows: EffectRows, alpha: float) -> list[str]:
     sentences, verdicts = [], rows.verdicts()
     for margin, low, high, p_value, shown in verdicts:
         result = "shown" if shown else "not shown"
-        ends = f"interval {number_of(low)} to {number_of(high)}" if np.isfinite([low, high]).all() else "noise hides it"
+        known = np.isfinite([low, high]).all()
+        ends = f"interval {number_of(low)} to {number_of(high)}" if known else "its interval is not reported"
         sentences.append(
             f"{margin.claim.capitalize()} of {margin.outcome} ({margin.region}): {result} at the one-sided level "
             f"{alpha / 2:g}, Holm's P {chance_of(p_value)} over the declared margins; {ends}."
