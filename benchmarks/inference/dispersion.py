@@ -138,7 +138,8 @@ class Distinct:
         scores, times = own_scores(unit, residuals, schema.steps), self.number.astype(np.float64)
         sums = {"g": unit.T @ (residuals * times)}
         sums |= {letter: (each * times[:, None]).T @ each for letter, each in (("H", roots), ("J", scores))}
-        sums |= {letter: np.asarray(each * times @ each) for letter, each in zip("QV", fits.T, strict=True)}
+        if schema.overdispersion is not None:
+            sums |= {letter: np.asarray(each * times @ each) for letter, each in zip("QV", fits.T, strict=True)}
         records = int(self.number.sum())
         # Integers below 2**53, which float64 products hold exactly.
         assert records * schema.steps**2 < 1 << 53

@@ -52,10 +52,13 @@ def home(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_look_shows_the_same_table(privstats, home: Path, source: str) -> None:
     shown = [
-        privstats("look", f"north/{path}", "--plan", "plan.toml", "--key", "patient", cwd=home, code=0).stdout
+        privstats("look", f"north/{path}", "--plan", "plan.toml", "--key", "patient", cwd=home, code=0).stdout.replace(
+            path, "RECORDS"
+        )
         for path in ("all.csv", source)
     ]
     assert shown[0] == shown[1]
+    assert "120 records of north/RECORDS" in shown[0]
     assert "2.0 rows per patient, 2 at most" in shown[0]
 
 

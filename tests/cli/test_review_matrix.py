@@ -93,7 +93,7 @@ values = ["I", "II"]
 
 def columns_in(path: Path) -> list[str]:
     """The columns that a plan or a course declares, which ``look`` compares with a file's."""
-    plan, declared = _plan_of(path)
+    plan, declared, _ = _plan_of(path)
     try:
         return [each.name for each in declared or _columns_of(plan, path)]
     except PlanError:

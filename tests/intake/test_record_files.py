@@ -274,7 +274,7 @@ def test_declared_columns_of_a_file_are_measured_like_its_frame(tmp_path):
 def test_a_line_that_is_no_record_is_in_no_sum_and_is_counted(tmp_path):
     file = declared(tmp_path, broken='n,"51"x,I,no')
     with pytest.warns(
-        ps.errors.UnreadableRecordsWarning, match="1 records of .* are excluded, .* line 7 has a stray quote"
+        ps.errors.UnreadableRecordsWarning, match="1 line of .* is excluded, first: line 7 has a stray quote"
     ) as said:
         found = file.read(CELLS, unreadable="leave out")
     assert "51" not in str(said[0].message).replace(str(tmp_path), "")

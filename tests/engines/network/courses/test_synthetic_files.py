@@ -67,7 +67,7 @@ def test_what_cannot_be_read_is_counted_for_the_party_alone(tmp_path: Path) -> N
         assert named(study, 0) == 60
     said = " ".join(str(each.message) for each in warned)
     assert "1 of 'smoker' are neither true nor false; 1 of 'admitted' are no dates" in said
-    assert "1 lines of" in said
+    assert "1 line of" in said
     assert "perhaps" not in said
 
 
