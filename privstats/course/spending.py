@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from privstats.course.base import Course, DisjointRounds, Releases, verify_next
@@ -9,7 +10,7 @@ from privstats.course.promise import every_plan, plans_by_place
 from privstats.dp import Cost, Ledger, Spend
 from privstats.dp.ledger.price import price
 from privstats.dp.ledger.records import ApartBy
-from privstats.dp.ledger.rules import check_room
+from privstats.dp.ledger.rules import check_masking, check_room
 from privstats.dp.privacy import Adjacency
 from privstats.errors import LedgerError, PlanError
 from privstats.optional_dependencies import require
@@ -60,6 +61,7 @@ def require_room(course: Course, ledger: Ledger, dataset: str, run: bytes) -> No
         return
     costs, _ = _costs(course, ledger, dataset)
     check_room(account, price(account, costs))
+    check_masking(account, math.fsum(cost.masking_failure for cost in costs))
 
 
 def _costs(

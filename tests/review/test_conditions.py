@@ -189,7 +189,11 @@ def test_no_document_states_a_promise_without_its_condition(model: str, graph: s
             "at most 3 of 1200 parties work with the server, chosen without knowledge of the random graph and its "
             "committee",
         ),
-        ("sparse", "the server follows the protocol and at most 3 of 300 parties work with the server, chosen without"),
+        (
+            "sparse",
+            "the server follows the protocol, dropouts do not depend on the random graph, and at most 3 of 300 parties "
+            "work with the server, chosen without",
+        ),
         ("split", "leader and helpers do not all work together and at most 1 of 12 parties work with them"),
     ],
 )
@@ -204,7 +208,8 @@ def test_the_security_page_names_each_part_of_every_condition() -> None:
     said = {
         "chosen without knowledge of the random graph": "chosen without knowledge of the random graph",
         "and its committee": f"and, above {COMMITTEE:,} clients, of its committee",
-        "the server follows the protocol and": "the server must follow the protocol",
+        "the server follows the protocol": "the server must follow the protocol",
+        "dropouts do not depend on the random graph, and": "dropouts must not depend on the random graph",
         "leader and helpers do not all work together and": "leader and helpers must not all work together",
         "at most # of # parties work with the server": "at most `colluders` clients help it",
         "at most # of # parties work with them": "at most `colluders` clients help it",
