@@ -118,7 +118,10 @@ def show(
 def skip(
     path: LedgerFile, roster: Annotated[Path, argument("The roster of the run to continue with.", "ROSTER.TOML")]
 ) -> None:
-    """Record that this party missed the runs before this roster's; the record is permanent."""
+    """Record that this party missed the runs before this roster's; the record is permanent.
+
+    On a random graph each skipped number is a try: whoever named the number could choose among their graphs.
+    """
     coming = ps.secagg.Roster.load(roster)
     if coming.counter is None:
         raise LedgerError(f"the run of {roster} has no number, so none can have been missed: nothing to skip")

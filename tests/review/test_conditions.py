@@ -203,6 +203,15 @@ def test_the_condition_names_who_may_lie_and_work_together(graph: str, words: st
     assert f", while {words}" in certified(plan)
 
 
+@pytest.mark.parametrize("page", ["README.md", "SECURITY.md", "docs/threat_model.md", "docs/between_machines.md"])
+def test_every_page_that_states_the_masks_promise_names_the_colluders_condition(page: str) -> None:
+    """README stated the random graph's probability without the condition that it holds under."""
+    text = told((Path(__file__).parents[2] / page).read_text("utf-8"))
+    assert re.search("chosen without knowledge of the (random )?graph", text)
+    if page != "docs/between_machines.md":
+        assert re.search("dropouts (must|do) not depend on the (random )?graph", text)
+
+
 def test_the_security_page_names_each_part_of_every_condition() -> None:
     page = told((Path(__file__).parents[2] / "SECURITY.md").read_text("utf-8"))
     said = {
