@@ -457,7 +457,7 @@ def _table(course: ps.course.Course) -> Table:
 
     words = ("measures", "statistics")
     rows = [
-        (label, *(row[word] for word in words), f"{row['mu']:.4g}", f"{row['epsilon']:.4g}", f"{row['upload_bytes']:,}")
+        (label, *(row[word] for word in words), at_most(row["mu"]), at_most(row["epsilon"]), f"{row['upload_bytes']:,}")
         for label, row in zip(labels_of(course), _rows(course), strict=True)
     ]
     return table_of(("round", *words, "mu", "epsilon alone", "bytes up"), rows, left=words)

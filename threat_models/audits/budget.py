@@ -52,7 +52,7 @@ def audit_budget(target: Target, client_records: int | None = None) -> Report:
                 rows.append((name, *between, mu, epsilon, *operating_point(mu)))
     rows += _of_persons(target)
     notes = [
-        f"the plan promises epsilon {promise.epsilon:.4g} at delta {promise.delta:g} per {promise.unit} under "
+        f"the plan promises epsilon {at_most(promise.epsilon)} at delta {promise.delta:g} per {promise.unit} under "
         f"{promise.adjacency}; a search finds mu {result:.6g} under its noise, the promise is mu {promise.mu:.6g}",
         "*: what the plan promises; the other rows show what its noise gives for parts of the release, and against "
         "changes that it does not promise to hide",
