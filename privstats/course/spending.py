@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from privstats.course.base import Course, DisjointRounds, Releases, verify_next
 from privstats.course.promise import every_plan, plans_by_place
@@ -89,12 +90,15 @@ def _costs(
 def _dearest(costs: Sequence[Cost], ledger: Ledger, dataset: str) -> Cost:
     """Return the dearest of the sessions that may come at one place, in the account's own unit and adjacency.
 
+    The result has the largest failure probability of their masking.
+
     A plan's own adjacency prices its place. Under another one a session of other sums may cost more there.
     """
     if len(costs) == 1:
         return costs[0]
     account = ledger.account(dataset)
-    return max(costs, key=lambda each: price(account, [each]).mu)
+    dearest = max(costs, key=lambda each: price(account, [each]).mu)
+    return replace(dearest, masking_failure=max(each.masking_failure for each in costs))
 
 
 def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, entry: Spend) -> RoundCharge:

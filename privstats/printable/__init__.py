@@ -1,6 +1,6 @@
-"""Escape untrusted text for a terminal, a log, a notebook or a spreadsheet, which would act on it.
+"""Escape untrusted text for a terminal, a log, a notebook or a spreadsheet, and round printed bounds.
 
-Such text may hold escape sequences, line ends that forge a log line, marks that turn the text's direction, HTML, or
+Untrusted text may hold escape sequences, line ends that forge a log line, marks that turn the text's direction, HTML, or
 formulas. All text that this machine's owner did not write passes through here.
 """
 

@@ -45,7 +45,7 @@ def test_a_run_that_ended_before_an_upload_is_a_try_of_its_graph(ledger: ps.dp.L
 def test_runs_that_are_begun_and_withdrawn_cannot_double_delta_unseen(ledger: ps.dp.Ledger) -> None:
     for run in range(100):
         ledger.withdraw(spend(ledger, run))
-    words = r"probability 1.01e-06, maximum the cap's delta 1e-06: .* withdrawn ones too; take a complete graph"
+    words = r"probability 1.01e-06, maximum the cap's delta 1e-06: .* withdrawn ones too; use a complete graph"
     made.refused(LedgerError, words, spend, ledger, 100)
     account = ledger.account("ward")
     assert (account.spent, account.masking_failure) == (0, pytest.approx(1e-6))

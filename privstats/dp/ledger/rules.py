@@ -225,16 +225,16 @@ def check_round_begun(entry: Spend, node: int, upload: bytes) -> bool:
 def check_masking(account: Account, added: float) -> None:
     """Refuse a run on a random graph if masking would then add more than the cap's delta to it.
 
-    Every run begun counts, withdrawn or not: whoever ends runs sees the graph of each, and can let one suitable graph
-    finish. Releases on a complete graph add nothing and stay possible.
+    Every run begun counts, withdrawn or not: a server that ends runs sees the graph of each, and can let the run with a
+    suitable graph finish. Releases on a complete graph add nothing and stay possible.
     """
     total = account.masking_failure + added
     if account.cap is None or not added or total <= account.delta * (1 + TOLERANCE):
         return
     raise LedgerError(
         f"masking of account {account.dataset!r} would fail with probability {at_most(total, '.3g')}, maximum the "
-        f"cap's delta {account.delta:g}: every run begun on a random graph counts, withdrawn ones too; take a complete "
-        f"graph, of at most 256 clients, or raise the cap's delta; nothing was spent"
+        f"cap's delta {account.delta:g}: every run begun on a random graph counts, withdrawn ones too; use a complete "
+        "graph, of at most 256 clients, or raise the cap's delta; nothing was spent"
     )
 
 
