@@ -170,7 +170,8 @@ def check_stated(plan: Plan) -> None:
     stated = "missing" if devices.stated_epsilon is None else f"{devices.stated_epsilon:g}"
     raise PlanError(
         f"devices.stated_epsilon is {stated}, and {devices.runs} of this plan cost epsilon "
-        f"{at_most(minimum, '.6g')} if one answer is exchanged: write {math.ceil(minimum * 100) / 100!r}, or lower most_runs or epsilon"
+        f"{at_most(minimum, '.6g')} if one answer is exchanged: write "
+        f"{math.ceil(minimum * 100) / 100!r}, or lower most_runs or epsilon"
     )
 
 

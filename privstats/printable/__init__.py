@@ -1,7 +1,7 @@
 """Escape untrusted text for a terminal, a log, a notebook or a spreadsheet, and round printed bounds.
 
-Untrusted text may hold escape sequences, line ends that forge a log line, marks that turn the text's direction, HTML, or
-formulas. All text that this machine's owner did not write passes through here.
+Untrusted text may hold escape sequences, line ends that forge a log line, marks that turn the text's direction, HTML,
+or formulas. All text that this machine's owner did not write passes through here.
 """
 
 from __future__ import annotations
