@@ -1,8 +1,9 @@
 """Run each failed test once more, alone, as ``.ci/run`` does: a test that then passes is flaky and is named.
 
-    python -m tests.flaky FILE
+    python -m tests.flaky FILE...
 
 A plugin of pytest, too: ``-p tests.flaky`` appends the id of each failed test to the file that PRIVSTATS_FAILED names.
+Two runs at once need a file each.
 """
 
 import argparse
@@ -69,10 +70,10 @@ def verdict(failed: Sequence[str], again: Callable[[str], bool]) -> tuple[bool, 
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Judge the failed tests of a file; return the exit code."""
+    """Judge the failed tests of some files; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.flaky")
-    parser.add_argument("file", type=Path, help="ids of failed tests, a line each")
-    failed = parser.parse_args(words).file.read_text("utf-8").splitlines()
+    parser.add_argument("files", type=Path, nargs="+", help="ids of failed tests, a line each")
+    failed = [line for file in parser.parse_args(words).files for line in file.read_text("utf-8").splitlines()]
     good, lines = verdict(failed, passes_alone)
     if lines:
         print("\n$ failed tests", *lines, sep="\n", flush=True)

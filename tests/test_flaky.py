@@ -49,7 +49,8 @@ def test_a_test_that_passes_at_its_second_run_is_named_and_one_that_fails_twice_
     assert sorted(tests) == ["test_once.py::test_at_the_second_run", "test_once.py::test_never"]
     monkeypatch.chdir(failed.parent)
     monkeypatch.setenv("PYTEST_ADDOPTS", "")  # of the run that this test is part of
-    assert flaky.main([str(failed)]) == 1
+    (none := failed.with_name("none")).touch()
+    assert flaky.main([str(none), str(failed)]) == 1
     *_, never, once = capfd.readouterr().out.splitlines()
     assert never == "RED: test_once.py::test_never failed twice"
     assert once == "FLAKY, mend it: test_once.py::test_at_the_second_run failed, then passed alone"

@@ -214,16 +214,21 @@ def _noise(plan: Plan, sees: Sees, survivors: int) -> Mapping[str, float]:
     return MappingProxyType(sigma)
 
 
-def _published(release: Release) -> Sums:
-    """The class means of the first registered head in closed form that stores them, under the key "means"."""
+def published_heads(statistics: str) -> tuple[str, ...]:
+    """Return the heads in closed form of these statistics. All of one release store the same class means."""
     from privstats.heads import registry
 
-    for name in registry.able(release.plan.schema.statistics):
-        if registry.HEADS[name].closed_form:
-            head = registry.head_class(name)().fit_release(release)
-            if hasattr(head, "means_"):
-                return MappingProxyType({"means": _copy(head.means_)})
-    raise PlanError("no registered head stores class means of this release: add B, S or D to statistics")
+    return tuple(name for name in registry.able(statistics) if registry.HEADS[name].closed_form)
+
+
+def _published(release: Release) -> Sums:
+    """Return the class means that a head of this release stores, under the key "means"."""
+    from privstats.heads import registry
+
+    names = published_heads(release.plan.schema.statistics)
+    if not names:
+        raise PlanError("no registered head in closed form is built from this release: add B, S or D to statistics")
+    return MappingProxyType({"means": _copy(registry.head_class(names[0])().fit_release(release).prototypes_)})
 
 
 def _copy(array: NDArray[Any]) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 import privstats as ps
-from benchmarks.inference.runs import add_options, ends, others_of, table_of
+from benchmarks.inference.runs import add_options, ends, noisy_releases, others_of, table_of
 from benchmarks.measuring import Row, Tables, command
-from privstats import course as courses
 from privstats import session
 from privstats.moments import exact_moments
 from privstats.randomness import Generator, seeded
@@ -106,14 +105,6 @@ def _privacy(epsilon: float) -> ps.Privacy:
     return ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6)
 
 
-def _released(course: Any, parts: Sequence[tuple[Any, Any]], rng: Generator) -> Any:
-    def release(node: Any) -> ps.Release:
-        moments = [exact_moments(node.plan.schema, *part, published=node.plan.published) for part in parts]
-        return session.aggregate_unmasked(node.plan, moments, rng)
-
-    return courses.run(course, release)
-
-
 def logistic(records: int, epsilon: float, moved: bool, runs: int) -> Row:
     """Odds ratios."""
     schema = ps.ScoreSchema(WIDTH, NORM, transform=MAPS, feature_names=NAMES)
@@ -125,7 +116,7 @@ def logistic(records: int, epsilon: float, moved: bool, runs: int) -> Row:
             X = columns(records, chance)
             score, truth = linear(X, moved)
             y = (chance.random(records) < expit(score)).astype(np.int64)
-            yield ps.inference.logit(_released(course, [(X[k::2], y[k::2]) for k in (0, 1)], rng)), truth
+            yield ps.inference.logit(noisy_releases(course, [(X[k::2], y[k::2]) for k in (0, 1)], rng)), truth
 
     return _counted(found(), moved, runs, {"records": records, "epsilon": epsilon})
 
@@ -170,7 +161,7 @@ def hazards(records: int, epsilon: float, moved: bool, runs: int) -> Row:
             months = np.minimum(np.minimum(died, left), 24.5)
             table = dict(zip(NAMES, X.T, strict=True)) | {"months": months, "died": (died <= months).astype(np.int64)}
             parts = [({name: column[k::2] for name, column in table.items()}, None) for k in (0, 1)]
-            yield ps.inference.hazards(_released(course, parts, rng)), truth
+            yield ps.inference.hazards(noisy_releases(course, parts, rng)), truth
 
     return _counted(found(), moved, runs, {"records": records, "epsilon": epsilon})
 

@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 
 import privstats as ps
-from benchmarks.inference.runs import add_options, ends, others_of, table_of
+from benchmarks.inference.runs import add_options, ends, noisy_releases, others_of, table_of
 from benchmarks.measuring import Row, Tables, command
-from privstats import course as courses
 from privstats import session
 from privstats.moments import exact_moments
 from privstats.randomness import seeded
@@ -139,12 +138,7 @@ def ratios(records: int, epsilon: float, runs: int) -> Row:
         for entry, course in made.items():
             if entry is None and run >= few:
                 continue
-
-            def release(node: Any, parts: Any = parts) -> ps.Release:
-                moments = [exact_moments(node.plan.schema, *each, published=node.plan.published) for each in parts]
-                return session.aggregate_unmasked(node.plan, moments, rng)
-
-            found = ps.inference.hazards(courses.run(course, release))
+            found = ps.inference.hazards(noisy_releases(course, parts, rng))
             low, high = found.conf_int().T
             wrong = (low > truth) | (high < truth)
             if entry is None:

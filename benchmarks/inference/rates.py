@@ -27,12 +27,9 @@ import numpy as np
 
 import privstats as ps
 from benchmarks.inference.references import released
-from benchmarks.inference.runs import add_options, add_row, ends, others_of, table_of
+from benchmarks.inference.runs import add_options, add_row, ends, noisy_releases, others_of, table_of
 from benchmarks.measuring import Row, Tables, command
-from privstats import course as courses
-from privstats import session
 from privstats.errors import ReleaseError
-from privstats.moments import exact_moments
 from privstats.randomness import seeded
 from privstats.transforms import ConstantFeature
 
@@ -140,15 +137,8 @@ def course_of(
     return ps.Newton.start(schema, ps.Cohort(2, 2, 2 * records), privacy, 6)
 
 
-def played(course: ps.Newton, X: Any, y: Any, rng: Any) -> list[ps.Release | None]:
-    """Return the releases of a course over the records of two parties."""
-    parts = [(X[k::2], y[k::2]) for k in (0, 1)]
-
-    def release(node: Any) -> ps.Release:
-        moments = [exact_moments(node.plan.schema, *each, published=node.plan.published) for each in parts]
-        return session.aggregate_unmasked(node.plan, moments, rng)
-
-    return courses.run(course, release)
+def _halves(X: Any, y: Any) -> list[tuple[Any, Any]]:
+    return [(X[k::2], y[k::2]) for k in (0, 1)]
 
 
 def negative(alpha: float, records: int, epsilon: float, runs: int) -> Row:
@@ -160,7 +150,7 @@ def negative(alpha: float, records: int, epsilon: float, runs: int) -> Row:
     widths: list[list[float]] = []
     for _ in range(runs):
         X, y = followed(records, alpha, chance)
-        releases = played(course, X, y, rng)
+        releases = noisy_releases(course, _halves(X, y), rng)
         own = []
         for place, quasi in enumerate((False, True)):
             try:
@@ -215,7 +205,7 @@ def weighed(alpha: float, declared: float | None, records: int, epsilon: float, 
     chance, rng = np.random.default_rng(seed), seeded(seed)
     told, missed, widths, ratios = np.zeros(3), np.zeros(3), [], []
     for _ in range(runs):
-        found = ps.inference.poisson(played(course, *followed(records, alpha, chance), rng))
+        found = ps.inference.poisson(noisy_releases(course, _halves(*followed(records, alpha, chance)), rng))
         low, high = found.conf_int().T
         told, missed = told + found.reported, missed + ((low > SLOPES) | (high < SLOPES))
         widths.append((high - low)[1] / 2)
@@ -244,7 +234,7 @@ def estimated(alpha: float, records: int, epsilon: float | None, runs: int) -> R
     values, ends_, missed, slope = [], [], 0, 0
     for _ in range(runs):
         X, y = followed(records, alpha, chance)
-        table = ps.inference.poisson(played(course, X, y, rng) if epsilon else released(course, X, y))
+        table = ps.inference.poisson(noisy_releases(course, _halves(X, y), rng) if epsilon else released(course, X, y))
         low, high = table.conf_int()[1]
         slope += not low <= SLOPES[1] <= high
         if (found := table.overdispersion) and found.reported:
@@ -284,7 +274,7 @@ def measured(world: World, runs: int) -> Row:
             if rates
             else multiples(world.records, world.multiple, chance)
         )
-        releases = played(course, X, y, rng)
+        releases = noisy_releases(course, _halves(X, y), rng)
         try:
             found = ps.inference.poisson(releases, quasi_poisson=world.errors != "robust")
         except ReleaseError:  # noise hides the variance over the mean, so nothing is reported

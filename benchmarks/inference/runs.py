@@ -1,5 +1,5 @@
-"""Shared parts of benchmarks that run a course hundreds of times a cell: options, tables of partial runs, ends of
-shares."""
+"""Shared parts of benchmarks that run a course hundreds of times a cell: options, releases, tables of partial runs,
+ends of shares."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import privstats as ps
 from benchmarks.measuring import RESULTS, Row, Tables
+from privstats import course as courses
+from privstats import session
+from privstats.moments import exact_moments
+from privstats.randomness import Generator
 from threat_models.bounds import clopper_pearson
 
-__all__ = ["add_options", "add_row", "ends", "others_of", "stored", "table_of"]
+__all__ = ["add_options", "add_row", "ends", "noisy_releases", "others_of", "stored", "table_of"]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +28,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def add_row(parser: argparse.ArgumentParser) -> None:
     """``--row``."""
     parser.add_argument("--row", type=int, help="this row of each table alone, from 1; stored rows stay as they are")
+
+
+def noisy_releases(course: Any, parts: Sequence[tuple[Any, ...]], rng: Generator) -> list[ps.Release | None]:
+    """Return the noisy releases of a course over each party's records, without the masking protocol."""
+
+    def release(node: courses.Round) -> ps.Release:
+        plan = node.plan
+        moments = [exact_moments(plan.schema, *each, published=plan.published) for each in parts]
+        return session.aggregate_unmasked(plan, moments, rng)
+
+    return courses.run(course, release)
 
 
 def table_of(

@@ -34,7 +34,7 @@ NAME = "inference.site_levels"
 EPSILONS = (1.0, 3.0, 8.0, math.inf)
 SITES, TAUS = (10, 30, 100), (0.0, 0.3, 1.0)
 COEFFICIENTS = (0.5, 0.3, -0.4)
-_LMER = Path(__file__).with_name("site_levels.R")
+_LME4 = Path(__file__).with_name("site_levels.R")
 _SQUARE, _TARGET, _DELTA = (
     3.0,
     36.0,
@@ -179,16 +179,25 @@ def _half(fit: Fit) -> Array:
     return student.ppf(0.975, np.minimum(fit.degrees(np.eye(3)), 1e6)) * np.sqrt(np.diag(fit.covariance))
 
 
+def by_lme4(function: str, parts: Sequence[Array]) -> Array:
+    """Return a row per run of pooled records, as ``site_levels.R`` prints it; NaN where R has no number.
+
+    Args:
+        function: ``lmer`` or ``glmer``.
+        parts: site, two columns and outcome of each run, ``(records, 4 or more)``.
+    """
+    with tempfile.NamedTemporaryFile() as file:
+        np.concatenate(parts)[:, :4].tofile(file.name)
+        words = ["Rscript", "--vanilla", str(_LME4), function, file.name, *(str(len(each)) for each in parts)]
+        lines = [line.replace("NA", "nan").split() for line in child(words).splitlines()]
+    return np.array(lines, np.float64)
+
+
 def beside_lmer(sites: int, tau: float, runs: int) -> list[Row]:
     """Count intervals that miss, and those of lmer on the same records, pooled."""
     rng = np.random.default_rng(zlib.crc32(repr(("lmer", sites, tau)).encode()))
     parts = [records_of(WORLDS["sites of 200 records"], sites, tau, rng) for _ in range(runs)]
-    with tempfile.NamedTemporaryFile() as file:
-        np.concatenate(parts)[:, :4].tofile(file.name)
-        words = ["Rscript", "--vanilla", str(_LMER), file.name, *(str(len(each)) for each in parts)]
-        found = np.array(
-            [[float(w) if w != "NA" else math.nan for w in line.split()] for line in child(words).splitlines()]
-        )
+    found = by_lme4("lmer", parts)
     b, half, (low, high) = found[:, :3], 1.96 * found[:, 3:6], found[:, 7:9].T
     missed = (np.abs(b - COEFFICIENTS) > half).mean(axis=0)
     told = np.isfinite(low) & np.isfinite(high)

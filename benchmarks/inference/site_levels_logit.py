@@ -13,11 +13,9 @@ from __future__ import annotations
 import argparse
 import math
 import shutil
-import tempfile
 import zlib
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from subprocess import DEVNULL, call
 
 import numpy as np
@@ -26,7 +24,7 @@ from scipy.special import expit
 from benchmarks.inference import site_levels
 from benchmarks.inference.runs import add_options, others_of, stored
 from benchmarks.inference.site_levels import EPSILONS, SITES, Array, World, row_of
-from benchmarks.measuring import Row, Tables, child, command
+from benchmarks.measuring import Row, Tables, command
 from privstats.contrib.site_levels.fit import SiteSums
 from privstats.contrib.site_levels.logit import LogitFit, fitted_logit
 from privstats.dp import Privacy, calibrate, gaussian_mu
@@ -37,7 +35,6 @@ NAME = "inference.site_levels_logit"
 TAUS = (0.0, 0.5, 1.0)
 HALF, RARE = (0.5, 0.3, -0.4), (-2.0, 1.0, -0.8)
 _ROUNDS, _POOLED, _DELTA = 3, 0.25, 1e-6  # pooled rounds, and their part of mu^2
-_GLMER = Path(__file__).with_name("site_levels_logit.R")
 
 
 @dataclass(frozen=True)
@@ -149,10 +146,7 @@ def beside_glmer(sites: int, tau: float, runs: int) -> list[Row]:
     """Count intervals that miss, and those of glmer on the same records, pooled."""
     rng = np.random.default_rng(zlib.crc32(repr(("glmer", sites, tau)).encode()))
     parts = [records_of(WORLDS["sites of 200 records"], sites, tau, rng) for _ in range(runs)]
-    with tempfile.NamedTemporaryFile() as file:
-        np.concatenate(parts).tofile(file.name)
-        words = ["Rscript", "--vanilla", str(_GLMER), file.name, *(str(len(each)) for each in parts)]
-        found = np.array([[float(word) for word in line.split()] for line in child(words).splitlines()])
+    found = site_levels.by_lme4("glmer", parts)
     half = 1.96 * found[:, 3:6]
     missed = (np.abs(found[:, :3] - HALF) > half).mean(axis=0)
     about = {"sites": sites, "tau": tau, "runs": runs}

@@ -18,11 +18,8 @@ from typing import Any
 import numpy as np
 
 import privstats as ps
-from benchmarks.inference.runs import add_options, ends, others_of, table_of
+from benchmarks.inference.runs import add_options, ends, noisy_releases, others_of, table_of
 from benchmarks.measuring import Row, Tables, command
-from privstats import course as courses
-from privstats import session
-from privstats.moments import exact_moments
 from privstats.randomness import seeded
 from privstats.transforms import ConstantFeature, Levels
 
@@ -79,13 +76,7 @@ def course_of(schema: ps.HazardSchema, records: int, epsilon: float) -> ps.Hazar
 
 def played(course: ps.Hazard, table: dict[str, Any], rng: Any) -> list[ps.Release | None]:
     """Return the releases of a course over a table at two parties."""
-    parts = [{name: column[k::2] for name, column in table.items()} for k in (0, 1)]
-
-    def release(node: Any) -> ps.Release:
-        moments = [exact_moments(node.plan.schema, part, published=node.plan.published) for part in parts]
-        return session.aggregate_unmasked(node.plan, moments, rng)
-
-    return courses.run(course, release)
+    return noisy_releases(course, [({name: column[k::2] for name, column in table.items()},) for k in (0, 1)], rng)
 
 
 def measured(records: int, epsilon: float, leaving: float, runs: int) -> Row:

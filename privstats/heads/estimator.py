@@ -119,7 +119,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
     Subclasses set ``entry`` and ``bounds`` and implement ``_solve``; other packages announce theirs under the
     entry-point group ``privstats.heads``. Set ``uses_public=False`` if class means are ignored,
     ``has_calibration=True`` if a course can set ``temperature_``, ``unit_rows=True`` if rows are scaled to norm 1, and
-    ``sure_under_noise=True`` if noise in the sums makes probabilities too sure, which cards then state.
+    ``sure_under_noise=False`` if noise in the sums does not make probabilities too sure: cards of others warn of it.
     Override ``_needs_like_columns`` if anything but ``shrinkage`` makes probabilities depend on the columns' units.
 
     Attributes:
@@ -150,7 +150,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
     uses_public: ClassVar[bool] = True
     has_calibration: ClassVar[bool] = False
     unit_rows: ClassVar[bool] = False
-    sure_under_noise: ClassVar[bool] = False
+    sure_under_noise: ClassVar[bool] = True
     subspace: Subspace = None
     score_evidence_: ScoreEvidence | ReleasedScores | None
 

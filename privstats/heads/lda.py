@@ -62,7 +62,6 @@ class LDA(ClassHead):
         "subspace": SUBSPACE,
     }
     has_calibration: ClassVar[bool] = True
-    sure_under_noise: ClassVar[bool] = True
 
     covariance: Literal["pooled", "total"] = "pooled"
     shrinkage: Shrinkage = "auto"

@@ -41,7 +41,6 @@ class NaiveBayes(ClassHead):
     """
 
     entry: ClassVar[Entry] = Entry(any_of="DB", on_device=True)
-    sure_under_noise: ClassVar[bool] = True
     bounds: ClassVar[Bounds] = {
         "shrinkage": (Text("auto"), NONE, Number(0.0, 1.0)),
         "priors": PRIORS,

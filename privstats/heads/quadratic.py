@@ -24,8 +24,6 @@ _LEAST_POOLED, _MOST_POOLED, _LESS_POOLED = 0.8, 0.92, 0.24
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class _Quadratic(ClassHead):
-    sure_under_noise: ClassVar[bool] = True
-
     shrinkage: Shrinkage = "auto"
     priors: Priors | ArrayLike = "counts"
     subspace: Subspace = None

@@ -99,6 +99,7 @@ class RefinedSoftmax(ClassHead):
     }
     has_calibration: ClassVar[bool] = True
     unit_rows: ClassVar[bool] = True
+    sure_under_noise: ClassVar[bool] = False
 
     rounds: int | None = None
     priors: Priors | ArrayLike = "counts"

@@ -185,6 +185,7 @@ class RidgeClassifier(ClassHead):
     entry: ClassVar[Entry] = Entry(any_of="B", on_device=True)
     bounds: ClassVar[Bounds] = {"solver": _SOLVERS, "penalty": (Number(), Text("auto", "gcv", "evidence"))}
     uses_public: ClassVar[bool] = False
+    sure_under_noise: ClassVar[bool] = False
     softmax: ClassVar[bool] = False
 
     solver: Solver = "auto"

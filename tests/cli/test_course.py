@@ -204,6 +204,7 @@ def wanted(kind: str) -> Any:
     }[kind]()
 
 
+@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize("kind", [name for name, row in KINDS.items() if row.promise is not None])
 def test_every_kind_that_has_a_file_is_written(kind: str, run: Any, tmp_path: Path) -> None:
     """Five refusals name this command as the remedy; it wrote three of six kinds."""

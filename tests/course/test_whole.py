@@ -81,6 +81,7 @@ def outputs(course: Any, privstats: Any, folder: Path) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize("name", SEVERAL)
 def test_every_output_states_promise_and_bytes_of_the_whole_course(name: str, privstats: Any, tmp_path: Path) -> None:
     """Pages said "1.8 times as likely (epsilon 0.5899)" of a course that promises epsilon 3, and "sends 1,598 bytes" of

@@ -180,7 +180,7 @@ def test_attack_an_exact_head_takes_no_promise_from_a_release_that_lacks_its_sta
     plan = single_party_plan(ps.ClassSchema(3, 4, "NA", 2.0), ps.Privacy(model="central", unit="record", **PROMISE))
     lacking = ps.private_release(plan.schema, plan.privacy, X, Y, ledger="uncharged")
     head = ps.heads.LDA().fit(X, Y)
-    refused(ps.MissingStatisticError, "", head.fit_release, lacking)
+    refused(ps.MissingStatisticError, "LDA needs statistic B", head.fit_release, lacking)
     head.save(tmp_path / "head")
     assert not ps.heads.load(tmp_path / "head").provenance_.covered
 

@@ -57,6 +57,12 @@ def test_a_head_has_a_test_of_its_own_and_a_type():
         assert (f"    from {module} import {name} as {name}\n" in lines) == module.startswith(f"{PACKAGE}.")
 
 
+def test_the_page_of_heads_has_a_row_of_every_head():
+    page = (Path(__file__).parents[2] / "docs/heads.md").read_text()
+    rows = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+    assert rows == set(HEADS)
+
+
 @pytest.mark.parametrize("name", named("classes"))
 def test_what_a_head_says_of_its_temperature_and_its_rows_is_so(name, blobs):
     """A wrong ``has_calibration`` hid a card's temperature, a wrong ``unit_rows`` that a fit lacks its clip norm."""

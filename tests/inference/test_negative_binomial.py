@@ -6,26 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
-from benchmarks.inference import references
 from privstats import inference as inf
-from privstats.dp import joint_mu, sensitivity
+from privstats.dp import joint_mu
 from privstats.errors import ReleaseError, SchemaError
-from privstats.kinds.score import _mapped, _weighed, own_scores
-from privstats.moments import exact_moments
+from privstats.kinds.score import _weighed
 from privstats.randomness import seeded
 from privstats.review.certificate import certificate_text
 from privstats.review.certificate_checker import Refused, check
-from privstats.schema.public_values import Published, Values
-from tests import made
+from privstats.schema.public_values import Values
 from tests.inference import test_score
-from tests.inference.test_rates import BOUND, at, world
-from tests.inference.test_rates import SCHEMA as POISSON
+from tests.inference.person_time import BOUND, assert_bounded, at, drawn, exact, person_sums, played, rehearsed, world
+from tests.inference.person_time import SCHEMA as POISSON
 from tests.made import refused
 from threat_models.audits.gradients import worst_attempt
 
@@ -33,11 +29,6 @@ ALPHA = 1.5
 SCHEMA = replace(POISSON, negative_binomial=ALPHA)
 ONE = 1 << 20
 ALPHAS = (1e-3, 0.1, 1.0, 30.0, 1e3)
-
-
-def played(schema: Any, n: int, epsilon: float, frailty: float, seed: int = 0) -> Any:
-    X, y = world(n, seed, frailty)
-    return test_score.played(test_score.course_of(schema, n, epsilon, 8), X, y, seed)
 
 
 def test_sums_are_weighed_score_and_information_to_the_grid() -> None:
@@ -50,8 +41,8 @@ def test_sums_are_weighed_score_and_information_to_the_grid() -> None:
     r = (np.minimum(y[:, 0], 12.0) - m) * weight
     assert np.abs(moments.real().g - r @ U).max() < 2e-4 * len(X) * 12
     assert np.abs(moments.real().H - (U * (m * weight)[:, None]).T @ U).max() < 1e-3 * len(X) * 12
-    exact = (U * np.square(r)[:, None]).T @ U
-    assert np.abs(moments.real().J - exact).max() < 0.01 * exact.max()
+    wanted = (U * np.square(r)[:, None]).T @ U
+    assert np.abs(moments.real().J - wanted).max() < 0.01 * wanted.max()
     halves: Any = [ps.measure(SCHEMA, X[k::2], y[k::2], published=at(w)) for k in range(2)]
     assert halves[0] + halves[1] == moments
     assert moments.records == 3_000
@@ -75,30 +66,8 @@ def test_every_mean_and_outcome_become_those_of_some_poisson_record(alpha: float
 @given(st.data())
 def test_every_record_keeps_the_bounds_of_poisson_whatever_is_published_and_declared(data: Any) -> None:
     schema = replace(SCHEMA, negative_binomial=data.draw(st.floats(1e-3, 1e3)))
-    whole = st.integers(-(1 << 19) + 1, (1 << 19) - 1)
-    w = Values(np.array(data.draw(st.lists(whole, min_size=3, max_size=3)), np.int64), data.draw(st.integers(-8, 30)))
-    number = st.floats(-9, 9) | st.sampled_from([math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, -0.0])
-    rows = np.array(data.draw(st.lists(st.lists(number, min_size=2, max_size=2), min_size=2, max_size=2)))
-    count = st.floats(-3, 40) | st.sampled_from([math.nan, math.inf, -math.inf, 1e308, 12.0, 0.0, -0.0])
-    shares = data.draw(st.lists(st.floats(0, 1, exclude_min=True), min_size=2, max_size=2))
-    y = np.column_stack(
-        [data.draw(st.lists(count, min_size=2, max_size=2)), np.maximum(np.array(shares) * BOUND, 5e-324)]
-    )
-    with np.errstate(all="ignore"):
-        (unit, residuals, roots, _), _ = _mapped(schema, rows, y, w)
-    scores, steps = own_scores(unit, residuals, schema.steps), schema.steps
-    assert (np.abs(residuals) <= steps).all()
-    assert (np.vecdot(roots, roots) <= steps**2).all()
-    sigmas: dict[str, float] = {s: data.draw(st.floats(0.1, 10)) * sensitivity(POISSON, s, "add-remove") for s in "gHJ"}
-    outer = {"H": roots, "J": scores}
-    terms = {"g": unit * residuals[:, None], **{s: a[:, :, None] * a[:, None, :] for s, a in outer.items()}}
-
-    def moved(change: Any) -> Any:
-        return sum(np.square(change(v)).sum() / (sigmas[s] * schema.scale_of(s)) ** 2 for s, v in terms.items())
-
-    rounding = 1 + 8 / steps
-    assert moved(lambda v: v[0]) <= joint_mu(POISSON, sigmas, "add-remove") ** 2 * rounding
-    assert moved(lambda v: v[0] - v[1]) <= joint_mu(POISSON, sigmas, "replace-one") ** 2 * rounding
+    parts, _ = drawn(data, schema)
+    assert_bounded(data, schema, parts, POISSON)
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
@@ -121,9 +90,8 @@ def test_the_search_does_not_pass_the_bound_of_poisson(adjacency: Any, alpha: fl
 
 def test_little_noise_gives_statsmodels_ratios_of_that_dispersion() -> None:
     sm = pytest.importorskip("statsmodels.api", reason="compares with statsmodels, which is not installed")
-    X, y = world(n := 100_000, 0, ALPHA)
-    course = ps.Newton.start(replace(SCHEMA, grid_bits=18), *references.terms(n), rounds=8)
-    table = inf.poisson(references.released(course, X, y))
+    X, y = world(100_000, 0, ALPHA)
+    table = exact(replace(SCHEMA, grid_bits=18), X, y)
     counts = np.minimum(y[:, 0], 12)
     family = sm.families.NegativeBinomial(alpha=ALPHA)
     theirs = sm.GLM(counts, sm.add_constant(X), family, exposure=y[:, 1]).fit(cov_type="HC0")
@@ -140,15 +108,10 @@ def test_little_noise_gives_statsmodels_ratios_of_that_dispersion() -> None:
 
 def test_persons_rows_are_weighed_and_clipped_together() -> None:
     X, y = world(40)
-    ids = np.arange(40) // 2
-    promise = made.promise(unit="person", max_records_per_person=2, person_clip=2.0)
-    plan = made.plan(SCHEMA, ps.Cohort(2, 2, 100), promise, published=Published("1" * 64))
-    how: dict[str, Any] = {"published": at([0.3, -0.2, 0.1]), "person_clip": plan.person_clip}
-    ours: Any = exact_moments(SCHEMA, X, y, persons=ids, **how)
-    order = np.random.default_rng(0).permutation(40)
-    theirs: Any = exact_moments(SCHEMA, X[order], y[order], persons=ids[order], **how)
+    ids, order = np.arange(40) // 2, np.random.default_rng(0).permutation(40)
+    ours, plain = (person_sums(schema, X, y, ids) for schema in (SCHEMA, POISSON))
+    theirs = person_sums(SCHEMA, X[order], y[order], ids[order])
     assert all((ours.arrays[s] == theirs.arrays[s]).all() for s in "gHJ")
-    plain: Any = exact_moments(POISSON, X, y, persons=ids, **how)
     assert all((ours.arrays[s] != plain.arrays[s]).any() for s in "gHJ")
 
 
@@ -174,7 +137,7 @@ def test_what_is_no_dispersion_is_one_clear_sentence(changes: dict[str, Any], wo
 
 
 def test_quasi_poisson_errors_are_refused() -> None:
-    releases = played(SCHEMA, 4_000, 30.0, 1.0)
+    releases = played(SCHEMA, 4_000, 30.0, rounds=8, frailty=1.0)
     refused(ReleaseError, "omit quasi_poisson", inf.poisson, releases, quasi_poisson=True)
 
 
@@ -195,15 +158,8 @@ def test_the_dispersion_is_in_the_digest_the_budget_and_the_certificate(tmp_path
 
 
 def test_two_csv_files_become_ratios(tmp_path: Path, privstats: Any) -> None:
-    X, y = world(20_000, 0, ALPHA)
-    frame = pd.DataFrame({"treated": X[:, 0], "age": X[:, 1], "falls": y[:, 0].astype(int), "years": y[:, 1]})
-    for place, name in enumerate(("north", "south")):
-        frame[place::2].to_csv(tmp_path / f"{name}.csv", index=False)
-    ps.course.write(tmp_path / "course.toml", test_score.course_of(SCHEMA, 20_000, 30.0, 6))
-    how: dict[str, Any] = {"cwd": tmp_path, "code": 0}
-    privstats("course", "rehearse", "course.toml", "north.csv", "south.csv", "--target", "falls", "--out", "out", **how)
-    releases = sorted(f"out/{each.name}" for each in (tmp_path / "out").glob("*.release"))
-    text = " ".join(privstats("table", *releases, "--exponentiate", **how).stdout.split())
+    _, releases = rehearsed(tmp_path, privstats, SCHEMA, ALPHA)
+    text = " ".join(privstats("table", *releases, "--exponentiate", cwd=tmp_path, code=0).stdout.split())
     assert "a negative binomial model of dispersion 1.5" in text
     wrong = privstats("table", *releases, "--quasi-poisson", cwd=tmp_path, code=2)
     assert "omit quasi_poisson" in " ".join((wrong.stdout + wrong.stderr).split())

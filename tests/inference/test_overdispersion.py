@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,25 +18,18 @@ from privstats import inference as inf
 from privstats.cli.main import app
 from privstats.dp import joint_mu, sensitivity
 from privstats.errors import PlanError, SchemaError
-from privstats.kinds.score import _mapped, own_scores
-from privstats.moments import exact_moments
 from privstats.randomness import seeded
 from privstats.review.certificate import certificate_text
 from privstats.review.certificate_checker import Refused, check
-from privstats.schema.public_values import Published, Values
-from tests import made
+from privstats.schema.public_values import Values
 from tests.inference import test_score
-from tests.inference.test_rates import BOUND, at, world
-from tests.inference.test_rates import SCHEMA as PLAIN
+from tests.inference.person_time import BOUND, assert_bounded, at, drawn, exact, person_sums, played, rehearsed, world
+from tests.inference.person_time import SCHEMA as PLAIN
 from tests.made import refused
 from threat_models.audits.gradients import worst_attempt
 
 SCHEMA = replace(PLAIN, overdispersion="estimated")
 LETTERS = "gHJQV"
-
-
-def exact(schema: Any, X: Any, y: Any) -> Any:
-    return inf.poisson(references.released(ps.Newton.start(schema, *references.terms(len(X)), rounds=8), X, y))
 
 
 def test_sums_are_squared_residuals_and_means_and_the_others_stay() -> None:
@@ -57,35 +49,13 @@ def test_sums_are_squared_residuals_and_means_and_the_others_stay() -> None:
 
 @given(st.data())
 def test_every_record_keeps_the_joint_bound_whatever_is_published(data: Any) -> None:
-    whole = st.integers(-(1 << 19) + 1, (1 << 19) - 1)
-    w = Values(np.array(data.draw(st.lists(whole, min_size=3, max_size=3)), np.int64), data.draw(st.integers(-8, 30)))
-    number = st.floats(-9, 9) | st.sampled_from([math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, -0.0])
-    rows = np.array(data.draw(st.lists(st.lists(number, min_size=2, max_size=2), min_size=2, max_size=2)))
-    count = st.floats(-3, 40) | st.sampled_from([math.nan, math.inf, -math.inf, 1e308, 12.0, 0.0, -0.0])
-    shares = data.draw(st.lists(st.floats(0, 1, exclude_min=True), min_size=2, max_size=2))
-    y = np.column_stack(
-        [data.draw(st.lists(count, min_size=2, max_size=2)), np.maximum(np.array(shares) * BOUND, 5e-324)]
-    )
-    with np.errstate(all="ignore"):
-        (unit, residuals, roots, fits), finite = _mapped(SCHEMA, rows, y, w)
-    steps, scores = SCHEMA.steps, own_scores(unit, residuals, SCHEMA.steps)
-    assert (np.abs(fits) <= steps).all()
+    parts, finite = drawn(data, SCHEMA)
+    fits = parts[-1]
+    assert (np.abs(fits) <= SCHEMA.steps).all()
     assert (fits == np.rint(fits)).all()
     assert (fits[:, 1] >= 0).all()
     assert (fits[~finite] == 0).all()
-    sigmas: dict[str, float] = {
-        s: data.draw(st.floats(0.1, 10)) * sensitivity(SCHEMA, s, "add-remove") for s in LETTERS
-    }
-    outer = {"H": roots, "J": scores}
-    terms = {"g": unit * residuals[:, None], **{s: a[:, :, None] * a[:, None, :] for s, a in outer.items()}}
-    terms |= {"Q": np.square(fits[:, 0]), "V": np.square(fits[:, 1])}
-
-    def moved(change: Any) -> Any:
-        return sum(np.square(change(v)).sum() / (sigmas[s] * SCHEMA.scale_of(s)) ** 2 for s, v in terms.items())
-
-    rounding = 1 + 8 / steps
-    assert moved(lambda v: v[0]) <= joint_mu(SCHEMA, sigmas, "add-remove") ** 2 * rounding
-    assert moved(lambda v: v[0] - v[1]) <= joint_mu(SCHEMA, sigmas, "replace-one") ** 2 * rounding
+    assert_bounded(data, SCHEMA, parts, SCHEMA, LETTERS)
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
@@ -123,8 +93,7 @@ def test_intervals_hold_under_noise_and_noise_or_early_ends_hide_them() -> None:
     row = bench.estimated(1.0, 20_000, 30.0, 40)
     assert row["reported"] > 0.8
     assert row["missed"] <= 0.2  # 8 of 40: with probability 4e-4 at a rate of .05
-    schema, n = replace(SCHEMA, target_bound=12.0), 3_000
-    hidden = inf.poisson(test_score.played(test_score.course_of(schema, n, 1.0, 5), *world(n, 0, 1.0), 0))
+    hidden = inf.poisson(played(SCHEMA, 3_000, 1.0, rounds=5, frailty=1.0))
     assert not hidden.overdispersion.reported
     assert "overdispersion -" in " ".join(str(hidden.summary()).split())
     early = ps.Newton.start(replace(SCHEMA, rate=0.001), *references.terms(20_000), rounds=1)
@@ -133,13 +102,9 @@ def test_intervals_hold_under_noise_and_noise_or_early_ends_hide_them() -> None:
 
 def test_persons_rows_are_summed_and_clipped_together() -> None:
     X, y = world(40)
-    ids = np.arange(40) // 2
-    promise = made.promise(unit="person", max_records_per_person=2, person_clip=2.0)
-    plan = made.plan(SCHEMA, ps.Cohort(2, 2, 100), promise, published=Published("1" * 64))
-    how: dict[str, Any] = {"published": at([0.3, -0.2, 0.1]), "person_clip": plan.person_clip}
-    ours: Any = exact_moments(SCHEMA, X, y, persons=ids, **how)
-    order = np.random.default_rng(0).permutation(40)
-    theirs: Any = exact_moments(SCHEMA, X[order], y[order], persons=ids[order], **how)
+    ids, order = np.arange(40) // 2, np.random.default_rng(0).permutation(40)
+    ours = person_sums(SCHEMA, X, y, ids)
+    theirs = person_sums(SCHEMA, X[order], y[order], ids[order])
     assert all((ours.arrays[s] == theirs.arrays[s]).all() for s in LETTERS)
     assert all(ours.arrays[s].sum() > 0 for s in "QV")
 
@@ -180,13 +145,6 @@ def test_the_sums_are_in_the_digest_the_budget_and_the_certificate(tmp_path: Pat
 
 
 def test_two_csv_files_become_a_dispersion(tmp_path: Path, privstats: Any) -> None:
-    X, y = world(20_000, 0, 1.0)
-    frame = pd.DataFrame({"treated": X[:, 0], "age": X[:, 1], "falls": y[:, 0].astype(int), "years": y[:, 1]})
-    for place, name in enumerate(("north", "south")):
-        frame[place::2].to_csv(tmp_path / f"{name}.csv", index=False)
-    ps.course.write(tmp_path / "course.toml", test_score.course_of(SCHEMA, 20_000, 30.0, 6))
-    how: dict[str, Any] = {"cwd": tmp_path, "code": 0}
-    privstats("course", "rehearse", "course.toml", "north.csv", "south.csv", "--target", "falls", "--out", "out", **how)
-    releases = sorted(f"out/{each.name}" for each in (tmp_path / "out").glob("*.release"))
+    _, releases = rehearsed(tmp_path, privstats, SCHEMA, 1.0)
     for more in ((), ("--exponentiate",), ("--quasi-poisson",)):
-        assert "0 for a Poisson model" in privstats("table", *releases, *more, **how).stdout
+        assert "0 for a Poisson model" in privstats("table", *releases, *more, cwd=tmp_path, code=0).stdout

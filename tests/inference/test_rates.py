@@ -15,9 +15,8 @@ import privstats as ps
 from benchmarks.inference import rates as bench
 from privstats import inference as inf
 from privstats.course.newton import weights_after
-from privstats.dp import joint_mu, sensitivity
+from privstats.dp import joint_mu
 from privstats.errors import PlanError, RecordError, ReleaseError, SchemaError
-from privstats.kinds.score import _mapped, own_scores
 from privstats.moments import exact_moments
 from privstats.randomness import seeded
 from privstats.review.certificate import certificate_text
@@ -26,33 +25,23 @@ from privstats.schema.public_values import Published, Values
 from privstats.transforms import ConstantFeature, Levels
 from tests import made
 from tests.inference import test_score
+from tests.inference.person_time import (
+    BOUND,
+    FILES,
+    SCHEMA,
+    SLOPES,
+    assert_bounded,
+    at,
+    drawn,
+    person_sums,
+    played,
+    rehearsed,
+    world,
+)
 from tests.made import refused
 from threat_models.audits.gradients import worst_attempt
 
-CONSTANT = (ConstantFeature(1.0),)
-BOUND = 10.0
-SCHEMA = ps.ScoreSchema(
-    3,
-    2.0,
-    family="poisson",
-    target_bound=12.0,
-    rate=0.2,
-    exposure="years",
-    exposure_bound=BOUND,
-    transform=CONSTANT,
-    feature_names=("treated", "age"),
-)
 PLAIN = replace(SCHEMA, exposure=None, exposure_bound=None, rate=None)
-SLOPES = np.array([math.log(0.2), 0.5, 0.4])  # the intercept first: a rate per year
-
-
-def world(n: int, seed: int = 0, frailty: float = 0.0) -> tuple[Any, Any]:
-    """Persons followed for .1 to 10 years, the treated for a shorter time."""
-    rng = np.random.default_rng(seed)
-    X = np.c_[rng.integers(0, 2, n), rng.uniform(-1, 1, n)] * 1.0
-    years = np.exp(rng.uniform(math.log(0.1), math.log(BOUND), n)) * np.where(X[:, 0] == 1, 0.5, 1.0)
-    own = rng.gamma(1 / frailty, frailty, n) if frailty else 1.0
-    return X, np.c_[rng.poisson(years * np.exp(SLOPES[0] + X @ SLOPES[1:]) * own), years]
 
 
 @pytest.mark.parametrize("clip_norm", [2.0, 5**0.5])
@@ -60,15 +49,6 @@ def test_first_weights_follow_from_the_declared_constant(clip_norm):
     """They are in every plan and release of a stored course: the grid that rounds the constant does not move them."""
     (first,) = weights_after(replace(SCHEMA, clip_norm=clip_norm), [])
     assert first.real == pytest.approx([0.0, 0.0, math.log(0.2 * BOUND)], abs=1e-6)
-
-
-def played(schema: Any, n: int, epsilon: float, seed: int = 0, rounds: int = 6, frailty: float = 0.0) -> Any:
-    X, y = world(n, seed, frailty)
-    return test_score.played(test_score.course_of(schema, n, epsilon, rounds), X, y, seed)
-
-
-def at(w: Any) -> Published:
-    return Published.of({"w": Values.rounded(np.asarray(w))})
 
 
 def test_sums_are_score_and_information_to_the_grid() -> None:
@@ -98,26 +78,8 @@ def test_at_the_largest_exposure_the_sums_are_those_without_one() -> None:
 
 @given(st.data())
 def test_every_record_keeps_the_bounds_whatever_is_published_and_whatever_the_exposure(data: Any) -> None:
-    whole = st.integers(-(1 << 19) + 1, (1 << 19) - 1)
-    w = Values(np.array(data.draw(st.lists(whole, min_size=3, max_size=3)), np.int64), data.draw(st.integers(-8, 30)))
-    rows = np.array(data.draw(st.lists(st.lists(st.floats(-9, 9), min_size=2, max_size=2), min_size=2, max_size=2)))
-    counts = data.draw(st.lists(st.floats(-3, 40), min_size=2, max_size=2))
-    shares = data.draw(st.lists(st.floats(0, 1, exclude_min=True), min_size=2, max_size=2))
-    y = np.column_stack([counts, np.maximum(np.array(shares) * BOUND, 5e-324)])
-    (unit, residuals, roots, _), _ = _mapped(SCHEMA, rows, y, w)
-    scores, steps = own_scores(unit, residuals, SCHEMA.steps), SCHEMA.steps
-    assert (np.abs(residuals) <= steps).all()
-    assert (np.vecdot(roots, roots) <= steps**2).all()
-    sigmas: dict[str, float] = {s: data.draw(st.floats(0.1, 10)) * sensitivity(SCHEMA, s, "add-remove") for s in "gHJ"}
-    outer = {"H": roots, "J": scores}
-    terms = {"g": unit * residuals[:, None], **{s: a[:, :, None] * a[:, None, :] for s, a in outer.items()}}
-
-    def moved(change: Any) -> Any:
-        return sum(np.square(change(v)).sum() / (sigmas[s] * SCHEMA.scale_of(s)) ** 2 for s, v in terms.items())
-
-    rounding = 1 + 8 / steps
-    assert moved(lambda v: v[0]) <= joint_mu(SCHEMA, sigmas, "add-remove") ** 2 * rounding
-    assert moved(lambda v: v[0] - v[1]) <= joint_mu(SCHEMA, sigmas, "replace-one") ** 2 * rounding
+    parts, _ = drawn(data, SCHEMA)
+    assert_bounded(data, SCHEMA, parts, SCHEMA)
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
@@ -194,19 +156,10 @@ def test_a_gap_in_the_counts_or_the_exposures_is_named_by_its_column() -> None:
 
 def test_persons_rows_of_person_time_are_summed_and_clipped_together() -> None:
     X, y = world(40)
-    w, ids = at([0.3, -0.2, 0.1]), np.arange(40) // 2
-    clip = made.plan(
-        SCHEMA,
-        ps.Cohort(2, 2, 100),
-        made.promise(unit="person", max_records_per_person=2, person_clip=2.0),
-        published=Published("1" * 64),
-    ).person_clip
-    bad = y.copy()
+    ids, bad, keep = np.arange(40) // 2, y.copy(), np.arange(40) != 5
     bad[5, 1] = 0.0
-    how: dict[str, Any] = {"published": w, "unreadable": "leave out", "person_clip": clip}
-    ours: Any = exact_moments(SCHEMA, X, bad, persons=ids, **how)
-    keep = np.arange(40) != 5
-    theirs: Any = exact_moments(SCHEMA, X[keep], y[keep], persons=ids[keep], **how)
+    ours = person_sums(SCHEMA, X, bad, ids, unreadable="leave out")
+    theirs = person_sums(SCHEMA, X[keep], y[keep], ids[keep])
     assert all((ours.arrays[s] == theirs.arrays[s]).all() for s in "gHJ")
 
 
@@ -276,26 +229,16 @@ def test_columns_of_texts_become_rate_ratios(tmp_path: Path, privstats: Any) -> 
 
 
 def test_two_csv_files_become_rates(tmp_path: Path, privstats: Any) -> None:
-    X, y = world(20_000)
-    frame = pd.DataFrame({"treated": X[:, 0], "age": X[:, 1], "falls": y[:, 0].astype(int), "years": y[:, 1]})
-    files = [tmp_path / f"{name}.csv" for name in ("north", "south")]
-    for place, file in enumerate(files):
-        frame[place::2].to_csv(file, index=False)
-    ps.course.write(tmp_path / "course.toml", test_score.course_of(SCHEMA, 20_000, 30.0, 6))
-    names = [file.name for file in files]
-    how: dict[str, Any] = {"cwd": tmp_path, "code": 0}
-    done = privstats("course", "rehearse", "course.toml", *names, "--target", "falls", "--out", "out", **how)
+    done, releases = rehearsed(tmp_path, privstats, SCHEMA)
     assert "6 of 6 sessions ended with a sum" in done.stdout + done.stderr
-    releases = sorted(f"out/{each.name}" for each in (tmp_path / "out").glob("*.release"))
     for more in ((), ("--quasi-poisson",)):
-        text = privstats("table", *releases, "--exponentiate", *more, **how).stdout
+        text = privstats("table", *releases, "--exponentiate", *more, cwd=tmp_path, code=0).stdout
         assert "coefficients are of rates per unit of it" in text
         assert ("quasi-Poisson" in text) == bool(more)
-    same = privstats(
-        "course", "rehearse", "course.toml", *names, "--target", "years", "--out", "none", cwd=tmp_path, code=2
-    )
+    words = ("course", "rehearse", "course.toml", *FILES, "--out", "none")
+    same = privstats(*words, "--target", "years", cwd=tmp_path, code=2)
     assert "--target names the plan's exposure, 'years'" in same.stderr
-    wrong = privstats("course", "rehearse", "course.toml", *names, "--out", "none", cwd=tmp_path, code=2)
+    wrong = privstats(*words, cwd=tmp_path, code=2)
     assert "name the column to predict with --target" in wrong.stderr
 
 

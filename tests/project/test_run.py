@@ -25,16 +25,19 @@ PYTHON = """#!/bin/sh
 echo "$* in $(basename "$PWD")"
 case "$*" in
   *tests.flaky*) echo "tests/test_once.py FLAKY"; exit {again} ;;
-  *"{fails}"*) {records} && echo tests/test_once.py >> "$PRIVSTATS_FAILED"; exit {code} ;;
+  *"{part}"*) {does} ;;
 esac
 """
 SLICE = """#!/bin/sh
 echo "the slice of the commit, ${{SLIPCOVER_ENABLED-not measured}}"
-case slice in '{fails}') exit 1;; esac
+{slice}
 """
-DOCS = "-m pip install -q -c constraints.txt -e .[docs] in checkout"
+NIGHTLY = "-m pip install -q -c constraints.txt -e .[nightly] in checkout"
+DOCS = NIGHTLY.replace("nightly", "docs")
 CI = "-m pytest -n auto -m ci and not nightly tests/test_marked.py in checkout"
 INSTALL = "mkdir -p .venv/bin && cp python .venv/bin && .venv/bin/python -m pytest"
+RECORD = 'echo tests/test_once.py >> "$PRIVSTATS_FAILED"'  # as pytest does with tests.flaky
+WAIT = "for i in $(seq 400); do [ -e {} ] && break; sleep .05; done"  # 20 seconds at most
 
 pytestmark = [
     pytest.mark.ci,
@@ -44,16 +47,16 @@ pytestmark = [
 ]
 
 
-def run(folder, demo="echo shown", test=INSTALL, fails="nothing", records="false", code=1, again=0):
+def run(folder, demo="echo shown", test=INSTALL, part="nothing", does="exit 1", slice="true", again=0):
     """Run the script in a checkout with these two commands.
 
     Args:
         folder: where the checkout is made.
         demo: the README's first command.
         test: the README's second command.
-        fails: what fails: a word of the command line of ``python``, or ``slice``.
-        records: ``true`` if what fails writes down the failed test, as pytest does with ``tests.flaky``.
-        code: the exit code of what fails.
+        part: a word of the command line of ``python`` by which one part of the script is chosen.
+        does: what this part does, in shell.
+        slice: what the slice of the night does, in shell.
         again: the exit code of the second run of failed tests.
     """
     checkout = folder / "checkout"
@@ -62,8 +65,8 @@ def run(folder, demo="echo shown", test=INSTALL, fails="nothing", records="false
     shutil.copy(ROOT / ".ci" / "run", checkout / ".ci")
     for name, text in {"README.md": README.format(demo=demo, test=test), ".gitignore": "ignored\n.venv\n"}.items():
         (checkout / name).write_text(text)
-    (checkout / "python").write_text(PYTHON.format(fails=fails, records=records, code=code, again=again))
-    (checkout / ".ci" / "slice").write_text(SLICE.format(fails=fails))
+    (checkout / "python").write_text(PYTHON.format(part=part, does=does, again=again))
+    (checkout / ".ci" / "slice").write_text(SLICE.format(slice=slice))
     for name in ("python", ".ci/slice"):
         (checkout / name).chmod(0o755)
     (checkout / "deleted").touch()
@@ -86,11 +89,11 @@ def test_each_command_starts_from_nothing_and_every_part_is_shown(tmp_path: Path
     done = run(tmp_path, demo, f"test ! -e .venv && {INSTALL}")
     assert done.returncode == 0, done.stdout + done.stderr
     said = [line for line in done.stdout.splitlines() if line and not line.startswith("$")]
-    tests, shown, docs, ci, coverage, night, flaky, _ = said
+    tests, shown, nightly, ci, coverage, night, flaky, _ = said
     assert (tests, shown) == ("-m pytest in checkout", "all of it")
     assert "-m slipcover --merge" in coverage
     assert "--fail-under 98" in coverage
-    assert (docs, ci) == (DOCS, CI)
+    assert (nightly, ci) == (NIGHTLY, CI)
     assert flaky.startswith("-m tests.flaky ")
     assert night == "the slice of the commit, not measured"
     assert not (tmp_path / "checkout" / "left").exists()
@@ -101,10 +104,10 @@ def test_each_command_starts_from_nothing_and_every_part_is_shown(tmp_path: Path
     "commands",
     [
         {"demo": "echo shown; false"},
-        {"test": f"{INSTALL} tests", "fails": "tests"},
-        {"fails": "merge"},
-        {"fails": "ci"},
-        {"fails": "slice"},
+        {"test": f"{INSTALL} tests", "part": "tests"},
+        {"part": "merge"},
+        {"part": "not nightly"},
+        {"slice": "exit 1"},
     ],
     ids=["demo", "tests", "coverage", "ci", "slice"],
 )
@@ -113,38 +116,64 @@ def test_a_part_that_fails_fails_the_run_and_stops_no_other(tmp_path: Path, comm
     assert done.returncode == 1, done.stdout + done.stderr
     assert "\nshown\n" in done.stdout
     last = done.stdout.split("$ what is marked ci\n")[1]
-    assert last.startswith(f"{DOCS}\n{CI}\n")
+    assert last.startswith(f"{NIGHTLY}\n{CI}\n")
     assert "-m slipcover --merge" in last
     assert "\nthe slice of the commit, not measured\n" in last
-    assert ("coverage is below 98 %" in done.stderr) == (commands.get("fails") == "merge")
+    assert ("coverage is below 98 %" in done.stderr) == (commands.get("part") == "merge")
+
+
+def test_packages_of_the_night_that_cannot_be_installed_do_not_fail_the_run(tmp_path: Path) -> None:
+    done = run(tmp_path, part="[nightly]")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{NIGHTLY}\n.[nightly] cannot be installed here: what needs it is skipped\n{DOCS}\n{CI}\n" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("how", "code"),
     [
-        ({"records": "true"}, 0),
-        ({"records": "true", "again": 1}, 1),
-        ({"records": "true", "code": 3}, 1),
-        ({"records": "false"}, 1),
+        ({"part": "not nightly", "does": f"{RECORD}; exit 1"}, 0),
+        ({"part": "not nightly", "does": f"{RECORD}; exit 1", "again": 1}, 1),
+        ({"part": "not nightly", "does": f"{RECORD}; exit 3"}, 1),
+        ({"part": "not nightly", "does": "exit 1"}, 1),
+        ({"slice": f"{RECORD}; exit 1"}, 0),
+        ({"part": "not nightly", "does": f"{RECORD}; exit 1", "slice": "exit 1"}, 1),
+        ({"part": "not nightly", "does": "exit 1", "slice": f"{RECORD}; exit 1"}, 1),
     ],
-    ids=["passes at its second run", "fails twice", "pytest itself fails", "no failed test explains it"],
+    ids=[
+        "passes at its second run",
+        "fails twice",
+        "pytest itself fails",
+        "no failed test explains it",
+        "in the slice",
+        "only that of ci explains",
+        "only that of the slice explains",
+    ],
 )
 def test_a_failed_test_fails_the_run_unless_it_passes_alone(tmp_path: Path, how: dict[str, object], code: int) -> None:
-    done = run(tmp_path, fails="not nightly", **how)
+    done = run(tmp_path, **how)
     assert done.returncode == code, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1] == "tests/test_once.py FLAKY"
-    assert ("which no failed test explains" in done.stderr) == (how["records"] == "false" or "code" in how)
+    assert ("which no failed test explains" in done.stdout + done.stderr) == (code == 1 and "again" not in how)
 
 
-def test_the_demo_ends_with_a_run_that_is_ended(tmp_path: Path) -> None:
-    """The second command ends the script, as an interrupt would, while the first still runs.
+def test_the_slice_runs_beside_what_is_marked_ci(tmp_path: Path) -> None:
+    """Each waits for a file of the other, so neither would pass before the other has begun."""
+    ci, night = tmp_path / "ci", tmp_path / "night"
+    ours, theirs = (f"touch {mine}; {WAIT.format(other)}; [ -e {other} ]" for mine, other in ((ci, night), (night, ci)))
+    assert run(tmp_path, part="not nightly", does=ours, slice=theirs).returncode == 0
 
-    Each command waits for a file of the other side, so no time limit decides whether the first one still runs.
+
+@pytest.mark.parametrize("aside", ["demo", "slice"])
+def test_what_runs_aside_ends_with_a_run_that_is_ended(tmp_path: Path, aside: str) -> None:
+    """The part beside it ends the script, as an interrupt would.
+
+    Each command waits for a file of the other side, so no time limit decides whether the part aside still runs.
     """
     begun, ended, late = tmp_path / "begun", tmp_path / "ended", tmp_path / "late"
-    first = f"touch {begun}; for i in $(seq 400); do [ -e {ended} ] && break; sleep .05; done; touch {late}"
-    second = f"until [ -e {begun} ]; do sleep .05; done; while ! kill -TERM $PPID; do :; done"
-    assert run(tmp_path, first, second).returncode != 0
+    stays = f"touch {begun}; {WAIT.format(ended)}; touch {late}"
+    kills = f"until [ -e {begun} ]; do sleep .05; done; while ! kill -TERM $PPID; do :; done"
+    how = {"demo": stays, "test": kills} if aside == "demo" else {"slice": stays, "part": "not nightly", "does": kills}
+    assert run(tmp_path, **how).returncode != 0
     ended.touch()
     time.sleep(0.8)
     assert not late.exists()

@@ -1,7 +1,7 @@
 """Attack 12 as a game: from a published model back to sums, and from those to membership.
 
-``heads`` recovers moments from heads; here the class means of a linear discriminant or a naive Bayes model fitted on
-the release replace the sums, because a mean is a sum over a count.
+``heads`` recovers moments from heads; here the class means of a model fitted on the release replace the sums, because a
+mean is a sum over a count.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from threat_models.adversary import Adversary, View
+from threat_models.adversary import Adversary, View, published_heads
 from threat_models.attack import Attack
 from threat_models.attacks.mean_ratio import MeanRatio
 
@@ -27,9 +27,9 @@ class PublishedModels(Attack):
 
     def refusal(self, plan: Plan) -> str | None:
         """Needs a plan whose release gives a model with class means."""
-        if not set("BSD") & set(plan.schema.statistics):
-            return "needs a model with class means; the statistics of this plan give none (add B, S or D)"
-        return None
+        if published_heads(plan.schema.statistics):
+            return None
+        return "needs a model with class means; the statistics of this plan give none (add B, S or D)"
 
     def run(self, view: View, rng: Generator) -> NDArray[np.float64]:
         """Score of every candidate."""

@@ -49,7 +49,6 @@ class FisherMix(ClassHead):
     """
 
     entry: ClassVar[Entry] = Entry(any_of="SBD", beside_B="D", closed_form=False)
-    sure_under_noise: ClassVar[bool] = True
     bounds: ClassVar[Bounds] = TRAINING
 
     dimension: Subspace = "auto"

@@ -41,7 +41,6 @@ class LowRankQDA(ClassHead):
     """
 
     entry: ClassVar[Entry] = Entry(any_of="S")
-    sure_under_noise: ClassVar[bool] = True
     bounds: ClassVar[Bounds] = {
         "rank": (Whole(),),
         "basis": (Text("pooled", "features"),),

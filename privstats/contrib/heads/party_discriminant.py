@@ -53,6 +53,7 @@ class PartyDiscriminant(ClassHead):
     entry: ClassVar[Entry] = Entry(task="parties")
     bounds: ClassVar[Bounds] = {}
     uses_public: ClassVar[bool] = False
+    sure_under_noise: ClassVar[bool] = False
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit on local records as one party's, without clip or noise; m is their mean.

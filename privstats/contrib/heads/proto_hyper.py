@@ -50,7 +50,6 @@ class ProtoHyper(ClassHead):
     """
 
     entry: ClassVar[Entry] = Entry(any_of="SBD", beside_B="D", closed_form=False)
-    sure_under_noise: ClassVar[bool] = True
     bounds: ClassVar[Bounds] = {
         **TRAINING,
         "base": (Text("rda", "lda", "nb"),),

@@ -27,6 +27,7 @@ from privstats.engines.door import server
 from privstats.engines.door.connection_limits import PATIENCE_SECONDS, ConnectionLimiter
 from tests.contrib.http.desk import certified, study_of_devices
 from tests.contrib.http.test_serve import Helpers, Server, served, waited
+from tests.threads import until
 
 GET = b"GET /v1/runs/%s HTTP/1.1\r\nhost: a\r\n\r\n"
 
@@ -64,13 +65,6 @@ def numbers(server: Server, name: str) -> dict[str, float]:
     """A family of the leader's metrics, by the label's value."""
     text = server.asked("GET", "/metrics")[1].decode()
     return {label: float(value) for label, value in re.findall(rf'^privstats_{name}{{\w+="(\w+)"}} (\S+)$', text, re.M)}
-
-
-def until(ready: Callable[[], object]) -> None:
-    end = time.monotonic() + 60
-    while not ready():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def closed_of(lines: Iterable[socket.socket]) -> int:

@@ -7,7 +7,6 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from types import SimpleNamespace
@@ -25,6 +24,7 @@ from privstats.engines.door.connection_limits import (  # noqa: E402
     Limits,
 )
 from privstats.engines.door.server import DoorServer  # noqa: E402
+from tests.threads import join, until  # noqa: E402
 
 LARGE = 16 << 20
 
@@ -64,13 +64,10 @@ class Served:
             yield self
         finally:
             self.server.should_exit = True
-            thread.join()
+            join(thread)
 
     def until(self, ready):
-        end = time.monotonic() + 20
-        while not ready():
-            assert time.monotonic() < end, self.limiter.status
-            time.sleep(0.005)
+        until(ready, lambda: self.limiter.status)
 
     @property
     def admitted(self):

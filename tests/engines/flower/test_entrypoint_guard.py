@@ -209,12 +209,15 @@ class TestReplacedNames:
             entrypoint_guard.pin_client()
         assert module.install_from_fab is before, "all of them, or none"
 
-    def test_a_module_that_became_a_function_is_looked_up_as_a_module(self):
+    def test_a_module_that_became_a_function_is_looked_up_as_a_module(self, monkeypatch):
         """``from flwr.superlink.runtime import run_serverapp`` is a function: to set a name on it did nothing."""
         import flwr.superlink.runtime
 
-        module = import_module("flwr.superlink.runtime.run_serverapp")
-        assert flwr.superlink.runtime.run_serverapp is not module
+        name = "flwr.superlink.runtime.run_serverapp"
+        monkeypatch.setattr(import_module(name), "run_", import_module(name).run_)  # put back after the test
+        replaced_names.replace(name, {"run_": "ours"})
+        assert import_module(name).run_ == "ours"
+        assert flwr.superlink.runtime.run_serverapp is not import_module(name)
 
     def test_every_task_that_flower_may_start_is_one_of_ours_or_refused(self):
         from flwr.supercore.constant import TASK_TYPE_TO_COMMAND

@@ -17,6 +17,7 @@ from privstats.engines.flower.fork_server import ForkedPrograms
 from privstats.engines.flower.polling import IDLE, WAKE_UP_PIPE, PollingClock, WakeUpPipe
 from privstats.engines.flower.replaced_names import TESTED
 from privstats.errors import PrivstatsError
+from tests.threads import lives, until
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = """#!{python}
@@ -67,18 +68,8 @@ def here(tmp_path, monkeypatch):
 def told(here, task):
     """What the child of one task wrote."""
     path = here / f"task-{task}"
-    until = time.monotonic() + 100
-    while not path.exists():
-        assert time.monotonic() < until, f"task {task} was not done"
-        time.sleep(0.02)
+    until(path.exists, lambda: f"task {task} was not done")
     return path.read_text().split("\n")
-
-
-def alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
-    except OSError:
-        return False
 
 
 def test_each_task_is_a_child_of_one_process_that_was_loaded_once(here):
@@ -105,16 +96,12 @@ def test_a_server_that_was_killed_is_started_again_and_ends_with_its_executor(he
     programs.Popen(["forked", "before"])
     (pid,) = {int(told(here, "before")[3])}
     os.kill(pid, 9)
-    until = time.monotonic() + 30
-    while alive(pid) and time.monotonic() < until:
-        time.sleep(0.02)
+    until(lambda: not lives(pid))
     programs.Popen(["forked", "after"])
     again = int(told(here, "after")[3])
     assert again != pid
     programs.close()
-    while alive(again):
-        assert time.monotonic() < until, "the server outlives its executor"
-        time.sleep(0.02)
+    until(lambda: not lives(again), lambda: "the server outlives its executor")
 
 
 def test_what_a_task_registered_for_its_end_is_done(here):
@@ -122,11 +109,8 @@ def test_what_a_task_registered_for_its_end_is_done(here):
     programs = ForkedPrograms("forked")
     programs.Popen(["forked", "unpacks"])
     folder = Path(told(here, "unpacks")[-1])
-    until = time.monotonic() + 30
-    while folder.exists() and time.monotonic() < until:
-        time.sleep(0.02)
+    until(lambda: not folder.exists())
     programs.close()
-    assert not folder.exists()
 
 
 @pytest.mark.ci
@@ -138,9 +122,7 @@ def test_a_task_that_outlives_its_server_does_not_take_the_next_words(here):
     (task,) = (int(each) for each in Path(f"/proc/{server}/task/{server}/children").read_text().split())
     os.kill(server, 9)
     try:
-        until = time.monotonic() + 30
-        while alive(server) and time.monotonic() < until:
-            time.sleep(0.02)
+        until(lambda: not lives(server))
         programs.Popen(["forked", "after"])
         assert int(told(here, "after")[3]) != server
     finally:
@@ -360,7 +342,4 @@ def test_a_program_that_waits_for_a_lock_ends_with_its_parent():
         number = int(process.stdout.readline())
         assert entrypoint_guard._lives(number)
         process.kill()  # a zombie, until the block ends
-        until = time.monotonic() + 30
-        while entrypoint_guard._lives(number) and time.monotonic() < until:
-            time.sleep(0.05)
-        assert not entrypoint_guard._lives(number)
+        until(lambda: not entrypoint_guard._lives(number))

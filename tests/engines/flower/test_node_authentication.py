@@ -4,11 +4,15 @@ import asyncio
 import datetime
 import math
 from base64 import b64encode
+from types import SimpleNamespace
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa, x25519
+from flwr.proto.fleet_pb2 import ActivateNodeRequest, PushMessagesRequest
+from flwr.proto.message_pb2 import ObjectTree
 from flwr.supercore.primitives import asymmetric
+from flwr.superlink.routers.fleet import node_auth
 from starlette.datastructures import Headers
 
 from privstats.engines.door.connection_limits import (
@@ -104,9 +108,6 @@ class TestBeforeTheBody:
         assert served.asked == 1
 
     def test_the_names_of_four_gibibytes_are_a_message(self):
-        from flwr.proto.fleet_pb2 import PushMessagesRequest
-        from flwr.proto.message_pb2 import ObjectTree
-
         pieces = ObjectTree(object_id="a" * 64, children=[ObjectTree(object_id="b" * 64)] * 800)
         assert PushMessagesRequest(message_object_trees=[pieces]).ByteSize() < MOST_OF_A_MESSAGE
 
@@ -127,8 +128,6 @@ class TestBeforeTheBody:
         assert served.limiter.status.nodes == 0
 
     def test_what_a_node_introduces_itself_with_fits_many_times(self):
-        from flwr.proto.fleet_pb2 import ActivateNodeRequest
-
         largest = asymmetric.public_key_to_bytes(ec.generate_private_key(ec.SECP521R1()).public_key())
         assert 10 * ActivateNodeRequest(public_key=largest, heartbeat_interval=30).ByteSize() < MOST_OF_A_STRANGER
 
@@ -208,7 +207,7 @@ class TestLogins:
         """It signs, but Flower logs it whole, each byte as four letters."""
         assert self.read(headers=self.changed(KEY_HEADER, b64encode(b"\x01" * 512 + b"\n" + PUBLIC))) is None
         largest = ec.generate_private_key(ec.SECP521R1())
-        assert self.read(largest, registered=lambda _: True) is not None
+        assert self.read(largest) is not None
 
     def test_a_signature_of_another_key_is_no_login(self):
         others = dict(signed(OTHER))
@@ -246,11 +245,6 @@ class TestLogins:
 
 def test_flowers_own_layer_agrees_and_verifies_nothing_twice(monkeypatch):
     """Both read the same headers: what ours lets in, Flower's layer lets in, for one verification."""
-    from types import SimpleNamespace
-
-    from flwr.proto.fleet_pb2 import ActivateNodeRequest
-    from flwr.superlink.routers.fleet import node_auth
-
     counted = []
     verify = remembered(lambda *words: counted.append(words) or asymmetric.verify_signature(*words))
     monkeypatch.setattr(node_auth, "verify_signature", verify)

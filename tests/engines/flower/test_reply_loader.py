@@ -16,7 +16,7 @@ from flwr.superlink.grid.http_grid import HttpGrid
 from privstats.engines.flower import records
 from privstats.engines.flower.grid import GridTransport
 from privstats.engines.network.nodes import RequestQueue
-from privstats.engines.network.transport import ARRIVING, CODES, Reply
+from privstats.engines.network.transport import ARRIVING, Reply
 
 pytestmark = pytest.mark.usefixtures("task")
 
@@ -251,9 +251,3 @@ def test_a_node_whose_reply_is_on_its_way_is_not_asked_again_until_it_stands_sti
     link.objects[others[-1]] = contents[others[-1]]
     ((node, _, reply),) = tick(1)
     assert (node, reply.code) == (BONN, "ok")
-
-
-@pytest.mark.parametrize("code", ["malformed", "too_large"])
-def test_the_log_names_the_node_that_sends_such_a_reply_and_it_is_asked_again(code):
-    assert CODES[code].again
-    assert "sent an answer" in CODES[code].sentence

@@ -226,7 +226,7 @@ def test_a_refusal_in_nobodys_name_from_a_partys_node_is_asked_for_again() -> No
     assert exact(net, sum_over) == tuple(range(6))
 
 
-@pytest.mark.parametrize("code", ["busy", "disk", "damaged", "error:3", "error:5", "error:8"])
+@pytest.mark.parametrize("code", ["busy", "disk", "damaged", "malformed", "too_large", "error:3", "error:5", "error:8"])
 def test_who_cannot_answer_now_is_asked_again(code: str) -> None:
     net, sum_over = network("interactive")
     plain, tries = net.answer, []
@@ -241,7 +241,7 @@ def test_who_cannot_answer_now_is_asked_again(code: str) -> None:
     net.answer = answer
     net.drive()
     assert exact(net, sum_over) == tuple(range(6))
-    due = 60 if code == "disk" else 5
+    due = 60 if code in ("disk", "malformed", "too_large") else 5
     assert due <= tries[1] - tries[0] < due + 2, "the loop looks every 2 s at least"
     said = [line for line in net.lines if line.startswith("party 2")]
     assert len(said) == (0 if code.startswith("error") else 1)

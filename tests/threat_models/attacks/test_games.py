@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.heads.registry import head_class
 from privstats.randomness import seeded
 from tests.made import refused
-from threat_models.adversary import Adversary
+from threat_models.adversary import Adversary, published_heads
 from threat_models.attack import attacks_named
 from threat_models.evaluate import Effort, evaluate
 from threat_models.world import Pool, Setting, draw
@@ -108,6 +109,18 @@ def test_a_published_model_gives_its_sums_back(pictures, statistics):
     assert row.sees == "heads"
     assert row.measured > 0.75
     assert row.verdict == "leaks"
+
+
+@pytest.mark.parametrize("statistics", ["NAB", "NAS"])
+def test_every_published_head_stores_the_same_class_means(statistics):
+    """Else the order of names would choose the model that attack 12 reads."""
+    X = np.random.default_rng(0).random((200, 16)) / 4
+    release = ps.simulate(
+        nonnegative(statistics, promise()), [(X[k::5], np.arange(len(X[k::5])) % 2) for k in range(5)]
+    )
+    means = [head_class(name)().fit_release(release).prototypes_ for name in published_heads(statistics)]
+    assert len(means) > 1
+    assert all(np.array_equal(each, means[0]) for each in means)
 
 
 def test_counts_and_sums_alone_give_no_such_model(pictures):
