@@ -9,6 +9,7 @@ A table stands in a page below its marker, ``<!-- table: NAME -->``; NAME is a k
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -432,7 +433,7 @@ def _with_error(value: float | None, error: float | None) -> str:
 
 
 def _power(log2: float | None) -> str:
-    return "0" if log2 is None else f"2^{log2:.1f}"
+    return "0" if log2 is None else f"2^{math.ceil(10 * log2) / 10:.1f}"
 
 
 def main() -> int:

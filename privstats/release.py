@@ -24,7 +24,7 @@ from privstats.files.packing import little_endian
 from privstats.moments import Moments
 from privstats.plan import Cohort, Plan
 from privstats.plan.position import Position
-from privstats.printable import html_facts, html_table
+from privstats.printable import at_most, html_facts, html_table
 from privstats.schema import Schema
 
 if TYPE_CHECKING:
@@ -116,7 +116,8 @@ class Release:
         mark = ", REPRODUCIBLE NOISE" if self.reproducible else ""
         return (
             f"Release(statistics={self.plan.schema.statistics!r}, survivors={len(self.survivors)}, "
-            f"suppressed={self.suppressed}, epsilon={self.budget.epsilon:.4g}, while={self.plan.condition!r}{mark})"
+            f"suppressed={self.suppressed}, epsilon={at_most(self.budget.epsilon)}, "
+            f"while={self.plan.condition!r}{mark})"
         )
 
     def _repr_html_(self) -> str:
@@ -128,10 +129,13 @@ class Release:
             ("classes left out", ", ".join(map(str, self.suppressed)) or "none"),
             ("session", str(self.position or "of a plan alone")),
             ("promise", budget.promise),
-            ("epsilon, delta of this release alone", f"{budget.epsilon:.6g}, {budget.delta:.3g}"),
+            (
+                "epsilon, delta of this release alone",
+                f"{at_most(budget.epsilon, '.6g')}, {at_most(budget.delta, '.3g')}",
+            ),
         ]
         if budget.masking_failure:
-            facts.append(("part of delta for a failure of the masking", f"{budget.masking_failure:.2g}"))
+            facts.append(("part of delta for a failure of the masking", at_most(budget.masking_failure, ".2g")))
         if self.reproducible:
             facts.append(("noise", "REPRODUCIBLE: it came from a generator that others may know"))
         noise = [(statistic, f"{sigma:.4g}") for statistic, sigma in self.sigma.items()]

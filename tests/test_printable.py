@@ -4,8 +4,11 @@ import dataclasses
 import html
 import io
 import logging
+import math
+import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +17,7 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.engines.network.operator_log import HOST, PARTY
-from privstats.printable import Printable, printable, printable_lines
+from privstats.printable import Printable, at_least, at_most, printable, printable_lines
 from privstats.workflows.report import Statement
 
 HOSTILE = "a\x1b]0;owned\x07b\r\n2026-11-23 09:00:00 privstats: all is well\u202e\x9b2J\udcff"
@@ -26,6 +29,41 @@ def test_what_is_shown_is_printable_and_printable_text_is_shown_as_it_is(text: s
     assert shown.isprintable()
     assert (shown == text) == text.isprintable()
     assert printable_lines(text).split("\n") == [printable(line) for line in text.split("\n")]
+
+
+SPECS = st.sampled_from([".2g", ".3g", ".4g", ".6g", ",.4g", ".0f", ".1f", ".4f"])
+
+
+@given(st.floats(min_value=1e-300, max_value=1e300), SPECS)
+def test_a_bound_is_rounded_to_its_own_side_and_by_less_than_a_digit(value: float, spec: str) -> None:
+    high, low = (float(text.replace(",", "")) for text in (at_most(value, spec), at_least(value, spec)))
+    assert low * (1 - 1e-9) <= value <= high * (1 + 1e-9)
+    nearest = float(format(value, spec).replace(",", ""))
+    assert nearest in (low, high) or low < nearest < high
+
+
+def test_a_calibrated_number_and_a_bound_without_end_are_shown_as_they_are() -> None:
+    assert [at_most(each) for each in (0.0, 1 + 1e-15, 1e-5, math.inf)] == ["0", "1", "1e-05", "inf"]
+    assert [at_least(each) for each in (0.0, 1 - 1e-15, 1e-5, math.inf)] == ["0", "1", "1e-05", "inf"]
+    assert at_most(1e-5 + 2.0**-40, ".3g") == "1.01e-05"
+
+
+_OWN = r"((budget|total|together|stream|guarantee)\.(mu|epsilon|delta)|account\.(mu|spent)|epsilon_at)"
+_NEAREST = re.compile(
+    rf"\{{[^{{}}:]*(masking\.failure|masking_failure|\b{_OWN}|party_epsilon)[^{{}}:]*:[,.0-9]+[gf]\}}"
+)
+
+
+def test_no_bound_of_a_promise_is_printed_to_the_nearest_digits() -> None:
+    """Epsilon 0.91234 printed as 0.9123 is a false promise; ``at_most`` rounds up."""
+    room = Path(ps.__file__).parent
+    found = [
+        f"{file.relative_to(room)}: {line.strip()}"
+        for file in sorted(room.rglob("*.py"))
+        for line in file.read_text("utf-8").splitlines()
+        if _NEAREST.search(line)
+    ]
+    assert not found
 
 
 @pytest.fixture(params=["privstats.host", "privstats.party", "flwr"])

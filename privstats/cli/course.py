@@ -38,6 +38,7 @@ from privstats.cli.parts.terminal import (
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.text import json_text
+from privstats.printable import at_most
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -226,7 +227,7 @@ def _print_check(path: Path, course: Written, promise: Promise | None) -> None:
     console = terminal()
     console.print(_table(course))
     cost = total_of(course)
-    price = f"mu {course.mu:.4g}, {cost.claim}; charged before the first round, never refunded"
+    price = f"mu {at_most(course.mu)}, {cost.claim}; charged before the first round, never refunded"
     claim = cost.claim if math.isinf(course.mu) else price
     console.print(f"all together, {course.most} sessions at most: {claim}", soft_wrap=True)
     console.print(f"each party sends {cost.upload_bytes:,} bytes in total", soft_wrap=True)
@@ -440,7 +441,7 @@ def _loaded(paths: Sequence[str] | None) -> list[ps.Release | None]:
 
 def _promised(promise: Promise, mu: float) -> str:
     verdict = "which its sessions keep" if promise.holds(mu) else "and its sessions cost more: write the course anew"
-    return f"epsilon {promise.epsilon:.4g} at delta {promise.delta:g}, {verdict}"
+    return f"epsilon {at_most(promise.epsilon)} at delta {at_most(promise.delta, '.6g')}, {verdict}"
 
 
 def _rows(course: ps.course.Course) -> list[dict[str, Any]]:
@@ -467,7 +468,7 @@ def _table(course: ps.course.Course) -> Table:
 
     words = ("measures", "statistics")
     rows = [
-        (label, *(row[word] for word in words), f"{row['mu']:.4g}", f"{row['epsilon']:.4g}", f"{row['upload_bytes']:,}")
+        (label, *(row[word] for word in words), at_most(row["mu"]), at_most(row["epsilon"]), f"{row['upload_bytes']:,}")
         for label, row in zip(labels_of(course), _rows(course), strict=True)
     ]
     return table_of(("round", *words, "mu", "epsilon alone", "bytes up"), rows, left=words)

@@ -15,6 +15,7 @@ from privstats.cli.parts.party_facts import standing
 from privstats.cli.parts.terminal import escape, new_table, say, terminal
 from privstats.errors import LedgerError
 from privstats.files.text import json_text
+from privstats.printable import at_most
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -117,7 +118,10 @@ def show(
 def skip(
     path: LedgerFile, roster: Annotated[Path, argument("The roster of the run to continue with.", "ROSTER.TOML")]
 ) -> None:
-    """Record that this party missed the runs before this roster's; the record is permanent."""
+    """Record that this party missed the runs before this roster's; the record is permanent.
+
+    On a random graph each skipped number is a try: whoever named the number could choose among their graphs.
+    """
     coming = ps.secagg.Roster.load(roster)
     if coming.counter is None:
         raise LedgerError(f"the run of {roster} has no number, so none can have been missed: nothing to skip")
@@ -159,7 +163,7 @@ def _row(event: Cap | Spend, delta: float) -> tuple[str, ...]:
     rounds = f"{len(event.begun)} rounds" if event.begun else "not yet"
     finished = rounds if event.released is None else event.released[:_DAY]
     finished = "never" if event.withdrawn else finished
-    epsilon = f"{event.epsilon_at(delta):.4g}"
+    epsilon = at_most(event.epsilon_at(delta))
     what = f"{event.what}, {event.model}" + (f", in no sum: freed {event.freed[:_DAY]}" if event.freed else "")
     what += f", nothing was sent: withdrawn {event.withdrawn[:_DAY]}" if event.withdrawn else ""
     return what, event.plan[:_SHORT], event.run.hex()[:_SHORT], epsilon, finished

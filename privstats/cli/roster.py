@@ -30,14 +30,29 @@ def make(
         argument("NAME=KEY for each client, in order; KEY in hex or a file. Or one folder of NAME.pub.", "NAME=KEY..."),
     ],
     server: Annotated[str, option("The server's public key, in hex or a file.", "KEY")],
-    label: Annotated[str, option("The subject of these parties' runs; runs are numbered from 0.")],
+    label: Annotated[
+        str,
+        option(
+            "The subject of these parties' runs; runs are numbered from 0. Beyond 256 clients the label decides the "
+            "random graph: take it last, from a source that no party controls."
+        ),
+    ],
     plan: PlanFile = None,
+    by_key: Annotated[
+        bool,
+        option(
+            "Sort the clients by key. Do so beyond 256 clients: an order that is free decides the graph.",
+            flag="--by-key",
+        ),
+    ] = False,
     force: Force = False,
 ) -> None:
     """Write the roster of a first run from the public keys of all parties."""
     writable([path], force)
     folder = Path(clients[0])
     named = [_client(each) for each in clients] if len(clients) > 1 or not folder.is_dir() else _of_folder(folder)
+    if by_key:
+        named.sort(key=lambda each: each[1])
     names, keys = zip(*named, strict=True)
     roster = ps.secagg.Roster.numbered(keys, server=party_key(server), label=label, counter=0, names=names)
     if plan is not None:
@@ -58,7 +73,9 @@ def show(path: RosterFile, plan: PlanFile = None, as_json: Json = False) -> None
     console = terminal()
     rows = [(str(at), roster.names[at] if roster.names else "", key.hex()) for at, key in enumerate(roster.publics)]
     console.print(table_of(("client", "name", "public key"), rows, overflow="fold"))
-    for what, value in (("server", roster.server.hex()), ("run", _run(roster)), ("digest", roster.digest.hex())):
+    order = "by key" if list(roster.publics) == sorted(roster.publics) else "not by key"
+    facts = ("server", roster.server.hex()), ("run", _run(roster)), ("order", order), ("digest", roster.digest.hex())
+    for what, value in facts:
         console.print(f"{what:<12} {value}", markup=False, soft_wrap=True)
     console.print(f"{'fingerprint':<12} {roster.fingerprint}")
 

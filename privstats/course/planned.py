@@ -27,7 +27,7 @@ from privstats.course.steps import Step, Steps
 from privstats.errors import PlanError
 from privstats.plan import Plan
 from privstats.plan.position import Position
-from privstats.printable import html_facts, html_table
+from privstats.printable import at_most, html_facts, html_table
 from privstats.python_values import python_fields
 
 
@@ -227,15 +227,15 @@ def course_html(course: Course) -> str:
         ("digest", course.digest),
         ("first plan", course.first.digest),
         ("sessions, at most", str(course.most)),
-        ("mu of all of them", f"{course.mu:.4g}"),
-        ("epsilon, delta of all of them", f"{total.epsilon:.4g}, {total.delta:.3g}"),
+        ("mu of all of them", at_most(course.mu)),
+        ("epsilon, delta of all of them", f"{at_most(total.epsilon)}, {at_most(total.delta, '.3g')}"),
         ("on the condition that", total.condition),
         ("bytes that a party sends in all of them", f"{total.upload_bytes:,}"),
     ]
     rows = []
     for (plan, sent), same in groupby(zip(course.priced, longest(course), strict=True)):
         budget = plan.budget()
-        numbers = (str(len(list(same))), f"{budget.mu:.4g}", f"{budget.epsilon:.4g}", f"{sent.masking.upload_bytes:,}")
+        numbers = (str(len(list(same))), at_most(budget.mu), at_most(budget.epsilon), f"{sent.masking.upload_bytes:,}")
         rows.append((plan.schema.statistics, *numbers))
     header = ("statistics", "times", "mu", "epsilon alone", "bytes in each session")
     return html_facts(type(course).__name__, facts) + html_table(header, rows)

@@ -13,6 +13,7 @@ from privstats.errors import PlanError
 from privstats.kinds import CountSchema
 from privstats.plan import Plan
 from privstats.plan.conditions import joint_condition
+from privstats.printable import at_most
 from privstats.python_values import check_number
 from privstats.review.drop_outs import party_factor
 from privstats.review.plan_facts import facts_together
@@ -105,7 +106,7 @@ def require_promise(promise: object, mu: float) -> None:
     if not promise.holds(mu):
         raise PlanError(
             f"promise says epsilon {promise.epsilon:.4g} at delta {promise.delta:g}, and all rounds together cost "
-            f"epsilon {epsilon_of(mu, promise.delta):.4g}: let within (`privstats course init`) divide a plan's "
+            f"epsilon {at_most(epsilon_of(mu, promise.delta))}: let within (`privstats course init`) divide a plan's "
             "promise over them, or state what they cost"
         )
 
@@ -185,10 +186,10 @@ class Total:
         """Epsilon and delta with their condition, and epsilon toward another party where it differs, in words."""
         if math.isinf(self.epsilon):
             return f"no differential privacy; masks hide each party's sums while {self.condition}"
-        claim = f"epsilon {self.epsilon:.4g} at delta {self.delta:g}, while {self.condition}"
+        claim = f"epsilon {at_most(self.epsilon)} at delta {at_most(self.delta, '.6g')}, while {self.condition}"
         if not self.weaker_toward_party:
             return claim
-        return f"{claim}; toward another party, which can subtract its own noise, epsilon {self.party_epsilon:.4g}"
+        return f"{claim}; toward another party, which can subtract its own noise, epsilon {at_most(self.party_epsilon)}"
 
     @property
     def weaker_toward_party(self) -> bool:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from privstats.course.base import Course, DisjointRounds, Releases, verify_next
 from privstats.course.promise import every_plan, plans_by_place
 from privstats.dp import Cost, Ledger, Spend
 from privstats.dp.ledger.price import price
 from privstats.dp.ledger.records import ApartBy
-from privstats.dp.ledger.rules import check_room
+from privstats.dp.ledger.rules import check_masking, check_room
 from privstats.dp.privacy import Adjacency
 from privstats.errors import LedgerError, PlanError
 from privstats.optional_dependencies import require
@@ -60,6 +62,7 @@ def require_room(course: Course, ledger: Ledger, dataset: str, run: bytes) -> No
         return
     costs, _ = _costs(course, ledger, dataset)
     check_room(account, price(account, costs))
+    check_masking(account, math.fsum(cost.masking_failure for cost in costs))
 
 
 def _costs(
@@ -87,12 +90,15 @@ def _costs(
 def _dearest(costs: Sequence[Cost], ledger: Ledger, dataset: str) -> Cost:
     """Return the dearest of the sessions that may come at one place, in the account's own unit and adjacency.
 
+    The result has the largest failure probability of their masking.
+
     A plan's own adjacency prices its place. Under another one a session of other sums may cost more there.
     """
     if len(costs) == 1:
         return costs[0]
     account = ledger.account(dataset)
-    return max(costs, key=lambda each: price(account, [each]).mu)
+    dearest = max(costs, key=lambda each: price(account, [each]).mu)
+    return replace(dearest, masking_failure=max(each.masking_failure for each in costs))
 
 
 def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, entry: Spend) -> RoundCharge:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from privstats.kinds import CountSchema
 from privstats.plan import Plan
 from privstats.plan.conditions import joint_condition
 from privstats.plan.position import Position
-from privstats.printable import levels_text
+from privstats.printable import at_most, levels_text
 from privstats.release import Release
 from privstats.version import __version__
 
@@ -180,8 +181,9 @@ class Source:
         elif self._count > 1:
             of = f", all {self._count} {self._called}"
         return (
-            f"Privacy: epsilon {self._epsilon(privacy):.4g}, delta {privacy.delta:g}{of}, unit {privacy.unit}, "
-            f"adjacency {privacy.adjacency}, model {privacy.model}, while {self._condition}.{self._of_course(privacy)}"
+            f"Privacy: epsilon {at_most(self._epsilon(privacy))}, delta {self._delta(privacy)}{of}, "
+            f"unit {privacy.unit}, adjacency {privacy.adjacency}, model {privacy.model}, while {self._condition}."
+            f"{self._of_course(privacy)}"
         )
 
     def _of_course(self, privacy: Privacy) -> str:
@@ -195,7 +197,7 @@ class Source:
         part = "This is one session" if self._count == 1 else f"These are {self._count} sessions"
         return (
             f" {part} of a course that asks the same records again: all its sessions together cost epsilon "
-            f"{whole:.4g} at delta {privacy.delta:g}, which ledgers charge."
+            f"{at_most(whole)} at delta {privacy.delta:g}, which ledgers charge."
         )
 
     @property
@@ -218,8 +220,8 @@ class Source:
         if self._followed or self.ahead:
             what = "All sessions of its course together are"
         return (
-            f"{what} differentially private with epsilon = {self._epsilon(privacy):.4g} and delta = {privacy.delta:g}; "
-            f"the protected unit is one {privacy.unit}, the adjacency {privacy.adjacency} "
+            f"{what} differentially private with epsilon = {at_most(self._epsilon(privacy))} and delta = "
+            f"{self._delta(privacy)}; the protected unit is one {privacy.unit}, the adjacency {privacy.adjacency} "
             f"({_ADJACENT[privacy.adjacency].format(unit=privacy.unit)}). "
             f"This relies on, with {privacy.model} noise: {trusted}. It holds while {self._condition}."
             f"{self._of_course(privacy)}"
@@ -235,6 +237,12 @@ class Source:
         if self._count == 1:
             return privacy.epsilon
         return epsilon_of(charged_mu(self._sessions, self._position), privacy.delta)
+
+    def _delta(self, privacy: Privacy) -> str:
+        """Return delta with the failure probability of every session's masking (union bound), rounded up."""
+        failures = [each.masking.failure for each in self._sessions if each is not None]
+        lost = self._count - len(failures)
+        return at_most(privacy.delta + math.fsum(failures) + lost * max(failures, default=0.0), ".6g")
 
     @staticmethod
     def _percent(share: float) -> str:

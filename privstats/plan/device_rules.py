@@ -9,6 +9,7 @@ from privstats.dp import Noise, NoPrivacy, Privacy, client_mu, gaussian_epsilon,
 from privstats.errors import PlanError
 from privstats.plan.forms import folded
 from privstats.plan.settings import EXACT, PER_RECORD, TRUSTED_REGISTRAR
+from privstats.printable import at_most
 from privstats.schema import Schema
 
 if TYPE_CHECKING:
@@ -168,8 +169,9 @@ def check_stated(plan: Plan) -> None:
         return
     stated = "missing" if devices.stated_epsilon is None else f"{devices.stated_epsilon:g}"
     raise PlanError(
-        f"devices.stated_epsilon is {stated}, and {devices.runs} of this plan cost epsilon {minimum:.6g} if one answer "
-        f"is exchanged: write {math.ceil(minimum * 100) / 100!r}, or lower most_runs or epsilon"
+        f"devices.stated_epsilon is {stated}, and {devices.runs} of this plan cost epsilon "
+        f"{at_most(minimum, '.6g')} if one answer is exchanged: write "
+        f"{math.ceil(minimum * 100) / 100!r}, or lower most_runs or epsilon"
     )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from privstats.dp import Noise, NoPrivacy, Privacy
 from privstats.encoding import Layout
 from privstats.errors import PlanError
+from privstats.printable import at_least, at_most
 from privstats.schema import Schema
 from privstats.schema.base import by_letter
 from privstats.secagg.machines import Masking
@@ -26,7 +26,7 @@ EXCESS = EXCESS_KEPT, "removed"
 
 _SMALLEST_PANEL = 2
 _PART_OF_DELTA = 0.01
-# Above the sum of three bounds of 2**-40 each.
+# The sum of the four bounds that a random graph counts, each at most 2**-40: docs/protocol.md.
 _WITHOUT_DP = 2.0**-38
 
 
@@ -167,9 +167,11 @@ def check_masking(masking: Masking, noise: Noise | None) -> None:
     limit = _WITHOUT_DP if noise is None else noise.delta * _PART_OF_DELTA
     if failure <= limit:
         return
-    bound = "2^-38" if noise is None else f"delta / 100 = {limit:.2g}"
-    raiser = "" if noise is None else f"raise privacy.delta to at least {_rounded_up(failure / _PART_OF_DELTA):.2g}, "
-    raise PlanError(f"masking may fail with probability {failure:.2g}, maximum {bound}: {raiser}{masking.remedy}")
+    bound = "2^-38" if noise is None else f"delta / 100 = {at_least(limit, '.2g')}"
+    raiser = "" if noise is None else f"raise privacy.delta to at least {at_most(failure / _PART_OF_DELTA, '.2g')}, "
+    raise PlanError(
+        f"masking may fail with probability {at_most(failure, '.2g')}, maximum {bound}: {raiser}{masking.remedy}"
+    )
 
 
 def check_local_maps(schema: Schema, privacy: Privacy | NoPrivacy) -> None:
@@ -180,11 +182,6 @@ def check_local_maps(schema: Schema, privacy: Privacy | NoPrivacy) -> None:
             f"transform {local[0]!r} is fitted on each client's own records, so one record moves the features of all "
             'of them, and no useful bound is known for that: set unit="client", NoPrivacy(), or omit the map'
         )
-
-
-def _rounded_up(value: float) -> float:
-    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return math.ceil(value / unit) * unit
 
 
 def _check_values(schema: Schema, published: object) -> None:

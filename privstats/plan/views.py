@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from privstats.printable import html_facts, html_lines, html_table
+from privstats.printable import at_most, html_facts, html_lines, html_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -45,12 +45,12 @@ _PRIVATE = (
     Column(
         "mu",
         "what can be learned about one record, client or person: 0 nothing, 1 much, 4 nearly all",
-        lambda row: f"{row.mu:.4f}",
+        lambda row: at_most(row.mu, ".4f"),
     ),
     Column(
         "epsilon alone",
         "the promise if only this statistic were released; all of a clipped client or person may be in it",
-        lambda row: f"{row.epsilon:.4f}",
+        lambda row: at_most(row.epsilon, ".4f"),
     ),
     Column(
         "share",
@@ -130,9 +130,10 @@ def _caption(budget: Budget) -> str:
     upload = f"each client uploads {budget.upload_bytes:,} bytes of masked sums"
     if not private:
         return "\n".join([*legend, upload])
-    total = f"all together: mu {budget.mu:.4g}, epsilon {budget.epsilon:.4g} at delta {budget.delta:.3g}"
+    total = f"all together: mu {at_most(budget.mu)}, epsilon {at_most(budget.epsilon)}"
+    total += f" at delta {at_most(budget.delta, '.3g')}"
     if budget.masking_failure:
-        total += f" ({budget.masking_failure:.2g} of it for the masking)"
+        total += f" ({at_most(budget.masking_failure, '.2g')} of it for the masking)"
     rests = [_RESTS, *(f"- {condition}" for condition in budget.conditions)]
     return "\n".join([*legend, total, upload, *rests])
 

@@ -1,7 +1,7 @@
-"""Escape untrusted text for a terminal, a log, a notebook or a spreadsheet, which would act on it.
+"""Escape untrusted text for a terminal, a log, a notebook or a spreadsheet, and round printed bounds.
 
-Such text may hold escape sequences, line ends that forge a log line, marks that turn the text's direction, HTML, or
-formulas. All text that this machine's owner did not write passes through here.
+Untrusted text may hold escape sequences, line ends that forge a log line, marks that turn the text's direction, HTML,
+or formulas. All text that this machine's owner did not write passes through here.
 """
 
 from __future__ import annotations
@@ -9,15 +9,18 @@ from __future__ import annotations
 import csv
 import io
 import logging
+import math
 import re
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from html import escape
 from itertools import pairwise
 from typing import Any
 
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")  # with the wide forms, which spreadsheets take for the same
 _TEXT = "'"
+# Calibrated numbers meet their bound up to this relative rounding error; ledgers allow for the same.
+_TOLERANCE = 1e-9
 _WITH_ENDS = re.compile(r"-?[0-9]+\.[0-9]+ \(-?[0-9]+\.[0-9]+ to -?[0-9]+\.[0-9]+\)")
 
 
@@ -176,6 +179,51 @@ def _row(tag: str, cells: Sequence[str]) -> str:
         f'<{tag} style="text-align: {side}">{escape(cell)}</{tag}>' for side, cell in zip(sides, cells, strict=True)
     )
     return f"<tr>{''.join(cells_html)}</tr>"
+
+
+def at_most(value: float, spec: str = ".4g") -> str:
+    """Return an upper bound as text, rounded up: an epsilon, a delta, a mu, a probability of failure.
+
+    Args:
+        spec: digits and form of the text, as for ``format``: ``.4g``, ``,.4g`` or ``.4f``.
+
+    Guarantee: the number in the text is at least ``value * (1 - 1e-9)``.
+
+    Example:
+        >>> from privstats.printable import at_most
+        >>> at_most(1.00001), at_most(1 + 1e-15), at_most(9.31e-10, ".2g"), at_most(0.26801, ".4f")
+        ('1.001', '1', '9.4e-10', '0.2681')
+    """
+    return _directed(value, spec, ROUND_CEILING)
+
+
+def at_least(value: float, spec: str = ".4g") -> str:
+    """Return a lower bound as text, rounded down; the opposite of :func:`at_most`.
+
+    Guarantee: the number in the text is at most ``value * (1 + 1e-9)``.
+
+    Example:
+        >>> from privstats.printable import at_least
+        >>> at_least(0.99999), at_least(1 - 1e-15), at_least(12345.6, ",.4g")
+        ('0.9999', '1', '1.234e+04')
+    """
+    return _directed(value, spec, ROUND_FLOOR)
+
+
+def _directed(value: float, spec: str, rounding: str) -> str:
+    """Return the nearest text if it is on the right side, up to the tolerance, else the next one on that side."""
+    nearest = format(value, spec)
+    if not 0 < value < math.inf:
+        return nearest
+    beyond = float(nearest.replace(",", "")) / value - 1
+    if (beyond if rounding == ROUND_CEILING else -beyond) >= -_TOLERANCE:
+        return nearest
+    digits, exact = int(spec[spec.index(".") + 1 : -1]), Decimal(value)
+    if spec.endswith("g"):
+        rounded = Context(prec=digits, rounding=rounding).create_decimal(exact)
+    else:
+        rounded = exact.quantize(Decimal(1).scaleb(-digits), rounding, Context(prec=400))
+    return format(float(rounded), spec)
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:

@@ -1663,7 +1663,8 @@ def _condition(plan: Table) -> str:
     if "panel" in own:
         return f"{first}leader and helpers do not all work together and {helped} them"
     whole = own["graph"] == "complete" or (own["graph"] == "auto" and cohort["clients"] <= 256)
-    server = "the server follows the protocol and " if own["graph"] == "sparse" else ""
+    honest = "the server follows the protocol, dropouts do not depend on the random graph, and "
+    server = honest if own["graph"] == "sparse" else ""
     end = "" if whole else ", chosen without knowledge of the random graph"
     committee = " and its committee" if not whole and cohort["clients"] > 1024 else ""
     return f"{first}{server}{helped} the server{end}{committee}"

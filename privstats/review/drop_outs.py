@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from privstats.dp import Noise
 from privstats.plan.plan import Plan
+from privstats.printable import at_most
 
 _TENTHS = (0, 1, 2, 3)
 
@@ -142,7 +143,7 @@ def _of_all(noise: Noise, epsilon: Callable[[float], float]) -> Callable[[int], 
 
 
 def _in_words(row: Dropout) -> str:
-    epsilon = "no release" if row.epsilon is None else f"{row.epsilon:.4g}"
+    epsilon = "no release" if row.epsilon is None else at_most(row.epsilon)
     return f"{epsilon} with {row.gone or 'none'} gone"
 
 
@@ -171,5 +172,5 @@ def _insiders(plan: Plan, epsilon: Callable[[int], float]) -> list[str]:
         return []
     return [
         "a client that sees the release can subtract its own noise and faces epsilon "
-        f"{epsilon(plan.cohort.min_survivors - 1):.4g}; {REMEDY}"
+        f"{at_most(epsilon(plan.cohort.min_survivors - 1))}; {REMEDY}"
     ]

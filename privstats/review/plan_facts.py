@@ -11,6 +11,7 @@ from privstats.dp import Noise, NoPrivacy, doubtful_counts
 from privstats.errors import DataError
 from privstats.plan.plan import Plan
 from privstats.plan.validity import Validity
+from privstats.printable import at_least, at_most
 from privstats.review.drop_outs import drop_out_facts, plan_dropouts
 from privstats.review.special_facts import (
     changed_devices,
@@ -67,11 +68,14 @@ def _warnings(plan: Plan, epsilon: float, delta: float) -> list[str]:
     out = []
     if delta * records > 1:
         out.append(
-            f"WARNING: delta {delta:g} lets {delta * records:.0f} of {records} records be exposed outright; choose "
-            f"less than 1 / max_records = {1 / records:.2g}"
+            f"WARNING: delta {delta:g} lets {at_most(delta * records, '.0f')} of {records} records be exposed "
+            f"outright; choose less than 1 / max_records = {at_least(1 / records, '.2g')}"
         )
     if epsilon > _WEAK_EPSILON:
-        out.append(f"WARNING: epsilon {epsilon:g} promises almost nothing; `privstats audit budget` shows how little")
+        out.append(
+            f"WARNING: epsilon {at_most(epsilon, '.6g')} promises almost nothing; `privstats audit "
+            "budget` shows how little"
+        )
     return out
 
 

@@ -6,6 +6,7 @@ from privstats.dp import Privacy
 from privstats.plan.device_rules import min_stated_epsilon
 from privstats.plan.devices import Devices
 from privstats.plan.plan import Plan
+from privstats.printable import at_most
 from privstats.schema import Schema
 
 
@@ -112,7 +113,7 @@ def _device_lines(plan: Plan, devices: Devices) -> list[str]:
     per = " of each record" if devices.words else ""
     return [
         f"the page tells a person epsilon {devices.stated_epsilon:g} for at most {runs}, one answer{per} against "
-        f"another ({least:.4g} is enough); only the registrar's list counts runs, and a person with two codes has "
+        f"another ({at_most(least)} is enough); only the registrar's list counts runs, and a person with two codes has "
         "twice the mu"
     ]
 

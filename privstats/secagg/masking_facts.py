@@ -118,7 +118,8 @@ def _failures(parameters: Parameters) -> list[str]:
 def _power(log2: float) -> str:
     if math.isinf(log2):
         return "never"
-    return f"2^{log2:.0f}" if log2 < 0 else "no bound"
+    power = math.ceil(log2)  # an upper bound is rounded up
+    return f"2^{power}" if power < 0 else "no bound"
 
 
 @masking_facts.register

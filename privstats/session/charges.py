@@ -240,6 +240,8 @@ def prove_excluded_upload(
 def withdraw(client: Peer) -> None:
     """Wipe a party's machine that has sent no upload, journaled or not, and give back its session's cost.
 
+    On a random graph the failure probability of its masking stays charged, as for :func:`withdraw_run`.
+
     Raises:
         LedgerError: the upload was sent, so nothing was changed; or the ledger could not be written, and the client is
             wiped all the same.
@@ -267,7 +269,8 @@ def withdraw_run(plan: Plan, *, roster: secagg.Roster, charge: Charge) -> None:
     If a client's process ended before :func:`withdraw`, remove its state and call this.
 
     Guarantee: no upload is sent under this run afterwards, by the client, a copy of its journal or its contribution:
-    every machine checks the ledger before it sends, and the ledger refuses once this record is written.
+    every machine checks the ledger before it sends, and the ledger refuses once this record is written. On a random
+    graph the failure probability of the run's masking stays charged to delta: the server has seen the graph.
 
     Raises:
         LedgerError: the upload was sent, the ledger holds no such spend, or it is a course's.

@@ -140,6 +140,20 @@ def test_a_roster_is_made_of_a_folder_of_public_keys(run, tmp_path):
     assert roster.publics == tuple(Identity(CLIENTS[name]).public for name in sorted(CLIENTS))
 
 
+def test_clients_are_sorted_by_key_on_request_and_every_party_sees_the_order(run, tmp_path):
+    """The order of the keys decides a random graph, so a coordinator must not be free to choose it."""
+    publics = [Identity(private).public for private in CLIENTS.values()]
+    for words, order in (((), publics), (("--by-key",), sorted(publics))):
+        made(run, *words, "--force")
+        roster = Roster.load(tmp_path / "roster.toml")
+        assert roster.publics == tuple(order)
+        assert {name: roster.publics[place] for place, name in enumerate(roster.names)} == dict(
+            zip(CLIENTS, publics, strict=True)
+        )
+        stated = "by key" if order == sorted(publics) else "not by key"
+        assert re.search(rf"^order +{stated}$", run("roster", "show", "roster.toml").stdout, re.MULTILINE)
+
+
 def test_a_roster_is_replaced_only_on_purpose(run):
     made(run)
     assert "pass --force to replace it" in made_wrong(run)

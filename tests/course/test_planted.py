@@ -17,6 +17,7 @@ from privstats.course.promise import epsilon_of, every_plan, part_of, total_of
 from privstats.course.steps import Step, Steps
 from privstats.dp import Ledger
 from privstats.plan import Plan
+from privstats.printable import at_most
 from privstats.randomness import seeded
 from privstats.review.certificate_checker import check_course
 from privstats.review.course_certificate import course_certificate_text
@@ -88,7 +89,7 @@ def test_every_page_names_it() -> None:
         assert "planted mean" in text
         assert statistic.meaning in text
         assert f"{total_of(COURSE).upload_bytes:,} bytes" in text
-        assert f"{total_of(COURSE).epsilon:.4g}" in text
+        assert at_most(total_of(COURSE).epsilon) in text
     assert "planted mean" in COURSE._repr_html_() or f"{total_of(COURSE).upload_bytes:,}" in COURSE._repr_html_()
 
 
@@ -115,6 +116,8 @@ def test_a_printed_epsilon_counts_it_also_where_it_had_no_sum() -> None:
     assert mean.position == COURSE.position([True] * 3)
     delta = made.promise(epsilon=1.0).delta
     table = ps.inference.logit([*rounds, None])
-    assert f"epsilon {epsilon_of(COURSE.mu, delta):.4g}" in table.summary().promise
+    assert f"epsilon {at_most(epsilon_of(COURSE.mu, delta))}" in table.summary().promise
     before = ps.inference.logit(rounds)
-    assert f"epsilon {epsilon_of(math.hypot(*map(mu_of, [ROUNDS.first] * 3)), delta):.4g}" in before.summary().promise
+    assert (
+        f"epsilon {at_most(epsilon_of(math.hypot(*map(mu_of, [ROUNDS.first] * 3)), delta))}" in before.summary().promise
+    )

@@ -20,6 +20,7 @@ from privstats.contrib.evidence.table import evidence
 from privstats.course import DisjointRounds, Single, spend, write
 from privstats.course.promise import total_of
 from privstats.heads.provenance import Provenance
+from privstats.printable import at_most
 from privstats.workflows.report import Finding, Statement, ethics_page, explanations, page_of
 from tests import made
 from tests.contrib.alignment.cohort import PROMISE, PUBLIC
@@ -94,7 +95,7 @@ def test_every_output_states_promise_and_bytes_of_the_whole_course(name: str, pr
 
 def states_the_promise(course: Any, told_in: dict[str, list[str]]) -> None:
     whole, part = total_of(course), course.first.budget().epsilon
-    own, all_of_it = f"{part:.4g}", f"{whole.epsilon:.4g}"
+    own, all_of_it = at_most(part), at_most(whole.epsilon)
     assert own != all_of_it
     found = explanations.hits(course.first.noise.guarantee)
     for output, told in told_in.items():
@@ -107,7 +108,7 @@ def states_the_promise(course: Any, told_in: dict[str, list[str]]) -> None:
             assert f"{math.exp(part):.3g} times" not in line, (output, line)
             assert f"at most {found:g} of 100" not in line.lower(), (output, line)
     page = page_of(Statement(course.first, course=course))
-    assert f"{math.exp(whole.epsilon):.3g} times as likely" in " ".join(said(page))
+    assert f"{at_most(math.exp(whole.epsilon), '.3g')} times as likely" in " ".join(said(page))
 
 
 def states_the_bytes(course: Any, told_in: dict[str, list[str]]) -> None:
@@ -163,7 +164,7 @@ def test_a_check_of_a_plan_names_the_course_that_is_made_of_it(privstats: Any, t
         innermost = max(tmp_path.glob(f"{name}.*.toml"), key=lambda path: len(path.name)).name
         told = privstats("plan", "check", innermost, cwd=tmp_path).stdout
         assert f"digest of the course in {name}.toml, built from this plan: {course.digest}" in told
-        assert f"all its {course.most} sessions together: epsilon {total_of(course).epsilon:.4g}" in told
+        assert f"all its {course.most} sessions together: epsilon {at_most(total_of(course).epsilon)}" in told
         assert (
             json.loads(privstats("plan", "check", innermost, "--json", cwd=tmp_path).stdout)["course"] == course.digest
         )
@@ -191,7 +192,7 @@ def test_a_model_of_all_sessions_states_what_they_promise_together(name: str) ->
     if isinstance(course, DisjointRounds):
         pytest.skip("a total of a stream names no single release")
     promise = Provenance.of([released(plan) for plan in plans])
-    assert f"epsilon {total_of(course).epsilon:.6g} at" in str(promise)
+    assert f"epsilon {at_most(total_of(course).epsilon, '.6g')} at" in str(promise)
 
 
 def test_a_plan_alone_keeps_its_own_numbers() -> None:

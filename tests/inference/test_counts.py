@@ -16,6 +16,7 @@ from privstats.errors import DataError, ReleaseError, SchemaError
 from privstats.inference.counts.averages import wide_means
 from privstats.inference.counts.statistics import confusion_of
 from privstats.inference.counts.table import CountTable, wide_sentences
+from privstats.printable import at_most
 from privstats.randomness import seeded
 from tests import made
 
@@ -419,7 +420,9 @@ def test_a_table_of_one_session_states_what_its_course_costs() -> None:
     part = alone.at(ps.release.Position("c0" * 32, "counts", 0, spent=mu, mu=2 * mu))
     curve = {"by": "sex", "time": "months", "event": "died", "times": "discrete"}
     summary = inf.kaplan_meier(part, **curve).summary()
-    whole = f"all its sessions together cost epsilon {ps.dp.gaussian_epsilon(2 * mu, delta):.4g} at delta {delta:g}"
+    whole = (
+        f"all its sessions together cost epsilon {at_most(ps.dp.gaussian_epsilon(2 * mu, delta))} at delta {delta:g}"
+    )
     assert "This is one session of a course that asks the same records again" in summary.methods
     assert whole in summary.methods
     assert whole in summary.promise

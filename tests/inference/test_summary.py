@@ -16,8 +16,10 @@ import pytest
 import privstats as ps
 from privstats import inference as inf
 from privstats.errors import MissingExtraError, PrivstatsError, ReleaseError
+from privstats.inference.reporting import Source
 from privstats.randomness import seeded
 from privstats.version import __version__
+from tests import made
 from tests.hazard import worlds as hazards
 from tests.inference import test_effects as effects
 from tests.inference.test_counts import exact as counted
@@ -43,6 +45,22 @@ def test_the_text_is_80_columns_wide_and_names_claim_promise_and_plan():
         "Assumed",
     ):
         assert words in text
+
+
+@pytest.mark.parametrize("sessions", [1, 3])
+def test_delta_counts_the_masking_of_every_session_on_a_random_graph(sessions):
+    """The table stated the plan's delta, without the chance that masking fails; the number is rounded up."""
+    plan = made.plan(
+        ps.ClassSchema(2, 4, "NA", clip_norm=1.0),
+        ps.Cohort(1_000, 900, 10_000, colluders=100),
+        made.promise("distributed", delta=1e-9),
+    )
+    release = ps.Release(plan, np.zeros(plan.layout.size, np.int64), tuple(range(1_000)))
+    source = Source(release, 0.05, "independent records", plans=(plan, *[None] * (sessions - 1)))
+    stated = {1: "1.00047e-09", 3: "1.00139e-09"}[sessions]
+    assert float(stated) >= 1e-9 + sessions * plan.masking.failure > 1e-9
+    assert f"delta {stated}" in source.promise
+    assert f"delta = {stated}" in source.methods("A table.")
 
 
 def test_a_parameter_that_is_not_told_shows_no_estimate():

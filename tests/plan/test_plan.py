@@ -289,7 +289,7 @@ def test_the_privacy_failures_of_masking_are_part_of_the_promised_delta():
     assert subject.masking.failure == pytest.approx(failure)
     assert subject.budget().delta == 1e-5 + subject.masking.failure > 1e-5
     assert subject.noise.delta == 1e-5  # the noise stays where the plan's delta puts it
-    assert "(4.6e-13 of it for the masking)" in str(subject.budget())
+    assert "(4.7e-13 of it for the masking)" in str(subject.budget())
     assert subject.budget().masking_failure == subject.masking.failure
 
 
@@ -319,9 +319,15 @@ def test_an_explicit_sparse_graph_counts_no_lying_server_and_says_so():
     bounds = subject.masking.bounds
     assert bounds.lying_server > -20
     assert subject.masking.failure == pytest.approx(2.0**bounds.connectivity + 2.0**bounds.privacy)
-    assert " while the server follows the protocol and at most " in subject.budget().promise
+    assert (
+        " while the server follows the protocol, dropouts do not depend on the random graph, and at most "
+        in subject.budget().promise
+    )
     without = large("sparse", privacy=ps.NoPrivacy())
-    assert " while the server follows the protocol and at most " in without.budget().promise
+    assert (
+        " while the server follows the protocol, dropouts do not depend on the random graph, and at most "
+        in without.budget().promise
+    )
     for robust in (large(), large("robust")):
         assert "follows the protocol" not in robust.budget().promise
 

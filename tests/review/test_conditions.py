@@ -189,7 +189,11 @@ def test_no_document_states_a_promise_without_its_condition(model: str, graph: s
             "at most 3 of 1200 parties work with the server, chosen without knowledge of the random graph and its "
             "committee",
         ),
-        ("sparse", "the server follows the protocol and at most 3 of 300 parties work with the server, chosen without"),
+        (
+            "sparse",
+            "the server follows the protocol, dropouts do not depend on the random graph, and at most 3 of 300 parties "
+            "work with the server, chosen without",
+        ),
         ("split", "leader and helpers do not all work together and at most 1 of 12 parties work with them"),
     ],
 )
@@ -199,12 +203,22 @@ def test_the_condition_names_who_may_lie_and_work_together(graph: str, words: st
     assert f", while {words}" in certified(plan)
 
 
+@pytest.mark.parametrize("page", ["README.md", "SECURITY.md", "docs/threat_model.md", "docs/between_machines.md"])
+def test_every_page_that_states_the_masks_promise_names_the_colluders_condition(page: str) -> None:
+    """README stated the random graph's probability without the condition that it holds under."""
+    text = told((Path(__file__).parents[2] / page).read_text("utf-8"))
+    assert re.search("chosen without knowledge of the (random )?graph", text)
+    if page != "docs/between_machines.md":
+        assert re.search("dropouts (must|do) not depend on the (random )?graph", text)
+
+
 def test_the_security_page_names_each_part_of_every_condition() -> None:
     page = told((Path(__file__).parents[2] / "SECURITY.md").read_text("utf-8"))
     said = {
         "chosen without knowledge of the random graph": "chosen without knowledge of the random graph",
         "and its committee": f"and, above {COMMITTEE:,} clients, of its committee",
-        "the server follows the protocol and": "the server must follow the protocol",
+        "the server follows the protocol": "the server must follow the protocol",
+        "dropouts do not depend on the random graph, and": "dropouts must not depend on the random graph",
         "leader and helpers do not all work together and": "leader and helpers must not all work together",
         "at most # of # parties work with the server": "at most `colluders` clients help it",
         "at most # of # parties work with them": "at most `colluders` clients help it",

@@ -7,6 +7,7 @@ import pytest
 
 import privstats as ps
 from privstats.errors import DataError
+from privstats.printable import at_most
 from privstats.review import difference
 from privstats.transforms import CentreRows, GaussianProjection, UnitNorm
 
@@ -155,4 +156,4 @@ def test_every_dropout_that_is_told_anywhere_is_of_one_table():
 
     told = next(line for line in ps.review.facts(PLAN) if line.startswith("epsilon after dropouts"))
     for gone, _, _, epsilon, _ in audit_dropouts(target_of(PLAN)).rows:
-        assert f"{'no release' if epsilon is None else f'{epsilon:.4g}'} with {gone or 'none'} gone" in told
+        assert f"{'no release' if epsilon is None else at_most(epsilon)} with {gone or 'none'} gone" in told

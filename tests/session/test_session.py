@@ -638,3 +638,20 @@ def test_what_the_masking_may_fail_by_adds_up_over_releases_in_the_ledger(charge
     found = charge.ledger.account("ward 7")
     assert found.masking_failure == pytest.approx(2 * big.masking.failure)
     assert [entry.masking_failure for entry in found.entries] == [big.masking.failure, big.masking.failure, 0]
+
+
+def test_a_withdrawn_run_gives_back_epsilon_and_not_the_try_of_its_graph(charge):
+    """A server that ends 20 runs and lets the 21st finish has chosen among 21 graphs: the union bound counts all."""
+    big = made.plan(SCHEMA, ps.Cohort(300, 250, 2000), made.promise("distributed", epsilon=0.1))
+    publics = [ps.secagg.Identity.generate(os.urandom).public for _ in range(300)]
+    server = ps.secagg.Identity.generate(os.urandom).public
+    rosters = [
+        ps.secagg.Roster.numbered(publics, server=server, label="hips", counter=counter) for counter in range(21)
+    ]
+    for roster in rosters:
+        charge.spend(big, roster.run)
+    for roster in rosters[:-1]:
+        ps.session.withdraw_run(big, roster=roster, charge=charge)
+    found = charge.ledger.account("ward 7")
+    assert (len(found.counted), found.spent) == (1, pytest.approx(0.1))
+    assert found.masking_failure == pytest.approx(21 * big.masking.failure)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from privstats.dp import client_mu, gaussian_epsilon, joint_mu, operating_point
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
+from privstats.printable import at_most
 from privstats.randomness import seeded
 from privstats.review.drop_outs import plan_dropouts
 from threat_models.audits.searches import declared_mu
@@ -51,7 +52,7 @@ def audit_budget(target: Target, client_records: int | None = None) -> Report:
                 rows.append((name, *between, mu, epsilon, *operating_point(mu)))
     rows += _of_persons(target)
     notes = [
-        f"the plan promises epsilon {promise.epsilon:.4g} at delta {promise.delta:g} per {promise.unit} under "
+        f"the plan promises epsilon {at_most(promise.epsilon)} at delta {promise.delta:g} per {promise.unit} under "
         f"{promise.adjacency}; a search finds mu {result:.6g} under its noise, the promise is mu {promise.mu:.6g}",
         "*: what the plan promises; the other rows show what its noise gives for parts of the release, and against "
         "changes that it does not promise to hide",
@@ -102,7 +103,7 @@ def audit_dropouts(target: Target) -> Report:
     violated = any(row.epsilon > most for row in table if row.epsilon is not None)
     notes = (
         f"{target.privacy.model} noise, {target.clients} clients, at least {target.min_survivors} survivors, "
-        f"{target.colluders} colluders; the promise is epsilon {target.noise.epsilon:.4g}",
+        f"{target.colluders} colluders; the promise is epsilon {at_most(target.noise.epsilon)}",
         "gone: clients that vanish; aborted: too few survivors, so nothing is released",
     )
     return Report("dropouts", ("gone", "survivors", "honest", "epsilon", "session"), rows, notes, violated)

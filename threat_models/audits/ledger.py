@@ -9,6 +9,7 @@ from privstats.dp import Account, Cap, Ledger, Spend
 from privstats.dp.ledger.accounts import epsilon_of
 from privstats.dp.ledger.rules import room
 from privstats.errors import LedgerError
+from privstats.printable import at_most
 from threat_models.audits.verdict import Report, Value
 
 _TOTALS = ("data set", "what", "releases", "mu", "epsilon", "cap", "unfinished", "delta", "cap epsilon", "cap delta")
@@ -35,7 +36,9 @@ def audit_ledger(ledger: Ledger, dataset: str | None = None) -> Report:
     rows = [row for account in accounts for row in _rows(account)]
     notes = [_note(account) for account in accounts]
     notes += [
-        f"{a.dataset}: to delta comes {a.masking_failure:.2g} for the masking" for a in accounts if a.masking_failure
+        f"{a.dataset}: to delta comes {at_most(a.masking_failure, '.2g')} for the masking"
+        for a in accounts
+        if a.masking_failure
     ]
     notes += [f"{a.dataset}: {_claim(a)} while {'; and '.join(a.conditions)}" for a in accounts if a.conditions]
     notes += [f"{a.dataset}: {room(a)}" for a in accounts if a.cap is not None]

@@ -19,6 +19,7 @@ from privstats.course.promise import Total, total_of
 from privstats.dp import Guarantee, NoPrivacy
 from privstats.plan import Plan
 from privstats.plan.budget import unit_in_words
+from privstats.printable import at_least, at_most
 from privstats.secagg.keys import HYBRID
 from privstats.workflows.report import explanations
 from privstats.workflows.report.ethics import promise_of
@@ -149,7 +150,10 @@ def _epsilon(plan: Plan, course: Course | None, total: Total) -> str:
         return "Without bound: the exact total is released."
     releases = "One release" if course is None else "All releases of the course together"
     curve = "Laplace noise, without exception" if plan.noise is not None and plan.noise.pure else "Gaussian noise"
-    return f"{releases}: mu {total.guarantee.mu:.4g}, epsilon {total.epsilon:.4g} at delta {total.delta:.3g} ({curve})."
+    return (
+        f"{releases}: mu {at_most(total.guarantee.mu)}, epsilon {at_most(total.epsilon)} at delta "
+        f"{at_most(total.delta, '.3g')} ({curve})."
+    )
 
 
 def _posterior(plan: Plan, total: Total, kept: Guarantee) -> str:
@@ -161,10 +165,10 @@ def _posterior(plan: Plan, total: Total, kept: Guarantee) -> str:
     after = hits / (hits + (count - 1) * _FALSE_ALARMS)
     likely = math.exp(min(total.epsilon, 700))
     bound = likely / (likely + count - 1)
-    but = f", but for a chance of {total.delta:.2g}" if total.delta else ""
+    but = f", but for a chance of {at_most(total.delta, '.2g')}" if total.delta else ""
     return (
-        f"1 in {count:,} before: at most 1 in {1 / bound:,.4g}{but}; by a test with 1 false alarm and at most "
-        f"{explanations.hits(kept):g} hits in 100, 1 in {1 / after:,.4g}."
+        f"1 in {count:,} before: at most 1 in {at_least(1 / bound, ',.4g')}{but}; by a test with 1 false alarm "
+        f"and at most {explanations.hits(kept):g} hits in 100, 1 in {at_least(1 / after, ',.4g')}."
     )
 
 

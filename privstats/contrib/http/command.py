@@ -15,6 +15,7 @@ from privstats.cli.parts.party_facts import show
 from privstats.cli.parts.terminal import say, table_of, terminal
 from privstats.cli.parts.verifying import PassphraseFile, identity_of
 from privstats.errors import LocalProtocolError, PrivstatsError
+from privstats.printable import at_most
 
 if TYPE_CHECKING:
     from privstats.contrib.http.demo import DevicesDemo
@@ -353,7 +354,7 @@ def show_demo(demo: DevicesDemo) -> None:
     people = len(demo.release.survivors)
     say(
         f"{people} people answered{', the last one in a browser: it is in no truth' if demo.by_browser else ''}; "
-        f"leader and helper each added noise of epsilon {demo.plan.budget().epsilon:.2g}"
+        f"leader and helper each added noise of epsilon {at_most(demo.plan.budget().epsilon, '.2g')}"
     )
     say(f"what people compare: {demo.study}")
     say(f"{demo.seconds:.1f} seconds from the first folder to the signed release")

@@ -13,6 +13,7 @@ from privstats.cli.parts.options import Force, Json, argument, option
 from privstats.cli.parts.terminal import say, table_of, terminal, writable
 from privstats.errors import PlanError
 from privstats.files.text import json_text, json_value
+from privstats.printable import at_most
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -148,7 +149,7 @@ def _cost(stream: ps.Stream) -> str:
     claim = total_of(stream).claim
     if stream.first.noise is None:
         return f"exact sums, {claim}"
-    return f"all epochs together: mu {stream.mu:.4g}, {claim}"
+    return f"all epochs together: mu {at_most(stream.mu)}, {claim}"
 
 
 def _node(stream: ps.Stream, place: int, release: ps.Release | None) -> dict[str, Any]:

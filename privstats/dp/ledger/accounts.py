@@ -46,11 +46,11 @@ class Spend:
         nodes: number of sessions that the spend pays for.
         begun: started rounds; none starts twice.
         uploads: the digest, in hex, of the one upload that each round sent, as pairs (round, digest).
-        masking_failure: bound on masking's failure probability.
+        masking_failure: bound on masking's failure probability; a withdrawn spend keeps it.
         freed: when proven that the upload is in no sum and never can be; the spend then costs nothing.
         proof: digest of that proof.
         apart: what ensures that rounds hold different records, as for :meth:`privstats.dp.Ledger.spend_course`.
-        withdrawn: when given up before anything was sent; the spend then costs nothing.
+        withdrawn: when given up before anything was sent; the spend then costs ``masking_failure`` alone.
         pure: epsilon of a release with delta = 0, else infinite.
         condition: the assumption of the promise, a clause that follows "while"; empty in an older privstats' spends.
 
@@ -207,11 +207,12 @@ class Account:
 
     @property
     def masking_failure(self) -> float:
-        """Failure probability of all masking, to be added to any quoted delta.
+        """Failure probability of all masking, to be added to any quoted delta: the union bound over all graphs begun.
 
-        A freed upload counts as well: its proof rests on the same graph and committee.
+        A withdrawn run counts as well: a server can end runs until one random graph suits it, and it sees each graph.
+        A freed upload counts too: its proof rests on the same graph and committee.
         """
-        return math.fsum(entry.masking_failure for entry in self.entries if not entry.withdrawn)
+        return math.fsum(entry.masking_failure for entry in self.entries)
 
     @property
     def conditions(self) -> tuple[str, ...]:

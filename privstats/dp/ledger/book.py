@@ -39,6 +39,7 @@ from privstats.dp.ledger.rules import (
     check_first_exact,
     check_freed,
     check_mark,
+    check_masking,
     check_name,
     check_name_unused,
     check_node,
@@ -78,8 +79,9 @@ class Ledger(LedgerPlace):
         account's cap, for its unit and adjacency: mu-GDP composes as sqrt(sum mu_i^2), also when later plans depend on
         earlier releases. Pure epsilons (delta = 0) add up; under a cap with delta 0 nothing else is allowed. Together
         with Gaussian releases each counts with the mu of its noise (``Noise.mu``), an upper bound (docs/privacy.md).
-        The failure probability of their masking (``Account.masking_failure``) is added to delta. Assumes that every
-        release of the data is charged to this ledger, under one name of the data set. Records are chained by SHA-256:
+        The failure probability of their masking (``Account.masking_failure``) is added to delta, also that of withdrawn
+        runs; it is at most the delta of the cap in force at the last run on a random graph. Assumes that every release
+        of the data is charged to this ledger, under one name of the data set. Records are chained by SHA-256:
         every later use detects an edited, removed, added or moved record, and the head next to the file exposes an
         older copy. Where both were restored together, the head in the user's state folder exposes the copy, if the same
         user wrote the newer records on this machine; ``expected_head`` always does. The ledger does not detect a
@@ -240,12 +242,13 @@ class Ledger(LedgerPlace):
             check_condition(each.condition)
         with self._writing() as log:
             account = LedgerState.of(log.records).account(dataset)
-            cost = price(account, costs)
+            cost, failure = price(account, costs), math.fsum(cost.masking_failure for cost in costs)
             if (earlier := account.of_run(run)) is not None:
                 return self._repeated(log, earlier, plan, cost, apart)
             if math.isinf(cost.mu):
                 check_first_exact(account, again)
             check_room(account, cost)
+            check_masking(account, failure)
             record = Spent(
                 at=self.stamp(),
                 dataset=dataset,
@@ -256,7 +259,7 @@ class Ledger(LedgerPlace):
                 mu=None if math.isinf(cost.mu) else cost.mu,
                 parts=cost.parts,
                 nodes=nodes,
-                masking_failure=math.fsum(cost.masking_failure for cost in costs),
+                masking_failure=failure,
                 apart=apart,
                 pure=None if math.isinf(cost.pure) else cost.pure,
                 condition="; and ".join(dict.fromkeys(cost.condition for cost in costs if cost.condition)),
@@ -324,6 +327,8 @@ class Ledger(LedgerPlace):
 
     def withdraw(self, entry: Spend) -> None:
         """Give back a single session of which nothing was sent; :meth:`finish` then refuses it.
+
+        The failure probability of its masking stays charged (``Account.masking_failure``).
 
         Withdrawal and :meth:`finish` exclude each other: the first wins. The run's name stays used up. Parties call
         ``session.withdraw``, which wipes the client's machine before.

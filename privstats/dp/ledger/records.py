@@ -102,7 +102,7 @@ class Freed(_Base, frozen=True, tag="freed"):
 
 
 class Withdrawn(_Base, frozen=True, tag="withdrawn"):
-    """Nothing was or will be sent under record ``spend``: it costs nothing."""
+    """Nothing was or will be sent under record ``spend``: it costs nothing but its ``masking_failure``."""
 
     spend: Count
 

@@ -13,6 +13,7 @@ from privstats.dp.ledger.price import Cost, Price
 from privstats.dp.ledger.records import ApartBy
 from privstats.dp.privacy import AVERAGE, Adjacency, Privacy, Unit
 from privstats.errors import LedgerError
+from privstats.printable import at_least, at_most
 
 _ROLES: Mapping[str, str] = {"": "another course", "holding": "a party's records", "parties": "a server's sums"}
 _LONGEST_NAME = 200
@@ -44,7 +45,7 @@ def check_change(account: Account, wanted: Cap) -> None:
         )
     if not wanted.admits(account.mu, account.pure):
         raise LedgerError(
-            f"account {account.dataset!r} has already spent epsilon {account.spent_at(wanted.delta):.4g} "
+            f"account {account.dataset!r} has already spent epsilon {at_most(account.spent_at(wanted.delta))} "
             f"at delta {wanted.delta:g}: the cap cannot go below"
         )
 
@@ -221,14 +222,31 @@ def check_round_begun(entry: Spend, node: int, upload: bytes) -> bool:
     return sent is None
 
 
+def check_masking(account: Account, added: float) -> None:
+    """Refuse a run on a random graph if masking would then add more than the cap's delta to it.
+
+    Every run begun counts, withdrawn or not: a server that ends runs sees the graph of each, and can let the run with a
+    suitable graph finish. Releases on a complete graph add nothing and stay possible.
+    """
+    total = account.masking_failure + added
+    if account.cap is None or not added or total <= account.delta * (1 + TOLERANCE):
+        return
+    raise LedgerError(
+        f"masking of account {account.dataset!r} would fail with probability {at_most(total, '.3g')}, maximum the "
+        f"cap's delta {account.delta:g}: every run begun on a random graph counts, withdrawn ones too; use a complete "
+        "graph, of at most 256 clients, or raise the cap's delta; nothing was spent"
+    )
+
+
 def check_room(account: Account, cost: Price) -> None:
     """Refuse a release that would exceed the cap in force."""
     mu, pure = compose((account.mu, cost.mu)), account.pure + cost.pure
     if account.cap is None or account.cap.admits(mu, pure):
         return
+    reached = at_most(min(pure, epsilon_of(mu, account.delta)))
     room = remaining_room(account) or "nothing"
     raise LedgerError(
-        f"account {account.dataset!r} would reach epsilon {min(pure, epsilon_of(mu, account.delta)):.4g} with a cap of "
+        f"account {account.dataset!r} would reach epsilon {reached} with a cap of "
         f"{account.epsilon:.4g} at delta {account.delta:g}: {room} is left for one more release; nothing was spent"
         + (f"; {_begun(account.waiting)}" if account.waiting else "")
     )
@@ -292,16 +310,15 @@ def remaining_room(account: Account) -> str:
     halves = [(epsilon_of(mu, account.delta), account.delta)] if account.delta else []
     if account.counted or not halves:  # before the first release both are the cap's epsilon
         halves.append((account.epsilon - account.pure, 0.0))
-    parts = [f"epsilon {_cut(most)} at delta {delta:g}" for most, delta in halves if most > TOLERANCE * account.epsilon]
+    parts = [
+        f"epsilon {at_least(most)} at delta {delta:g}" for most, delta in halves if most > TOLERANCE * account.epsilon
+    ]
     return f"at most {', or '.join(parts)}" if parts else ""
 
 
 def room(account: Account) -> str:
     """Return the remaining room as one line."""
     largest = remaining_room(account)
-    return f"room for one more release of {largest}" if largest else "no room for another release"
-
-
-def _cut(epsilon: float) -> str:
-    unit = 10.0 ** (math.floor(math.log10(epsilon)) - 3)
-    return f"{math.floor(epsilon / unit * (1 + TOLERANCE)) * unit:.4g}"
+    line = f"room for one more release of {largest}" if largest else "no room for another release"
+    full = account.cap is not None and 0 < account.delta * (1 - TOLERANCE) <= account.masking_failure
+    return f"{line}; masking has used the cap's delta, so on a complete graph only" if full and largest else line

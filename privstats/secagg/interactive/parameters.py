@@ -198,7 +198,7 @@ class Parameters:
         """Bound on the probability, over graph and committee, that masking reveals more than the sum.
 
         The union of connectivity, privacy and, if :attr:`server_may_lie`, a lying server and two lists; 0 where
-        complete. A server that follows the protocol, which :attr:`condition` then states, shows one list. Liveness is
+        complete. If :attr:`condition` states that the server follows the protocol, it shows one list. Liveness is
         excluded: a session without a sum reveals no client.
         """
         if self.complete:
@@ -217,7 +217,8 @@ class Parameters:
     @property
     def condition(self) -> str:
         """The promise's assumption: a clause that follows "while"."""
-        server = "" if self.server_may_lie else "the server follows the protocol and "
+        honest = "the server follows the protocol, dropouts do not depend on the random graph, and "
+        server = "" if self.server_may_lie else honest
         graph = "" if self.complete else ", chosen without knowledge of the random graph"
         committee = " and its committee" if not self.complete and self.clients > COMMITTEE else ""
         return f"{server}{working_with(self.colluders, self.clients)} the server{graph}{committee}"

@@ -17,6 +17,7 @@ from privstats.dp import Guarantee, Noise, Privacy
 from privstats.errors import PlanError
 from privstats.plan import Devices, Plan
 from privstats.plan.device_rules import exchanged_mu
+from privstats.printable import at_most
 from privstats.review.drop_outs import party_factor
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Table, render
@@ -274,8 +275,8 @@ def _how_well(plan: Plan, course: Course | None) -> str:
         epsilon, what = devices.stated_epsilon, f"of at most {devices.most_runs} runs together"
     but = f", but for a chance of {explanations.chance(delta)}" if delta else ", without exception (delta = 0)"
     return (
-        f"No outcome {what} gets more than {math.exp(min(epsilon, 700)):.3g} times as likely, or as unlikely, through "
-        f"it (epsilon = {epsilon:.4g}){but}."
+        f"No outcome {what} gets more than {at_most(math.exp(min(epsilon, 700)), '.3g')} times as likely, or as "
+        f"unlikely, through it (epsilon = {at_most(epsilon)}){but}."
     )
 
 

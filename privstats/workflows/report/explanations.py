@@ -14,7 +14,7 @@ from privstats.plan import Devices, Plan
 from privstats.plan.conditions import assumption, clauses
 from privstats.plan.device_rules import exchanged_mu
 from privstats.plan.views import columns
-from privstats.printable import levels_text
+from privstats.printable import at_most, levels_text
 from privstats.review.drop_outs import REMEDY, party_factor, plan_dropouts
 from privstats.schema import Schema
 from privstats.secagg.keys import HYBRID
@@ -75,7 +75,7 @@ def toward_party(plan: Plan, course: Course | None = None) -> list[tuple[str, st
         (
             "The same, toward another party",
             f"A party that sees {'the release' if total.sessions == 1 else 'the releases'} can subtract its own "
-            f"noise: toward it epsilon is {_short(total.party_epsilon)}, and it finds at most "
+            f"noise: toward it epsilon is {at_most(total.party_epsilon)}, and it finds at most "
             f"{hits(total.toward_party):g} of 100 {_WHOM[_unit(plan)]} at 1 false alarm in 100.",
             f"{plan.cohort.min_survivors - 1} other {_plural(plan.cohort.min_survivors - 1)} of the noise; {REMEDY}",
         )
@@ -223,7 +223,7 @@ def dropouts(plan: Plan, course: Course | None = None) -> Table:
     cohort, noise, total = plan.cohort, plan.noise, total_of(course or plan)
     of = "of the release" if total.sessions == 1 else "of the first session's release alone"
     together = (
-        "" if total.sessions == 1 or noise is None else f"of all sessions together at most {_short(total.epsilon)}"
+        "" if total.sessions == 1 or noise is None else f"of all sessions together at most {at_most(total.epsilon)}"
     )
     header: tuple[Text, ...] = (
         Cell("parties that vanish"),
@@ -243,7 +243,7 @@ def dropouts(plan: Plan, course: Course | None = None) -> Table:
         (
             str(row.gone),
             str(row.survivors),
-            *(("-", "no release") if row.epsilon is None else (_short(row.epsilon), "released")),
+            *(("-", "no release") if row.epsilon is None else (at_most(row.epsilon), "released")),
         )
         for row in plan_dropouts(plan, noise)
     ]
@@ -262,11 +262,11 @@ def budget_table(plan: Plan, course: Course | None = None) -> Table:
     ]
     if private:
         one = "all together" if together.sessions == 1 else "the first session alone"
-        totals = (f"{budget.mu:.4f}", _short(budget.epsilon), "100.0%")
-        rows.append((Cell(one, (f"at delta {budget.delta:.3g}",)), "", "", *totals, "", ""))
+        totals = (at_most(budget.mu, ".4f"), at_most(budget.epsilon), "100.0%")
+        rows.append((Cell(one, (f"at delta {at_most(budget.delta, '.3g')}",)), "", "", *totals, "", ""))
     if private and together.sessions > 1:
-        mu, epsilon = f"{together.guarantee.mu:.4f}", _short(together.epsilon)
-        every = Cell(f"all {together.sessions} sessions", (f"at delta {together.delta:.3g}",))
+        mu, epsilon = at_most(together.guarantee.mu, ".4f"), at_most(together.epsilon)
+        every = Cell(f"all {together.sessions} sessions", (f"at delta {at_most(together.delta, '.3g')}",))
         rows.append((every, "", "", mu, epsilon, "", "", ""))
     header = [Cell("statistic", ("what is summed",)), *(Cell(each.heading, (each.meaning,)) for each in shown)]
     return Table("budget", header, rows)
@@ -274,7 +274,7 @@ def budget_table(plan: Plan, course: Course | None = None) -> Table:
 
 def times_as_likely(total: Total) -> str:
     """Return the maximum factor by which one record makes any outcome likelier."""
-    return f"{math.exp(min(total.epsilon, 700)):.3g} times"
+    return f"{at_most(math.exp(min(total.epsilon, 700)), '.3g')} times"
 
 
 def _answer_guarantee(plan: Plan, noise: Noise, runs: int) -> Guarantee:
@@ -290,8 +290,8 @@ def _invited(plan: Plan, devices: Devices, noise: Noise) -> tuple[str, str, str]
     return (
         "Each person who is invited",
         f"With their answer exchanged for another, nothing that is released in {runs} gets more than "
-        f"{math.exp(min(epsilon, 700)):.3g} times as likely (epsilon {_short(epsilon)}){_unless(delta)}. That they "
-        "answered is no secret.",
+        f"{at_most(math.exp(min(epsilon, 700)), '.3g')} times as likely (epsilon {at_most(epsilon)}){_unless(delta)}. "
+        "That they answered is no secret.",
         honest if panel else rests_on(plan, noise),
     )
 
@@ -312,7 +312,7 @@ def _people(plan: Plan, total: Total) -> Iterator[tuple[str, str, str]]:
     yield (
         whom,
         f"With their {what} {change}, nothing that is released{together} gets more than {times_as_likely(total)} as "
-        f"likely (epsilon {_short(total.epsilon)}){_unless(total.delta)}. So an attacker cannot reliably tell whether "
+        f"likely (epsilon {at_most(total.epsilon)}){_unless(total.delta)}. So an attacker cannot reliably tell whether "
         "they are in.",
         rests_on(plan, noise),
     )
@@ -372,7 +372,7 @@ def _unless(delta: float) -> str:
 
 def chance(delta: float) -> str:
     """Return a small chance in words; from decimal text, because ``1 / 1e-5`` is below 100,000."""
-    return f"1 in {int(1 / Decimal(repr(delta))):,} (delta {delta:.2g})"
+    return f"1 in {int(1 / Decimal(repr(delta))):,} (delta {at_most(delta, '.2g')})"
 
 
 def _count(number: int, noun: str) -> str:
@@ -390,7 +390,3 @@ def _adjacency(plan: Plan) -> Adjacency:
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _short(value: float) -> str:
-    return f"{value:.4g}"

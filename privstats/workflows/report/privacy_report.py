@@ -17,7 +17,7 @@ from privstats.dp import Account, Guarantee, NoPrivacy
 from privstats.errors import HeadError, PlanError, ReleaseError
 from privstats.heads.provenance import Provenance
 from privstats.plan import Plan
-from privstats.printable import framed
+from privstats.printable import at_most, framed
 from privstats.release import Release
 from privstats.review import facts
 from privstats.review.drop_outs import honest_parties
@@ -214,10 +214,13 @@ def _released(release: Release, course: Course | None) -> list[tuple[str, str]]:
         # A reader who knows the noise of all members but one has only that member's promise.
         if plan.noise.trust.drawn_by == "member":
             heading = "epsilon for a reader outside the panel"
-        out.append((heading, f"{epsilon:.4g} (promised: {plan.noise.epsilon:.4g})"))
+        out.append((heading, f"{at_most(epsilon)} (promised: {at_most(plan.noise.epsilon)})"))
     if plan.masking.failure:
         out.append(
-            ("more than the sum is shown", f"with probability {plan.masking.failure:.2g} at most, by the masking")
+            (
+                "more than the sum is shown",
+                f"with probability {at_most(plan.masking.failure, '.2g')} at most, by the masking",
+            )
         )
     if release.reproducible:
         out.append(("noise", "NOT SECRET: it came from a test generator, so it protects no one; do not share it"))

@@ -12,6 +12,7 @@ from privstats.course import Course, DisjointRounds
 from privstats.course.kinds import course_kind, labels_of
 from privstats.course.promise import Total, longest, total_of
 from privstats.plan import Plan
+from privstats.printable import at_most
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Cell, Table, Text
 
@@ -135,11 +136,11 @@ def course_table(course: Course) -> Table:
         rows.append((" to ".join(dict.fromkeys((places[0], places[-1]))) + "".join(named), *spent))
     total = total_of(course)
     if total.sessions > 1 and not math.isinf(total.guarantee.mu):
-        every = Cell(f"all {total.sessions} together", (f"at delta {total.delta:.3g}",))
-        rows.append((every, "", f"{total.guarantee.mu:.4g}", f"{total.epsilon:.4g}", f"{total.upload_bytes:,}"))
+        every = Cell(f"all {total.sessions} together", (f"at delta {at_most(total.delta, '.3g')}",))
+        rows.append((every, "", at_most(total.guarantee.mu), at_most(total.epsilon), f"{total.upload_bytes:,}"))
     return Table("the sessions of the course", header, rows)
 
 
 def _spent(plan: Plan, sent: Plan) -> tuple[str, str, str, str]:
     budget = plan.budget()
-    return plan.schema.statistics, f"{budget.mu:.4g}", f"{budget.epsilon:.4g}", f"{sent.masking.upload_bytes:,}"
+    return plan.schema.statistics, at_most(budget.mu), at_most(budget.epsilon), f"{sent.masking.upload_bytes:,}"

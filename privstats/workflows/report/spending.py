@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from privstats.dp import Account, Guarantee, NoPrivacy, compose
 from privstats.dp.ledger.rules import room
 from privstats.plan import Plan
+from privstats.printable import at_most
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Cell, Table, Text
 
@@ -37,7 +38,8 @@ def together(plan: Plan, kept: Guarantee, digests: Sequence[str], accounts: Sequ
 
     Guarantee:
         Releases of mu_i under one unit and adjacency are together sqrt(sum mu_i^2)-GDP (Dong, Roth and Su 2022,
-        corollary 2), under those of the account; pure epsilons add up. Freed and withdrawn spends count nothing.
+        corollary 2), under those of the account; pure epsilons add up. Freed and withdrawn spends count nothing but the
+        failure probability of their masking.
     """
     charged = [account for account in accounts if any(entry.plan in digests for entry in account.counted)]
     if charged:
@@ -67,7 +69,7 @@ def accounts_table(accounts: Sequence[Account]) -> Table:
     for account in accounts:
         cap = account.cap
         whom = "exact sums: no cap can hold" if cap is None else f"one {cap.unit}, {cap.adjacency}"
-        numbers = [f"{value:.4g}" for value in (account.spent, account.epsilon, account.quoted_delta)]
+        numbers = [at_most(account.spent), f"{account.epsilon:.4g}", at_most(account.quoted_delta)]
         rows.append((account.dataset, whom, str(len(account.entries)), *numbers))
     return Table("ledger", header, rows)
 

@@ -15,6 +15,7 @@ from privstats.contrib.evidence import cbom, evidence_page
 from privstats.contrib.evidence.actors import actors_table, released_limits
 from privstats.contrib.evidence.bill_of_materials import algorithms
 from privstats.contrib.evidence.table import SIGNERS, TEXTS, evidence
+from privstats.printable import at_most
 from privstats.secagg.keys import HYBRID
 from privstats.secagg.protocols import PROTOCOLS
 from privstats.workflows.report import Finding, Statement
@@ -57,7 +58,7 @@ def test_a_course_is_answered_for_as_a_whole() -> None:
     course = rounds()
     told = {row.question: row.answer for row in evidence(Statement(course.first, course=course))}
     assert told["What is revealed about one unit?"].startswith(
-        f"All releases of the course together: mu {course.mu:.4g}"
+        f"All releases of the course together: mu {at_most(course.mu)}"
     )
     assert course.digest[:16] in evidence_page(Statement(course.first, course=course))
 

@@ -16,6 +16,7 @@ from privstats.course.promise import longest
 from privstats.dp.privacy import MODELS as DP_MODELS
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.plan.settings import TRUSTED_REGISTRAR
+from privstats.printable import at_most
 from privstats.secagg.protocols import PROTOCOLS
 from privstats.workflows.report import Statement, ethics_page
 from privstats.workflows.report import ethics as ethics_words
@@ -90,7 +91,7 @@ def test_a_course_of_every_kind_says_how_often_parties_are_asked_and_what_all_of
     assert ethics_words.sessions_of(course) in said
     privacy = course.first.privacy
     exact = isinstance(privacy, ps.NoPrivacy)
-    assert ("Nothing bounds" if exact else f"(epsilon = {course.epsilon(privacy.delta):.4g})") in said
+    assert ("Nothing bounds" if exact else f"(epsilon = {at_most(course.epsilon(privacy.delta))})") in said
     assert course.digest in said
     assert not re.search(JARGON, without_names(said))
 
@@ -104,7 +105,7 @@ def test_the_promise_is_the_one_that_the_audit_of_the_budget_bounds(unit: str, e
     said = of(plan)
     right = 100 * NormalDist().cdf(plan.noise.mu / 2)  # of two equally likely cases, by the best test there is
     assert right <= float(re.search(r"is right in at most ([\d.]+) of 100 cases", said)[1]) <= right + 0.1
-    assert f"more than {math.exp(epsilon):.3g} times as likely" in said
+    assert f"more than {at_most(math.exp(epsilon), '.3g')} times as likely" in said
     assert "but for a chance of 1 in 100,000" in said
     assert ethics_words.UNITS[unit] in said
     assert ("10 records of one patient" in said) == (unit == "record")

@@ -9,6 +9,7 @@ import privstats as ps
 from privstats.course.promise import total_of
 from privstats.dp.privacy import MODELS
 from privstats.plan.device_rules import min_stated_epsilon
+from privstats.printable import at_most
 from privstats.workflows.report import Cell, Statement, explanations, page_of, sessions
 from tests import made
 from tests.course.cases import rounds
@@ -124,7 +125,9 @@ def test_what_another_model_limits_is_not_told(changed):
     local = " ".join(explanations.not_promised(changed(privacy=replace(PRIVACY, model="local"))))
     assert "server" not in local
     sparse = changed(graph="sparse", cohort=ps.Cohort(300, 270, 3_000, 30))
-    assert "The server follows the protocol and at most" in str(explanations.promised(sparse))
+    assert "The server follows the protocol, dropouts do not depend on the random graph, and at most" in str(
+        explanations.promised(sparse)
+    )
     client = replace(PRIVACY, unit="client", max_records_per_client=9)
     assert "several records" not in " ".join(explanations.not_promised(changed(privacy=client)))
 
@@ -143,7 +146,7 @@ def test_dropouts_are_the_one_table_of_the_library(plan, changed):
     table = ps.review.dropout_table(plan.noise, clients=12, min_survivors=9, colluders=1)
     rows = flat(explanations.dropouts(plan))
     assert [int(row[0]) for row in rows] == [each.gone for each in table]
-    assert [row[2] for row in rows] == ["-" if each.epsilon is None else f"{each.epsilon:.4g}" for each in table]
+    assert [row[2] for row in rows] == ["-" if each.epsilon is None else at_most(each.epsilon) for each in table]
     assert [row[3] for row in rows] == ["released"] * 4 + ["no release"]
     none = flat(explanations.dropouts(changed(privacy=ps.NoPrivacy())))
     assert none == [["0", "12", "none", "released"], ["3", "9", "none", "released"], ["4", "8", "none", "no release"]]
@@ -170,7 +173,7 @@ def test_every_term_of_the_budget_is_explained_where_it_stands(plan, changed):
         assert all(row[0].notes for row in table.rows)
         assert all(len(row) == len(table.header) for row in table.rows)
     assert set(terms(private)) >= {"sensitivity", "sigma", "mu", "epsilon alone", "share", "bits", "headroom"}
-    assert flat(private)[-1][:5] == ["all together", "", "", f"{plan.noise.mu:.4f}", "1"]
+    assert flat(private)[-1][:5] == ["all together", "", "", at_most(plan.noise.mu, ".4f"), "1"]
     assert flat(bare)[0][1] == f"{changed(privacy=ps.NoPrivacy()).budget().rows[0].advantage:.3f}"
 
 
@@ -182,7 +185,7 @@ def test_a_course_is_told_session_by_session() -> None:
         "1 to 2: round",
         Cell("all 3 together", ("at delta 1e-05",)),
     ]
-    assert [row[1:] for row in table.rows][-1] == ("", f"{course.mu:.4g}", "3", f"{total_of(course).upload_bytes:,}")
+    assert [row[1:] for row in table.rows][-1] == ("", at_most(course.mu), "3", f"{total_of(course).upload_bytes:,}")
     assert [row[1] for row in table.rows] == ["NAB", "gk", ""]
     assert explanations.headline(course.first, ps.dp.Guarantee(course.mu)) != explanations.headline(course.first)
 

@@ -10,6 +10,7 @@ import pytest
 
 import privstats as ps
 from privstats.dp.ledger.rules import room
+from privstats.printable import at_most
 from privstats.workflows.report import Cell, Figure, Finding, Statement, Table, explanations, page_of
 from tests import made
 
@@ -74,12 +75,14 @@ def test_the_epsilon_of_a_release_counts_only_noise_that_no_server_can_exclude(s
     assert surplus == 21
     release = ps.Release(plan, np.zeros(plan.layout.size, np.int64), tuple(range(survivors)))
     epsilon = plan.noise.released_epsilon(survivors - surplus - 3)
-    assert f"epsilon with these parties {epsilon:.4g} (promised: 1)" in text_of(
+    assert f"epsilon with these parties {at_most(epsilon)} (promised: 1)" in text_of(
         page_of(Statement(plan, release=release))
     )
-    stated = f"more than the sum is shown with probability {plan.masking.failure:.2g} at most, by the masking"
+    stated = (
+        f"more than the sum is shown with probability {at_most(plan.masking.failure, '.2g')} at most, by the masking"
+    )
     assert stated in text_of(page_of(Statement(plan, release=release)))
-    assert f"{plan.masking.failure:.2g}" in release._repr_html_()
+    assert at_most(plan.masking.failure, ".2g") in release._repr_html_()
     gone = {row.survivors: row.epsilon for row in explanations.plan_dropouts(plan, plan.noise)}
     assert gone[survivors] == epsilon, "plan check states the same"
 
