@@ -19,8 +19,8 @@ from typing import Any
 
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")  # with the wide forms, which spreadsheets take for the same
 _TEXT = "'"
-# Calibrated numbers meet their bound up to this relative rounding error; ledgers allow for the same.
-_TOLERANCE = 1e-9
+# A calibrated number meets its bound up to a smaller relative error; no text has as many digits.
+_TOLERANCE = 1e-7
 _WITH_ENDS = re.compile(r"-?[0-9]+\.[0-9]+ \(-?[0-9]+\.[0-9]+ to -?[0-9]+\.[0-9]+\)")
 
 
@@ -187,7 +187,7 @@ def at_most(value: float, spec: str = ".4g") -> str:
     Args:
         spec: digits and form of the text, as for ``format``: ``.4g``, ``,.4g`` or ``.4f``.
 
-    Guarantee: the number in the text is at least ``value * (1 - 1e-9)``.
+    Guarantee: the number in the text is at least ``value * (1 - 1e-7)``.
 
     Example:
         >>> from privstats.printable import at_most
@@ -200,7 +200,7 @@ def at_most(value: float, spec: str = ".4g") -> str:
 def at_least(value: float, spec: str = ".4g") -> str:
     """Return a lower bound as text, rounded down; the opposite of :func:`at_most`.
 
-    Guarantee: the number in the text is at most ``value * (1 + 1e-9)``.
+    Guarantee: the number in the text is at most ``value * (1 + 1e-7)``.
 
     Example:
         >>> from privstats.printable import at_least

@@ -21,6 +21,7 @@ from privstats.errors import PlanError, ReleaseError, SchemaError
 from privstats.estimates.score import shrunk_hazards
 from privstats.inference.hazard_ratios import _notes
 from privstats.inference.last_step import EARLY
+from privstats.printable import at_most
 from privstats.randomness import seeded
 from tests.hazard.worlds import BETA, course_of, halves, played, promise, published, schema, world
 
@@ -214,7 +215,7 @@ def test_counts_without_a_sum_leave_the_ratios() -> None:
     assert mu_of(course.first) > mu_of(course.plan)
     spent = math.hypot(mu_of(course.first), *[mu_of(course.plan)] * 6)
     assert spent < course.mu
-    epsilon = f"{epsilon_of(spent, 1e-6):.4g}"
+    epsilon = at_most(epsilon_of(spent, 1e-6))
     for releases in (without, without[1:]):
         text = " ".join(str(inf.hazards(releases).summary()).split())
         assert f"epsilon {epsilon}, delta 1e-06, all {len(without)} sessions" in text

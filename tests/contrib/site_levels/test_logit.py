@@ -14,6 +14,7 @@ import privstats as ps
 from privstats.contrib.site_levels import random_intercept_logit, site_round
 from privstats.contrib.site_levels.fit import SiteSums, clear_sites, generalised_q
 from privstats.contrib.site_levels.logit import Odds, fitted_logit
+from privstats.printable import at_most
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import Centre, ConstantFeature, Scale
@@ -318,7 +319,7 @@ def test_a_pooled_round_without_a_sum_is_charged() -> None:
         promises.add(random_intercept_logit(release, sites=ALL, rounds=sessions).summary().promise)
     epsilon = ps.dp.gaussian_epsilon(math.hypot(course.mu, plan.noise.mu), 1e-6)
     assert len(promises) == 1
-    assert f"epsilon {epsilon:.4g}, delta 1e-06, all 5 rounds" in promises.pop()
+    assert f"epsilon {at_most(epsilon)}, delta 1e-06, all 5 rounds" in promises.pop()
 
 
 def test_notes_name_the_remedy(pooled: Any) -> None:

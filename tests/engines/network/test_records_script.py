@@ -53,17 +53,13 @@ def test_a_party_brings_a_raw_table_as_it_is(tmp_path: Path) -> None:
     lines = ["outcome;WARD;note;age;Smokes", *rows, "ill;b"]
     (study.home(0) / "t.csv").write_bytes("\n".join(lines).encode("cp1252"))
     file = RecordFile(study.home(0) / "t.csv", "outcome", encoding="cp1252", separator=";", decimal=",")
-    with pytest.warns(
-        ps.errors.UnreadableRecordsWarning, match="1 line of .* first: line 8 has 2 fields for 5 names"
-    ):
+    with pytest.warns(ps.errors.UnreadableRecordsWarning, match="1 line of .* first: line 8 has 2 fields for 5 names"):
         assert named(study, 0, file).summed == 6
     script = (study.home(0) / "records.py").read_text()
     assert "RecordFile('t.csv', target='outcome', encoding='cp1252', separator=';', decimal=',')" in script
     (tmp_path / "plain.csv").write_text("\n".join(lines[:-1]).replace(",", ".").replace(";", ","))
     frame = pandas.read_csv(tmp_path / "plain.csv")
-    with pytest.warns(
-        ps.errors.UnreadableRecordsWarning, match="1 line of .* first: line 8 has 2 fields for 5 names"
-    ):
+    with pytest.warns(ps.errors.UnreadableRecordsWarning, match="1 line of .* first: line 8 has 2 fields for 5 names"):
         found = file.read(cells, unreadable="leave out")
     assert ps.measure(schema, found.X, found.y) == ps.measure(schema, frame, frame["outcome"])
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 import privstats as ps
+from privstats.printable import at_most
 from tests import made
 from tests.made import refused
 from tests.threat_models.audits.plans import SMALL
@@ -94,7 +95,7 @@ def test_the_audit_and_plan_check_say_the_same_of_dropouts():
     told = next(line for line in ps.review.facts(subject) if "dropouts" in line)
     said = {int(gone.replace("none", "0")): left for left, gone in re.findall(r"([\d.]+|no release) with (\w+)", told)}
     audited = {
-        gone: "no release" if epsilon is None else f"{epsilon:.4g}"
+        gone: "no release" if epsilon is None else at_most(epsilon)
         for gone, _, _, epsilon, _ in audit_dropouts(target_of(subject)).rows
     }
     assert (said, (said[3], said[4])) == (audited, ("1", "no release"))
