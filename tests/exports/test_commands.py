@@ -36,7 +36,7 @@ def files_of(folder: Path, name: str) -> tuple[str, ...]:
         ("excel_serial_days", [("kind dates", "written = 'days since 1899-12-30'")]),
         ("redcap_missing_codes", [("age: of 60 values", "gap: NASK (4), ASKU (3)")]),
         ("laboratory", [("troponin", "<0,01 (13) and >500 (5)", "just below and just above")]),
-        ("sql_server", [("north.csv: 1 records", "excluded, first: ")]),
+        ("sql_server", [("north.csv: 1 line", "excluded, first: ")]),
         ("icd_9", [("form of code", "as_text = true")]),
         ("charges", [("not read cost: 60 of 60", "sign of money", "write the number alone")]),
         ("times_of_berlin", [("seen: all are at 23:00", "time zone", 'written = "ISO in Europe/Berlin"')]),
