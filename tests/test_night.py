@@ -1,12 +1,14 @@
 """The slices of the night: all of it, each file once, and none longer than a run of `.ci/run` has room for."""
 
 import os
+import signal
 import subprocess
 import sys
 
 import pytest
 
 from tests import night
+from tests.threads import lives, until
 
 MINUTES = 20
 LISTED = pytest.mark.skipif(not night.SECONDS.exists(), reason="a source distribution is without it")
@@ -65,3 +67,27 @@ def test_a_slice_is_run_whole_and_its_failure_is_the_runs(tmp_path, words, code,
     for line, number in zip(asked.read_text().splitlines(), numbers, strict=True):
         assert line == f"-n {workers} -m nightly -rfEs {' '.join(dealt[number])}"
         assert f"slice {number} took" in done.stdout
+
+
+@LISTED
+def test_a_slice_that_is_ended_as_a_group_leaves_no_pytest(tmp_path):
+    """``timeout`` made a group of its own, so an interrupted ``.ci/run`` left the slice's pytest running."""
+    python, begun = tmp_path / "python", tmp_path / "begun"
+    python.write_text(f"""#!/bin/bash
+case "$*" in
+  "-m pytest"*) echo $$ > {begun}.new; mv {begun}.new {begun}; exec sleep 60 ;;
+esac
+exec "{sys.executable}" "$@"
+""")
+    python.chmod(0o700)
+    environment = {**os.environ, "PRIVSTATS_PYTHON": str(python)}
+    running = subprocess.Popen(
+        [night.ROOT / ".ci" / "slice", "3"], env=environment, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        until(begun.exists, lambda: f"the slice ended with {running.poll()}")
+        os.killpg(running.pid, signal.SIGTERM)
+        until(lambda: not lives(int(begun.read_text())))
+    finally:
+        running.kill()
+        running.wait()
