@@ -70,11 +70,13 @@ class DeviceCache:
 def checksum(torch: ModuleType, records: Tensor) -> Tensor:
     """Return a weighted sum of the bits of float64 rows mod 2**64, int64 ``()``, in whatever order a device sums.
 
-    It detects accidental changes: bits that change at random pass with a chance below 2**-32.
+    It detects every change of one number to another, and other accidental changes: bits that change at random pass with
+    a chance below 2**-32.
     """
     bits = records.view(torch.int64)
-    # Small integers differ in their high bits alone, which no product would carry to the low ones.
-    mixed = bits ^ (bits >> 32)
+    # Small integers differ in their high bits alone, which no product would carry to the low ones. The shift keeps the
+    # sign, so the sum is another one for any two finite numbers: an exclusive or would be the same for b and ~b.
+    mixed = bits + (bits >> 32)
     # Rows and columns have weights of their own, else two entries could be exchanged across the diagonal.
     of_rows, of_columns = _weights(torch, sum(records.shape), records.device).split(list(records.shape))
     total: Tensor = ((mixed * of_columns).sum(dim=1) * of_rows).sum()

@@ -166,6 +166,16 @@ def test_a_checksum_differs_where_one_entry_does(values, columns, place, other):
     assert (checksum(torch, rows) == checksum(torch, changed)) == same
 
 
+@given(st.floats(allow_nan=False), st.floats(allow_nan=False), st.booleans())
+def test_no_two_numbers_have_one_checksum(one, other, flipped):
+    """An exclusive or with the shifted bits was the same for all bits flipped: 1.5 and -2.9999999999999996."""
+    one, other = (torch.tensor([[each]], dtype=torch.float64) for each in (one, other))
+    other = (~one.view(torch.int64)).view(torch.float64) if flipped else other
+    if not other.isnan().any():
+        same = torch.equal(one.view(torch.int64), other.view(torch.int64))
+        assert (checksum(torch, one) == checksum(torch, other)) == same
+
+
 @pytest.mark.parametrize("kind", ["int8", "float32", "float64", "labels"])
 def test_checksums_of_many_alike_rows_differ(kind):
     """Small integers in float64 end in many zeros, which must not cancel."""
