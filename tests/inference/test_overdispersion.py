@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import nbinom
 from typer.testing import CliRunner
 
 import privstats as ps
@@ -18,6 +19,7 @@ from privstats import inference as inf
 from privstats.cli.main import app
 from privstats.dp import joint_mu, sensitivity
 from privstats.errors import PlanError, SchemaError
+from privstats.inference.regression import overdispersion
 from privstats.moments import exact_moments
 from privstats.randomness import seeded
 from privstats.review.certificate import certificate_text
@@ -100,6 +102,24 @@ def test_intervals_hold_under_noise_and_noise_or_early_ends_hide_them() -> None:
     assert "overdispersion -" in " ".join(str(hidden.summary()).split())
     early = ps.Newton.start(replace(SCHEMA, rate=0.001), *references.terms(20_000), rounds=1)
     assert not inf.poisson(references.released(early, *world(20_000, 0, 1.0))).overdispersion.reported
+
+
+@given(st.floats(-5, 2.9), st.floats(-3, 2), st.floats(0.3, 300))
+def test_the_dispersion_after_a_cut_is_that_of_all_probabilities(log_a: float, log_mean: float, bound: float) -> None:
+    a, mean, whole = 10**log_a, 10**log_mean, math.ceil(bound)
+    law, counts = nbinom(1 / a, 1 / (1 + a * mean)), np.arange(whole)
+    shares, values = np.append(law.pmf(counts), law.sf(whole - 1)), np.append(counts, bound)
+    m = shares @ values
+    expected = shares @ ((values - m) ** 2 - values) / m**2
+    assert overdispersion._after_cut(a, mean, bound) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("bound", [1e9, 1e12])
+def test_a_large_target_bound_takes_no_memory(bound: float) -> None:
+    """All counts below the bound were listed: 1e9 of them are 8 GB."""
+    high = overdispersion._before_cut(0.5, bound / 20, bound)
+    assert high == pytest.approx(0.5, rel=1e-3)
+    assert overdispersion._before_cut(0.5, bound / 2, bound) > 0.6
 
 
 @pytest.mark.parametrize("declared", [None, 0.3])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import betainc, gammaln
+from scipy.special import betainc
 
 from privstats.inference.counts.table import Interval
 from privstats.inference.last_step import averaged_sigma
@@ -73,11 +73,17 @@ _LEAST, _MOST = 1e-6, 1e3
 
 
 def _after_cut(a: float, mean: float, bound: float) -> float:
-    """Return ``E ((y - m)^2 - y) / m^2`` of negative binomial counts y cut at a bound, with m their mean then."""
-    whole, size = math.ceil(bound), 1 / a
-    below = np.arange(whole, dtype=np.float64)
-    logs = gammaln(below + size) - gammaln(size) - gammaln(below + 1) + below * math.log(mean / (mean + size))
-    shares = np.append(np.exp(logs - size * math.log1p(mean / size)), betainc(whole, size, mean / (mean + size)))
-    counts = np.append(below, bound)
-    m = float(shares @ counts)
-    return float(shares @ (np.square(counts - m) - counts)) / m**2
+    """Return ``E ((y - m)^2 - y) / m^2`` of negative binomial counts y cut at a bound, with m their mean then.
+
+    With r = 1 / a, the terms of ``E y`` are those of counts of size r + 1, shifted by 1, times the mean; the terms of
+    ``E y (y - 1)`` are those of size r + 2, shifted by 2, times ``mean^2 (1 + a)``.
+    """
+    whole, size, ratio = math.ceil(bound), 1 / a, a * mean / (1 + a * mean)
+
+    def beyond(shift: int) -> float:
+        """Return the probability that counts of the shifted size reach the shifted bound."""
+        return float(betainc(whole - shift, size + shift, ratio)) if whole > shift else 1.0
+
+    cut, first, second = beyond(0), mean * (1 - beyond(1)), mean**2 * (1 + a) * (1 - beyond(2))
+    m = first + bound * cut
+    return (second + first + bound**2 * cut - m**2 - m) / m**2
