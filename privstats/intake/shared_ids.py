@@ -6,7 +6,6 @@ Rows with one id are one person's, however many they are. Whether an id names a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,19 +67,17 @@ def shared_ids(ids: ColumnLike, codes: NDArray[np.intp] | None = None) -> tuple[
     sizes = np.bincount(codes[codes >= 0])
     if not len(sizes):
         return ()
-    words = set[int]() if isinstance(plain, np.ndarray) else _codes_of_words(plain, codes)
+    values, firsts = np.unique(codes, return_index=True)
+    firsts = firsts[values >= 0]  # by code
+    several = np.flatnonzero(sizes >= _MIN_ROWS_OF_A_WORD).tolist()
+    words = {code for code in several if _is_word(plain[int(firsts[code])])}
     usual = np.quantile(np.sort(sizes)[:-1], _USUAL, method="lower") if len(sizes) > 1 else np.inf
     often = np.flatnonzero((sizes >= _MIN_ROWS) & (sizes > _TIMES * usual)).tolist()
-    chosen = {code for code in words if sizes[code] >= _MIN_ROWS_OF_A_WORD} | set(often)
-    most = sorted(chosen, key=lambda code: (-sizes[code], code))[:_MAX_SHOWN]
-    named = names_of([plain[int(np.argmax(codes == code))] for code in most])
+    most = sorted(words | set(often), key=lambda code: (-sizes[code], code))[:_MAX_SHOWN]
+    named = names_of([plain[int(firsts[code])] for code in most])
     return tuple(SharedId(name or "", int(sizes[code]), code in words) for code, name in zip(most, named, strict=True))
 
 
-def _codes_of_words(plain: Sequence[object], codes: NDArray[np.intp]) -> set[int]:
-    """Return the persons that a gap word names."""
-    firsts: dict[str, int] = {}
-    for row, value in enumerate(plain):
-        if isinstance(value, str):
-            firsts.setdefault(value, row)
-    return {int(codes[row]) for text, row in firsts.items() if is_gap_word(text)} - {-1, -2}
+def _is_word(value: object) -> bool:
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return isinstance(text, str) and is_gap_word(text)

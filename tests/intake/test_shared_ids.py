@@ -34,6 +34,9 @@ EACH = [f"p{place}" for place in range(299)]
         ([*EACH, *["none"] * 2], [("none", 2, True)]),
         ([*EACH, *["NA"] * 99, *[None] * 99], []),  # these name no person
         ([*EACH, *[b"p0000"] * 30], [("p0000", 30, False)]),
+        ([*EACH, *[b"unknown"] * 2], [("unknown", 2, True)]),
+        (np.array([*EACH, "unknown", "unknown"], "S"), [("unknown", 2, True)]),
+        ([None, "unknown", 7, 1.5, "unknown"], [("unknown", 2, True)]),
         ([], []),
     ],
 )
