@@ -24,6 +24,7 @@ from privstats.kinds.record_rows import class_rows, target_rows
 from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import ExactClass, Moments, RealMoments, containers
+from privstats.printable import at_least
 from privstats.records.input_validation import dense
 from privstats.records.reading import Labels, Targets
 from privstats.records.reasons import EXPOSURE
@@ -106,8 +107,7 @@ _WEIGHTS = (
 """The consequence of a declared dispersion."""
 
 _COARSE = (
-    "residuals are truncated toward 0 to steps of target_bound / 2^{}, which raises log rates by about {:.1g}: set "
-    "grid_bits = {}, which costs upload bits alone"
+    "residuals are truncated toward 0 to steps of target_bound / 2^{}, which raises log rates by about {:.1g}: set {}"
 )
 _SHIFT = 0.002  # of a log rate, up to which nothing is stated: a fifth of the standard error of 10,000 events
 _FINEST = 20
@@ -471,8 +471,14 @@ def _grid_facts(schema: ScoreSchema) -> tuple[str, ...]:
     shift = schema.outcome / (2 * schema.steps) / mean
     if shift <= _SHIFT:
         return ()
-    bits = min(schema.grid_bits + math.ceil(math.log2(shift / _SHIFT)), _FINEST)
-    return (_COARSE.format(schema.grid_bits, shift, bits),)
+    bits = schema.grid_bits + math.ceil(math.log2(shift / _SHIFT))
+    remedies = []
+    if schema.grid_bits < _FINEST:
+        remedies.append(f"grid_bits = {min(bits, _FINEST)}, which costs upload bits alone")
+    if bits > _FINEST:
+        bound = at_least(mean * _SHIFT * 2.0 ** (_FINEST + 1), ".3g")
+        remedies.append(f"a target_bound of at most {bound}")
+    return (_COARSE.format(schema.grid_bits, shift, ", and ".join(remedies)),)
 
 
 def _checked_errors(schema: ScoreSchema) -> Errors:

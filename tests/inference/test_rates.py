@@ -53,6 +53,18 @@ def test_a_grid_that_is_coarse_beside_the_mean_count_is_a_fact_with_the_bits_tha
     assert not any("truncated toward 0" in each for each in replace(SCHEMA, rate=None).facts)
 
 
+@pytest.mark.parametrize("grid_bits", [12, 20])
+def test_no_more_bits_than_a_grid_can_have_are_proposed(grid_bits: int) -> None:
+    """Of 20 bits the fact proposed 20."""
+    rare = replace(SCHEMA, rate=1e-4, grid_bits=grid_bits)
+    (fact,) = (each for each in rare.facts if "truncated toward 0" in each)
+    assert ("set grid_bits = 20, which costs upload bits alone, and a target" in fact) == (grid_bits == 12)
+    bound = float(fact.rpartition("target_bound of at most ")[2])
+    enough = replace(rare, grid_bits=20, target_bound=bound)
+    assert not any("truncated toward 0" in each for each in enough.facts)
+    assert any("truncated toward 0" in each for each in replace(enough, target_bound=1.02 * bound).facts)
+
+
 def test_a_finer_grid_takes_the_shift_of_rare_events_away() -> None:
     X, y = world(40_000, 0)
     y[:, 0] = np.random.default_rng(1).binomial(y[:, 0].astype(int), 0.1)  # a tenth of the events
