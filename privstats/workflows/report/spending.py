@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from privstats.dp import Account, Guarantee, NoPrivacy, compose
+from privstats.dp import Account, Guarantee, NoPrivacy, Spend, compose
 from privstats.dp.ledger.rules import room
 from privstats.plan import Plan
 from privstats.printable import at_most
@@ -38,8 +38,8 @@ def together(plan: Plan, kept: Guarantee, digests: Sequence[str], accounts: Sequ
 
     Guarantee:
         Releases of mu_i under one unit and adjacency are together sqrt(sum mu_i^2)-GDP (Dong, Roth and Su 2022,
-        corollary 2), under those of the account; pure epsilons add up. Freed and withdrawn spends count nothing but the
-        failure probability of their masking.
+        corollary 2), under those of the account; pure epsilons add up. Freed and withdrawn spends count nothing. No mu
+        holds failures of masking (``Account.masking_failure``), which come on top of delta: see :func:`rooms`.
     """
     charged = [account for account in accounts if any(entry.plan in digests for entry in account.counted)]
     if charged:
@@ -69,14 +69,20 @@ def accounts_table(accounts: Sequence[Account]) -> Table:
     for account in accounts:
         cap = account.cap
         whom = "exact sums: no cap can hold" if cap is None else f"one {cap.unit}, {cap.adjacency}"
-        numbers = [at_most(account.spent), f"{account.epsilon:.4g}", at_most(account.quoted_delta)]
-        rows.append((account.dataset, whom, str(len(account.entries)), *numbers))
+        numbers = [at_most(each) for each in (account.spent, account.epsilon, account.quoted_delta)]
+        rows.append((account.dataset, whom, str(len(account.counted)), *numbers))
     return Table("ledger", header, rows)
 
 
 def rooms(accounts: Sequence[Account]) -> list[str]:
-    """Explain each account's remaining cap."""
+    """Explain each account's remaining cap, and what masking adds to its delta."""
     out = [f"{account.dataset}: {room(account)}." for account in accounts if account.cap is not None]
+    out += [
+        f"{account.dataset}: masking adds {at_most(account.masking_failure, '.2g')} to delta, by all runs that were "
+        "begun on a random graph, withdrawn ones too."
+        for account in accounts
+        if account.masking_failure
+    ]
     if any(len(account.counted) > 1 and math.isinf(account.pure) for account in accounts):
         out.append("Epsilons of releases do not add up; the squares of their mu do, and epsilon follows from the sum.")
     return out
@@ -87,8 +93,13 @@ def charges(digests: Sequence[str], accounts: Sequence[Account]) -> Iterator[str
     for account in accounts:
         for entry in account.entries:
             if entry.plan in digests:
-                ending = "." if entry.released else "; whether anything was sent is not known."
-                yield f"This plan was charged to {account.dataset!r} on {entry.at[:10]}{ending}"
+                yield f"This plan was charged to {account.dataset!r} on {entry.at[:10]}{_ending(entry)}."
+
+
+def _ending(entry: Spend) -> str:
+    if entry.withdrawn:
+        return f", and withdrawn on {entry.withdrawn[:10]}: nothing was sent"
+    return "" if entry.released else "; whether anything was sent is not known"
 
 
 def _spent(account: Account) -> Guarantee:

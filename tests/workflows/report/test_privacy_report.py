@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.cli.parts.party_facts import standing
 from privstats.dp.ledger.rules import room
 from privstats.printable import at_most
 from privstats.workflows.report import Cell, Figure, Finding, Statement, Table, explanations, page_of
+from privstats.workflows.report.spending import accounts_table
 from tests import made
 
 AT = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
@@ -138,11 +140,41 @@ def test_a_ledger_is_told_by_data_set_and_by_plan(plan, tmp_path):
     text = text_of(page_of(Statement(plan, accounts=ledger.accounts(), at=AT)))
     assert "charged to 'ward' on 2026-03-01; whether anything was sent is not known." in text
     ledger.finish(entry, b"1")
+    ledger.withdraw(ledger.spend("ward", plan=plan.digest, run=b"june", **terms))
     ledger.spend("lab", plan=plan.digest, run=b"may", schema=plan.schema, privacy=ps.NoPrivacy(), noise=None)
     text = text_of(page_of(Statement(plan, accounts=ledger.accounts(), at=AT)))
     assert "charged to 'ward' on 2026-03-01." in text
+    assert "charged to 'ward' on 2026-03-01, and withdrawn on 2026-03-01: nothing was sent." in text
+    assert "masking adds" not in text
     assert "ward one record, add-remove 1 1 4 1e-05" in text
     assert "exact sums: no cap can hold" in text
+
+
+def test_a_page_states_what_masking_adds_to_the_delta_of_an_account(plan, tmp_path):
+    ledger = made.ledger(tmp_path / "l.db", epsilon=4.0)
+    terms = {"schema": plan.schema, "privacy": plan.privacy, "noise": plan.noise, "masking_failure": 1.04e-9}
+    ledger.withdraw(ledger.spend("ward", plan="0" * 64, run=b"a", **terms))
+    ledger.spend("ward", plan="0" * 64, run=b"b", **terms)
+    text = text_of(page_of(Statement(plan, accounts=ledger.accounts(), at=AT)))
+    assert "ward: masking adds 2.1e-09 to delta, by all runs that were begun on a random graph, withdrawn ones" in text
+
+
+def test_no_account_spends_more_than_its_cap_by_rounding(plan, tmp_path):
+    """The spent epsilon was rounded up, and the cap to the nearest digit."""
+    account = account_of(plan, 1.23442)
+    (row,) = accounts_table([account]).rows
+    assert row[3:5] == ("1.235", "1.235")
+    assert "spent epsilon 1.235 of 1.235 at delta" in standing(account)
+    moved = replace(account, caps=(*account.caps, replace(account.caps[0], epsilon=1.5, delta=1e-4)))
+    spent, most = re.findall(r"spent epsilon ([0-9.]+) of ([0-9.]+) at", standing(moved))[0]
+    assert float(spent) <= float(most)
+
+
+def account_of(plan, epsilon):
+    """An account that a release of a plan has used up."""
+    cap = ps.dp.Cap("2026", "record", "add-remove", epsilon, 1e-5)
+    spend = ps.dp.Spend(1, "2026", plan.digest, b"run", "release", "central", cap.mu, ())
+    return ps.dp.Account("ward", (cap,), (spend,))
 
 
 def accounts_of(plan, path, spends, *, charged=None, **how):
