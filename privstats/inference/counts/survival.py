@@ -179,7 +179,7 @@ class SurvivalCurve(RowTable):
         n_bins = len(self.timeline)
         exposure = np.maximum(exposure_in(self._counts, self._times)[:n_bins], 1.0)
         hazards = np.zeros(len(self._counts))
-        hazards[:n_bins] = shrunk_hazards(self._counts[:n_bins, 1], exposure, self._sigma)
+        hazards[:n_bins] = _shrunk(self._counts[:n_bins, 1], exposure, self._times, self._sigma)
 
         def mean(rates: Array) -> Array:
             return area(np.exp(-np.cumsum(rates, axis=-1)))
@@ -200,10 +200,13 @@ class SurvivalCurve(RowTable):
                 return np.asarray(first + np.sum(after * widths, axis=-1, keepdims=True))
 
             return steps
+        # Bins from tau on have no area, and noise can make survival there infinite.
+        edges = edges[: int(np.searchsorted(edges, tau)) + 1]
         inside = np.clip((tau - edges[:-1]) / (edges[1:] - edges[:-1]), 0.0, 1.0)
         first = min(float(edges[0]), tau)
 
         def below(after: Array) -> Array:
+            after = after[..., : len(inside)]
             before = np.concatenate([np.ones_like(after[..., :1]), after[..., :-1]], axis=-1)
             rate = np.log(before) - np.log(after)
             even = np.abs(rate) < _SMALL**2
@@ -445,7 +448,8 @@ def _survival(flat: Array, times: Times, *, late: bool = False) -> Array:
     exposure = exposure_in(counts, times, late=late)
     nobody = exposure == 0
     hazards = counts[..., 1] / np.where(nobody, 1.0, exposure) * ~nobody
-    return np.cumprod(1 - hazards, axis=-1) if times == "discrete" else np.exp(-np.cumsum(hazards, axis=-1))
+    with np.errstate(over="ignore"):  # noise, in bins behind the reported ones
+        return np.cumprod(1 - hazards, axis=-1) if times == "discrete" else np.exp(-np.cumsum(hazards, axis=-1))
 
 
 def reported_bins(table: CountTable) -> int:
@@ -497,7 +501,7 @@ def _inverted(table: CountTable, times: Times, n_bins: int, z: float) -> Array:
     n = (e^H - 1) / sum (e^h - 1) / r has hazards shrunk to their mean: a few noisy events do not set their own width.
     """
     survival = partial(_survival, times=times, late=table.late)
-    noise = table.sigma * np.linalg.norm(gradients(survival, table.counts.reshape(-1)), axis=0)[:n_bins]
+    noise = table.sigma * np.linalg.norm(gradients(survival, table.counts.reshape(-1))[:, :n_bins], axis=0)
     low, high = ends_of_share(1 - survival(table.counts.reshape(-1))[:n_bins], worth_of(table, times, n_bins), noise, z)
     return np.stack([1 - high, 1 - low], axis=1)
 
@@ -505,8 +509,18 @@ def _inverted(table: CountTable, times: Times, n_bins: int, z: float) -> Array:
 def worth_of(table: CountTable, times: Times, n_bins: int) -> Array:
     """Return Greenwood's effective persons per bin, at hazards shrunk to their mean."""
     exposure = np.maximum(exposure_in(table.counts, times, late=table.late)[:n_bins], 1.0)
-    hazards = shrunk_hazards(table.counts[:n_bins, 1], exposure, table.sigma) if n_bins else exposure
+    hazards = _shrunk(table.counts[:n_bins, 1], exposure, times, table.sigma) if n_bins else exposure
     return np.asarray(np.expm1(np.cumsum(hazards)) / np.cumsum(np.expm1(hazards) / exposure))
+
+
+def _shrunk(events: Array, exposure: Array, times: Times, sigma: float) -> Array:
+    """Return bins' hazards, shrunk to their mean.
+
+    At discrete times events over the number at risk are shares. At continuous times events over person-time are
+    hazards already.
+    """
+    hazards = shrunk_hazards(events, exposure, sigma)
+    return hazards if times == "discrete" else -np.expm1(-hazards)
 
 
 def ends_of_share(share: Array, n: Array, noise: Array | float, z: float) -> tuple[Array, Array]:
