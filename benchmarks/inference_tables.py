@@ -472,6 +472,18 @@ _MEANS: dict[str, Shown] = {
     **{f"{name}: missed": _share(f"{name}: missed") for name in ("follow-up a", "follow-up b")},
     "95 % of the worst": _ends_of,
 }
+_CURVES: dict[str, Shown] = {
+    "hazard per bin": "{hazard:.1f}",
+    **_EXACT,
+    **_RUNS,
+    "bins": "{bins}",
+    "missed": _share("missed"),
+    "last bin": _share("last bin"),
+    "worst bin": _share("worst bin"),
+    "95 % of the worst": _ends_of,
+    "half width of the last": "{half width of the last:.3f}",
+    "below 20 at risk: missed": lambda row: "-" if (share := row["fewer at risk: missed"]) is None else _percent(share),
+}
 _CLAIMS: dict[str, Shown] = {
     "claim": "{claim}",
     **_EXACT,
@@ -597,6 +609,7 @@ TABLES: Tables = {
     "inference_weights": Table("inference.dispersion", "rounds that declare alpha", _WEIGHTS),
     "inference_weighed": Table("inference.dispersion", "rounds that declare alpha", _WEIGHED),
     "inference_restricted_means": Table("inference.margins", "restricted means and follow-up", _MEANS),
+    "inference_many_events": Table("inference.margins", "curves with many events a bin", _CURVES),
     "inference_false_claims": Table("inference.margins", "claims that are false", _CLAIMS),
     "inference_rates": Table("inference.rates", "rates and multiples", _RATES),
     "inference_late_entry": Table("inference.late_entry", "curves and tests", _LATE),

@@ -1,5 +1,5 @@
-"""Measure how often intervals of restricted means and of median follow-up miss, and how often a false claim about a
-margin is printed as shown.
+"""Measure how often intervals of restricted means, of median follow-up and of curves with many events a bin miss, and
+how often a false claim about a margin is printed as shown.
 
     python -m benchmarks.inference.margins --save --runs 1000
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import math
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -90,6 +91,12 @@ WORLDS = (
     *(World("beyond: leaving evenly up to month 24", (0.04, 0.06), *size, until=24.0) for size in _SIZES),
 )
 
+_CURVE = ps.CountSchema((ps.Bins("months", _EDGES, open="above"), ps.Categories("died", (0, 1))), (("months", "died"),))
+_LEAVES = 0.03
+_FEW = 20
+CURVES = tuple((hazard, *size) for hazard in (0.05, 0.15, 0.3, 0.4) for size in _SIZES)
+"""Hazard per month, records and epsilon."""
+
 TRIALS = (
     ("non-inferiority of two outcomes", 1_000, None),
     ("non-inferiority of two outcomes", 2_000, 8.0),
@@ -114,6 +121,8 @@ def tables(options: argparse.Namespace) -> Tables:
     if options.only in (title := "restricted means and follow-up"):
         cells = [(world,) for world in WORLDS[:few]]
         yield from table_of(NAME, title, cells, partial(means, runs=runs))
+    if options.only in (title := "curves with many events a bin"):
+        yield from table_of(NAME, title, CURVES[:few], partial(curves, runs=runs))
     if options.only in (title := "claims that are false"):
         yield from table_of(NAME, title, TRIALS[:few], partial(claims, runs=runs))
 
@@ -121,6 +130,18 @@ def tables(options: argparse.Namespace) -> Tables:
 def _generators(*cell: Any) -> tuple[np.random.Generator, Generator]:
     seed = zlib.crc32(repr(cell).encode())
     return np.random.default_rng(seed), seeded(seed)
+
+
+def _plan(schema: ps.CountSchema, records: int, epsilon: float | None) -> ps.Plan:
+    privacy = ps.Privacy(**_HOW, epsilon=epsilon or STATED)
+    return ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 2 * records), privacy=privacy)
+
+
+def _released(plan: ps.Plan, table: Mapping[str, Any], epsilon: float | None, rng: Generator) -> ps.Release:
+    parts = [exact_moments(plan.schema, {name: column[k::2] for name, column in table.items()}) for k in (0, 1)]
+    if epsilon is None:
+        return ps.Release.exact(plan.schema, parts[0] + parts[1])
+    return session.aggregate_unmasked(plan, parts, rng)
 
 
 def persons(world: World, chance: np.random.Generator) -> dict[str, Any]:
@@ -134,23 +155,14 @@ def persons(world: World, chance: np.random.Generator) -> dict[str, Any]:
 
 def means(world: World, runs: int) -> Row:
     """Count intervals of the means, their difference and ratio, and of the median follow-up, that miss."""
-    plan = ps.Plan(
-        schema=_SCHEMA,
-        cohort=ps.Cohort(2, 2, 2 * world.records),
-        privacy=ps.Privacy(**_HOW, epsilon=world.epsilon or STATED),
-    )
+    plan = _plan(_SCHEMA, world.records, world.epsilon)
     first, second = world.means
     truth = {"mean a": first, "mean b": second, "difference": second - first, "ratio": second / first}
     truth |= dict(zip(("follow-up a", "follow-up b"), world.follow_up, strict=True))
     chance, rng = _generators(world)
     told, missed = dict.fromkeys(truth, 0), dict.fromkeys(truth, 0)
     for _ in range(runs):
-        table = persons(world, chance)
-        parts = [exact_moments(_SCHEMA, {name: column[k::2] for name, column in table.items()}) for k in (0, 1)]
-        if world.epsilon is None:
-            release = ps.Release.exact(_SCHEMA, parts[0] + parts[1])
-        else:
-            release = session.aggregate_unmasked(plan, parts, rng)
+        release = _released(plan, persons(world, chance), world.epsilon, rng)
         found = ps.inference.restricted_means(ps.inference.kaplan_meier(release, **_WORDS), TAU)
         medians = ps.inference.follow_up(release, **_WORDS).medians
         read = {f"mean {arm}": each for arm, each in found.means.items()}
@@ -169,6 +181,44 @@ def means(world: World, runs: int) -> Row:
         **{f"{name}: missed": hits / runs for name, hits in missed.items()},
         "worst row": worst / runs,
         **ends(worst, runs),
+    }
+
+
+def curves(hazard: float, records: int, epsilon: float | None, runs: int) -> Row:
+    """Count intervals of survival after each reported bin that miss."""
+    plan = _plan(_CURVE, records, epsilon)
+    ends_of_bins = np.array(_EDGES[1:-1])
+    truth = np.exp(-hazard * ends_of_bins)
+    told, missed, widths = np.zeros(len(truth), int), np.zeros(len(truth), int), []
+    few_told, few_missed = 0, 0
+    chance, rng = _generators("curves", hazard, records, epsilon)
+    for _ in range(runs):
+        died, left = chance.exponential(1 / hazard, records), chance.exponential(1 / _LEAVES, records)
+        release = _released(plan, {"months": np.minimum(died, left), "died": (died <= left) * 1}, epsilon, rng)
+        curve = ps.inference.kaplan_meier(release, time="months", event="died", times="continuous")
+        assert isinstance(curve, ps.inference.SurvivalCurve)
+        low, high = curve.confidence_interval_.T
+        n, out = len(low), (low > truth[: len(low)]) | (high < truth[: len(low)])
+        few = curve.at_risk < _FEW
+        told[:n] += ~few
+        missed[:n] += out & ~few
+        few_told, few_missed = few_told + int(few.sum()), few_missed + int((out & few).sum())
+        widths.append(float((high - low)[~few][-1]) / 2)
+    often = told >= runs / 2
+    shares = missed[often] / told[often]
+    worst = int(np.argmax(shares))
+    return {
+        "hazard": 2 * hazard,
+        "records": records,
+        "epsilon": epsilon,
+        "runs": runs,
+        "bins": int(often.sum()),
+        "missed": float(missed.sum() / told.sum()),
+        "last bin": float(shares[-1]),
+        "worst bin": float(shares[worst]),
+        **ends(int(missed[often][worst]), int(told[often][worst])),
+        "half width of the last": float(np.median(widths)),
+        "fewer at risk: missed": few_missed / few_told if few_told else None,
     }
 
 

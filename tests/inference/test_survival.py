@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import pytest
 import privstats as ps
 from privstats import inference as inf
 from privstats.errors import ReleaseError
+from privstats.inference.counts.survival import _survival, exposure_in, hazard_variances
+from privstats.inference.counts.table import spread
 from tests.inference.test_counts import SCHEMA, exact, noisy, people
 
 CURVE = {"time": "months", "event": "died", "times": "discrete"}
@@ -328,6 +331,20 @@ def test_many_events_in_a_bin_keep_the_level_at_continuous_times(hazard):
         mean = curve.restricted_mean(6.0)
         means += not mean.low <= mean_truth <= mean.high
     assert max(*missed, means) <= 21  # of 200: with probability 1e-3 at a rate of .05
+
+
+@pytest.mark.parametrize("times", ["discrete", "continuous"])
+def test_variances_of_hazards_are_those_of_the_delta_method_over_all_counts(times):
+    """Each bin's own variance, and the numbers at risk that later bins share, give the variance of log survival."""
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        counts = np.vstack([rng.integers(1, 60, (5, 2)), [40, 10]]).astype(float)
+        survival, errors = spread(partial(_survival, times=times), counts.reshape(-1), 0.0)
+        exposure = exposure_in(counts, times)[:5]
+        shares = counts[:5, 1] / exposure
+        hazards = -np.log1p(-shares) if times == "discrete" else shares
+        variances = hazard_variances(hazards, counts[:5].sum(axis=1), exposure, times)
+        assert np.cumsum(variances) == pytest.approx(np.square(errors / survival)[:5], rel=1e-9)
 
 
 @pytest.mark.filterwarnings("error")

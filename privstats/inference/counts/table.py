@@ -170,5 +170,5 @@ def spread(function: Callable[[Array], Array], counts: Array, sigma: float) -> t
 
 def gradients(function: Callable[[Array], Array], counts: Array) -> Array:
     """Return exact derivatives, ``(k, m)``, by complex step (Squire and Trapp 1998)."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.imag(function(counts + 1j * _STEP * np.eye(len(counts)))) / _STEP
