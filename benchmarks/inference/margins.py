@@ -41,7 +41,7 @@ _SCHEMA = ps.CountSchema(
     (("arm", "months", "died"),),
 )
 _WORDS: dict[str, Any] = {"time": "months", "event": "died", "by": "arm", "times": "continuous"}
-_HOW = {"model": "central", "unit": "record", "adjacency": "add-remove", "delta": 1e-6}
+_HOW: dict[str, Any] = {"model": "central", "unit": "record", "adjacency": "add-remove", "delta": 1e-6}
 
 
 @dataclass(frozen=True)
@@ -81,14 +81,14 @@ class World:
 
 
 _SIZES = ((400, None), (2_000, 8.0), (4_000, 3.0), (10_000, 1.0))
-_EARLY = ((4.0, 0.06), (4.0, 0.15))
+_EARLY, _LATE = ((4.0, 0.06), (4.0, 0.15)), ((14.0, 0.15), (14.0, 0.15))
 WORLDS = (
     *(World("usual", (0.04, 0.06), *size) for size in _SIZES),
     *(World("few events", (0.002, 0.004), *size) for size in _SIZES),
     *(World("a tenth in the second arm", (0.04, 0.06), 2 * records, epsilon, 0.1) for records, epsilon in _SIZES),
-    *(World("the second arm leaves early", (0.04, 0.06), *size, leaving=_EARLY) for size in _SIZES),
+    *(World("the second arm leaves early", (0.04, 0.06), *size, 0.5, _EARLY) for size in _SIZES),
     *(World("most have the event", (0.15, 0.3), *size) for size in _SIZES),
-    *(World("beyond: leaving evenly up to month 24", (0.04, 0.06), *size, until=24.0) for size in _SIZES),
+    *(World("beyond: leaving evenly up to month 24", (0.04, 0.06), *size, 0.5, _LATE, 24.0) for size in _SIZES),
 )
 
 _CURVE = ps.CountSchema((ps.Bins("months", _EDGES, open="above"), ps.Categories("died", (0, 1))), (("months", "died"),))
@@ -239,7 +239,7 @@ def claims(claim: str, records: int, epsilon: float | None, runs: int) -> Row:
     for _ in range(runs):
         age, arm = chance.uniform(-1, 1, records), chance.integers(0, 2, records)
         risk = base + effect * arm + base / 2 * age
-        y = (chance.random((records, 2)) < risk[:, None]) * 1.0
+        y = (chance.random((records, 2)) < risk[:, None]).astype(np.float64)
         X = np.column_stack([age, arm])
         releases = _exact(course, X, y) if epsilon is None else played(course, X, y, rng)
         verdicts = ps.inference.effects(releases, course).verdicts()
