@@ -81,14 +81,14 @@ class World:
 
 
 _SIZES = ((400, None), (2_000, 8.0), (4_000, 3.0), (10_000, 1.0))
-_EARLY, _LATE = ((4.0, 0.06), (4.0, 0.15)), ((14.0, 0.15), (14.0, 0.15))
+_EARLY = ((4.0, 0.06), (4.0, 0.15))
 WORLDS = (
     *(World("usual", (0.04, 0.06), *size) for size in _SIZES),
     *(World("few events", (0.002, 0.004), *size) for size in _SIZES),
     *(World("a tenth in the second arm", (0.04, 0.06), 2 * records, epsilon, 0.1) for records, epsilon in _SIZES),
-    *(World("the second arm leaves early", (0.04, 0.06), *size, 0.5, _EARLY) for size in _SIZES),
+    *(World("the second arm leaves early", (0.04, 0.06), n, epsilon, leaving=_EARLY) for n, epsilon in _SIZES),
     *(World("most have the event", (0.15, 0.3), *size) for size in _SIZES),
-    *(World("beyond: leaving evenly up to month 24", (0.04, 0.06), *size, 0.5, _LATE, 24.0) for size in _SIZES),
+    *(World("beyond: leaving evenly up to month 24", (0.04, 0.06), n, epsilon, until=24.0) for n, epsilon in _SIZES),
 )
 
 _CURVE = ps.CountSchema((ps.Bins("months", _EDGES, open="above"), ps.Categories("died", (0, 1))), (("months", "died"),))
