@@ -463,6 +463,36 @@ _ALPHA: dict[str, Shown] = {
         for what in ("told", "worst row")
     },
 }
+_MEANS: dict[str, Shown] = {
+    "world": "{world}",
+    **_EXACT,
+    **_RUNS,
+    "told": _share("told"),
+    **{f"{name}: missed": _share(f"{name}: missed") for name in ("mean a", "mean b", "difference", "ratio")},
+    **{f"{name}: missed": _share(f"{name}: missed") for name in ("follow-up a", "follow-up b")},
+    "95 % of the worst": _ends_of,
+}
+_CURVES: dict[str, Shown] = {
+    "hazard per bin": "{hazard:.1f}",
+    **_EXACT,
+    **_RUNS,
+    "bins": "{bins}",
+    "missed": _share("missed"),
+    "last bin": _share("last bin"),
+    "worst bin": _share("worst bin"),
+    "95 % of the worst": _ends_of,
+    "half width of the last": "{half width of the last:.3f}",
+    "below 20 at risk: missed": lambda row: "-" if (share := row["fewer at risk: missed"]) is None else _percent(share),
+}
+_CLAIMS: dict[str, Shown] = {
+    "claim": "{claim}",
+    **_EXACT,
+    **_RUNS,
+    "told": _share("told"),
+    "shown": _share("shown"),
+    "95 % of it": _ends_of,
+    "more often shown": _share("more often shown"),
+}
 _LOOKS: dict[str, Shown] = {
     "looks": "{looks}",
     "spending": "{spending}",
@@ -578,6 +608,9 @@ TABLES: Tables = {
     "inference_alpha": Table("inference.dispersion", "estimated alpha", _ALPHA),
     "inference_weights": Table("inference.dispersion", "rounds that declare alpha", _WEIGHTS),
     "inference_weighed": Table("inference.dispersion", "rounds that declare alpha", _WEIGHED),
+    "inference_restricted_means": Table("inference.margins", "restricted means and follow-up", _MEANS),
+    "inference_many_events": Table("inference.margins", "curves with many events a bin", _CURVES),
+    "inference_false_claims": Table("inference.margins", "claims that are false", _CLAIMS),
     "inference_rates": Table("inference.rates", "rates and multiples", _RATES),
     "inference_late_entry": Table("inference.late_entry", "curves and tests", _LATE),
     "inference_looks": Table("inference.looks", "no effect", _LOOKS),

@@ -53,6 +53,7 @@ def damped_step(g: Array, H: Array, sigma_H: float, radius: float | None) -> Arr
 
 _WIDE = 8.0  # times the mean hazard beyond which no bin starts
 _LEAST = 1e-4
+_LARGEST_SHARE = 0.9  # of those at risk in a bin, for a finite hazard
 
 
 def cumulative_half(bins: int) -> Array:
@@ -78,6 +79,23 @@ def shrunk_hazards(events: Array, at_risk: Array, sigma: float) -> Array:
         >>> shrunk_hazards(np.array([10.0, 0.0]), np.array([100.0, 50.0]), sigma=5.0).round(3).tolist()
         [0.09, 0.049]
     """
+    return np.asarray(-np.log1p(-shrunk_shares(events, at_risk, sigma, _LARGEST_SHARE)))
+
+
+def shrunk_shares(events: Array, at_risk: Array, sigma: float, largest: float) -> Array:
+    """Return events over those at risk, ``(K,)``, shrunk to the common share as far as noise explains them.
+
+    Args:
+        events: by bin, noisy.
+        at_risk: by bin: persons, or person-time, for which the result is a hazard.
+        sigma: noise standard deviation of an event count.
+        largest: bound of the result.
+
+    Example:
+        >>> from privstats.estimates.score import shrunk_shares
+        >>> shrunk_shares(np.array([10.0, 0.0]), np.array([100.0, 50.0]), sigma=0.0, largest=0.9).round(3).tolist()
+        [0.096, 0.015]
+    """
     bins = len(events)
     exposed = np.maximum(at_risk, 1.0)
     least = sigma * np.sqrt(bins)
@@ -85,5 +103,5 @@ def shrunk_hazards(events: Array, at_risk: Array, sigma: float) -> Array:
     expected = share * exposed
     known = expected**2 / (expected**2 + expected + sigma**2)
     shares = share * (1 + known * (events / expected - 1))
-    low, high = max(share / _WIDE, _LEAST), min(share * _WIDE, 0.9)
-    return np.asarray(-np.log1p(-np.clip(shares, low, high)))
+    low, high = max(share / _WIDE, _LEAST), min(share * _WIDE, largest)
+    return np.asarray(np.clip(shares, low, high))

@@ -12,7 +12,7 @@ import numpy as np
 
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
-from privstats.estimates.score import shrunk_hazards
+from privstats.estimates.score import shrunk_hazards, shrunk_shares
 from privstats.inference.counts.entries import greenwood, person_time, with_entries
 from privstats.inference.counts.table import CountTable, Interval, count_table, gradients, spread, z_of
 from privstats.inference.reporting import HIDDEN, Source
@@ -30,6 +30,7 @@ Times: TypeAlias = Literal["discrete", "continuous"]
 _SURE = 8.0  # a curve is reported while the number at risk exceeds this many standard deviations of its noise
 _FEWEST_AT_RISK = 20.0
 _CROWDED = 0.9  # maximum share of those at risk that may leave in a bin, for even rates to give their time in it
+_MOST_HAZARD = -math.log(1 - _CROWDED)
 _SMALL = 1e-3
 EVEN = "hazards even inside a bin, or nobody leaves inside it"
 """The assumption of curves and ratios at continuous times."""
@@ -56,9 +57,9 @@ class SurvivalCurve(RowTable):
         late: whether records enter late; survival is then of those alive at the first edge.
         survival_function_: made decreasing and clipped to 0..1.
         confidence_interval_: ``(k, 2)``. With noise every p = 1 - S with abs(p^ - p) <= z sqrt(p (1 - p) / n + tau^2):
-            tau the noise, n Greenwood's effective persons. Without noise log-log, as lifelines, but where S is 1 or 0
-            the same inversion: log-log has no width there, and no event among few persons does not show that none
-            can happen.
+            tau the noise, n the effective persons of Greenwood's variance. Without noise log-log, as lifelines, but
+            where S is 1 or 0 the same inversion: log-log has no width there, and no event among few persons does not
+            show that none can happen.
         at_risk, events: noisy; at risk when the bin begins.
         reported_to: end of the reported part, or 0.
 
@@ -177,15 +178,14 @@ class SurvivalCurve(RowTable):
     def _worth_of_mean(self, area: Callable[[Array], Array], tau: float) -> float:
         """Return the persons n with ``p (1 - p) / n`` as variance of the mean's share p of lost time."""
         n_bins = len(self.timeline)
-        exposure = np.maximum(exposure_in(self._counts, self._times)[:n_bins], 1.0)
         hazards = np.zeros(len(self._counts))
-        hazards[:n_bins] = shrunk_hazards(self._counts[:n_bins, 1], exposure, self._sigma)
+        hazards[:n_bins], variances = _hazards_of(self._counts, self._sigma, self._times, n_bins)
 
         def mean(rates: Array) -> Array:
             return area(np.exp(-np.cumsum(rates, axis=-1)))
 
         slopes, kept = gradients(mean, hazards)[:n_bins, 0] / tau, float(mean(hazards)[0]) / tau
-        variance = float(np.square(slopes) @ (np.expm1(hazards[:n_bins]) / exposure))
+        variance = float(np.square(slopes) @ variances)
         return kept * (1 - kept) / variance if variance else math.inf
 
     def _area(self, tau: float) -> Callable[[Array], Array]:
@@ -200,10 +200,13 @@ class SurvivalCurve(RowTable):
                 return np.asarray(first + np.sum(after * widths, axis=-1, keepdims=True))
 
             return steps
+        # Bins from tau on have no area, and noise can make survival there infinite.
+        edges = edges[: int(np.searchsorted(edges, tau)) + 1]
         inside = np.clip((tau - edges[:-1]) / (edges[1:] - edges[:-1]), 0.0, 1.0)
         first = min(float(edges[0]), tau)
 
         def below(after: Array) -> Array:
+            after = after[..., : len(inside)]
             before = np.concatenate([np.ones_like(after[..., :1]), after[..., :-1]], axis=-1)
             rate = np.log(before) - np.log(after)
             even = np.abs(rate) < _SMALL**2
@@ -445,7 +448,8 @@ def _survival(flat: Array, times: Times, *, late: bool = False) -> Array:
     exposure = exposure_in(counts, times, late=late)
     nobody = exposure == 0
     hazards = counts[..., 1] / np.where(nobody, 1.0, exposure) * ~nobody
-    return np.cumprod(1 - hazards, axis=-1) if times == "discrete" else np.exp(-np.cumsum(hazards, axis=-1))
+    with np.errstate(over="ignore"):  # noise, in bins behind the reported ones
+        return np.cumprod(1 - hazards, axis=-1) if times == "discrete" else np.exp(-np.cumsum(hazards, axis=-1))
 
 
 def reported_bins(table: CountTable) -> int:
@@ -494,19 +498,57 @@ def _curve(table: CountTable, times: Times, release: Release, alpha: float, z: f
 def _inverted(table: CountTable, times: Times, n_bins: int, z: float) -> Array:
     """Return every p = 1 - S accepted under noise tau, ``(n_bins, 2)``.
 
-    n = (e^H - 1) / sum (e^h - 1) / r has hazards shrunk to their mean: a few noisy events do not set their own width.
+    n of :func:`worth_of` has hazards shrunk to their mean: a few noisy events do not set their own width.
     """
     survival = partial(_survival, times=times, late=table.late)
-    noise = table.sigma * np.linalg.norm(gradients(survival, table.counts.reshape(-1)), axis=0)[:n_bins]
+    noise = table.sigma * np.linalg.norm(gradients(survival, table.counts.reshape(-1))[:, :n_bins], axis=0)
     low, high = ends_of_share(1 - survival(table.counts.reshape(-1))[:n_bins], worth_of(table, times, n_bins), noise, z)
     return np.stack([1 - high, 1 - low], axis=1)
 
 
 def worth_of(table: CountTable, times: Times, n_bins: int) -> Array:
-    """Return Greenwood's effective persons per bin, at hazards shrunk to their mean."""
-    exposure = np.maximum(exposure_in(table.counts, times, late=table.late)[:n_bins], 1.0)
-    hazards = shrunk_hazards(table.counts[:n_bins, 1], exposure, table.sigma) if n_bins else exposure
-    return np.asarray(np.expm1(np.cumsum(hazards)) / np.cumsum(np.expm1(hazards) / exposure))
+    """Return the effective persons per bin, ``(e^H - 1) / sum of variances``, at hazards shrunk to their mean."""
+    hazards, variances = _hazards_of(table.counts, table.sigma, times, n_bins, late=table.late)
+    return np.asarray(np.expm1(np.cumsum(hazards)) / np.cumsum(variances))
+
+
+def _hazards_of(counts: Array, sigma: float, times: Times, n_bins: int, *, late: bool = False) -> tuple[Array, Array]:
+    """Return bins' hazards, shrunk to their mean, and the variances of unshrunk ones, each ``(n_bins,)``."""
+    exposure = np.maximum(exposure_in(counts, times, late=late)[:n_bins], 1.0)
+    events, left = counts[:n_bins, 1], counts[:n_bins, :2].sum(axis=1)
+    if not n_bins:
+        return exposure, exposure
+    if times == "discrete":
+        hazards = shrunk_hazards(events, exposure, sigma)
+    else:  # events over person-time are hazards, not shares
+        hazards = shrunk_shares(events, exposure, sigma, _MOST_HAZARD)
+    return hazards, hazard_variances(hazards, left, exposure, times)
+
+
+def hazard_variances(hazards: Array, left: Array, exposure: Array, times: Times) -> Array:
+    """Return the variance of the estimated hazard of each bin, from chance.
+
+    At discrete times it is Greenwood's ``(e^h - 1) / r``. At continuous ones g of r at risk leave a bin, d of them with
+    the event, and ``h = l d / g`` with ``l = g / e = -log(1 - g / r)``. Given r, g is binomial of share 1 - e^-l; given
+    g, d is binomial of share h / l. By the delta method the variance is ``h / e (1 + h / l ((2 sinh(l / 2) / l)^2 -
+    1))``. With late entry this is the variance to within a few percent.
+
+    Args:
+        hazards: above 0, at most log(10) at continuous times.
+        left: all who leave, with or without the event.
+        exposure: number at risk, or person-time.
+
+    Example:
+        >>> from privstats.inference.counts.survival import hazard_variances
+        >>> h, left, time = np.array([0.5]), np.array([50.0]), np.array([100.0])
+        >>> hazard_variances(h, left, time, "continuous").round(6).tolist()  # without grouping, h / e
+        [0.005105]
+    """
+    if times == "discrete":
+        return np.asarray(np.expm1(hazards) / exposure)
+    rates = np.clip(left / exposure, hazards, _MOST_HAZARD)
+    grouped = np.square(2 * np.sinh(rates / 2) / rates) - 1
+    return np.asarray(hazards / exposure * (1 + hazards / rates * grouped))
 
 
 def ends_of_share(share: Array, n: Array, noise: Array | float, z: float) -> tuple[Array, Array]:

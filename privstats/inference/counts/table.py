@@ -163,12 +163,12 @@ def spread(function: Callable[[Array], Array], counts: Array, sigma: float) -> t
     Cov(counts) = diag(max(counts, 0)) + sigma^2 I. Absolute values, maxima and clipping are not analytic. The function
     maps ``(..., k)``, real or complex, to ``(..., m)``.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         variance = np.square(gradients(function, counts)).T @ (np.maximum(counts, 0.0) + sigma**2)
         return function(counts), np.sqrt(variance)
 
 
 def gradients(function: Callable[[Array], Array], counts: Array) -> Array:
     """Return exact derivatives, ``(k, m)``, by complex step (Squire and Trapp 1998)."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.imag(function(counts + 1j * _STEP * np.eye(len(counts)))) / _STEP
