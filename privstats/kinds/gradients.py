@@ -307,17 +307,26 @@ def _rows_behind(
     schema: GradientSchema, read: RecordSchema, rows: NDArray[Any], M: Values, memory: PieceMemory
 ) -> MappedRows:
     """Return a piece's mapped rows, in memory that the next piece overwrites."""
-    grid, fine = moments.rounds.grid_rows(read, rows, memory.rows("grid", len(rows), read.features))
-    constant = schema.classes is not None
-    return _behind(schema, read, grid, fine, M, memory.rows("unit", len(rows), schema.features + constant))
+    count, d = len(rows), schema.features
+    grid, fine = moments.rounds.grid_rows(read, rows, memory.rows("grid", count, d))
+    product = memory.rows("product", count, d)
+    if schema.classes is None:
+        return _behind(schema, read, grid, fine, M, product)
+    return _behind(schema, read, grid, fine, M, memory.rows("unit", count, d + 1), product)
 
 
 def _behind(
-    schema: GradientSchema, read: RecordSchema, grid: Ints, fine: Any, M: RoundValues, out: Ints | None = None
+    schema: GradientSchema, read: RecordSchema, grid: Ints, fine: Any, M: RoundValues, *memory: Ints
 ) -> MappedRows:
+    """Return mapped rows.
+
+    Args:
+        memory: of :func:`~privstats.moments.gradient_map.short_rows` or
+            :func:`~privstats.moments.gradient_map.unit_rows`; none: new memory.
+    """
     if schema.network is None and isinstance(read, RidgeSchema):
-        return MappedRows(moments.gradient_map.short_rows(schema, grid, M, out), grid, fine)
-    return MappedRows(moments.gradient_map.unit_rows(schema, grid, M, out), None, fine)
+        return MappedRows(moments.gradient_map.short_rows(schema, grid, M, *memory), grid, fine)
+    return MappedRows(moments.gradient_map.unit_rows(schema, grid, M, *memory), None, fine)
 
 
 def _map(

@@ -187,21 +187,22 @@ def _truncate(z: Ints) -> NDArray[np.int64]:
     return exponents
 
 
-def unit_rows(schema: Schema, rows: Ints, M: RoundValues, out: Ints | None = None) -> Ints:
+def unit_rows(schema: Schema, rows: Ints, M: RoundValues, out: Ints | None = None, product: Ints | None = None) -> Ints:
     """Return u, ``(n, d + 1)``: (sqrt(1 - a^2) z / |z|, a) in steps, truncated toward zero, z = Mx; (0, a) if z = 0.
 
     Args:
         out: memory for u; None: new memory.
+        product: memory for z, ``(n, d)``; None: new memory.
     """
     xp = arrays_of(rows)
-    unit: Ints = xp.empty(len(rows), M.floats.shape[1] + 1) if out is None else out
-    z = xp.matmul(rows, M.floats, out=unit[:, :-1])
+    z = xp.matmul(rows, M.floats, out=product)
     _truncate(z)
     steps = schema.steps
     norm = xp.sqrt(xp.vecdot(z, z))
     z *= steps * math.sqrt(1 - _INTERCEPT * _INTERCEPT) * SHY
     z /= xp.where(norm > 0, norm, 1.0)[:, None]  # a row of zeros stays zero
-    xp.trunc(z, out=z)
+    unit: Ints = xp.empty(len(z), z.shape[1] + 1) if out is None else out
+    xp.trunc(z, out=unit[:, :-1])
     unit[:, -1] = math.floor(steps * _INTERCEPT)
     return unit
 
