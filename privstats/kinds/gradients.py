@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from privstats.moments.gradient_map import Mapped, RoundValues
     from privstats.moments.grid import Ints
     from privstats.moments.record_sums import RecordTerms
+    from privstats.moments.rounds import PieceMemory
     from privstats.records.opened import Opened
 
 # fmt: off
@@ -234,6 +235,7 @@ class GradientSchema(AdaptiveSchema, Kind):
         count = 0
         _require_packages(self)
         map_ = self.rows, self.clip_norm, self.steps, values["M"]
+        memory = moments.rounds.PieceMemory()
         there: DeviceRound | None = None
         # A module of another package reads arrays alone.
         pieces = records.pieces() if self.network is not None else records.placed_pieces()
@@ -242,7 +244,7 @@ class GradientSchema(AdaptiveSchema, Kind):
                 there = there or _on_device(self, read, records, values, map_)
                 there.add(rows, targets)
                 continue
-            form = partial(_rows_behind, self, read, rows, values["M"])
+            form = partial(_rows_behind, self, read, rows, values["M"], memory)
             behind = records.mapped(map_, place, rows, form)
             for total in sums.values():
                 total.admit(len(rows))
@@ -286,7 +288,8 @@ GradientMoments, RealGradientMoments = containers(
 
 
 def _added(schema: GradientSchema, rows: NDArray[Any], y: NDArray[Any], values: Mapping[str, Values]) -> RecordTerms:
-    mapped, fine = _map(schema, schema.rows, _rows_behind(schema, schema.rows, rows, values["M"]), y, values)
+    behind = _rows_behind(schema, schema.rows, rows, values["M"], moments.rounds.PieceMemory())
+    mapped, fine = _map(schema, schema.rows, behind, y, values)
     sums: Any = {"g": (mapped.residuals[fine], mapped.rows[fine]), "k": (mapped.kappa[fine, None], None)}
     return moments.record_sums.RecordTerms(fine, (moments.record_sums.Term(sums),), {})
 
@@ -300,15 +303,30 @@ def _max_rows(schema: GradientSchema) -> int:
     return max(1, _ENTRIES // schema.sizes["feature"])
 
 
-def _rows_behind(schema: GradientSchema, read: RecordSchema, rows: NDArray[Any], M: Values) -> MappedRows:
-    grid, fine = moments.rounds.grid_rows(read, rows)
-    return _behind(schema, read, grid, fine, M)
+def _rows_behind(
+    schema: GradientSchema, read: RecordSchema, rows: NDArray[Any], M: Values, memory: PieceMemory
+) -> MappedRows:
+    """Return a piece's mapped rows, in memory that the next piece overwrites."""
+    count, d = len(rows), schema.features
+    grid, fine = moments.rounds.grid_rows(read, rows, memory.rows("grid", count, d))
+    product = memory.rows("product", count, d)
+    if schema.classes is None:
+        return _behind(schema, read, grid, fine, M, product)
+    return _behind(schema, read, grid, fine, M, memory.rows("unit", count, d + 1), product)
 
 
-def _behind(schema: GradientSchema, read: RecordSchema, grid: Ints, fine: Any, M: RoundValues) -> MappedRows:
+def _behind(
+    schema: GradientSchema, read: RecordSchema, grid: Ints, fine: Any, M: RoundValues, *memory: Ints
+) -> MappedRows:
+    """Return mapped rows.
+
+    Args:
+        memory: of :func:`~privstats.moments.gradient_map.short_rows` or
+            :func:`~privstats.moments.gradient_map.unit_rows`; none: new memory.
+    """
     if schema.network is None and isinstance(read, RidgeSchema):
-        return MappedRows(moments.gradient_map.short_rows(schema, grid, M), grid, fine)
-    return MappedRows(moments.gradient_map.unit_rows(schema, grid, M), None, fine)
+        return MappedRows(moments.gradient_map.short_rows(schema, grid, M, *memory), grid, fine)
+    return MappedRows(moments.gradient_map.unit_rows(schema, grid, M, *memory), None, fine)
 
 
 def _map(

@@ -123,9 +123,15 @@ def residuals_of(scores: Ints, exponent: int, labels: NDArray[np.intp]) -> tuple
     return r, square
 
 
-def short_rows(schema: MappedRound, rows: Ints, M: RoundValues) -> Ints:
-    """Return u, ``(n, d)``, of a regression: Mx in steps, shortened to norm 1 where longer."""
-    return shortened(rows @ M.floats, schema.clip_norm / 2.0**ROW_BITS, M.exponent, schema.steps)[0]
+def short_rows(schema: MappedRound, rows: Ints, M: RoundValues, out: Ints | None = None) -> Ints:
+    """Return u, ``(n, d)``, of a regression: Mx in steps, shortened to norm 1 where longer.
+
+    Args:
+        out: memory for u; None: new memory.
+    """
+    z: Ints = arrays_of(rows).matmul(rows, M.floats, out=out)
+    _shorten(z, schema.clip_norm / 2.0**ROW_BITS, M.exponent, schema.steps)
+    return z
 
 
 def residual_of_units(schema: MappedRound, unit: Ints, rows: Ints, targets: Ints, w: RoundValues, c: Values) -> Mapped:
@@ -152,8 +158,13 @@ def shortened(rows: Ints, step: float, exponent: int, steps: int) -> tuple[Ints,
     Returns:
         Integers ``(n, k)``, in steps of ``1 / steps``; and the factors, ``(n,)``, that shortened rows, 1 for others.
     """
-    xp = arrays_of(rows)
     z = rows + 0.0
+    return z, _shorten(z, step, exponent, steps)
+
+
+def _shorten(z: Ints, step: float, exponent: int, steps: int) -> NDArray[np.float64]:
+    """Shorten rows in place, and return the factors, as :func:`shortened` does."""
+    xp = arrays_of(z)
     exponents = _truncate(z)
     norm = xp.sqrt(xp.vecdot(z, z))
     power = xp.power_of_two(exponents - exponent)
@@ -161,9 +172,10 @@ def shortened(rows: Ints, step: float, exponent: int, steps: int) -> tuple[Ints,
     positive, stays = norm > 0, power > 0
     factor = 1.0 / xp.where(positive, norm, 1.0)
     factor = xp.where(positive & (factor < power), factor, power)
-    shorter = xp.where(stays, factor / xp.where(stays, power, 1.0), 1.0)
+    shorter: NDArray[np.float64] = xp.where(stays, factor / xp.where(stays, power, 1.0), 1.0)
     z *= (factor * (steps * SHY))[:, None]
-    return xp.trunc(z, out=z), shorter
+    xp.trunc(z, out=z)
+    return shorter
 
 
 def _truncate(z: Ints) -> NDArray[np.int64]:
@@ -175,16 +187,21 @@ def _truncate(z: Ints) -> NDArray[np.int64]:
     return exponents
 
 
-def unit_rows(schema: Schema, rows: Ints, M: RoundValues) -> Ints:
-    """Return u, ``(n, d + 1)``: (sqrt(1 - a^2) z / |z|, a) in steps, truncated toward zero, z = Mx; (0, a) if z = 0."""
+def unit_rows(schema: Schema, rows: Ints, M: RoundValues, out: Ints | None = None, product: Ints | None = None) -> Ints:
+    """Return u, ``(n, d + 1)``: (sqrt(1 - a^2) z / |z|, a) in steps, truncated toward zero, z = Mx; (0, a) if z = 0.
+
+    Args:
+        out: memory for u; None: new memory.
+        product: memory for z, ``(n, d)``; None: new memory.
+    """
     xp = arrays_of(rows)
-    z = rows @ M.floats
+    z = xp.matmul(rows, M.floats, out=product)
     _truncate(z)
     steps = schema.steps
     norm = xp.sqrt(xp.vecdot(z, z))
     z *= steps * math.sqrt(1 - _INTERCEPT * _INTERCEPT) * SHY
     z /= xp.where(norm > 0, norm, 1.0)[:, None]  # a row of zeros stays zero
-    unit: Ints = xp.empty(len(z), z.shape[1] + 1)
+    unit: Ints = xp.empty(len(z), z.shape[1] + 1) if out is None else out
     xp.trunc(z, out=unit[:, :-1])
     unit[:, -1] = math.floor(steps * _INTERCEPT)
     return unit

@@ -64,6 +64,9 @@ class Arrays(Protocol):
     def like(self, constant: Any, rows: Any) -> Any:
         """Convert a numpy constant to the rows' library and device."""
 
+    def matmul(self, left: Any, right: Any, out: Any = None) -> Any:
+        """Return the matrix product, in any order of additions."""
+
     def trunc(self, rows: Any, out: Any = None) -> Any:
         """Round toward zero."""
 
@@ -139,6 +142,7 @@ class _Numpy:
     def like(constant: Any, rows: Any) -> Any:  # noqa: ARG004 - the signature of Arrays
         return constant
 
+    matmul = staticmethod(np.matmul)
     trunc = staticmethod(np.trunc)
     floor = staticmethod(np.floor)
 

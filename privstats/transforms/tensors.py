@@ -24,6 +24,7 @@ class TorchArrays:
         self.where = torch.where
         self.log1p = torch.log1p
         self.tanh = torch.tanh
+        self.matmul = torch.matmul
         self.trunc = torch.trunc
         self.floor = torch.floor
         self.full_like = torch.full_like

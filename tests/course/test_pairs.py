@@ -461,7 +461,7 @@ def test_all_rounds_share_mapped_rows_whatever_few_rows_a_search_holds_at_once(m
     formed: list[int] = []
     right = gradient_map.unit_rows
     monkeypatch.setattr(
-        gradient_map, "unit_rows", lambda schema, rows, M: formed.append(len(rows)) or right(schema, rows, M)
+        gradient_map, "unit_rows", lambda schema, rows, *more: formed.append(len(rows)) or right(schema, rows, *more)
     )
     monkeypatch.setattr(gradients, "_ENTRIES", 1 << 10)  # a few rows of all pairs
     after = ps.private_releases(whole, columns, y, rng=seeded(1), **given)

@@ -41,7 +41,9 @@ def formed(monkeypatch):
     for name in ("unit_rows", "short_rows"):
         right = getattr(gradient_map, name)
         monkeypatch.setattr(
-            gradient_map, name, lambda schema, rows, M, right=right: counts.append(len(rows)) or right(schema, rows, M)
+            gradient_map,
+            name,
+            lambda schema, rows, *more, right=right: counts.append(len(rows)) or right(schema, rows, *more),
         )
     return counts
 

@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as arrays
 
 import privstats as ps
 from privstats.moments import gradient_map
+from privstats.moments.rounds import PieceMemory
 from privstats.schema.public_values import Published, Values
 from tests.made import refused
 
@@ -183,6 +184,37 @@ def test_the_batch_does_not_change_a_bit(size: int) -> None:
     assert ps.measure(SCHEMA, batches, published=published(), progress=True) == ps.measure(
         SCHEMA, X, y, published=published(), progress=True
     )
+
+
+@pytest.mark.parametrize("kind", ["softmax", "regression"])
+def test_what_a_piece_leaves_in_reused_memory_is_in_no_sum(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    schema, said = (SCHEMA, published()) if kind == "softmax" else (RIDGE, published_ridge())
+    X, y = records(9_000)
+    X[::5] *= 9.0
+    X[::7] = np.nan
+    parts = [slice(start, start + 500) for start in range(0, 9_000, 500)]
+    apart = [ps.measure(schema, X[part], y[part], published=said) for part in parts]
+    assert ps.measure(schema, X, y, published=said) == sum(apart[1:], apart[0])
+    right = PieceMemory.rows
+
+    def unfit(memory: PieceMemory, name: str, count: int, columns: int) -> np.ndarray:
+        rows = right(memory, name, count, columns)
+        rows.fill(np.nan)
+        return rows
+
+    monkeypatch.setattr(PieceMemory, "rows", unfit)
+    batches = [(X[part], y[part]) for part in parts]
+    assert ps.measure(schema, iter(batches), published=said) == sum(apart[1:], apart[0])
+    assert ps.measure(schema, X, y, published=said) == sum(apart[1:], apart[0])
+
+
+def test_memory_is_that_of_the_piece_before_where_it_suffices() -> None:
+    memory = PieceMemory()
+    first = memory.rows("unit", 5, 3)
+    assert memory.rows("unit", 2, 3).base is first.base
+    assert not np.shares_memory(memory.rows("grid", 5, 3), first)
+    assert not np.shares_memory(memory.rows("unit", 6, 3), first)
+    assert memory.rows("unit", 6, 4).shape == (6, 4)
 
 
 def test_order_parts_and_containers_do_not_change_a_bit() -> None:

@@ -46,7 +46,9 @@ def test_rows_are_mapped_once_for_all_rounds_of_one_map(kind: str, monkeypatch: 
     for name in ("unit_rows", "short_rows"):
         right = getattr(gradient_map, name)
         monkeypatch.setattr(
-            gradient_map, name, lambda schema, rows, M, right=right: formed.append(len(rows)) or right(schema, rows, M)
+            gradient_map,
+            name,
+            lambda schema, rows, *more, right=right: formed.append(len(rows)) or right(schema, rows, *more),
         )
     cache = RowCache()
     for said in rounds:
@@ -128,7 +130,7 @@ def test_a_course_of_one_party_maps_its_rows_once(monkeypatch: pytest.MonkeyPatc
     formed: list[int] = []
     right = gradient_map.unit_rows
     monkeypatch.setattr(
-        gradient_map, "unit_rows", lambda schema, rows, M: formed.append(len(rows)) or right(schema, rows, M)
+        gradient_map, "unit_rows", lambda schema, rows, *more: formed.append(len(rows)) or right(schema, rows, *more)
     )
     assert None not in ps.private_releases(course, X, y, ledger="uncharged")
     assert sum(formed) == 400

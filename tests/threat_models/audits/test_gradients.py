@@ -133,7 +133,7 @@ def test_a_party_that_may_be_twice_as_long_is_found(monkeypatch: pytest.MonkeyPa
 
 def test_a_map_whose_rows_are_not_shortened_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     right = gradient_map.unit_rows
-    monkeypatch.setattr(gradient_map, "unit_rows", lambda schema, rows, M: 2 * right(schema, rows, M))
+    monkeypatch.setattr(gradient_map, "unit_rows", lambda *given: 2 * right(*given))
     monkeypatch.setattr(gradient_map, "_within", lambda schema, u, r, k: gradient_map.Mapped(u, r, k))
     assert found(rounds())["g", "add-remove"][1]
 
