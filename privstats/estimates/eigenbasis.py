@@ -62,7 +62,7 @@ class ReflectedBasis(Eigenbasis):
 
 
 def eigenbasis(matrix: Array, columns: int) -> tuple[Array, Eigenbasis]:
-    """Return ascending eigenvalues ``(d,)`` and the eigenvectors of a symmetric matrix, for so many columns.
+    """Return ascending eigenvalues ``(d,)`` and the eigenvectors of a symmetric matrix.
 
     V takes 2 d^3 operations more than its factors Q and U, and a column 2 d^2 more through both factors than through V.
     Two turns of k columns are cheaper through the factors where k is below d / 2.

@@ -141,7 +141,7 @@ def actors_table(plan: Plan, course: Course | None = None) -> Table:
 
 
 def released_limits(plan: Plan, course: Course | None = None) -> tuple[Guarantee, Guarantee]:
-    """Return the limits on presence and on a value for whoever sees every release.
+    """Return the limits on presence and on a value against a reader of every release.
 
     Example:
         >>> from privstats.contrib.evidence.actors import released_limits

@@ -31,7 +31,8 @@ _MAX_ODDS, _SPREADS = 5.0, (0.05, 3.0)
 _LEAST = 0.05  # variance of a residual inside a site, over the marginal one
 _NEAR = 1.0  # root mean square of the change of log odds since the published weights
 _BENT = 1 / 3  # standard errors by which the change's square may move a coefficient
-_RARE, _SURE = 2.5, 2.0  # mean log odds beyond which changes count with so many of the noise's errors
+_RARE = 2.5  # mean log odds beyond which an outcome is rare, so that its step must be clear of noise
+_SURE = 2.0  # standard errors of the noise that the step of a rare outcome must allow for
 _MOVE = 0.1  # step of tau in derivatives
 _FLATTEST = -1.0  # excess kurtosis of a level's residuals
 
