@@ -66,14 +66,20 @@ class DataError(PrivstatsError, ValueError):
         >>> ps.measure(ps.ClassSchema(2, 2, "NA", clip_norm=1.0), np.array([[0.1, np.nan]]), np.array([0]))
         Traceback (most recent call last):
             ...
-        privstats.errors.RecordError: X holds NaN, infinite or overflowing entries; remove or impute them first
+        privstats.errors.RecordError: X holds NaN, infinite or overflowing entries; remove or impute them first (first
+        unreadable record: position 0, counted from 0)
     """
 
 
 class RecordError(DataError):
     """A record that cannot be read: NaN among its features, a label that is no class, a value without a cell.
 
-    Under a promise a refusal would reveal that record, so parties measure with ``unreadable="leave out"``.
+    Under a promise a refusal would reveal that record, so parties measure with ``unreadable="leave out"``. The text is
+    for the data holder: a session sends the server a code in its place.
+
+    Attributes:
+        position: index of the first unreadable record among those that were passed, counted from 0, over all batches;
+            None where it is unknown.
 
     Example:
         >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
@@ -84,6 +90,24 @@ class RecordError(DataError):
         ...
         one of them cannot be counted
     """
+
+    position: int | None = None
+
+    def at(self, position: int) -> RecordError:
+        """Return the error with the record's position, which its sentence states too.
+
+        Example:
+            >>> error = ps.errors.RecordError("y has labels outside 0..1").at(12)
+            >>> print(error)
+            y has labels outside 0..1 (first unreadable record: position 12, counted from 0)
+            >>> error.position
+            12
+        """
+        stated = f" at position {position} " in str(self)
+        where = "" if stated else f" (first unreadable record: position {position}, counted from 0)"
+        error = type(self)(f"{self}{where}")
+        error.position = position
+        return error
 
 
 class PlanError(PrivstatsError, ValueError):

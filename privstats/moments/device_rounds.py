@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.errors import RecordError
 from privstats.moments.base import Summed, require_room
-from privstats.moments.device_tiles import DeviceTiles, Exclude, without
+from privstats.moments.device_tiles import DeviceTiles, Exclude, state_position, without
 from privstats.moments.grid import feature_grid
 from privstats.moments.tensor_copy import copied
 from privstats.moments.tensor_grid import Pending, RealTargets, RoundedRows
@@ -124,7 +125,7 @@ class DeviceRound:
         self._form, self._exclude = form, exclude
         self._adder: Adder = read.adder()
         self._grid = feature_grid(read)
-        self._records = self._flushed = 0
+        self._records = self._flushed = self._summed = 0
         self._tiles: DeviceTiles | None = None
 
     def add(self, rows: Tensor, targets: NDArray[Any] | Tensor) -> None:
@@ -192,7 +193,13 @@ class DeviceRound:
                 return
             read = self._read(torch, rows, targets, None)
             counts = read.counts.tolist()
-        goals, mapped = read.goals.settled(*counts[3:]), read.mapped(counts)
+        try:
+            goals = read.goals.settled(*counts[3:])
+        except RecordError as error:
+            state_position(error, read.goals.readable, self._summed)
+            raise
+        self._summed += len(rows)
+        mapped = read.mapped(counts)
         self._escaped += goals.escaped
         self._finite += read.fine.sum()
         for letter, total in self._form.sums(mapped, goals.integers, read.fine, self._copies).items():

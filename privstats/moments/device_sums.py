@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from privstats.errors import RecordError
 from privstats.moments.base import Moments, Summed, require_room
 from privstats.moments.clip_report import NORM_BINS, NORM_EDGES, ClipReport
-from privstats.moments.device_tiles import DeviceTiles, Exclude, without
+from privstats.moments.device_tiles import DeviceTiles, Exclude, state_position, without
 from privstats.moments.grid import feature_grid
 from privstats.moments.tensor_copy import copied
 from privstats.moments.tensor_grid import GridTensor, Pending, RoundedRows, not_finite
@@ -41,7 +42,7 @@ class DeviceAccumulator:
         self._exclude, self._schema = exclude, schema
         self._adder: Adder = schema.adder()
         self._grid = feature_grid(schema)
-        self._records = 0
+        self._records = self._summed = 0
         self._tiles: DeviceTiles | None = None
 
     def add(self, rows: Tensor, targets: NDArray[Any] | Tensor) -> None:
@@ -133,7 +134,13 @@ class DeviceAccumulator:
                 return
             pending = self._rounded(torch, rows), self._adder.round_tensors(torch, targets)
             counts = torch.stack([each.counts for each in pending]).tolist()
-        grid, goals = (each.settled(*read) for each, read in zip(pending, counts, strict=True))
+        try:
+            grid, goals = (each.settled(*read) for each, read in zip(pending, counts, strict=True))
+        except RecordError as error:
+            fine = torch.isfinite(rows).all(dim=1) & pending[0].readable & pending[1].readable
+            state_position(error, fine, self._summed)
+            raise
+        self._summed += len(rows)
         self._report(torch, grid, goals)
         self._adder.add_tensors(self._products, self._totals, grid.integers, goals.integers)
 

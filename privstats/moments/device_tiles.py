@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from privstats.errors import DataError
+from privstats.errors import DataError, RecordError
 from privstats.moments.grid import exact_rows
 
 if TYPE_CHECKING:
@@ -101,6 +101,18 @@ def without(rows: Tensor, targets: Tensor, fine: Tensor, exclude: Exclude) -> tu
     gone = (~fine).nonzero().squeeze(1)
     exclude(rows[gone].cpu().numpy(), targets[gone].cpu().numpy())
     return rows[fine], targets[fine], len(gone)
+
+
+def state_position(error: RecordError, fine: Tensor, before: int) -> None:
+    """Set an error's position to that of a tile's first unreadable record.
+
+    Args:
+        fine: which records of the tile are readable, ``(n,)``.
+        before: number of records of earlier tiles.
+    """
+    gone = (~fine).nonzero()
+    if len(gone):
+        error.position = before + int(gone[0])
 
 
 def _stream(torch: ModuleType, device: _torch.device) -> Any:

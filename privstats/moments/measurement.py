@@ -239,7 +239,8 @@ def noted_moments(
     # Batches of persons use the same tile indices, so each batch would evict the previous batch's tiles.
     shown, stored = (progress, cache) if persons is None else (False, None)
 
-    reader = Reader(schema.reading, unreadable == "refuse", shown, stored)
+    # Persons are read in another order than their rows.
+    reader = Reader(schema.reading, unreadable == "refuse", shown, stored, positions=persons is None)
 
     def summed(X: RecordsLike, y: TargetsLike | None) -> tuple[Moments, LeftOut]:
         formed = reader.formed(lambda records: forms.moments_of(records, values), X, y)

@@ -32,6 +32,7 @@ from privstats.records.input_validation import (
     pairs,
     tiles,
 )
+from privstats.records.positions import Cursor
 from privstats.records.readable import CheckedRows, LeftOut, Noted, Readable, readable_rows
 from privstats.records.reading import Reading, Targets
 from privstats.records.reasons import Why
@@ -130,6 +131,7 @@ class Opened:
         progress: whether a progress bar shows at once.
         cache: rows that earlier rounds mapped.
         excluded: takes records that cannot be read, in one pass; None: such a record raises RecordError.
+        cursor: follows batches, so that an error can name a record.
     """
 
     reading: Reading
@@ -138,6 +140,7 @@ class Opened:
     progress: bool = False
     cache: RowCache | None = None
     excluded: Excluded | None = None
+    cursor: Cursor = field(default_factory=Cursor)
 
     @property
     def count(self) -> int | None:
@@ -194,7 +197,7 @@ class Opened:
         """
         reading = self.reading if reading is None else reading
         gaps = isinstance(reading.goal, Targets) and reading.goal.gaps
-        X, y = (self.X, self.y) if self.excluded is None else (self.pairs(later=device_labels), None)
+        X, y = self._read(later=device_labels)
         thin = sparse_rows if issparse(X) else None
         with progress_bar("records", self.count, at_once=self.progress) as advance:
             for tile in tiles(reading, X, y, grouped=grouped, thin_rows=thin, device_labels=device_labels):
@@ -207,7 +210,7 @@ class Opened:
         Records without a target are among them.
         """
         size = _ROWS if max_rows is None else min(max_rows, _ROWS)
-        X, y = (self.X, self.y) if self.excluded is None else (self.pairs(), None)
+        X, y = self._read(later=False)
         yield from self._pieces(tiles(self.reading, X, y), size)
 
     def placed_pieces(self) -> Iterator[tuple[NDArray[Any] | Tensor, NDArray[Any] | Tensor]]:
@@ -215,8 +218,14 @@ class Opened:
 
         The tensors are unchecked, as those of :meth:`tiles` with ``device_labels``.
         """
-        X, y = (self.X, self.y) if self.excluded is None else (self.pairs(later=True), None)
+        X, y = self._read(later=True)
         yield from self._pieces(tiles(self.reading, X, y, device_labels=True), _ROWS, placed=True)
+
+    def _read(self, *, later: bool) -> tuple[AnyRecords, AnyTargets | None]:
+        """Return the records as ``input_validation.tiles`` reads them: readable ones, where others are excluded."""
+        if self.excluded is not None:
+            return self.pairs(later=later), None
+        return (self.cursor.over(self.X), None) if self.y is None else (self.X, self.y)
 
     def _pieces(self, tiles: Iterator[Tile], size: int, *, placed: bool = False) -> Iterator[tuple[Any, Any]]:
         with progress_bar("records", self.count, at_once=self.progress) as advance:
@@ -287,6 +296,7 @@ class Reader:
         reading: what is read of each record.
         refuse: whether an unreadable record raises RecordError.
         progress, cache: as in :class:`Opened`.
+        positions: whether an error names the record by its position among all records of the call.
         lost: values so far in no cell of their own, by column.
     """
 
@@ -294,6 +304,7 @@ class Reader:
     refuse: bool
     progress: bool = False
     cache: RowCache | None = None
+    positions: bool = True
     lost: dict[str, Lost] = field(default_factory=dict)
 
     def settled(
@@ -343,7 +354,12 @@ class Reader:
         # A number must not pass for a declared text, and a gap must not count where its record is excluded.
         one_by_one = reading.levels is not None or (reading.declaration is not None and not reading.gaps_have_cells)
         if self.refuse and not one_by_one:
-            return Formed(form(records), LeftOut())
+            try:
+                return Formed(form(records), LeftOut())
+            except RecordError as error:
+                if not self.positions:
+                    raise
+                raise records.cursor.placed(error, reading, records.X, records.y) from None
         records = records.ordered()
         if not one_by_one and records.likely_readable:
             try:

@@ -1,0 +1,74 @@
+"""Name the first unreadable record in an error, for its data holder.
+
+Only a failed call pays for this: it reads the records of one container, or of one batch, once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privstats.errors import DataError, RecordError
+from privstats.records.input_validation import on_device, pairs
+from privstats.records.readable import Readable
+from privstats.records.reading import Reading
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Cursor", "first_unreadable"]
+
+
+@dataclass(eq=False, repr=False)
+class Cursor:
+    """The batch that is being read.
+
+    Attributes:
+        before: number of records of earlier batches.
+        batch: rows, and labels or targets; None before the first batch.
+        mixed: whether some batches were on an accelerator and others were not.
+    """
+
+    before: int = 0
+    batch: tuple[Any, Any] | None = None
+    mixed: bool = False
+
+    def over(self, batches: object) -> Iterator[tuple[Any, Any]]:
+        """Yield the batches, and follow them."""
+        for batch in pairs(batches):
+            self.mixed |= self.batch is not None and on_device(batch[0]) != on_device(self.batch[0])
+            self.batch = batch
+            yield batch
+            self.before += len(batch[1])
+
+    def placed(self, error: RecordError, reading: Reading, X: Any, y: Any) -> RecordError:
+        """Return an error with the position of the first unreadable record, where it can be found.
+
+        Args:
+            X, y: the records of the call; without ``y``, batches that this cursor followed.
+        """
+        if error.position is not None:  # of the records on an accelerator
+            return RecordError(str(error)) if self.mixed else error.at(error.position)
+        whole = (X, y) if y is not None else self.batch
+        first = None if whole is None else first_unreadable(reading, *whole)
+        return error if first is None else error.at(self.before + first)
+
+
+def first_unreadable(reading: Reading, X: Any, y: Any) -> int | None:
+    """Return the index of the first record that cannot be read, or None.
+
+    Args:
+        X, y: records of one container, and their labels or targets.
+    """
+    marks: list[NDArray[np.bool_]] = []
+    readable = Readable(reading, lambda fine, *_: marks.append(fine))
+    try:
+        for _ in readable.of(X, y):
+            if not marks[-1].all():
+                return sum(map(len, marks[:-1])) + int(np.argmin(marks[-1]))
+    except DataError:  # the records as a whole do not fit, which the error states
+        return None
+    return None
