@@ -5,6 +5,8 @@ Cells only; ``tables`` finds the pages that they stand in.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from benchmarks.measuring import Row, Rows, results
 from benchmarks.secagg.growth import Cost, checked, every_size
 from benchmarks.table import Tables, by_name, titled
@@ -115,30 +117,45 @@ def engine_growth() -> list[list[str]]:
     return [["workers", "wall time, simulated", "speed, simulated"], *lines]
 
 
+_BATCHES = "requests of a device, counted on the host"
+_ROUNDS = "requests of a round, counted on the host"
+
+
 def device_batches() -> list[list[str]]:
-    """Sums over records on an accelerator: what a batch, a tile and the end request of it."""
+    """Sums over records on an accelerator: what a batch, a tile and the end request of it, before tiles and today."""
     head = ["batch on the device", "sums", "waits of a batch", "operations of a batch"]
     lines = [[*head, "waits, operations of a tile and the end", "copied to the host"]]
-    for row in results("moments.device")["requests of a device, counted on the host"]:
+    for before, row in _before_and_today(_BATCHES):
         classes = f"{row['classes']} classes" if row["classes"] else "one target, 5 folds"
         size = f"{row['rows of a batch']:,} records, {row['features']} features"
-        counts = f"{row['waits per batch']:g}", f"{row['launches per batch']:g}"
-        end = f"{row['waits of a tile and the end']}, {row['launches of a tile and the end']}"
-        lines.append([size, f"`{row['statistics']}`, {classes}", *counts, end, _bytes(row["bytes copied to the host"])])
+        copied = _both(*(_bytes(each["bytes copied to the host"]) for each in (before, row)))
+        lines.append([size, f"`{row['statistics']}`, {classes}", *_requests(before, row), copied])
     return lines
 
 
 def device_rounds() -> list[list[str]]:
-    """Rounds over records on an accelerator: what nine batches request of it."""
+    """Rounds over records on an accelerator: what nine batches request of it, before tiles and today."""
     head = ["nine batches on the device", "round", "waits of a batch", "operations of a batch"]
     lines = [[*head, "waits, operations of a tile and the end", "bytes of the records", "copied to the host"]]
-    for row in _rounds():
+    for before, row in _before_and_today(_ROUNDS):
         size = f"{row['records of a batch']:,} records each, {row['features']} features"
-        counts = f"{row['waits per batch']:g}", f"{row['launches per batch']:g}"
-        end = f"{row['waits of a tile and the end']}, {row['launches of a tile and the end']}"
-        copied = _bytes(row["bytes of the records"]), _bytes(row["bytes copied to the host"])
-        lines.append([size, _round(row), *counts, end, *copied])
+        copied = _both(*(_bytes(each["bytes copied to the host"]) for each in (before, row)))
+        lines.append([size, _round(row), *_requests(before, row), _bytes(row["bytes of the records"]), copied])
     return lines
+
+
+def _before_and_today(title: str) -> Iterator[tuple[Row, Row]]:
+    counted = results("moments.device")
+    return zip(counted[f"before, {title}"], counted[title], strict=True)
+
+
+def _requests(before: Row, row: Row) -> list[str]:
+    each = [_both(f"{before[key]:g}", f"{row[key]:g}") for key in ("waits per batch", "launches per batch")]
+    return [*each, f"{row['waits of a tile and the end']}, {row['launches of a tile and the end']}"]
+
+
+def _both(before: str, today: str) -> str:
+    return f"{before} -> {today}"
 
 
 def device_maps() -> list[list[str]]:
@@ -157,7 +174,7 @@ def device_maps() -> list[list[str]]:
 
 
 def _rounds() -> Rows:
-    rows: Rows = results("moments.device")["requests of a round, counted on the host"]
+    rows: Rows = results("moments.device")[_ROUNDS]
     return rows
 
 

@@ -3,10 +3,16 @@
 Counted are operations of torch, which on a device are at least one kernel each, and every read of a tensor's values,
 for which the host would wait. A wait that is no operation of torch, such as a full queue of kernels, is not counted.
 Work is counted as multiplications of matrix products, and as bytes of the tensors that operations read and write.
+
+    PYTHONPATH=CHECKOUT python benchmarks/moments/device_counts.py
+
+prints all counts of an older checkout as JSON: this file imports nothing of the benchmarks.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +31,13 @@ from privstats.intake.arrays import is_tensor
 from privstats.moments import exact_moments
 from privstats.records import input_validation
 from privstats.records.row_cache import RowCache
+from privstats.schema.public_values import Published, Values
+
+# Records of a batch, features, classes (0: targets in five folds) and statistics.
+BATCHES = ((512, 512, 10, "NAB"), (512, 512, 100, "NAS"), (256, 128, 0, "Ghq"))
+# Records of a batch, features and classes of a round: of a softmax; 0: of a ridge regression; None: of a logistic one.
+ROUNDS = ((512, 512, 10), (512, 512, 1_000), (512, 512, 0), (512, 40, None))
+_MANY = 9
 
 # Operations whose result has a shape, or a value on the host, that the device's values decide.
 _WAITING = {
@@ -143,3 +156,95 @@ def of_rounds(schema: Any, rows: torch.Tensor, targets: torch.Tensor, count: int
             exact_moments(schema, rows, targets, cache=cache, **given)
         rounds.append(found)
     return rounds
+
+
+def batch_row(n: int, d: int, classes: int, statistics: str) -> dict[str, Any]:
+    """Count what one more batch requests, and what one tile and the end request."""
+    X = torch.as_tensor(np.random.default_rng(0).standard_normal((_MANY * n, d)))
+    if classes:
+        schema: Any = ps.ClassSchema(classes, d, statistics, clip_norm=float(d**0.5))
+        y = torch.arange(len(X)) % classes
+    else:
+        schema, y = ps.RidgeSchema(d, clip_norm=float(d**0.5), target_bound=4.0, folds=5), X[:, 0]
+    one, many = of_batches(schema, X[:n], y[:n], 1), of_batches(schema, X, y, _MANY)
+    return {
+        "rows of a batch": n,
+        "features": d,
+        "classes": classes or None,
+        "statistics": statistics,
+        "waits per batch": (many.waits.total() - one.waits.total()) / (_MANY - 1),
+        "waits per batch, others left out": _waits_left_out(schema, X, y, n),
+        "launches per batch": (many.launches.total() - one.launches.total()) / (_MANY - 1),
+        "waits of a tile and the end": one.waits.total(),
+        "launches of a tile and the end": one.launches.total(),
+        "bytes copied to the host": one.bytes_read,
+        "bytes of the sums": sum(
+            each.nbytes for each in ps.measure(schema, X[:1].numpy(), y[:1].numpy()).wire().values()
+        ),
+        "torch": torch.__version__,
+    }
+
+
+def _waits_left_out(schema: Any, X: torch.Tensor, y: torch.Tensor, n: int) -> float:
+    one, many = (
+        of_batches(schema, X[: count * n], y[: count * n], count, unreadable="leave out") for count in (1, _MANY)
+    )
+    return (many.waits.total() - one.waits.total()) / (_MANY - 1)
+
+
+def round_row(n: int, d: int, classes: int | None) -> dict[str, Any]:
+    """Count what one more batch requests in a round's session, what one tile and the end request, and a record's work.
+
+    Work is of nine batches as one tensor: of a round alone, then of the first and a later round of a course.
+    """
+    schema = _round(d, classes, _MANY * n)
+    rng = np.random.default_rng(0)
+    values = {name: Values.rounded(np.abs(rng.standard_normal(shape))) for name, shape in schema.needs.items()}
+    X = torch.as_tensor(rng.standard_normal((_MANY * n, d)), dtype=torch.float32)
+    y = X[:, 0] if classes == 0 else torch.arange(len(X)) % (classes or 2)
+    published = Published.of(values)
+    one, many = (of_batches(schema, X[: count * n], y[: count * n], count, published=published) for count in (1, _MANY))
+    return {
+        "records of a batch": n,
+        "features": d,
+        "classes": classes,
+        "round": schema.task,
+        "waits per batch": (many.waits.total() - one.waits.total()) / (_MANY - 1),
+        "launches per batch": (many.launches.total() - one.launches.total()) / (_MANY - 1),
+        "waits of a tile and the end": one.waits.total(),
+        "launches of a tile and the end": one.launches.total(),
+        "bytes copied to the host": many.bytes_read,
+        "bytes of the sums": sum(8 * math.prod(row.shape(schema.sizes)) for row in schema.sent),
+        "bytes of the records": X.nbytes + y.nbytes,
+        "arrays of the host that are copied": one.loads,
+        "torch": torch.__version__,
+        **_work(schema, X, y, n, published),
+    }
+
+
+def _work(schema: Any, X: torch.Tensor, y: torch.Tensor, n: int, published: Published) -> dict[str, Any]:
+    """Count what one more record costs in a first and in a later round, beside the two products that none avoids."""
+    few, many = (of_rounds(schema, X[:count], y[:count], 2, published=published) for count in (n, len(X)))
+    row: dict[str, Any] = {
+        "waits of a later round": many[1].waits.total(),
+        "multiplications of the two products": 2 * math.prod(schema.sizes.values()) if "M" in schema.needs else None,
+    }
+    for which, less, more in zip(("first", "later"), few, many, strict=True):
+        row[f"multiplications, {which} round"] = (more.multiplied - less.multiplied) / (len(X) - n)
+        row[f"bytes, {which} round"] = (more.touched - less.touched) / (len(X) - n)
+    return row
+
+
+def _round(d: int, classes: int | None, records: int) -> Any:
+    if classes is None:
+        return ps.ScoreSchema(d, clip_norm=float(d**0.5))
+    course: Any = {"expected_records": records, "course_mu": 1.0}
+    if classes == 0:
+        return ps.GradientSchema(d, residual_norm=1.0, clip_norm=float(d**0.5), target_bound=4.0, **course)
+    return ps.GradientSchema(d, classes, residual_norm=0.5, transform=(ps.transforms.UnitNorm(),), **course)
+
+
+if __name__ == "__main__":
+    print(
+        json.dumps({"batches": [batch_row(*each) for each in BATCHES], "rounds": [round_row(*each) for each in ROUNDS]})
+    )

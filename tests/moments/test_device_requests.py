@@ -12,7 +12,7 @@ from privstats.schema.public_values import Published, Values
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
 from benchmarks.measuring import results  # noqa: E402 - needs torch
-from benchmarks.moments import device  # noqa: E402 - needs torch
+from benchmarks.moments import device, device_counts  # noqa: E402 - needs torch
 from benchmarks.moments.device_counts import of_batches, requests  # noqa: E402 - needs torch
 
 SCHEMAS = {
@@ -140,8 +140,8 @@ def test_sums_of_a_card_are_copied_once_to_pinned_memory_up_to_a_limit(monkeypat
 @pytest.mark.parametrize(
     ("title", "row_of", "sizes"),
     [
-        (device.BATCHES_COUNTED, device.batch_row, device.BATCHES),
-        (device.ROUNDS_COUNTED, device.round_row, device.ROUNDS),
+        (device.BATCHES_COUNTED, device_counts.batch_row, device_counts.BATCHES),
+        (device.ROUNDS_COUNTED, device_counts.round_row, device_counts.ROUNDS),
     ],
 )
 def test_the_counts_of_the_documentation_are_those_of_today(title, row_of, sizes):
