@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 RESULTS = Path(__file__).parent / "results"
+_LONGEST = 200  # characters of a cell that is printed
 
 Row: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = Sequence[Row]
@@ -204,4 +205,5 @@ def _processor() -> str:
 
 
 def _shown(value: Any) -> str:
-    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    shown = "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."

@@ -14,7 +14,18 @@ import numpy as np
 from benchmarks.measuring import Row, Rows, results, standard_error
 from benchmarks.table import Cells, Shown, Table, Tables, by_name, titled
 
-__all__ = ["DATA", "EPSILONS", "TABLES", "gained", "peers_rows", "standing"]
+__all__ = [
+    "DATA",
+    "EPSILONS",
+    "RIVALS",
+    "SETS",
+    "TABLES",
+    "gained",
+    "oracle_rows",
+    "oracle_side",
+    "peers_rows",
+    "standing",
+]
 
 DATA: Mapping[str, str] = {
     "digits": "digits",
@@ -26,10 +37,12 @@ DATA: Mapping[str, str] = {
     "letter": "Letter, 256 random features",
     "agnews": "AG News",
 }
-_SETS = {**DATA, "clinc150": "CLINC150"}
+SETS = {**DATA, "clinc150": "CLINC150"}
 _TITLE = "accuracy under differential privacy, %: "
 EPSILONS = ("0.1", "0.3", "1", "3", "8")
 _PEERS = ("Opacus DP-SGD", "full-batch DP-GD")
+RIVALS = ("DP-GD", "DP-FC")
+_REFINED = "refined, as it comes"
 _LOST = 0.3  # points below the best of the others from which on a cell counts as lost
 
 
@@ -154,21 +167,38 @@ def refinement_oracle() -> Cells:
 
     A cell of ours is bold where a repeated winner is ahead by more than a standard error of the difference.
     """
-    ways = ("DP-GD", "DP-FC")
-    lines = [["data", "epsilon", "settings of each", *(f"{way}: chosen, repeated" for way in ways), "refined"]]
-    for data, rows in titled("peers.oracle", "DP-GD chosen by the test set, accuracy in %: "):
-        epsilons = dict.fromkeys(row["epsilon"] for row in rows)
-        for place, epsilon in enumerate(epsilons):
-            found = {row["model"]: row for row in rows if row["epsilon"] == epsilon}
-            ours = found["refined, as it comes"]
-            cells = [f"{found[way]['chosen']:.1f}, {_repeated(found[way])}" for way in ways]
-            behind = any(
-                found[way]["repeated"] - ours["repeated"] > math.hypot(found[way]["se"], ours["se"]) for way in ways
-            )
-            count = f"{found['DP-GD']['settings']:,}"
-            shown = _SETS.get(data, data) if not place else ""
-            lines.append([shown, _short(epsilon), count, *cells, _repeated(ours, bold=behind)])
+    lines = [["data", "epsilon", *(f"{way}: settings, chosen, repeated" for way in RIVALS), "refined"]]
+    for data, found in oracle_rows().items():
+        for place, (epsilon, rows) in enumerate(found.items()):
+            cells = [_searched(rows[way]) if way in rows else "-" for way in RIVALS]
+            shown = SETS.get(data, data) if not place else ""
+            lines.append([shown, _short(epsilon), *cells, _repeated(rows[_REFINED], bold=oracle_side(rows) < 0)])
     return lines
+
+
+def _searched(row: Row) -> str:
+    whole, begun = row.get("on all records", row["settings"]), f"{row['settings']:,}"
+    count = begun if whole == row["settings"] else f"{begun} ({whole:,})"
+    return f"{count}; {row['chosen']:.1f}, {_repeated(row)}"
+
+
+def oracle_rows() -> dict[str, dict[float, dict[str, Row]]]:
+    """Return rows of the search by the test set, by data set, epsilon and model, where a rival has ended."""
+    found: dict[str, dict[float, dict[str, Row]]] = {}
+    for data, rows in titled("peers.oracle", "DP-GD chosen by the test set, accuracy in %: "):
+        by_epsilon: dict[float, dict[str, Row]] = {}
+        for row in rows:
+            by_epsilon.setdefault(row["epsilon"], {})[row["model"]] = row
+        ended = {epsilon: models for epsilon, models in by_epsilon.items() if set(RIVALS) & set(models)}
+        found |= {data: ended} if ended else {}
+    return found
+
+
+def oracle_side(rows: Mapping[str, Row]) -> int:
+    """1 where refinement is ahead of the best rival's repeated winner, -1 where it is behind, 0 within a standard error
+    of the difference."""
+    ours, best = rows[_REFINED], max((rows[way] for way in RIVALS if way in rows), key=lambda row: row["repeated"])
+    return _side(ours["repeated"] - best["repeated"], math.hypot(ours["se"], best["se"]))
 
 
 def refinement_exact() -> Cells:
@@ -176,7 +206,7 @@ def refinement_exact() -> Cells:
     shown = ("rows as they are", "whitened rows", "refined", "refined, training")
     lines = [["data", *shown]]
     for data, (row,) in titled("peers.oracle", "softmax without noise, accuracy in %: "):
-        lines.append([_SETS.get(data, data), *(f"{row[each]:.1f}" for each in shown)])
+        lines.append([SETS.get(data, data), *(f"{row[each]:.1f}" for each in shown)])
     return lines
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from benchmarks import probability_sentences, raw_table_tables
 from benchmarks.measuring import results
 from benchmarks.peer_tables import choice_gains, party_leads
-from benchmarks.refinement_tables import DATA, EPSILONS, gained, standing
+from benchmarks.refinement_tables import DATA, EPSILONS, RIVALS, SETS, gained, oracle_rows, oracle_side, standing
 from benchmarks.table import titled
 from privstats import dp
 from tests.mutation.catalogue import MUTANTS
@@ -72,20 +72,20 @@ def laplace_of_counts() -> str:
     )
 
 
-def oracle_on_digits() -> str:
-    """README.md: refinement beside the rival whose setting the test set chose, in the stored search on digits."""
-    searches = dict(titled("peers.oracle", "DP-GD chosen by the test set, accuracy in %: "))
-    placed: dict[str, list[float]] = {"ahead": [], "level": [], "behind": []}
-    settings: dict[int, list[float]] = {}
-    for epsilon in dict.fromkeys(row["epsilon"] for row in searches["digits"]):
-        *rivals, ours = (row for row in searches["digits"] if row["epsilon"] == epsilon)
-        best = max(rivals, key=lambda row: float(row["repeated"]))
-        lead, error = ours["repeated"] - best["repeated"], math.hypot(ours["se"], best["se"])
-        placed["ahead" if lead > error else "behind" if lead < -error else "level"].append(epsilon)
-        settings.setdefault(min(row["settings"] for row in rivals), []).append(epsilon)
-    counts = " and ".join(f"{count:,} at epsilon {_listed(at)}" for count, at in settings.items())
-    stated = " and ".join(f"{how} at {_listed(at)}" for how, at in placed.items() if at)
-    return f"among {counts}, they were {stated} on the 1,797 digits of scikit-learn."
+def oracle_standing() -> str:
+    """README.md: refinement beside the rival whose setting the test set chose, in every stored search."""
+    said = []
+    for data, found in oracle_rows().items():
+        placed: dict[int, list[float]] = {1: [], 0: [], -1: []}
+        for epsilon, rows in found.items():
+            placed[oracle_side(rows)].append(epsilon)
+        words = {1: "ahead", 0: "level", -1: "behind"}
+        stated = " and ".join(f"{words[side]} at {_listed(at)}" for side, at in placed.items() if at)
+        counts = {rows[rival]["settings"] for rows in found.values() for rival in RIVALS if rival in rows}
+        several = f"{min(counts):,}" if len(counts) == 1 else f"{min(counts):,} to {max(counts):,}"
+        said.append(f"{stated} on {SETS[data]} ({several} settings)")
+    *first, last = said
+    return f"they were, by epsilon, {', '.join(first)}{', and ' if first else ''}{last}."
 
 
 def _listed(epsilons: Sequence[float]) -> str:
@@ -178,7 +178,7 @@ SENTENCES: Mapping[str, Callable[[], str]] = {
         a_search_adds_up,
         bugs_measured,
         laplace_of_counts,
-        oracle_on_digits,
+        oracle_standing,
         cells_ahead,
         parties_ahead,
         party_rounds_gain,

@@ -1,25 +1,34 @@
 """DP-GD whose setting the test set chooses among thousands: a rival that no user can have.
 
-    python -m benchmarks.peers.oracle --data digits --settings 10000 --save
+    python -m benchmarks.peers.oracle --data digits --settings 7000 --save
+    python -m benchmarks.peers.oracle --data clinc150 --epsilon 1 --settings 700 --minutes 8 --save  # again to go on
 
 Full batches, with the exact composition of Gaussians. Each setting has its own rate, clip, momentum, tail, steps and
-noise, sampled at random; runs with equal steps train side by side, as one tensor on the CPU or a CUDA device. The best
-twenty by one score are scored six times again, and the winner ten times more: the difference is the selection's gain.
+noise, sampled at random; a piece is a hundred settings of equal steps, which train side by side as one tensor on the
+CPU or a CUDA device. Pieces are numbered, and a setting's number and repeat determine its noise, so a search that was
+stopped goes on where it was, and a larger ``--settings`` adds pieces to a stored search.
+
+The best twenty by one score are scored six times again, and the winner ten times more: the difference is the
+selection's gain. Sets of many records and classes are searched by successive halving: all settings train on a tenth of
+the records with the noise of all, the best hundred on a third, the best twenty on all, and the best four of these are
+scored again. Every comparison is by the test rows.
+
 DP-FC (Mehta et al. 2022, arXiv 2211.13403) multiplies each gradient by the inverse of a noisy second moment, which a
 sampled share of the budget pays for. Weights are never published; the numbers are for comparison alone.
 
-Each set also shows what a softmax reaches without noise, from rows as they are and from whitened rows, on which
-refinement runs: ``--settings 0`` measures that alone, in minutes. Sets and epsilons that are not measured keep their
-saved rows.
+Each set also shows the time of a step over that of its two matrix products alone, and the accuracy of a softmax without
+noise, from rows as they are and from whitened rows, on which refinement runs: ``--settings 0`` measures these two
+alone. Sets, epsilons and models that are not measured keep their saved rows.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -28,25 +37,51 @@ from sklearn.linear_model import LogisticRegression
 
 import privstats as ps
 from benchmarks.data import Split, Task, agnews, clinc150, private_tasks
-from benchmarks.measuring import Row, Tables, command, saved, standard_error
+from benchmarks.measuring import Row, Rows, Tables, command, least_seconds, saved, standard_error
 from privstats.dp import gaussian_mu
 from privstats.transforms import UnitNorm
 
-__all__ = ["Records", "accuracies", "best", "sampled", "train"]
+__all__ = ["Records", "Search", "accuracies", "best", "piece", "train"]
 
 TITLE = "DP-GD chosen by the test set, accuracy in %: "
+SEARCH = "settings that DP-GD's search goes on with: "
 EXACT = "softmax without noise, accuracy in %: "
+FLOOR = "one step of DP-GD over its two matrix products: "
 DELTA = 1e-5
-EPSILONS = (0.3, 1.0, 3.0)
+EPSILONS = (1.0, 3.0, 0.3, 8.0)
 STEPS = (10, 25, 50, 100, 200, 400, 800)
+_RIVALS = ("DP-GD", "DP-FC")
+OURS = "refined, as it comes"
+_MODELS = (*_RIVALS, OURS)
 _TAILS = (0.0, 0.25, 0.5, 0.75)
 _MOMENTA = (0.0, 0.5, 0.9)
-_MANY = 100  # settings that train side by side
-_FINALISTS, _AGAIN = 20, 6
+_MANY = 100  # settings of a piece
+_AGAIN = 6
 _REPEATS = 10
 _INVERSE_PENALTIES = (0.1, 1.0, 10.0, 100.0)  # of scikit-learn's logistic regression: C
+# On a CPU a step's tensors should stay in the cache: rows of weights, and residuals between the two products.
+_WIDTH, _ENTRIES = {"cpu": 2_048, "cuda": 1 << 16}, {"cpu": 1 << 20, "cuda": 1 << 28}
 RATE, CLIP, MOMENTUM, TAIL, SHARE, DAMPING = range(6)
 """Columns of a tensor of settings ``(R, 6)``."""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One stage of a search.
+
+    Attributes:
+        part: share of the records that settings train on; their noise is that of all records.
+        go_on: number of settings, the best by the test rows, that reach the next stage.
+    """
+
+    part: float
+    go_on: int
+
+
+_WHOLE = (Rung(1.0, 20),)
+_HALVING = (Rung(0.1, 100), Rung(1 / 3, 20), Rung(1.0, 4))
+_LARGE = 1_000_000
+"""Records times classes from which on a set is searched by halving."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +92,7 @@ class Records:
         rows, tests: ``(n, k)`` and ``(m, k)``.
         labels, right: classes of both, ``(n,)`` and ``(m,)``.
         classes: C.
+        total: the number of records that noise is divided by: n, or more where the rows are a part of them.
     """
 
     rows: torch.Tensor
@@ -64,136 +100,295 @@ class Records:
     labels: torch.Tensor
     right: torch.Tensor
     classes: int
+    total: int
 
     @classmethod
     def of(cls, split: Split, device: str) -> Records:
-        """Put rows of norm 1 on a device."""
+        """Put rows of norm 1 on a device, in random order."""
         X, X_test, y, y_test = split
+        order = np.random.default_rng(0).permutation(len(X))
         rows, tests = (
             torch.as_tensor(np.hstack([part, np.ones((len(part), 1))]) / 2**0.5, dtype=torch.float32, device=device)
-            for part in (X, X_test)
+            for part in (X[order], X_test)
         )
-        labels, right = (torch.as_tensor(part, device=device) for part in (y, y_test))
-        return cls(rows, tests, labels, right, int(max(y.max(), y_test.max())) + 1)
+        labels, right = (torch.as_tensor(part, device=device) for part in (y[order], y_test))
+        return cls(rows, tests, labels, right, int(max(y.max(), y_test.max())) + 1, len(X))
 
-    def noisy_moments(self, sigma: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
-        """Return second moments with noise, ``(R, k, k)``: sigma on the diagonal, sigma / sqrt 2 off it.
+    def part(self, share: float) -> Records:
+        """Return the first records, a share of all, with the noise of all."""
+        n = round(share * len(self.rows))
+        return replace(self, rows=self.rows[:n], labels=self.labels[:n])
+
+    def noisy_moments(self, sigma: torch.Tensor, chances: Sequence[torch.Generator]) -> torch.Tensor:
+        """Return second moments of all records with noise, ``(R, k, k)``: sigma on the diagonal, sigma / sqrt 2 off it.
 
         A row of norm 1 changes the second moment by 1 in Frobenius norm.
         """
-        k = self.rows.shape[1]
-        noise = torch.randn((len(sigma), k, k), generator=chance, device=self.rows.device)
+        n, k = self.rows.shape
+        noise = torch.stack([torch.randn((k, k), generator=chance, device=self.rows.device) for chance in chances])
         symmetric = torch.tril(noise) + torch.tril(noise, -1).mT
         scale = torch.eye(k, device=noise.device) * (1 - 2**-0.5) + 2**-0.5
-        return self.rows.T @ self.rows + sigma[:, None, None] * symmetric * scale
+        return self.rows.T @ self.rows * (self.total / n) + sigma[:, None, None] * symmetric * scale
 
     def inverses(self, moments: torch.Tensor, damping: torch.Tensor) -> torch.Tensor:
         """Return inverses of second moments over their mean eigenvalue, damped; eigenvalues below 0 become 0."""
-        n, k = self.rows.shape
-        values, vectors = torch.linalg.eigh(moments * (k / n))
+        k = self.rows.shape[1]
+        values, vectors = torch.linalg.eigh(moments * (k / self.total))
         inverses: torch.Tensor = (vectors / (values.clamp(min=0.0) + damping[:, None])[:, None, :]) @ vectors.mT
         return inverses
 
 
-def sampled(count: int, seed: int, *, preconditioned: bool = False) -> torch.Tensor:
-    """Return random settings ``(count, 6)``: log-uniform rates, clips and dampings, and a share for DP-FC."""
-    rng = np.random.default_rng(seed)
+def piece(number: int, *, preconditioned: bool = False) -> torch.Tensor:
+    """Return the hundred random settings of a numbered piece, ``(100, 6)``.
+
+    Rates, clips and dampings are log-uniform; DP-FC also has a share of the budget. All have as many steps.
+    """
+    rng = np.random.default_rng([0, number])
     columns = [
-        np.exp(rng.uniform(np.log(0.5), np.log(512.0), count)),
-        np.exp(rng.uniform(np.log(0.02), np.log(1.5), count)),
-        rng.choice(_MOMENTA, count),
-        rng.choice(_TAILS, count),
-        rng.uniform(0.02, 0.5, count) if preconditioned else np.zeros(count),
-        np.exp(rng.uniform(np.log(0.01), np.log(10.0), count)),
+        np.exp(rng.uniform(np.log(0.5), np.log(512.0), _MANY)),
+        np.exp(rng.uniform(np.log(0.02), np.log(1.5), _MANY)),
+        rng.choice(_MOMENTA, _MANY),
+        rng.choice(_TAILS, _MANY),
+        rng.uniform(0.02, 0.5, _MANY) if preconditioned else np.zeros(_MANY),
+        np.exp(rng.uniform(np.log(0.01), np.log(10.0), _MANY)),
     ]
     return torch.as_tensor(np.stack(columns, axis=1), dtype=torch.float32)
 
 
-def accuracies(records: Records, settings: torch.Tensor, steps: int, mu: float, seed: int) -> torch.Tensor:
-    """Return each setting's accuracy on the test rows, ``(R,)``."""
-    weights = train(records, settings, steps, mu, seed)
-    guess = (records.tests @ weights.mT).argmax(dim=2)
-    return (guess == records.right).double().mean(dim=1).cpu()
+def steps_of(setting: int) -> int:
+    """Return the number of steps of a setting: those of its piece, which take turns."""
+    return STEPS[setting // _MANY % len(STEPS)]
 
 
-def train(records: Records, settings: torch.Tensor, steps: int, mu: float, seed: int) -> torch.Tensor:
+def accuracies(records: Records, settings: torch.Tensor, steps: int, mu: float, seeds: Sequence[int]) -> list[float]:
+    """Return each setting's accuracy on the test rows, from as many seeds of noise as settings."""
+    width = max(1, _WIDTH[records.rows.device.type] // records.classes)
+    found: list[float] = []
+    for at in range(0, len(settings), width):
+        weights = train(records, settings[at : at + width], steps, mu, seeds[at : at + width])
+        scores = weights.flatten(0, 1) @ records.tests.T
+        guess = scores.view(*weights.shape[:2], -1).argmax(dim=1)
+        found += (guess == records.right).double().mean(dim=1).tolist()
+    return found
+
+
+def train(records: Records, settings: torch.Tensor, steps: int, mu: float, seeds: Sequence[int]) -> torch.Tensor:
     """Return each setting's weights ``(R, C, k)``, which are mu-GDP for one record.
 
     T Gaussian mechanisms with noise multiplier ``sqrt(T) / m`` are m-GDP (Dong, Roth and Su 2022). A share s of mu^2
-    pays for the second moment, so m^2 is ``(1 - s) mu^2``.
+    pays for the second moment, so m^2 is ``(1 - s) mu^2``. A setting's noise follows from its own seed alone.
     """
-    device = records.rows.device
-    chance = torch.Generator(device).manual_seed(seed)
+    device, shape = records.rows.device, (len(settings), records.classes, records.rows.shape[1])
+    chances = [torch.Generator(device).manual_seed(seed) for seed in seeds]
     settings = settings.to(device)
     rate, clip, momentum, tail, share, damping = (settings[:, each, None, None] for each in range(6))
-    C, (n, k) = records.classes, records.rows.shape
-    noise = clip * steps**0.5 / (mu * (1 - share) ** 0.5) / n
+    scale = clip * steps**0.5 / (mu * (1 - share) ** 0.5) / records.total
     inverse = None
     if bool((share > 0).any()):
         sigma = 1 / (mu * share[:, 0, 0] ** 0.5)
-        inverse = records.inverses(records.noisy_moments(sigma, chance), damping[:, 0, 0])
-    W, velocity, mean = (torch.zeros((len(settings), C, k), device=device) for _ in range(3))
+        inverse = records.inverses(records.noisy_moments(sigma, chances), damping[:, 0, 0])
+    W, velocity, mean, G, noise, product = (torch.zeros(shape, device=device) for _ in range(6))
     first = steps - torch.clamp((tail * steps).round(), min=1)  # the step from which on weights are averaged
     for step in range(steps):
-        G = _clipped_mean(records, W, clip[:, :, 0])
-        G += noise * torch.randn(G.shape, generator=chance, device=device)
-        if inverse is not None:
-            G = G @ inverse
-        velocity = momentum * velocity + G
-        W = W - rate * velocity
-        mean += torch.where(step >= first, W, 0.0)
-    return mean / (steps - first)
+        put_gradients(records, W, clip[:, :, 0], G)
+        for each, chance in zip(noise, chances, strict=True):
+            torch.randn(each.shape, generator=chance, out=each)
+        G.addcmul_(noise, scale)
+        change = G if inverse is None else torch.bmm(G, inverse, out=product)
+        velocity.mul_(momentum).add_(change)
+        W.addcmul_(velocity, rate, value=-1)
+        averaged = (first <= step).float()
+        if bool(averaged.any()):
+            mean.addcmul_(W, averaged)
+    return mean.div_(steps - first)
 
 
-def _clipped_mean(records: Records, W: torch.Tensor, clip: torch.Tensor) -> torch.Tensor:
-    """Return means of clipped gradients ``(R, C, k)``; a gradient has norm ``|p - e_y|``, since rows have norm 1."""
-    residual = torch.softmax(records.rows @ W.mT, dim=2)  # (R, n, C)
-    residual[:, torch.arange(len(records.labels), device=W.device), records.labels] -= 1
-    residual *= (clip / residual.norm(dim=2).clamp(min=1e-30)).clamp(max=1.0)[:, :, None]
-    return residual.mT @ records.rows / len(records.rows)
+def put_gradients(records: Records, W: torch.Tensor, clip: torch.Tensor, G: torch.Tensor) -> None:
+    """Write means of clipped gradients into G, ``(R, C, k)``.
 
-
-def best(records: Records, mu: float, count: int, seed: int, *, preconditioned: bool = False) -> Row:
-    """Search ``count`` settings, choose by the test rows, and repeat the winner on fresh noise.
-
-    One noisy score chooses the luckiest noise, not the best setting. So the best settings by one score are scored six
-    times again, and the best mean of these wins.
+    A gradient has norm ``|p - e_y|``, since rows have norm 1.
+    Residuals of all settings and some records are one matrix between two products, ``(R C, records)``.
     """
-    settings = sampled(count, seed, preconditioned=preconditioned)
-    steps = torch.as_tensor(np.random.default_rng([seed, 1]).choice(STEPS, count))
-    first = _scores(records, settings, steps, mu, seed)
-    finalists = first.argsort(descending=True, stable=True)[:_FINALISTS]
-    again = finalists.repeat_interleave(_AGAIN)
-    means = _scores(records, settings[again], steps[again], mu, seed + 1).view(-1, _AGAIN).mean(dim=1)
-    winner = finalists[int(means.argmax())].repeat(_REPEATS)
-    repeated = _scores(records, settings[winner], steps[winner], mu, seed + 2).numpy()
-    rate, clip, momentum, tail, share, damping = settings[winner[0]].tolist()
-    chosen = 100 * float(means.max())
+    (R, C, k), n = W.shape, len(records.rows)
+    weights, sums = W.view(R * C, k), G.view(R * C, k)
+    pieces = math.ceil(R * C * n / _ENTRIES[W.device.type])
+    size = math.ceil(n / pieces)
+    store = torch.empty(R * C * size, device=W.device)
+    places = torch.arange(size, device=W.device)
+    for at in range(0, n, size):
+        rows, labels = records.rows[at : at + size], records.labels[at : at + size]
+        products = store[: R * C * len(rows)].view(R * C, len(rows))
+        residual = torch.mm(weights, rows.T, out=products).view(R, C, len(rows))
+        torch.softmax(residual, 1, out=residual)
+        residual[:, labels, places[: len(rows)]] -= 1
+        norms = torch.linalg.vector_norm(residual, dim=1).clamp_(min=1e-30)
+        residual.mul_((clip / norms).clamp_(max=1.0)[:, None, :])
+        sums.addmm_(products, rows, beta=float(at > 0), alpha=1 / n)
+
+
+def _floor(records: Records) -> Row:
+    """Time the steps of settings that train side by side, and the two matrix products of such a step, in turns."""
+    C, k = records.classes, records.rows.shape[1]
+    settings, steps = piece(0)[: max(1, _WIDTH["cpu"] // C)], 5
+    flat = torch.randn((len(settings) * C, k), device=records.rows.device)
+    tasks: dict[str, Callable[[], object]] = {
+        "products": lambda: torch.mm(torch.mm(flat, records.rows.T), records.rows).sum().item(),
+        "steps": lambda: train(records, settings, steps, 1.0, range(len(settings))).sum().item(),
+    }
+    seconds = least_seconds(tasks, 7)
     return {
-        "settings": count,
-        "best of one score": 100 * float(first.max()),
-        "chosen": chosen,
-        "repeated": 100 * float(repeated.mean()),
-        "se": 100 * standard_error(repeated),
-        "selection's gain": chosen - 100 * float(repeated.mean()),
-        "winner": f"rate {rate:.3g}, clip {clip:.2g}, momentum {momentum:g}, tail {tail:g}, {steps[winner[0]]} steps"
-        + (f", share {share:.2g}, damping {damping:.2g}" if preconditioned else ""),
+        "settings side by side": len(settings),
+        "operations of the products": 4 * len(flat) * k * len(records.rows),
+        "ms of the products": 1e3 * seconds["products"],
+        "ms of the step": 1e3 * seconds["steps"] / steps,
+        "step / products": seconds["steps"] / steps / seconds["products"],
+        "device": records.rows.device.type,
     }
 
 
-def _scores(records: Records, settings: torch.Tensor, steps: torch.Tensor, mu: float, seed: int) -> torch.Tensor:
-    """Return accuracies of settings ``(R, 6)`` with their numbers of steps ``(R,)``, a hundred at a time, ``(R,)``."""
-    found = torch.zeros(len(settings), dtype=torch.float64)
-    for T in STEPS:
-        chosen = (steps == T).nonzero().squeeze(1)
-        for at in range(0, len(chosen), _MANY):
-            part = chosen[at : at + _MANY]
-            found[part] = accuracies(records, settings[part], T, mu, 1_000_000 * seed + 1_000 * T + at)
-    return found
+Scores: TypeAlias = Mapping[int, Sequence[float]]
+"""Accuracies by the number of their setting."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """One search so far, by the test rows.
+
+    Attributes:
+        settings: number of settings that were begun.
+        stages: scores of each rung's best settings, then those of finalists and those of winners, on fresh noise.
+        seconds: of all runs together.
+    """
+
+    settings: int
+    stages: tuple[Scores, ...]
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, rungs: Sequence[Rung], row: Row | None) -> Search:
+        """Return the search of a saved row; a new one where there is none."""
+        names = _names(rungs)
+        if row is None:
+            return cls(0, ({},) * len(names))
+        return cls(row["settings"], tuple(_read(row[name]) for name in names), row["seconds"])
+
+    def row(self, rungs: Sequence[Rung]) -> Row:
+        """Return what :meth:`of` reads: each stage as ``setting:score,score`` in words."""
+        stages = zip(_names(rungs), self.stages, strict=True)
+        return {
+            "settings": self.settings,
+            **{name: _written(scores) for name, scores in stages},
+            "seconds": self.seconds,
+        }
+
+    def with_scores(self, stage: int, found: Scores, seconds: float) -> Search:
+        """Return the search after further scores of one stage."""
+        stages = [*self.stages]
+        stages[stage] = {**stages[stage], **found}
+        return replace(self, stages=tuple(stages), seconds=self.seconds + seconds)
+
+
+def _names(rungs: Sequence[Rung]) -> list[str]:
+    return [*(f"on {rung.part:.2g} of the records" for rung in rungs), "finalists", "winners"]
+
+
+def _written(scores: Scores) -> str:
+    return " ".join(f"{each}:{','.join(f'{score:.7g}' for score in of)}" for each, of in scores.items())
+
+
+def _read(text: str) -> Scores:
+    pairs = (word.split(":") for word in text.split())
+    return {int(each): [float(score) for score in of.split(",")] for each, of in pairs}
+
+
+def _best(scores: Scores, count: int) -> list[int]:
+    """Return the settings of the best mean scores; of equal ones the first."""
+    return sorted(scores, key=lambda each: (-float(np.mean(scores[each])), each))[:count]
+
+
+def rungs_of(records: Records) -> Sequence[Rung]:
+    """Return the stages of a set's search, by its size alone."""
+    return _HALVING if records.total * records.classes >= _LARGE else _WHOLE
+
+
+def going_on(
+    records: Records, mu: float, search: Search, count: int, *, preconditioned: bool = False
+) -> Iterator[Search]:
+    """Yield a search after each batch of runs, until ``count`` settings were begun and the winner was repeated."""
+    rungs = rungs_of(records)
+    parts = [records.part(rung.part) for rung in rungs]
+
+    def scored(stage: int, settings: Sequence[int], draws: Sequence[int]) -> tuple[Scores, float]:
+        began = time.perf_counter()
+        runs = [(each, draw) for each in settings for draw in draws]
+        drawn = torch.stack([_setting(each, preconditioned) for each, _ in runs])
+        part = parts[min(stage, len(parts) - 1)]
+        found = iter(accuracies(part, drawn, steps_of(settings[0]), mu, [_seed(*run) for run in runs]))
+        return {each: [next(found) for _ in draws] for each in settings}, time.perf_counter() - began
+
+    while search.settings < count:
+        begun = range(search.settings, search.settings + _MANY)
+        search = search.with_scores(0, *scored(0, begun, [0]))
+        kept = {each: search.stages[0][each] for each in _best(search.stages[0], rungs[0].go_on)}
+        search = replace(search, settings=begun.stop, stages=(kept, *search.stages[1:]))
+        yield search
+    fresh = 0
+    numbers = [rung.go_on for rung in rungs] + [1]
+    for stage, number in enumerate(numbers, 1):
+        # No draw of noise serves two stages.
+        draws = range(fresh + 1, fresh + 1 + (1 if stage < len(rungs) else _AGAIN if stage == len(rungs) else _REPEATS))
+        fresh = draws[-1]
+        todo = [each for each in _best(search.stages[stage - 1], number) if each not in search.stages[stage]]
+        for batch in _side_by_side(todo, max(1, _WIDTH["cpu"] // records.classes // len(draws))):
+            search = search.with_scores(stage, *scored(stage, batch, draws))
+            yield search
+
+
+def _side_by_side(settings: Sequence[int], limit: int) -> Iterator[list[int]]:
+    """Yield settings of equal steps, at most as many as ``limit`` at a time."""
+    for steps in STEPS:
+        equal = [each for each in settings if steps_of(each) == steps]
+        for at in range(0, len(equal), limit):
+            yield equal[at : at + limit]
+
+
+def _setting(number: int, preconditioned: bool) -> torch.Tensor:
+    return piece(number // _MANY, preconditioned=preconditioned)[number % _MANY]
+
+
+def _seed(setting: int, draw: int) -> int:
+    return int(np.random.SeedSequence([setting, draw]).generate_state(1)[0])
+
+
+def best(records: Records, search: Search, *, preconditioned: bool = False) -> Row:
+    """Return the row of a search that has ended: the winner's scores, and the same setting's on fresh noise.
+
+    One noisy score chooses the luckiest noise, not the best setting. So finalists are scored six times again, and the
+    best mean of these wins.
+    """
+    rungs = rungs_of(records)
+    *stages, finalists, winners = search.stages
+    (winner,) = _best(finalists, 1)
+    repeated = winners[winner]
+    chosen = 100 * float(np.mean(finalists[winner]))
+    rate, clip, momentum, tail, share, damping = _setting(winner, preconditioned).tolist()
+    return {
+        "settings": search.settings,
+        "on all records": search.settings if len(rungs) == 1 else len(stages[-1]),
+        "best of one score": 100 * max(score for (score,) in stages[-1].values()),
+        "chosen": chosen,
+        "repeated": 100 * float(np.mean(repeated)),
+        "se": 100 * standard_error(repeated),
+        "selection's gain": chosen - 100 * float(np.mean(repeated)),
+        "winner": f"rate {rate:.3g}, clip {clip:.2g}, momentum {momentum:g}, tail {tail:g}, {steps_of(winner)} steps"
+        + (f", share {share:.2g}, damping {damping:.2g}" if preconditioned else ""),
+        "seconds": search.seconds,
+    }
 
 
 def _refined(split: Split, epsilon: float) -> Row:
     """Score the library's refinement rounds as they come, on ten draws of their noise."""
+    began = time.perf_counter()
     X, X_test, y, y_test = split
     classes = range(int(max(y.max(), y_test.max())) + 1)
     terms: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "adjacency": "add-remove", "ledger": "uncharged"}
@@ -202,20 +397,9 @@ def _refined(split: Split, epsilon: float) -> Row:
         for _ in range(_REPEATS)
     ]
     scores = np.array([head.score(X_test, y_test) for head in heads])
-    return {"settings": 1, "repeated": 100 * float(scores.mean()), "se": 100 * standard_error(scores)}
-
-
-def _at(split: Split, records: Records, epsilon: float, count: int) -> Iterator[Row]:
-    """Yield a row for each model at one epsilon, with the seconds that it took."""
-    mu = gaussian_mu(epsilon, DELTA)
-    models: dict[str, Callable[[], Row]] = {
-        "DP-GD": lambda: best(records, mu, count, 0),
-        "DP-FC": lambda: best(records, mu, count, 0, preconditioned=True),
-        "refined, as it comes": lambda: _refined(split, epsilon),
-    }
-    for name, find in models.items():
-        began = time.perf_counter()
-        yield {"model": name, **find(), "seconds": time.perf_counter() - began}
+    seconds = time.perf_counter() - began
+    mean, error = 100 * float(scores.mean()), 100 * standard_error(scores)
+    return {"settings": 1, "repeated": mean, "se": error, "seconds": seconds}
 
 
 def _without_noise(split: Split) -> Row:
@@ -247,30 +431,64 @@ def _tasks(quick: bool, names: Sequence[str]) -> Iterator[Task]:
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--settings", type=int, default=10_000, help="of DP-GD at each epsilon, and as many of DP-FC; 0: none"
+        "--settings", type=int, default=7_000, help="of DP-GD at each epsilon, and as many of DP-FC; 0: none"
     )
     parser.add_argument("--data", action="append", default=[], help="a data set; all where omitted")
     parser.add_argument("--epsilon", action="append", type=float, default=[])
+    parser.add_argument("--model", action="append", default=[], choices=_RIVALS, help="both where omitted")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no batch of runs later than that")
 
 
 def _before(chosen: argparse.Namespace) -> Mapping[str, Any]:
     return {} if chosen.quick else saved("peers.oracle")
 
 
+class _Stored:
+    """Rows of one data set by title, epsilon and model: the saved ones, and those that replace them."""
+
+    def __init__(self, before: Mapping[str, Any], name: str) -> None:
+        self._name = name
+        self._rows = {
+            title: {(row["epsilon"], row["model"]): row for row in before.get(title + name, [])}
+            for title in (TITLE, SEARCH)
+        }
+
+    def row(self, title: str, epsilon: float, model: str) -> Row | None:
+        """Return a row, or None."""
+        return self._rows[title].get((epsilon, model))
+
+    def put(self, title: str, epsilon: float, model: str, row: Row) -> tuple[str, Rows]:
+        """Put a row in the place of another, and return the table."""
+        rows = self._rows[title]
+        rows[epsilon, model] = {"epsilon": epsilon, "model": model, **row}
+        return title + self._name, [rows[key] for key in sorted(rows, key=lambda key: (key[0], _MODELS.index(key[1])))]
+
+
 def tables(chosen: argparse.Namespace) -> Tables:
-    """Two tables for each data set."""
+    """Four tables for each data set; searches and their results again after each batch of runs."""
     device, before = "cuda" if torch.cuda.is_available() else "cpu", _before(chosen)
-    count = 8 if chosen.quick else chosen.settings
+    count = _MANY if chosen.quick else chosen.settings
+    deadline = time.monotonic() + 60 * chosen.minutes
     for task in _tasks(chosen.quick, chosen.data):
         split = task.transformed()
-        yield EXACT + task.name, [_without_noise(split)]
-        if not count:
-            continue
-        records, epsilons = Records.of(split, device), chosen.epsilon or (EPSILONS[-1:] if chosen.quick else EPSILONS)
-        rows = [row for row in before.get(TITLE + task.name, []) if row["epsilon"] not in epsilons]
-        for epsilon in epsilons:
-            rows += [{"epsilon": epsilon, **row, "device": device} for row in _at(split, records, epsilon, count)]
-        yield TITLE + task.name, sorted(rows, key=lambda row: float(row["epsilon"]))
+        records = Records.of(split, device)
+        if not count or EXACT + task.name not in before:
+            yield EXACT + task.name, [_without_noise(split)]
+        yield FLOOR + task.name, [_floor(records)]
+        epsilons = chosen.epsilon or (EPSILONS[:1] if chosen.quick else EPSILONS)
+        stored = _Stored(before, task.name)
+        for epsilon in epsilons if count else ():
+            mu = gaussian_mu(epsilon, DELTA)
+            if stored.row(TITLE, epsilon, OURS) is None:
+                yield stored.put(TITLE, epsilon, OURS, {**_refined(split, epsilon), "device": "cpu"})
+            for model in chosen.model or _RIVALS:
+                search = begun = Search.of(rungs_of(records), stored.row(SEARCH, epsilon, model))
+                for search in going_on(records, mu, begun, count, preconditioned=model == "DP-FC"):
+                    yield stored.put(SEARCH, epsilon, model, search.row(rungs_of(records)))
+                    if time.monotonic() > deadline:
+                        return
+                row = best(records, search, preconditioned=model == "DP-FC")
+                yield stored.put(TITLE, epsilon, model, {**row, "device": device})
 
 
 if __name__ == "__main__":

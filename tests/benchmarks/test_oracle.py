@@ -36,7 +36,7 @@ def setting(rate=4.0, clip=0.3, momentum=0.9, tail=0.5, share=0.0, damping=1.0):
 @pytest.mark.parametrize(("tail", "column"), [(0.0, 0), (0.5, 1)])
 def test_without_noise_it_is_the_search_of_the_refinement_benchmark(split, tail, column):
     """That search has rows of norm sqrt 2, so half the rate and sqrt 2 times the clip are the same steps."""
-    ours = oracle.accuracies(oracle.Records.of(split, "cpu"), setting(tail=tail), 30, math.inf, 0)
+    ours = oracle.accuracies(oracle.Records.of(split, "cpu"), setting(tail=tail), 30, math.inf, [0])
     recipe = Recipe(rate=2.0, clip=0.3 * 2**0.5, momentum=0.9, steps=30, sample=1.0)
     theirs = gradient.train(split, [recipe], 0.0, np.random.default_rng(0))
     assert float(ours[0]) == pytest.approx(float(theirs[0, column]), abs=0.005)
@@ -46,25 +46,80 @@ def test_without_noise_it_is_the_search_of_the_refinement_benchmark(split, tail,
 def test_a_step_has_the_noise_of_its_promise(split, share):
     """Its noise multiplier is sqrt(T / (1 - share)) / mu, over a sum that one record moves by the clip."""
     records, one = oracle.Records.of(split, "cpu"), setting(rate=1.0, momentum=0.0, tail=0.0, share=share, damping=1e9)
-    weights = oracle.train(records, one.expand(400, 6), 1, MU, 0) * (1e9 if share else 1.0)
+    weights = oracle.train(records, one.expand(400, 6), 1, MU, range(400)) * (1e9 if share else 1.0)
     expected = 0.3 / (MU * (1 - share) ** 0.5) / len(records.rows)
     assert float(weights.std(dim=0).mean()) == pytest.approx(expected, rel=0.02)
 
 
 def test_the_second_moment_has_the_noise_that_its_share_pays_for(split):
-    records, chance = oracle.Records.of(split, "cpu"), torch.Generator().manual_seed(0)
+    records, chances = oracle.Records.of(split, "cpu"), [torch.Generator().manual_seed(seed) for seed in range(300)]
     n, k = records.rows.shape
     exact = records.rows.T @ records.rows
     inverse = records.inverses(exact[None], torch.ones(1))[0]
     torch.testing.assert_close(inverse, torch.linalg.inv(exact * (k / n) + torch.eye(k)), rtol=1e-3, atol=1e-3)
-    noise = records.noisy_moments(torch.full((300,), 5.0), chance) - exact
+    noise = records.noisy_moments(torch.full((300,), 5.0), chances) - exact
     assert torch.equal(noise, noise.mT)
     assert float(noise.diagonal(dim1=1, dim2=2).std()) == pytest.approx(5.0, rel=0.02)
     assert float(noise[:, 0, 1:].std()) == pytest.approx(5.0 / 2**0.5, rel=0.02)
 
 
+def test_a_part_of_the_records_has_the_noise_of_all(split):
+    records, one = oracle.Records.of(split, "cpu"), setting(share=0.4)
+    part = records.part(0.25)
+    assert len(part.rows) == len(part.labels) == 100
+    chances = [torch.Generator().manual_seed(0) for _ in range(2)]
+    whole, few = (
+        each.noisy_moments(torch.zeros(1), [chance]) for each, chance in zip((records, part), chances, strict=True)
+    )
+    assert float(few.diagonal(dim1=1, dim2=2).sum()) == pytest.approx(float(whole.diagonal(dim1=1, dim2=2).sum()))
+    same = part.part(1.0), one.expand(100, 6), 1, MU, range(100)
+    assert float(oracle.train(*same).std()) == pytest.approx(float(oracle.train(records, *same[1:]).std()), rel=0.1)
+
+
+def test_gradients_do_not_depend_on_how_many_records_are_multiplied_at_once(split, monkeypatch):
+    records = oracle.Records.of(split, "cpu")
+    settings, seeds = oracle.piece(0)[:5], range(5)
+    whole = oracle.train(records, settings, 10, MU, seeds)
+    monkeypatch.setitem(oracle._ENTRIES, "cpu", 5 * records.classes * 37)
+    torch.testing.assert_close(oracle.train(records, settings, 10, MU, seeds), whole, rtol=1e-3, atol=1e-3)
+
+
+def test_a_setting_has_its_own_noise_whatever_trains_beside_it(split):
+    records, settings = oracle.Records.of(split, "cpu"), oracle.piece(3)[:4]
+    together = oracle.train(records, settings, 5, MU, [1, 2, 3, 4])
+    torch.testing.assert_close(oracle.train(records, settings[2:3], 5, MU, [3]), together[2:3], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["all records", "halving"])
+def test_a_search_that_was_stopped_goes_on_where_it_was(split, monkeypatch, large):
+    """It is stored after each batch, and every comparison is stored with it."""
+    records = oracle.Records.of(split, "cpu")
+    if large:
+        monkeypatch.setattr(oracle, "_LARGE", 1)
+        monkeypatch.setattr(oracle, "_HALVING", (oracle.Rung(0.5, 8), oracle.Rung(1.0, 3)))
+    rungs = oracle.rungs_of(records)
+    (*_, whole) = oracle.going_on(records, MU, oracle.Search.of(rungs, None), 200)
+    search, stops = oracle.Search.of(rungs, None), 0
+    while (after := next(oracle.going_on(records, MU, search, 200), None)) is not None:
+        search, stops = oracle.Search.of(rungs, after.row(rungs)), stops + 1
+    assert stops >= (5 if large else 4)
+    assert search.settings == 200
+    for ours, theirs in zip(search.stages, whole.stages, strict=True):
+        assert list(ours) == list(theirs)
+        for each in ours:
+            assert ours[each] == pytest.approx(theirs[each], abs=0.01)
+    (*_, more) = oracle.going_on(records, MU, search, 300)
+    assert max(more.stages[0].values()) >= max(search.stages[0].values())
+
+
 def test_the_winner_is_repeated_on_fresh_noise(split):
-    found = oracle.best(oracle.Records.of(split, "cpu"), MU, 6, 0)
-    assert found["settings"] == 6
+    records = oracle.Records.of(split, "cpu")
+    (*_, search) = oracle.going_on(records, MU, oracle.Search.of(oracle.rungs_of(records), None), 100)
+    found = oracle.best(records, search)
+    assert found["settings"] == found["on all records"] == 100
     assert found["selection's gain"] == pytest.approx(found["chosen"] - found["repeated"])
-    assert found == oracle.best(oracle.Records.of(split, "cpu"), MU, 6, 0)
+    first, finalists, winners = search.stages
+    assert len(first) == len(finalists) == 20
+    assert [len(scores) for scores in winners.values()] == [10]
+    (winner,) = winners
+    assert not {*winners[winner]} <= {*finalists[winner], *first[winner]}
