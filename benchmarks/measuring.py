@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 RESULTS = Path(__file__).parent / "results"
-_LONGEST = 200  # characters of a cell that is printed
+_LONGEST = 80  # characters of a cell that is printed
 
 Row: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = Sequence[Row]

@@ -201,6 +201,15 @@ def oracle_side(rows: Mapping[str, Row]) -> int:
     return _side(ours["repeated"] - best["repeated"], math.hypot(ours["se"], best["se"]))
 
 
+def oracle_steps() -> Cells:
+    """One step of settings that train side by side, over its two matrix products alone."""
+    lines = [["data", "settings side by side", "its two products", "a step", "step over products"]]
+    for data, (row,) in titled("peers.oracle", "one step of DP-GD over its two matrix products: "):
+        times = (f"{row[each]:.0f} ms" for each in ("ms of the products", "ms of the step"))
+        lines.append([SETS.get(data, data), f"{row['settings side by side']}", *times, f"{row['step / products']:.2f}"])
+    return lines
+
+
 def refinement_exact() -> Cells:
     """A softmax without noise on rows as they are and on whitened rows, and refinement without noise."""
     shown = ("rows as they are", "whitened rows", "refined", "refined, training")
@@ -489,7 +498,7 @@ _MODULES: Mapping[str, Shown] = {
 TABLES: Tables = {
     **by_name(refinement_standing, refinement_accuracy, refinement_regression, refinement_rounds, refinement_floor),
     **by_name(refinement_tables, refinement_of_parties, refinement_clips, refinement_clip_gaps),
-    **by_name(heads_threads, heads_pooling, refinement_oracle, refinement_exact),
+    **by_name(heads_threads, heads_pooling, refinement_oracle, oracle_steps, refinement_exact),
     "refinement_few": Table("refinement.few_records", "accuracy from few records", _FEW),
     "refinement_small": Table("refinement.small_cohorts", "test MSE of regressions of small cohorts", _SMALL),
     "refinement_many": Table("refinement.many_draws", "test MSE of a regression's rounds", _MANY),
