@@ -168,7 +168,8 @@ def accuracies(records: Records, settings: torch.Tensor, steps: int, mu: float, 
         weights = train(records, settings[at : at + width], steps, mu, seeds[at : at + width])
         scores = weights.flatten(0, 1) @ records.tests.T
         guess = scores.view(*weights.shape[:2], -1).argmax(dim=1)
-        found += (guess == records.right).double().mean(dim=1).tolist()
+        # Rounded as they are stored, so that a stored search has the same ties.
+        found += [round(score, 7) for score in (guess == records.right).double().mean(dim=1).tolist()]
     return found
 
 
