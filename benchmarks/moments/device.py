@@ -64,13 +64,12 @@ def tables(chosen: argparse.Namespace) -> Tables:
         yield BEFORE + ROUNDS_COUNTED, rounds
 
 
-def _older(tree: Path) -> tuple[list[Row], list[Row]]:
+def _older(tree: Path) -> list[list[Row]]:
     """Count the requests of another checkout's library, in a process of its own."""
     words = [sys.executable, device_counts.__file__]
     counted = json.loads(child(words, cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)}))
     commit = child(["git", "rev-parse", "--short=9", "HEAD"], cwd=tree).strip()
-    batches, rounds = ([{**row, "commit": commit} for row in counted[kind]] for kind in ("batches", "rounds"))
-    return batches, rounds
+    return [[{**row, "commit": commit} for row in counted[kind]] for kind in ("batches", "rounds")]
 
 
 def _row(device: Any, n: int, d: int, classes: int, statistics: str, repeats: int) -> Row:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privstats.errors import DataError, RecordError
-from privstats.records.input_validation import on_device, pairs
+from privstats.intake.arrays import on_device
+from privstats.records.input_validation import pairs
 from privstats.records.readable import Readable
 from privstats.records.reading import Reading
 
