@@ -161,7 +161,7 @@ class Opened:
 
     def over(self, batches: Batches) -> Self:
         """Return batches that were made of these records, in which every record can be read."""
-        return replace(self, X=batches, y=None, excluded=None)
+        return replace(self, X=batches, y=None, excluded=None, cursor=Cursor())
 
     def pairs(self, noted: Noted = _unnoted, *, later: bool = False) -> Iterator[tuple[AnyRecords, AnyTargets]]:
         """Yield containers and their labels or targets: all, or readable records where others are excluded.
