@@ -222,11 +222,14 @@ def oracle_steps() -> Cells:
 
 
 def refinement_exact() -> Cells:
-    """A softmax without noise on rows as they are and on whitened rows, and refinement without noise."""
+    """A softmax without noise on rows as they are and on whitened rows, refinement without noise, and what the leading
+    tenth of directions holds."""
     shown = ("rows as they are", "whitened rows", "refined", "refined, training")
-    lines = [["data", *shown]]
+    lines = [["data", *shown, "rows in leading directions", "class means there"]]
+    leading = dict(titled("peers.oracle", "in the tenth of directions with the largest second moments, %: "))
     for data, (row,) in titled("peers.oracle", "softmax without noise, accuracy in %: "):
-        lines.append([SETS.get(data, data), *(f"{row[each]:.1f}" for each in shown)])
+        held = (f"{leading[data][0][each]:.0f} %" for each in ("rows", "class means"))
+        lines.append([SETS.get(data, data), *(f"{row[each]:.1f}" for each in shown), *held])
     return lines
 
 
