@@ -124,7 +124,7 @@ def test_latex_compiles_the_tables_and_each_fits_the_text_of_an_article(axes, tm
 def test_a_table_of_data_sets_with_long_names_fits_the_text_of_an_article(tmp_path):
     one = found(Axes(epsilon=[8.0, 1.0]), {"LDA_1 & {50 %}": ps.heads.LDA}, repeats=2)
     text = latex({"CIFAR-10, ResNet-18": one, "CLINC150_MiniLM & more": one})
-    assert r"\footnotesize" in text
+    assert r"\small" in text
     require_fit(text, tmp_path)
 
 
