@@ -24,7 +24,7 @@ from privstats.files.packing import little_endian
 from privstats.moments import Moments
 from privstats.plan import Cohort, Plan
 from privstats.plan.position import Position
-from privstats.printable import at_most, html_facts, html_table
+from privstats.printable import at_most, delta_text, html_facts, html_table
 from privstats.schema import Schema
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Release:
             ("promise", budget.promise),
             (
                 "epsilon, delta of this release alone",
-                f"{at_most(budget.epsilon, '.6g')}, {at_most(budget.delta, '.3g')}",
+                f"{at_most(budget.epsilon, '.6g')}, {delta_text(budget.delta)}",
             ),
         ]
         if budget.masking_failure:

@@ -19,7 +19,7 @@ from privstats.errors import AggregationError, DataError, MissingExtraError, Pla
 from privstats.files.result_cache import ResultCache
 from privstats.kinds import RecordSchema, SitesSchema
 from privstats.plan import Plan
-from privstats.printable import at_most
+from privstats.printable import at_most, delta_text
 from privstats.release import Release
 from privstats.transforms import Levels
 from threat_models.adversary import SIGHTS, Adversary, Sees
@@ -142,9 +142,7 @@ def evaluate_course(
     )
     declared = f"{first.budget().promise}, over {course.most} sessions"
     if first.noise is not None:
-        declared += (
-            f": epsilon {at_most(course.epsilon(delta))} at delta {at_most(delta, '.3g')} (mu {at_most(course.mu)})"
-        )
+        declared += f": epsilon {at_most(course.epsilon(delta))} at delta {delta_text(delta)} (mu {at_most(course.mu)})"
     title, features = "What an attacker learns from a course", first.schema.features
     return LeakageReport(title, declared, rows, effort.confidence, course.digest, features, effort.seed, effort.trials)
 
@@ -388,9 +386,7 @@ def _report(plan: Plan, title: str, rows: tuple[Row, ...], effort: Effort) -> Le
     budget = plan.budget()
     declared = budget.promise
     if plan.noise is not None:
-        declared += (
-            f": epsilon {at_most(budget.epsilon)} at delta {at_most(budget.delta, '.3g')} (mu {at_most(budget.mu)})"
-        )
+        declared += f": epsilon {at_most(budget.epsilon)} at delta {delta_text(budget.delta)} (mu {at_most(budget.mu)})"
     return LeakageReport(
         title, declared, rows, effort.confidence, plan.digest, plan.schema.features, effort.seed, effort.trials
     )

@@ -38,7 +38,7 @@ from privstats.cli.parts.terminal import (
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.text import json_text
-from privstats.printable import at_most
+from privstats.printable import at_most, delta_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -441,7 +441,7 @@ def _loaded(paths: Sequence[str] | None) -> list[ps.Release | None]:
 
 def _promised(promise: Promise, mu: float) -> str:
     verdict = "which its sessions keep" if promise.holds(mu) else "and its sessions cost more: write the course anew"
-    return f"epsilon {at_most(promise.epsilon)} at delta {at_most(promise.delta, '.6g')}, {verdict}"
+    return f"epsilon {at_most(promise.epsilon)} at delta {delta_text(promise.delta)}, {verdict}"
 
 
 def _rows(course: ps.course.Course) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from privstats.cli.parts.party_facts import standing
 from privstats.cli.parts.terminal import escape, new_table, say, terminal
 from privstats.errors import LedgerError
 from privstats.files.text import json_text
-from privstats.printable import at_most
+from privstats.printable import at_most, delta_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -73,7 +73,7 @@ def cap(
     ledger = ps.dp.Ledger.open(path)
     before = {account.dataset: account.cap for account in ledger.accounts()}
     ledger.set_cap(dataset, unit=unit, adjacency=adjacency, epsilon=epsilon, delta=delta)  # type: ignore[arg-type]
-    say(f"{dataset}: at most epsilon {epsilon:g} at delta {delta:g} for everything, {adjacency}, per {unit}")
+    say(f"{dataset}: at most epsilon {epsilon:g} at delta {delta_text(delta)} for everything, {adjacency}, per {unit}")
     earlier = before.pop(dataset, None)
     if earlier is not None:
         other = (
@@ -81,7 +81,7 @@ def cap(
             if (earlier.unit, earlier.adjacency) == (unit, adjacency)
             else f", {earlier.adjacency}, per {earlier.unit}"
         )
-        say(f"{dataset}: was epsilon {earlier.epsilon:g} at delta {earlier.delta:g}{other}")
+        say(f"{dataset}: was epsilon {earlier.epsilon:g} at delta {delta_text(earlier.delta)}{other}")
     elif before:
         say(f"{dataset} is a new account, with nothing spent; this ledger also has: {', '.join(before)}")
 
@@ -120,7 +120,7 @@ def skip(
 ) -> None:
     """Record that this party missed the runs before this roster's; the record is permanent.
 
-    On a random graph each skipped number is a try: whoever named the number could choose among their graphs.
+    On a random graph, whoever names the number to continue with also chooses among the graphs of all numbers between.
     """
     coming = ps.secagg.Roster.load(roster)
     if coming.counter is None:
@@ -158,7 +158,7 @@ def history(account: Account) -> Table:
 
 def _row(event: Cap | Spend, delta: float) -> tuple[str, ...]:
     if isinstance(event, ps.dp.Cap):
-        what = f"cap at delta {event.delta:g}, {event.adjacency}, per {event.unit}"
+        what = f"cap at delta {delta_text(event.delta)}, {event.adjacency}, per {event.unit}"
         return what, "", "", f"{event.epsilon:g}", ""
     rounds = f"{len(event.begun)} rounds" if event.begun else "not yet"
     finished = rounds if event.released is None else event.released[:_DAY]

@@ -24,7 +24,7 @@ from privstats.intake.frames import engine_of
 from privstats.moments import Moments, exact_moments, warn_if_clipped, warn_if_empty
 from privstats.plan import Cohort, Plan
 from privstats.plug_ins import of_contrib
-from privstats.printable import at_most
+from privstats.printable import at_most, delta_text
 from privstats.randomness import Generator, checked
 from privstats.records.reading import Unreadable
 from privstats.records.row_cache import RowCache
@@ -295,8 +295,8 @@ def _unreadable(plan: Plan) -> Unreadable:
 def _warn_of_delta(privacy: Any, records: int | None) -> None:
     if isinstance(privacy, Privacy) and records and privacy.delta * records > 1:
         warnings.warn(
-            f"delta {privacy.delta:g} lets {at_most(privacy.delta * records, '.0f')} of {records:,} records be exposed "
-            f"outright; choose less than 1 / {records:,}. This number is exact: it is for the data holder",
+            f"delta {delta_text(privacy.delta)} lets {at_most(privacy.delta * records, '.0f')} of {records:,} records "
+            f"be exposed outright; choose less than 1 / {records:,}. This number is exact: it is for the data holder",
             UserWarning,
             stacklevel=5,
         )

@@ -27,6 +27,7 @@ from privstats.files.text import toml_tables
 from privstats.plan import Plan
 from privstats.plan.document import read_text
 from privstats.plan.position import Position
+from privstats.printable import delta_text
 
 VERSION = 2
 _DECLARED = 3
@@ -207,8 +208,9 @@ def _require_spent(course: Written, promise: Promise | None) -> None:
         return
     if promise.epsilon > spent.epsilon * _NEARLY:
         raise PlanError(
-            f"[promise] states epsilon {promise.epsilon:.6g} at delta {promise.delta:g}, and its sessions spend "
-            f"epsilon {spent.epsilon:.6g}: the file was edited; write the course anew with `privstats course init`"
+            f"[promise] states epsilon {promise.epsilon:.6g} at delta {delta_text(promise.delta)}, and its sessions "
+            f"spend epsilon {spent.epsilon:.6g}: the file was edited; write the course anew with `privstats course "
+            "init`"
         )
 
 

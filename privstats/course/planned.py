@@ -27,7 +27,7 @@ from privstats.course.steps import Step, Steps
 from privstats.errors import PlanError
 from privstats.plan import Plan
 from privstats.plan.position import Position
-from privstats.printable import at_most, html_facts, html_table
+from privstats.printable import at_most, delta_text, html_facts, html_table
 from privstats.python_values import python_fields
 
 
@@ -228,7 +228,7 @@ def course_html(course: Course) -> str:
         ("first plan", course.first.digest),
         ("sessions, at most", str(course.most)),
         ("mu of all of them", at_most(course.mu)),
-        ("epsilon, delta of all of them", f"{at_most(total.epsilon)}, {at_most(total.delta, '.3g')}"),
+        ("epsilon, delta of all of them", f"{at_most(total.epsilon)}, {delta_text(total.delta)}"),
         ("on the condition that", total.condition),
         ("bytes that a party sends in all of them", f"{total.upload_bytes:,}"),
     ]

@@ -13,7 +13,7 @@ from privstats.errors import PlanError
 from privstats.kinds import CountSchema
 from privstats.plan import Plan
 from privstats.plan.conditions import joint_condition
-from privstats.printable import at_most
+from privstats.printable import at_most, delta_text
 from privstats.python_values import check_number
 from privstats.review.drop_outs import party_factor
 from privstats.review.plan_facts import facts_together
@@ -105,9 +105,9 @@ def require_promise(promise: object, mu: float) -> None:
         )
     if not promise.holds(mu):
         raise PlanError(
-            f"promise says epsilon {promise.epsilon:.4g} at delta {promise.delta:g}, and all rounds together cost "
-            f"epsilon {at_most(epsilon_of(mu, promise.delta))}: let within (`privstats course init`) divide a plan's "
-            "promise over them, or state what they cost"
+            f"promise says epsilon {promise.epsilon:.4g} at delta {delta_text(promise.delta)}, and all rounds together "
+            f"cost epsilon {at_most(epsilon_of(mu, promise.delta))}: let within (`privstats course init`) divide a "
+            "plan's promise over them, or state what they cost"
         )
 
 
@@ -186,7 +186,7 @@ class Total:
         """Epsilon and delta with their condition, and epsilon toward another party where it differs, in words."""
         if math.isinf(self.epsilon):
             return f"no differential privacy; masks hide each party's sums while {self.condition}"
-        claim = f"epsilon {at_most(self.epsilon)} at delta {at_most(self.delta, '.6g')}, while {self.condition}"
+        claim = f"epsilon {at_most(self.epsilon)} at delta {delta_text(self.delta)}, while {self.condition}"
         if not self.weaker_toward_party:
             return claim
         return f"{claim}; toward another party, which can subtract its own noise, epsilon {at_most(self.party_epsilon)}"

@@ -16,7 +16,7 @@ from privstats.dp.privacy import Adjacency, Model, Unit
 from privstats.errors import DataError, ReleaseError
 from privstats.heads.evidence import Released, require_release
 from privstats.plan.conditions import joint_condition
-from privstats.printable import at_most
+from privstats.printable import at_most, delta_text
 from privstats.release import Release
 from privstats.schema import Schema
 
@@ -193,7 +193,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         rows = "" if self.multiplicity == 1 else f" in at most {self.multiplicity:,} rows"
         promise = f"{self.model}{law} noise, one {self.unit}{rows}, {self.adjacency}"
         assumed = "".join(f"; {_ASSUMED[each]} assumed public" for each in self.assumed_public)
-        claim = f"epsilon {at_most(self.epsilon or inf, '.6g')} at delta {at_most(self.delta or 0.0, '.3g')}"
+        claim = f"epsilon {at_most(self.epsilon or inf, '.6g')} at delta {delta_text(self.delta or 0.0)}"
         return f"{claim}: {promise}{assumed}, while {self._assumption}"
 
     @property

@@ -14,7 +14,7 @@ from privstats.kinds import CountSchema
 from privstats.plan import Plan
 from privstats.plan.conditions import joint_condition
 from privstats.plan.position import Position
-from privstats.printable import at_most, levels_text
+from privstats.printable import at_most, delta_text, levels_text
 from privstats.release import Release
 from privstats.version import __version__
 
@@ -197,7 +197,7 @@ class Source:
         part = "This is one session" if self._count == 1 else f"These are {self._count} sessions"
         return (
             f" {part} of a course that asks the same records again: all its sessions together cost epsilon "
-            f"{at_most(whole)} at delta {privacy.delta:g}, which ledgers charge."
+            f"{at_most(whole)} at delta {delta_text(privacy.delta)}, which ledgers charge."
         )
 
     @property
@@ -242,7 +242,7 @@ class Source:
         """Return delta with the failure probability of every session's masking (union bound), rounded up."""
         failures = [each.masking.failure for each in self._sessions if each is not None]
         lost = self._count - len(failures)
-        return at_most(privacy.delta + math.fsum(failures) + lost * max(failures, default=0.0), ".6g")
+        return delta_text(privacy.delta + math.fsum(failures) + lost * max(failures, default=0.0))
 
     @staticmethod
     def _percent(share: float) -> str:

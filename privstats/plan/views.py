@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from privstats.printable import at_most, html_facts, html_lines, html_table
+from privstats.printable import at_most, delta_text, html_facts, html_lines, html_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -131,7 +131,7 @@ def _caption(budget: Budget) -> str:
     if not private:
         return "\n".join([*legend, upload])
     total = f"all together: mu {at_most(budget.mu)}, epsilon {at_most(budget.epsilon)}"
-    total += f" at delta {at_most(budget.delta, '.3g')}"
+    total += f" at delta {delta_text(budget.delta)}"
     if budget.masking_failure:
         total += f" ({at_most(budget.masking_failure, '.2g')} of it for the masking)"
     rests = [_RESTS, *(f"- {condition}" for condition in budget.conditions)]

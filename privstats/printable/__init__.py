@@ -197,6 +197,17 @@ def at_most(value: float, spec: str = ".4g") -> str:
     return _directed(value, spec, ROUND_CEILING)
 
 
+def delta_text(delta: float) -> str:
+    """Return the delta of a promise as text of six digits, rounded up, so that all pages print one delta alike.
+
+    Example:
+        >>> from privstats.printable import delta_text
+        >>> delta_text(1e-6), delta_text(1e-5 / 3), delta_text(1e-6 + 1e-12)
+        ('1e-06', '3.33334e-06', '1.00001e-06')
+    """
+    return at_most(delta, ".6g")
+
+
 def at_least(value: float, spec: str = ".4g") -> str:
     """Return a lower bound as text, rounded down; the opposite of :func:`at_most`.
 

@@ -11,7 +11,7 @@ from privstats.dp import Noise, NoPrivacy, doubtful_counts
 from privstats.errors import DataError
 from privstats.plan.plan import Plan
 from privstats.plan.validity import Validity
-from privstats.printable import at_least, at_most
+from privstats.printable import at_least, at_most, delta_text
 from privstats.review.drop_outs import drop_out_facts, plan_dropouts
 from privstats.review.special_facts import (
     changed_devices,
@@ -68,8 +68,8 @@ def _warnings(plan: Plan, epsilon: float, delta: float) -> list[str]:
     out = []
     if delta * records > 1:
         out.append(
-            f"WARNING: delta {delta:g} lets {at_most(delta * records, '.0f')} of {records} records be exposed "
-            f"outright; choose less than 1 / max_records = {at_least(1 / records, '.2g')}"
+            f"WARNING: delta {delta_text(delta)} lets {at_most(delta * records, '.0f')} of {records} records be "
+            f"exposed outright; choose less than 1 / max_records = {at_least(1 / records, '.2g')}"
         )
     if epsilon > _WEAK_EPSILON:
         out.append(

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias, get_args
 from privstats import optional_dependencies
 from privstats.dp import Noise, compose, gaussian_epsilon
 from privstats.errors import PlanError
+from privstats.printable import delta_text
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
 from threat_models.audits.zcdp import zcdp_epsilon
@@ -74,8 +75,8 @@ def audit_accountants(target: Target, accountants: Sequence[Accountant]) -> Repo
     """
     rows = [row for name in accountants for row in _rows(target.noise, second_opinion(target.noise, name))]
     notes = (
-        f"epsilon at delta {target.noise.delta:g} of the same noise; an accountant composes statistic by statistic, "
-        "so the joint row is looser where no record moves all of them most",
+        f"epsilon at delta {delta_text(target.noise.delta)} of the same noise; an accountant composes statistic by "
+        "statistic, so the joint row is looser where no record moves all of them most",
     )
     violated = any(theirs < ours * (1 - _TOLERANCE) - 1e-6 for _, _, theirs, ours, _ in rows)
     return Report("accountants", _COLUMNS, tuple(rows), notes, violated)

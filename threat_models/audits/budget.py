@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from privstats.dp import client_mu, gaussian_epsilon, joint_mu, operating_point
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
-from privstats.printable import at_most
+from privstats.printable import at_most, delta_text
 from privstats.randomness import seeded
 from privstats.review.drop_outs import plan_dropouts
 from threat_models.audits.searches import declared_mu
@@ -19,6 +19,7 @@ from threat_models.audits.verdict import Report, Value
 
 _ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 _COLUMNS = ("statistic", "between", "unit", "adjacency", "mu", "epsilon", "TPR@1%", "AUC", "advantage")
+_BOUNDS = _COLUMNS[4:]
 _TOLERANCE = 1e-6
 _SEARCH = 1  # the search starts from the same places in every run, so that a budget prints the same
 _SHORT: dict[Adjacency, str] = {"add-remove": "+/-", "replace-one": "swap"}
@@ -52,8 +53,9 @@ def audit_budget(target: Target, client_records: int | None = None) -> Report:
                 rows.append((name, *between, mu, epsilon, *operating_point(mu)))
     rows += _of_persons(target)
     notes = [
-        f"the plan promises epsilon {at_most(promise.epsilon)} at delta {promise.delta:g} per {promise.unit} under "
-        f"{promise.adjacency}; a search finds mu {result:.6g} under its noise, the promise is mu {promise.mu:.6g}",
+        f"the plan promises epsilon {at_most(promise.epsilon)} at delta {delta_text(promise.delta)} per {promise.unit} "
+        f"under {promise.adjacency}; a search finds mu {result:.6g} under its noise, the promise is mu "
+        f"{promise.mu:.6g}",
         "*: what the plan promises; the other rows show what its noise gives for parts of the release, and against "
         "changes that it does not promise to hide",
         "+/-: one more or one less (add-remove); swap: one exchanged for another (replace-one)",
@@ -67,7 +69,7 @@ def audit_budget(target: Target, client_records: int | None = None) -> Report:
     if most is None:
         notes.append("client rows need the records of a client: give --client-records")
     violated = result > promise.mu * (1 + _TOLERANCE)
-    return Report("budget", _COLUMNS, tuple(rows), tuple(notes), violated, ("between",), ("unit", "adjacency"))
+    return Report("budget", _COLUMNS, tuple(rows), tuple(notes), violated, ("between",), ("unit", "adjacency"), _BOUNDS)
 
 
 def _mu_of(target: Target, unit: str, adjacency: Adjacency, sigma: dict[str, float], records: int) -> float | None:
@@ -106,7 +108,8 @@ def audit_dropouts(target: Target) -> Report:
         f"{target.colluders} colluders; the promise is epsilon {at_most(target.noise.epsilon)}",
         "gone: clients that vanish; aborted: too few survivors, so nothing is released",
     )
-    return Report("dropouts", ("gone", "survivors", "honest", "epsilon", "session"), rows, notes, violated)
+    columns = ("gone", "survivors", "honest", "epsilon", "session")
+    return Report("dropouts", columns, rows, notes, violated, bounds=("epsilon",))
 
 
 def _questions(sigma: dict[str, float]) -> list[tuple[str, dict[str, float]]]:

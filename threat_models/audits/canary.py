@@ -17,6 +17,7 @@ from scipy.special import ndtri
 from scipy.stats import beta
 
 from privstats.dp import gaussian_epsilon
+from privstats.printable import delta_text
 from privstats.progress import track
 from privstats.randomness import Generator
 from threat_models.audits.canary_unit import canary_shift
@@ -102,7 +103,8 @@ def audit_canary(target: Target, rng: Generator, *, trials: int = 5000, confiden
     notes = (
         f"{trials} releases of the worst session the plan admits ({target.privacy.model}), each with and without "
         f"the group; {confidence:.0%} confidence for the table",
-        f"joint is held against epsilon {promise.epsilon:g} at delta {promise.delta:g} as the plan states them",
+        f"joint is held against epsilon {promise.epsilon:g} at delta {delta_text(promise.delta)} as the plan states "
+        "them",
     )
     hidden = ("by one canary", "verdict")
     return Report("canary", _COLUMNS, tuple(rows), notes, any(row[-1] == "violates" for row in rows), json_only=hidden)

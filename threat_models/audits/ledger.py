@@ -9,10 +9,11 @@ from privstats.dp import Account, Cap, Ledger, Spend
 from privstats.dp.ledger.accounts import epsilon_of
 from privstats.dp.ledger.rules import room
 from privstats.errors import LedgerError
-from privstats.printable import at_most
+from privstats.printable import at_most, delta_text
 from threat_models.audits.verdict import Report, Value
 
 _TOTALS = ("data set", "what", "releases", "mu", "epsilon", "cap", "unfinished", "delta", "cap epsilon", "cap delta")
+_TOTALS_BOUNDS = ("mu", "epsilon", "cap")
 _TOTALS_JSON = ("delta", "cap epsilon", "cap delta")
 _HISTORY = (
     *("data set", "date", "event", "plan", "run", "model", "epsilon", "delta"),
@@ -45,7 +46,7 @@ def audit_ledger(ledger: Ledger, dataset: str | None = None) -> Report:
     notes += [f"{a.dataset}: MORE WAS SPENT THAN THE CAP ADMITS" for a in accounts if a.exceeded]
     notes += ["The head, to be kept elsewhere; as --expected-head it tells any older copy:", ledger.head]
     violated = any(account.exceeded for account in accounts)
-    return Report("ledger", _TOTALS, tuple(rows), tuple(notes), violated, json_only=_TOTALS_JSON)
+    return Report("ledger", _TOTALS, tuple(rows), tuple(notes), violated, json_only=_TOTALS_JSON, bounds=_TOTALS_BOUNDS)
 
 
 def _claim(account: Account) -> str:
@@ -63,7 +64,7 @@ def audit_history(ledger: Ledger, dataset: str | None = None) -> Report:
         "begun: spent, and nothing is known to have left; left: the upload or the release has",
         "freed: it is proven that what left is in no sum, so it costs nothing",
     )
-    return Report("ledger history", _HISTORY, tuple(rows), notes, False, _HISTORY_TABLE, _HISTORY_JSON)
+    return Report("ledger history", _HISTORY, tuple(rows), notes, False, _HISTORY_TABLE, _HISTORY_JSON, ("epsilon",))
 
 
 def _accounts(ledger: Ledger, dataset: str | None) -> tuple[Account, ...]:
@@ -77,10 +78,11 @@ def _note(account: Account) -> str:
     cap = account.cap
     if cap is None:
         return f"{account.dataset}: exact sums were released and no cap can hold"
-    note = f"{account.dataset}: per {cap.unit}, {cap.adjacency}, totals and cap at delta {account.quoted_delta:g}"
+    quoted = delta_text(account.quoted_delta)
+    note = f"{account.dataset}: per {cap.unit}, {cap.adjacency}, totals and cap at delta {quoted}"
     if cap.delta == account.quoted_delta:
         return note
-    return f"{note}; the cap is epsilon {cap.epsilon:g} at delta {cap.delta:g}"
+    return f"{note}; the cap is epsilon {cap.epsilon:g} at delta {delta_text(cap.delta)}"
 
 
 def _rows(account: Account) -> list[tuple[Value, ...]]:

@@ -278,5 +278,6 @@ def audit_pure_budget(target: Target, rng: Generator, client_records: int | None
         f"{target.privacy.adjacency}; the other rows show what its noise gives against other changes",
         "TPR@1% (at 1 % false alarms), AUC and advantage are the most that any attacker can reach, whatever it knows",
     )
-    columns = ("statistic", "unit", "adjacency", "mu", "epsilon", "TPR@1%", "AUC", "advantage")
-    return Report("budget", columns, tuple(rows), (*notes, *objections), bool(objections))
+    bounds = ("mu", "epsilon", "TPR@1%", "AUC", "advantage")
+    columns = ("statistic", "unit", "adjacency", *bounds)
+    return Report("budget", columns, tuple(rows), (*notes, *objections), bool(objections), bounds=bounds)

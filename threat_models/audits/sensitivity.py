@@ -21,6 +21,7 @@ from scipy.special import ndtri
 from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
+from privstats.printable import delta_text
 from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.schema import Schema
@@ -93,7 +94,8 @@ def audit_sensitivity(target: Target, rng: Generator, *, starts: int = 12) -> Re
     result += _of_tables(target, rng)
     notes = (
         f"{starts} random starts per configuration, L-BFGS over records in {target.schema.features} dimensions",
-        f"promise: epsilon {promise.epsilon:g} at delta {promise.delta:g} per {promise.unit}, {promise.adjacency}",
+        f"promise: epsilon {promise.epsilon:g} at delta {delta_text(promise.delta)} per {promise.unit}, "
+        f"{promise.adjacency}",
     )
     return report_of("sensitivity", result, notes)
 

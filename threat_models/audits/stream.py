@@ -26,7 +26,7 @@ from privstats.course import spend
 from privstats.dp import Ledger, gaussian_epsilon
 from privstats.errors import LedgerError
 from privstats.moments import Moments, exact_moments
-from privstats.printable import at_most
+from privstats.printable import at_most, delta_text
 from privstats.progress import track
 from privstats.randomness import Generator
 from threat_models.audits.canary import GROUP_MU, lower_bounds
@@ -159,8 +159,8 @@ def _notes(target: StreamTarget, trials: int, asks: int, confidence: float) -> t
     return (
         f"{trials} plays of {stream.epochs} epochs ({stream.mechanism}), with and without; the server asks {asks} "
         "times for each node and is silent after every upload; the party's registry decides what is sent",
-        f"claimed: mu of the stream's own epsilon {target.promise.epsilon:g} at delta {privacy.delta:g}; its price is "
-        f"mu {at_most(stream.mu)}, epsilon {at_most(gaussian_epsilon(stream.mu, privacy.delta))}",
+        f"claimed: mu of the stream's own epsilon {target.promise.epsilon:g} at delta {delta_text(privacy.delta)}; its "
+        f"price is mu {at_most(stream.mu)}, epsilon {at_most(gaussian_epsilon(stream.mu, privacy.delta))}",
         f"worst sessions of the {privacy.model} model; the canary is one {privacy.unit}, {privacy.adjacency}; "
         f"{confidence:.0%} confidence for the table",
     )

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from privstats.files.text import json_text
+from privstats.printable import at_most
 
 Value: TypeAlias = str | int | float | bool | None
 
@@ -29,6 +30,7 @@ class Report:
         notes: sentences under the table.
         violated: a measurement contradicts a claim, beyond chance.
         table_only, json_only: columns that only people, or only programs, get: a table has 80 columns to fit in.
+        bounds: columns of upper bounds, which people see rounded up.
     """
 
     audit: str
@@ -38,6 +40,7 @@ class Report:
     violated: bool
     table_only: tuple[str, ...] = ()
     json_only: tuple[str, ...] = ()
+    bounds: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """One JSON object; numbers that JSON cannot hold become null."""
@@ -49,7 +52,9 @@ class Report:
     def shown(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
         """Headings and cells for people."""
         headings = tuple(name for name, _ in self._without(self.json_only, self.columns))
-        return headings, tuple(tuple(_cell(v) for _, v in self._without(self.json_only, row)) for row in self.rows)
+        return headings, tuple(
+            tuple(self._cell(name, value) for name, value in self._without(self.json_only, row)) for row in self.rows
+        )
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
@@ -69,10 +74,11 @@ class Report:
     def _without(self, hidden: tuple[str, ...], row: tuple[Value, ...]) -> list[tuple[str, Value]]:
         return [(name, value) for name, value in zip(self.columns, row, strict=True) if name not in hidden]
 
-
-def _cell(value: Value) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    def _cell(self, name: str, value: Value) -> str:
+        if value is None:
+            return "-"
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if isinstance(value, float):
+            return at_most(value) if name in self.bounds else f"{value:.4g}"
+        return str(value)

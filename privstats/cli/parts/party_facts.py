@@ -10,7 +10,7 @@ import typer
 from privstats.cli.parts.terminal import escape, new_table, terminal
 from privstats.errors import LedgerError
 from privstats.files.text import json_text
-from privstats.printable import at_most, printable
+from privstats.printable import at_most, delta_text, printable
 
 if TYPE_CHECKING:
     from privstats.dp.ledger.accounts import Account
@@ -139,7 +139,7 @@ def standing(account: Account) -> str:
     if cap is None:
         return _exact(account) + (f"; masks hide each party's sums while {held}" if held else "")
     most = cap.epsilon if cap.delta == delta else epsilon_of(account.mu_cap, delta)
-    spent = f"spent epsilon {at_most(account.spent)} of {at_most(most)} at delta {at_most(delta, '.6g')}"
+    spent = f"spent epsilon {at_most(account.spent)} of {at_most(most)} at delta {delta_text(delta)}"
     masking = f"; masking adds {at_most(account.masking_failure, '.2g')} to delta" if account.masking_failure else ""
     condition = f", while {held}" if held else ""
     return spent + condition + masking + ("; MORE THAN THE CAP ADMITS" if account.exceeded else "")

@@ -19,7 +19,7 @@ from privstats.course.promise import Total, total_of
 from privstats.dp import Guarantee, NoPrivacy
 from privstats.plan import Plan
 from privstats.plan.budget import unit_in_words
-from privstats.printable import at_least, at_most
+from privstats.printable import at_least, at_most, delta_text
 from privstats.secagg.keys import HYBRID
 from privstats.workflows.report import explanations
 from privstats.workflows.report.ethics import promise_of
@@ -152,7 +152,7 @@ def _epsilon(plan: Plan, course: Course | None, total: Total) -> str:
     curve = "Laplace noise, without exception" if plan.noise is not None and plan.noise.pure else "Gaussian noise"
     return (
         f"{releases}: mu {at_most(total.guarantee.mu)}, epsilon {at_most(total.epsilon)} at delta "
-        f"{at_most(total.delta, '.3g')} ({curve})."
+        f"{delta_text(total.delta)} ({curve})."
     )
 
 

@@ -6,6 +6,7 @@ The document needs ``\usepackage{booktabs}`` alone.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -38,9 +39,16 @@ _HEADERS = {"alpha": r"$\alpha$", "dimension": "features", "clip_norm": "clip no
 _NO_VALUE = "--"
 _METHOD_WIDTH, _DESCRIPTION_WIDTH = "0.22", "0.42"
 """Widths of the columns of names and of descriptions, as shares of the text's width."""
-_SIZES: Sequence[tuple[int, tuple[str, ...]]] = ((5, ()), (6, (r"\small", r"\setlength{\tabcolsep}{3pt}")))
-_SMALLEST: tuple[str, ...] = (r"\footnotesize", r"\setlength{\tabcolsep}{3pt}")
-"""How to set a table of at most so many columns, so that it fits the width of an article's text."""
+_TEXT_WIDTH = 345
+"""Width of an article's text, in points."""
+_NARROW = r"\setlength{\tabcolsep}{3pt}"
+_SIZES: Sequence[tuple[float, int, tuple[str, ...]]] = (
+    (4.8, 12, ()),
+    (4.5, 6, (r"\small", _NARROW)),
+    (4.1, 6, (r"\footnotesize", _NARROW)),
+    (3.9, 6, (r"\scriptsize", _NARROW)),
+)
+"""Type sizes, largest first: points per letter of a table, points between columns, and commands."""
 
 
 def latex(study: Study | Mapping[str, Study]) -> str:
@@ -96,7 +104,20 @@ def _scores(studies: Mapping[str, Study]) -> list[str]:
     ]
     shared = len(several) + len(axes)
     layout = "l" * (shared + 1) + "r" * (len(epsilons) + 1)
-    return _table(layout, headers, _apart(rows, shared), _caption(studies), "scores")
+    return _table(layout, headers, _apart(rows, shared), _caption(studies), "scores", _size([headers, *rows]))
+
+
+def _size(rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the commands of the largest type at which a table fits an article's text, else of the smallest."""
+    columns = list(zip(*rows, strict=True))
+    letters = sum(max(len(_visible(cell)) for cell in column) for column in columns)
+    fitting = (how for points, gap, how in _SIZES if points * letters + gap * len(columns) <= _TEXT_WIDTH)
+    return next(fitting, _SIZES[-1][2])
+
+
+def _visible(cell: str) -> str:
+    """Return a cell with one letter for each command, and without marks that LaTeX does not print."""
+    return re.sub(r"[\\${}]", "", re.sub(r"\\[a-z]+", "x", cell))
 
 
 def _apart(rows: Sequence[Sequence[str]], axes: int) -> list[str]:
@@ -221,8 +242,9 @@ def _methods(studies: Mapping[str, Study]) -> list[str]:
     return _table(layout, ["method", "private", "upload", "model and training"], apart, caption, "methods")
 
 
-def _table(layout: str, headers: Sequence[str], lines: Sequence[str], caption: str, label: str) -> list[str]:
-    size = next((commands for most, commands in _SIZES if len(headers) <= most), _SMALLEST)
+def _table(
+    layout: str, headers: Sequence[str], lines: Sequence[str], caption: str, label: str, size: Sequence[str] = ()
+) -> list[str]:
     return [
         r"\begin{table}",
         r"\centering",

@@ -13,9 +13,11 @@ from privstats.dp.ledger.price import Cost, Price
 from privstats.dp.ledger.records import ApartBy
 from privstats.dp.privacy import AVERAGE, Adjacency, Privacy, Unit
 from privstats.errors import LedgerError
-from privstats.printable import at_least, at_most
+from privstats.printable import at_least, at_most, delta_text
 
 _ROLES: Mapping[str, str] = {"": "another course", "holding": "a party's records", "parties": "a server's sums"}
+_NEGLIGIBLE = 1e-3
+"""A share of the cap's mu: calibration leaves less than this of a cap that was spent whole, which is no room."""
 _LONGEST_NAME = 200
 _LONGEST_RUN = 64
 _SHOWN = 3
@@ -46,7 +48,7 @@ def check_change(account: Account, wanted: Cap) -> None:
     if not wanted.admits(account.mu, account.pure):
         raise LedgerError(
             f"account {account.dataset!r} has already spent epsilon {at_most(account.spent_at(wanted.delta))} "
-            f"at delta {wanted.delta:g}: the cap cannot go below"
+            f"at delta {delta_text(wanted.delta)}: the cap cannot go below"
         )
 
 
@@ -233,8 +235,8 @@ def check_masking(account: Account, added: float) -> None:
         return
     raise LedgerError(
         f"masking of account {account.dataset!r} would fail with probability {at_most(total, '.3g')}, maximum the "
-        f"cap's delta {account.delta:g}: every run begun on a random graph counts, withdrawn ones too; use a complete "
-        "graph, of at most 256 clients, or raise the cap's delta; nothing was spent"
+        f"cap's delta {delta_text(account.delta)}: every run begun on a random graph counts, withdrawn ones too; use "
+        "a complete graph, of at most 256 clients, or raise the cap's delta; nothing was spent"
     )
 
 
@@ -247,8 +249,8 @@ def check_room(account: Account, cost: Price) -> None:
     room = remaining_room(account) or "nothing"
     raise LedgerError(
         f"account {account.dataset!r} would reach epsilon {reached} with a cap of "
-        f"{account.epsilon:.4g} at delta {account.delta:g}: {room} is left for one more release; nothing was spent"
-        + (f"; {_begun(account.waiting)}" if account.waiting else "")
+        f"{account.epsilon:.4g} at delta {delta_text(account.delta)}: {room} is left for one more release; "
+        "nothing was spent" + (f"; {_begun(account.waiting)}" if account.waiting else "")
     )
 
 
@@ -307,11 +309,15 @@ def remaining_room(account: Account) -> str:
     if account.cap is None:
         return ""
     mu = math.sqrt(max(0.0, account.mu_cap**2 - account.mu**2))
+    if mu < _NEGLIGIBLE * account.mu_cap:
+        mu = 0.0
     halves = [(epsilon_of(mu, account.delta), account.delta)] if account.delta else []
     if account.counted or not halves:  # before the first release both are the cap's epsilon
         halves.append((account.epsilon - account.pure, 0.0))
     parts = [
-        f"epsilon {at_least(most)} at delta {delta:g}" for most, delta in halves if most > TOLERANCE * account.epsilon
+        f"epsilon {at_least(most)} at delta {delta_text(delta)}"
+        for most, delta in halves
+        if most > TOLERANCE * account.epsilon
     ]
     return f"at most {', or '.join(parts)}" if parts else ""
 

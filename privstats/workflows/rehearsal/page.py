@@ -15,6 +15,7 @@ from privstats.course import Binned, Course
 from privstats.course.promise import total_of
 from privstats.files.atomic import atomic_write
 from privstats.heads.diagnostics import RANKS
+from privstats.printable import delta_text
 from privstats.workflows.rehearsal.assumed import MOST_ROWS, Sentence, words_of
 from privstats.workflows.rehearsal.shapes import decisive, drawn
 from privstats.workflows.rehearsal.sources import Source, file_of, options_of
@@ -81,7 +82,7 @@ def promised(what: Opened) -> str:
     privacy = what.privacy
     unit = "record" if what.asked.persons is None else "person at one party"
     return (
-        f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}, {privacy.adjacency}, one {unit}, noise: "
+        f"epsilon {privacy.epsilon:g}, delta {delta_text(privacy.delta)}, {privacy.adjacency}, one {unit}, noise: "
         f"{privacy.model}, while {total_of(what.course).condition}"
     )
 

@@ -14,7 +14,7 @@ from privstats.plan import Devices, Plan
 from privstats.plan.conditions import assumption, clauses
 from privstats.plan.device_rules import exchanged_mu
 from privstats.plan.views import columns
-from privstats.printable import at_most, levels_text
+from privstats.printable import at_most, delta_text, levels_text
 from privstats.review.drop_outs import REMEDY, party_factor, plan_dropouts
 from privstats.schema import Schema
 from privstats.secagg.keys import HYBRID
@@ -263,10 +263,10 @@ def budget_table(plan: Plan, course: Course | None = None) -> Table:
     if private:
         one = "all together" if together.sessions == 1 else "the first session alone"
         totals = (at_most(budget.mu, ".4f"), at_most(budget.epsilon), "100.0%")
-        rows.append((Cell(one, (f"at delta {at_most(budget.delta, '.3g')}",)), "", "", *totals, "", ""))
+        rows.append((Cell(one, (f"at delta {delta_text(budget.delta)}",)), "", "", *totals, "", ""))
     if private and together.sessions > 1:
         mu, epsilon = at_most(together.guarantee.mu, ".4f"), at_most(together.epsilon)
-        every = Cell(f"all {together.sessions} sessions", (f"at delta {at_most(together.delta, '.3g')}",))
+        every = Cell(f"all {together.sessions} sessions", (f"at delta {delta_text(together.delta)}",))
         rows.append((every, "", "", mu, epsilon, "", "", ""))
     header = [Cell("statistic", ("what is summed",)), *(Cell(each.heading, (each.meaning,)) for each in shown)]
     return Table("budget", header, rows)

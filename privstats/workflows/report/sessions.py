@@ -12,7 +12,7 @@ from privstats.course import Course, DisjointRounds
 from privstats.course.kinds import course_kind, labels_of
 from privstats.course.promise import Total, longest, total_of
 from privstats.plan import Plan
-from privstats.printable import at_most
+from privstats.printable import at_most, delta_text
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Cell, Table, Text
 
@@ -136,7 +136,7 @@ def course_table(course: Course) -> Table:
         rows.append((" to ".join(dict.fromkeys((places[0], places[-1]))) + "".join(named), *spent))
     total = total_of(course)
     if total.sessions > 1 and not math.isinf(total.guarantee.mu):
-        every = Cell(f"all {total.sessions} together", (f"at delta {at_most(total.delta, '.3g')}",))
+        every = Cell(f"all {total.sessions} together", (f"at delta {delta_text(total.delta)}",))
         rows.append((every, "", at_most(total.guarantee.mu), at_most(total.epsilon), f"{total.upload_bytes:,}"))
     return Table("the sessions of the course", header, rows)
 

@@ -117,17 +117,28 @@ def test_the_caption_states_interval_seeds_promise_and_methods_without_privacy(r
     ids=["usual", "alpha", "two axes"],
 )
 def test_latex_compiles_the_tables_and_each_fits_the_text_of_an_article(axes, tmp_path):
+    found_here = found(axes, {"LDA_1 & {50 %}": ps.heads.LDA}, repeats=2, baselines=["fedavg", "ensemble"])
+    require_fit(latex(found_here), tmp_path)
+
+
+def test_a_table_of_data_sets_with_long_names_fits_the_text_of_an_article(tmp_path):
+    one = found(Axes(epsilon=[8.0, 1.0]), {"LDA_1 & {50 %}": ps.heads.LDA}, repeats=2)
+    text = latex({"CIFAR-10, ResNet-18": one, "CLINC150_MiniLM & more": one})
+    assert r"\small" in text
+    require_fit(text, tmp_path)
+
+
+def require_fit(text, folder):
     pdflatex = shutil.which("pdflatex")
     if pdflatex is None:
         pytest.skip("pdflatex is not installed (Debian: texlive-latex-base and texlive-latex-recommended)")
-    found_here = found(axes, {"LDA_1 & {50 %}": ps.heads.LDA}, repeats=2, baselines=["fedavg", "ensemble"])
-    (tmp_path / "sweep.tex").write_text(latex(found_here), encoding="ascii")
+    (folder / "sweep.tex").write_text(text, encoding="ascii")
     preamble, whole = r"\documentclass{article}\usepackage{booktabs}", r"\begin{document}\input{sweep}\end{document}"
-    (tmp_path / "paper.tex").write_text(preamble + whole, encoding="ascii")
+    (folder / "paper.tex").write_text(preamble + whole, encoding="ascii")
     words = [pdflatex, "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout[-2000:]
-    assert (tmp_path / "paper.pdf").exists()
+    assert (folder / "paper.pdf").exists()
     assert "Overfull" not in done.stdout
 
 

@@ -55,6 +55,16 @@ def test_the_one_row_that_is_promised_has_a_star(unit, most):
     assert (row[:4], row[epsilon]) == (("joint", f"{unit} +/- *", unit, "add-remove"), pytest.approx(1.0))
 
 
+def test_a_budget_prints_no_bound_below_its_number():
+    report = audit_budget(target_of(plan()), client_records=20)
+    headings, printed = report.shown
+    for name in ("mu", "epsilon", "TPR@1%", "AUC", "advantage"):
+        exact = [row[report.columns.index(name)] for row in report.rows]
+        shown = [float(row[headings.index(name)]) for row in printed]
+        assert all(up >= value * (1 - 1e-7) for up, value in zip(shown, exact, strict=True)), name
+        assert shown == pytest.approx(exact, rel=1e-3)
+
+
 def test_an_attackers_gain_is_the_trade_off_curve():
     report = audit_budget(target_of(plan()))
     row = by(report, "statistic", "adjacency")["joint", "add-remove"]
