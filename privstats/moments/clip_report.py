@@ -100,7 +100,7 @@ class ClipReport:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Warnings for the data holder: nearly all rows were shortened, more than a tenth of targets, or .05 % of counts.
+        """Warnings for the data holder: nearly all rows are clipped, over a tenth of targets, or over .05 % of counts.
 
         They hold exact shares, so they belong in no release, log or message.
         """
@@ -113,8 +113,9 @@ class ClipReport:
             )
         if self.counts and self.fraction_targets_clipped > _FEW_COUNTS:
             result.append(
-                f"target_bound cuts {self.fraction_targets_clipped:.2%} of the counts, which pulls coefficients to 0, and "
-                f"their intervals do not allow for it: choose a larger target_bound by public knowledge; {PRIVATE}"
+                f"target_bound cuts {self.fraction_targets_clipped:.2%} of the counts, which pulls coefficients to 0, "
+                "and their intervals do not allow for it: choose a larger target_bound by public knowledge; "
+                f"{PRIVATE}"
             )
         elif self.fraction_targets_clipped > _MANY:
             result.append(

@@ -120,7 +120,7 @@ def test_a_table_states_the_share_of_counts_that_were_cut(known: bench.World) ->
         assert found is not None
         text = " ".join(str(table.summary(exponentiate=True)).split())
         sentence = (
-            f"Warning: if counts are negative binomial, about {100 * found.targets:.2g}% of them are above target_b"
+            f"Warning: if counts are negative binomial, about {100 * found.targets:.2g}% of them are above"
         )
         assert (sentence in text) is (known in CUT)
         if known in CUT:

@@ -651,8 +651,8 @@ def few_at_risk(curves: Mapping[str, SurvivalCurve], at: float | None = None) ->
     if not named:
         return ""
     return (
-        f"Fewer than {_FEWEST_AT_RISK:g} records are at risk at {', and '.join(named)}. Do not rely on intervals there: "
-        "where 5% was stated, up to 13% missed, and up to 22% of a median's."
+        f"Fewer than {_FEWEST_AT_RISK:g} records are at risk at {', and '.join(named)}. Do not rely on intervals "
+        "there: where 5% was stated, up to 13% missed, and up to 22% of a median's."
     )
 
 

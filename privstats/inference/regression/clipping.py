@@ -119,8 +119,8 @@ def cut_caution(bound: float) -> str:
     """Return what a table of counts states about the cut, whether or not any count was cut."""
     return (
         f"Counts above target_bound, {bound:g}, were cut, which pulls coefficients toward 0. The sums do not show how "
-        "many were, and no interval of a coefficient allows for it: where 0.1% of counts were cut, 8 to 64% of releases "
-        "missed. Each party's clip report has its own share."
+        "many were, and no interval of a coefficient allows for it: where 0.1% of counts were cut, 8 to 64% of "
+        "releases missed. Each party's clip report has its own share."
     )
 
 
