@@ -119,9 +119,7 @@ def test_a_table_states_the_share_of_counts_that_were_cut(known: bench.World) ->
         found = table.saturation_
         assert found is not None
         text = " ".join(str(table.summary(exponentiate=True)).split())
-        sentence = (
-            f"Warning: if counts are negative binomial, about {100 * found.targets:.2g}% of them are above"
-        )
+        sentence = f"Warning: if counts are negative binomial, about {100 * found.targets:.2g}% of them are above"
         assert (sentence in text) is (known in CUT)
         if known in CUT:
             assert 0.6 < found.targets / bench._cut_share(known) < 1.7

@@ -125,7 +125,7 @@ def test_a_cut_of_one_count_in_2_000_is_told(above: int, others: int) -> None:
     assert any("of the counts" in each for each in report.remarks) is (above / (above + others) > 0.0005)
     parts = [exact_moments(COUNTS, rows[k::2], counts[k::2], published=START) for k in range(2)]
     assert (parts[0] + parts[1]).clip_report == report  # type: ignore[attr-defined]
-    own = exact_moments(ps.RidgeSchema(2, 2.0, 5.0), rows, counts).clip_report  # type: ignore[attr-defined]
+    own = exact_moments(ps.RidgeSchema(2, clip_norm=2.0, target_bound=5.0), rows, counts).clip_report  # type: ignore[attr-defined]
     assert replace(report, counts=False) == own, "the report of any other regression on these records"
 
 
@@ -135,8 +135,8 @@ def test_rounds_of_counts_tell_their_holder_of_the_cut() -> None:
     assert sentence.startswith("target_bound cuts 0.30% of the counts, which pulls coefficients to 0")
     assert sentence.endswith("this share is exact, and no privacy protects it: treat it as you treat the records")
     constant = (ps.transforms.ConstantFeature(1.0),)
-    schema = ps.ScoreSchema(3, clip_norm=2.0, family="poisson", target_bound=5.0, transform=constant)
-    rounds = ps.Newton.start(schema, ps.Cohort(2, 2, 2_000), CENTRAL)
+    schema = ps.ScoreSchema(3, clip_norm=2.0, family="poisson", target_bound=5.0, rate=4.0, transform=constant)
+    rounds = ps.Newton.start(schema, ps.Cohort(2, 2, 2_000), replace(CENTRAL, epsilon=20.0))
     shards = [(rows[k::2], counts[k::2]) for k in range(2)]
     assert set(told(lambda: ps.simulate(rounds, shards))) == {sentence}
     ids = [f"p{k}" for k in range(1_000)]
