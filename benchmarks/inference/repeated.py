@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.inference import by_arm, hazards, late_entry, stretched
+from benchmarks.inference import by_arm, hazards, late_entry, standardised, stretched
 from benchmarks.inference.coverings import Answer, Way, seed_of
 from benchmarks.inference.runs import add_options, ends, others_of
 from benchmarks.measuring import RESULTS, Row, Rows, Tables, command
@@ -142,6 +142,12 @@ CELLS = (
         ("month 6", "month 12", "month 18"),
         _many_leave,
         (0.066, 1_000),
+    ),
+    Cell(
+        "ranges first: 10,000 records, epsilon 1",
+        tuple(f"slope {place}" for place in range(1, 6)),
+        partial(standardised.slopes, 10_000, 1.0, ranged=True),
+        (0.068, 1_000),
     ),
 )
 
