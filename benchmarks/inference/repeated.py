@@ -139,7 +139,7 @@ CELLS = (
     ),
     Cell(
         "survival curves: 20 % leave a month, bins of 6, 20,000 records, epsilon 8",
-        ("month 6", "month 12", "month 18"),
+        ("month 6", "month 12", "month 24"),
         _many_leave,
         (0.066, 1_000),
     ),
