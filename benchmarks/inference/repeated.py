@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.inference import by_arm, hazards, late_entry, standardised, stretched
+from benchmarks.inference import by_arm, hazards, late_entry, margins, standardised, stretched
 from benchmarks.inference.coverings import Answer, Way, seed_of
 from benchmarks.inference.runs import add_options, ends, others_of
 from benchmarks.measuring import RESULTS, Row, Rows, Tables, command
@@ -148,6 +148,21 @@ CELLS = (
         tuple(f"slope {place}" for place in range(1, 6)),
         partial(standardised.slopes, 10_000, 1.0, ranged=True),
         (0.068, 1_000),
+    ),
+    Cell(
+        "restricted means: a tenth in the second arm, 4,000 records, epsilon 8",
+        ("mean a", "mean b", "difference", "ratio"),
+        partial(margins.mean_times, margins.WORLDS[9]),
+        (0.067, 1_000),
+    ),
+    *(
+        Cell(
+            f"curves with many events a bin: {2 * hazard:g} a bin, 4,000 records, epsilon 3",
+            tuple(f"month {2 * place}" for place in range(1, bins + 1)),
+            partial(margins.many_events, hazard, 4_000, 3.0, bins),
+            (0.066, 1_000),
+        )
+        for hazard, bins in ((0.15, 12), (0.3, 7))
     ),
 )
 
