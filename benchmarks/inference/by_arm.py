@@ -71,6 +71,14 @@ def tables(options: argparse.Namespace) -> Tables:
 
 def risks(records: int, epsilon: float, hazards: tuple[float, float], runs: int) -> list[Row]:
     """Difference and ratio of two arms' risks, by month."""
+    missed = _missed(f"risks {records} {epsilon} {hazards}", two_risks(records, epsilon, hazards), runs)
+    about = {"records": records, "epsilon": epsilon, "hazards": list(hazards), "runs": runs}
+    names = ("risk difference", "risk ratio")
+    return [{"what": name, **about, **_by_month(missed[3 * k : 3 * k + 3])} for k, name in enumerate(names)]
+
+
+def two_risks(records: int, epsilon: float, hazards: tuple[float, float]) -> Way:
+    """Return the function that draws two arms, and reads difference and ratio of their risks by month."""
     plan = plan_of(ps.CountSchema((BINS, ps.Categories("e", (0, 1)), ARM), (("arm", "t", "e"),)), 4, records, epsilon)
     one, other = (1 - np.exp(-rate * np.array(MONTHS)) for rate in hazards)
 
@@ -82,10 +90,7 @@ def risks(records: int, epsilon: float, hazards: tuple[float, float], runs: int)
         ends = np.array([each.difference for each in found] + [each.ratio for each in found])
         return Answer.of(ends[:, 0], ends[:, 1:], np.r_[other - one, other / one])
 
-    missed = _missed(f"risks {records} {epsilon} {hazards}", answer, runs)
-    about = {"records": records, "epsilon": epsilon, "hazards": list(hazards), "runs": runs}
-    names = ("risk difference", "risk ratio")
-    return [{"what": name, **about, **_by_month(missed[3 * k : 3 * k + 3])} for k, name in enumerate(names)]
+    return answer
 
 
 def incidence(records: int, epsilon: float, runs: int) -> Row:

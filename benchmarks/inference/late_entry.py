@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 
 import privstats as ps
+from benchmarks.inference.coverings import Answer, Way
 from benchmarks.inference.runs import add_options, ends, noisy_releases, others_of, table_of
 from benchmarks.measuring import Row, Tables, command
 from privstats import session
 from privstats.moments import exact_moments
-from privstats.randomness import seeded
+from privstats.randomness import Generator, seeded
 from privstats.transforms import ConstantFeature
 
 NAME = "inference.late_entry"
@@ -107,6 +108,24 @@ def measured(times: Any, records: int, epsilon: float, runs: int) -> Row:
     }
 
 
+def points(times: Any, records: int, epsilon: float) -> Way:
+    """Return the function that draws persons, and reads both arms' curves at the times of the table."""
+    schema = schema_of(times)
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6)
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 2 * records), privacy=privacy)
+
+    def answer(chance: np.random.Generator, rng: Generator) -> Answer:
+        table, truth = persons(records, times, chance)
+        parts = [exact_moments(schema, {name: column[k::2] for name, column in table.items()}) for k in (0, 1)]
+        release = session.aggregate_unmasked(plan, parts, rng)
+        curves: Any = ps.inference.kaplan_meier(release, **WORDS, times=times, entry="enters", start=START)
+        rows = [_at(curves[arm], at) for arm in ("a", "b") for at in AT]
+        ends = np.array([(math.nan, -math.inf, math.inf) if row is None else row for row in rows])
+        return Answer.of(ends[:, 0], ends[:, 1:], np.array([*truth.values()] * 2))
+
+    return answer
+
+
 _IGNORED = 100  # runs of the course without entry, which misses in most
 RATIOS = ((20_000, 3.0), (20_000, 8.0))
 LOGS = {"arm": 0.5, "age": 0.4}
@@ -173,11 +192,18 @@ def _entering(records: int, chance: np.random.Generator) -> dict[str, Any]:
 
 def _inside(curve: ps.inference.SurvivalCurve, at: float, truth: float) -> bool | None:
     """Whether the curve's interval at a time holds the truth; None where it is not reported."""
+    row = _at(curve, at)
+    return None if row is None else bool(row[1] <= truth <= row[2])
+
+
+def _at(curve: ps.inference.SurvivalCurve, at: float) -> tuple[float, float, float] | None:
+    """Return survival and both ends at a time; None where it is not reported."""
     places = np.flatnonzero(np.isclose(curve.timeline, at))
     if not len(places):
         return None
-    low, high = curve.confidence_interval_[int(places[0])]
-    return bool(low <= truth <= high)
+    place = int(places[0])
+    low, high = map(float, curve.confidence_interval_[place])
+    return float(curve.survival_function_[place]), low, high
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 import privstats as ps
+from benchmarks.inference.coverings import Answer, Way
 from benchmarks.inference.runs import add_options, ends, others_of, table_of
 from benchmarks.measuring import Row, Tables, command
 from privstats import session
@@ -184,6 +185,45 @@ def means(world: World, runs: int) -> Row:
     }
 
 
+def mean_times(world: World) -> Way:
+    """Return the function that draws persons, and reads both arms' means, their difference and ratio."""
+    plan, (first, second) = _plan(_SCHEMA, world.records, world.epsilon), world.means
+    truth = np.array([first, second, second - first, second / first])
+
+    def answer(chance: np.random.Generator, rng: Generator) -> Answer:
+        release = _released(plan, persons(world, chance), world.epsilon, rng)
+        found = ps.inference.restricted_means(ps.inference.kaplan_meier(release, **_WORDS), TAU)
+        read = [*found.means.values(), found.difference, found.ratio]
+        ends = np.array([(each.low, each.high) if each.reported else (-math.inf, math.inf) for each in read])
+        return Answer.of(np.array([each.value for each in read]), ends, truth)
+
+    return answer
+
+
+def many_events(hazard: float, records: int, epsilon: float | None, bins: int) -> Way:
+    """Return the function that draws persons, and reads survival after each of the first bins."""
+    plan, truth = _plan(_CURVE, records, epsilon), np.exp(-hazard * np.array(_EDGES[1 : bins + 1]))
+
+    def answer(chance: np.random.Generator, rng: Generator) -> Answer:
+        curve = _survival(plan, hazard, chance, epsilon, rng)
+        ends = np.full((bins, 2), [-math.inf, math.inf])
+        ends[: len(curve.timeline)] = curve.confidence_interval_[:bins]
+        return Answer.of(np.full(bins, math.nan), ends, truth)
+
+    return answer
+
+
+def _survival(
+    plan: ps.Plan, hazard: float, chance: np.random.Generator, epsilon: float | None, rng: Generator
+) -> ps.inference.SurvivalCurve:
+    records = plan.cohort.max_records // 2
+    died, left = chance.exponential(1 / hazard, records), chance.exponential(1 / _LEAVES, records)
+    release = _released(plan, {"months": np.minimum(died, left), "died": (died <= left) * 1}, epsilon, rng)
+    curve = ps.inference.kaplan_meier(release, time="months", event="died", times="continuous")
+    assert isinstance(curve, ps.inference.SurvivalCurve)
+    return curve
+
+
 def curves(hazard: float, records: int, epsilon: float | None, runs: int) -> Row:
     """Count intervals of survival after each reported bin that miss."""
     plan = _plan(_CURVE, records, epsilon)
@@ -193,10 +233,7 @@ def curves(hazard: float, records: int, epsilon: float | None, runs: int) -> Row
     few_told, few_missed = 0, 0
     chance, rng = _generators("curves", hazard, records, epsilon)
     for _ in range(runs):
-        died, left = chance.exponential(1 / hazard, records), chance.exponential(1 / _LEAVES, records)
-        release = _released(plan, {"months": np.minimum(died, left), "died": (died <= left) * 1}, epsilon, rng)
-        curve = ps.inference.kaplan_meier(release, time="months", event="died", times="continuous")
-        assert isinstance(curve, ps.inference.SurvivalCurve)
+        curve = _survival(plan, hazard, chance, epsilon, rng)
         low, high = curve.confidence_interval_.T
         n, out = len(low), (low > truth[: len(low)]) | (high < truth[: len(low)])
         few = curve.at_risk < _FEW

@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.inference import by_arm, hazards
+from benchmarks.inference import by_arm, hazards, late_entry, margins, standardised, stretched
 from benchmarks.inference.coverings import Answer, Way, seed_of
 from benchmarks.inference.runs import add_options, ends, others_of
 from benchmarks.measuring import RESULTS, Row, Rows, Tables, command
@@ -66,6 +66,12 @@ def at_the_end(records: int, epsilon: float) -> Way:
         return Answer(found.estimate[last], found.low[last], found.high[last], found.truth[last])
 
     return answer
+
+
+def _many_leave() -> Way:
+    """Return the way of the first world of curves at the edge of their assumptions."""
+    _, _, records, epsilon, makes = stretched.EDGES["survival curves"][0]
+    return makes(records, epsilon)
 
 
 _STEADY, _FALLING, _RISING, _ALIKE = hazards.LEAVING
@@ -118,6 +124,45 @@ CELLS = (
         _RATIOS,
         partial(leaving, _RISING, 0.5, 20_000, 3.0, 6),
         (0.075, 400),
+    ),
+    Cell(
+        "risks at a time: 5,000 records, epsilon 1",
+        tuple(f"{what}, month {month}" for what in ("difference", "ratio") for month in by_arm.MONTHS),
+        partial(by_arm.two_risks, *by_arm.RISKS[1]),
+        (0.067, 1_000),
+    ),
+    Cell(
+        "late entry: 4,000 records, epsilon 1",
+        tuple(f"arm {arm}, month {at:g}" for arm in ("a", "b") for at in late_entry.AT),
+        partial(late_entry.points, *late_entry.CELLS[0]),
+        (0.066, 1_000),
+    ),
+    Cell(
+        "survival curves: 20 % leave a month, bins of 6, 20,000 records, epsilon 8",
+        ("month 6", "month 12", "month 24"),
+        _many_leave,
+        (0.066, 1_000),
+    ),
+    Cell(
+        "ranges first: 10,000 records, epsilon 1",
+        tuple(f"slope {place}" for place in range(1, 6)),
+        partial(standardised.slopes, 10_000, 1.0, ranged=True),
+        (0.068, 1_000),
+    ),
+    Cell(
+        "restricted means: a tenth in the second arm, 4,000 records, epsilon 8",
+        ("mean a", "mean b", "difference", "ratio"),
+        partial(margins.mean_times, margins.WORLDS[9]),
+        (0.067, 1_000),
+    ),
+    *(
+        Cell(
+            f"curves with many events a bin: {2 * hazard:g} a bin, 4,000 records, epsilon 3",
+            tuple(f"month {2 * place}" for place in range(1, bins + 1)),
+            partial(margins.many_events, hazard, 4_000, 3.0, bins),
+            (0.066, 1_000),
+        )
+        for hazard, bins in ((0.15, 12), (0.3, 7))
     ),
 )
 

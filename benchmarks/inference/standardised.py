@@ -13,7 +13,7 @@ import numpy as np
 
 import privstats as ps
 from benchmarks.inference.coverage import SCHEMA, plan_of
-from benchmarks.inference.coverings import Answer, tallied
+from benchmarks.inference.coverings import Answer, Way, tallied
 from benchmarks.measuring import Row, Tables, command
 from privstats import course as courses
 from privstats import inference as inf
@@ -33,6 +33,15 @@ def tables(options: argparse.Namespace) -> Tables:
 
 def covered(records: int, epsilon: float, runs: int, *, ranged: bool) -> Row:
     """Told, told and missed, and half width of five slopes."""
+    return {
+        "records": records,
+        "epsilon": epsilon,
+        **tallied(f"ranges {records} {epsilon}", slopes(records, epsilon, ranged=ranged), runs),
+    }
+
+
+def slopes(records: int, epsilon: float, *, ranged: bool) -> Way:
+    """Return the function that draws records, and reads their slopes behind ranges of one of the two ways."""
     plan = plan_of(SCHEMA, records, epsilon, "central")
     course = ps.Standardised.within(plan)
 
@@ -42,7 +51,7 @@ def covered(records: int, epsilon: float, runs: int, *, ranged: bool) -> Row:
         table = inf.ols(both if ranged else both[0], cov_type="nonrobust")  # type: ignore[arg-type]
         return Answer.of(table.params[1:], table.conf_int()[1:], world.truth[1:])
 
-    return {"records": records, "epsilon": epsilon, **tallied(f"ranges {records} {epsilon}", answer, runs)}
+    return answer
 
 
 def _options(parser: argparse.ArgumentParser) -> None:

@@ -71,6 +71,8 @@ def plot_survival(
 ) -> Any:
     """Draw Kaplan-Meier curves with their bands, and the numbers at risk below.
 
+    Where exact counts have fewer than 20 at risk, the figure states that the band there may be too narrow.
+
     Args:
         xlabel: the unit of time.
         note: text for an empty corner.
@@ -114,6 +116,8 @@ def _at_risk(axes: Any, groups: Mapping[str, SurvivalCurve], ends: tuple[float, 
     noisy = any(curve.release.plan.noise is not None for curve in groups.values())
     look = {"fontsize": SMALL - 0.7, "ha": "center", "va": "center", "parse_math": False}
     title = "at risk, and the standard deviation of the noise" if noisy else "at risk"
+    if any(curve.has_few_at_risk.any() for curve in groups.values()):
+        title += " (where below 20, the band may be too narrow)"
     axes.text(ends[0], 0, title, **{**look, "ha": "left"})
     for row, curve in enumerate(groups.values(), start=1):
         times, numbers, errors = curve.risk_table()

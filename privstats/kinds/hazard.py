@@ -41,6 +41,7 @@ from privstats.schema.rounds import AdaptiveSchema
 from privstats.transforms import ConstantFeature, Transform, steps_of
 
 if TYPE_CHECKING:
+    from privstats.moments.clip_report import ClipReport
     from privstats.moments.grid import Ints
     from privstats.records.opened import Opened
 
@@ -510,7 +511,7 @@ _BERNOULLI = (
 
 _AXES = ("features", "periods")
 HazardMoments, RealHazardMoments = containers(
-    "Hazard", HazardSchema, _TABLE, _AXES, "records", "published", optional=_ROBUST[-1:]
+    "Hazard", HazardSchema, _TABLE, _AXES, "records", "published", "clip_report", optional=_ROBUST[-1:]
 )
 
 
@@ -603,6 +604,7 @@ def _numbers(schema: HazardSchema, name: str, column: Readings) -> NDArray[np.fl
 
 def _summed(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values], progress: bool) -> Moments:
     sums = moments.grid.sums_of(schema, "gHJ")
+    report = moments.clip_report.no_records(schema.features)
     with progress_bar("records", len(persons.rows), at_once=progress) as advance:
         for start in range(0, len(persons.rows), _ROWS):
             part = persons.part(slice(start, start + _ROWS))
@@ -610,14 +612,15 @@ def _summed(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values
                 total.admit(len(part.rows))
             for stratum in range(schema.baselines):
                 own, first = _of_stratum(schema, values, stratum)
-                unit, residuals, roots = _mapped(schema, part.part(part.strata == stratum), own)
+                (unit, residuals, roots), clips = _mapped(schema, part.part(part.strata == stratum), own)
+                report += clips
                 _add_score(schema, unit, residuals, sums["g"].partial, first)
                 _add_information(schema, unit, roots, sums["H"].partial, first)
                 if "J" in sums:
                     _add_squares(schema, unit, residuals, sums["J"].partial, first)
             advance(len(part.rows))
     totals = {letter: total.result() for letter, total in sums.items()}
-    return HazardMoments(schema, records=len(persons.rows), **totals)
+    return HazardMoments(schema, records=len(persons.rows), clip_report=report, **totals)
 
 
 def _of_stratum(schema: HazardSchema, values: Mapping[str, Values], stratum: int) -> tuple[dict[str, Values], int]:
@@ -631,9 +634,13 @@ def _of_stratum(schema: HazardSchema, values: Mapping[str, Values], stratum: int
     return own, first
 
 
-def _mapped(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values]) -> tuple[Ints, Ints, Ints]:
-    """Return (x, a) ``(n, p + 1)``, r and v ``(n, K)`` in steps of 2**-32; zero where a bound fails."""
-    unit, fine = moments.rounds.grid_rows(schema, persons.rows)
+def _mapped(
+    schema: HazardSchema, persons: _Persons, values: Mapping[str, Values]
+) -> tuple[tuple[Ints, Ints, Ints], ClipReport]:
+    """Return (x, a) ``(n, p + 1)``, r and v ``(n, K)`` in steps of 2**-32, zero where a bound fails; and the report."""
+    clips: list[moments.grid.Quantized] = []
+    unit, fine = moments.rounds.grid_rows(schema, persons.rows, clips=clips)
+    report = moments.rounds.clip_report_of(schema, unit, fine, clips)
     mu, seen = _hazards(schema, unit, values["w"]), _seen(schema, persons, values)
     if schema.entry is not None:
         mu, seen = _from_entry(schema, mu, seen, persons, values)
@@ -642,7 +649,7 @@ def _mapped(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values
     residuals, variances, within = _periods(schema, mu, persons, seen)
     maximum = float(schema.steps) ** 2
     fine &= within & (np.vecdot(unit, unit) <= maximum) & (2 * np.square(unit[:, -1]) <= maximum)
-    return unit, residuals * fine[:, None], variances * fine[:, None]
+    return (unit, residuals * fine[:, None], variances * fine[:, None]), report
 
 
 def _hazards(schema: HazardSchema, unit: Ints, w: Values) -> Ints:

@@ -36,6 +36,7 @@ from privstats.transforms import ByArm, ConstantFeature, Transform, output_featu
 from privstats.transforms.exact import arrays_of
 
 if TYPE_CHECKING:
+    from privstats.moments.clip_report import ClipReport
     from privstats.moments.device_rounds import DeviceRound
     from privstats.moments.gradient_map import RoundValues
     from privstats.moments.grid import Ints
@@ -385,7 +386,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
                 published.
         """
         sums = moments.grid.sums_of(self, "gHJQV")
-        count = 0
+        count, reports = 0, [_unclipped(self)]
         there: DeviceRound | None = None
         # Arms, gaps and exposures are read in host memory.
         plain = not (self.by_arm or self.missing or self.exposure)
@@ -395,16 +396,17 @@ class ScoreSchema(AdaptiveSchema, Kind):
                 there = there or _on_device(self, records, values)
                 there.add(rows, targets)
                 continue
-            added, finite = _mapped(self, rows, np.asarray(targets), values["w"])
+            added, finite = _mapped(self, rows, np.asarray(targets), values["w"], reports)
             for total in sums.values():
                 total.admit(len(rows))
             for letter, product in _products(self, *added).items():
                 sums[letter].partial += product
             count += int(np.count_nonzero(finite))
         totals = {letter: total.result() for letter, total in sums.items()}
-        result = ScoreMoments(self, records=count, **totals)
         if there is None:
-            return result
+            report = None if self._in_arms or self.missing else sum(reports[1:], reports[0])
+            return ScoreMoments(self, records=count, clip_report=report, **totals)
+        result = ScoreMoments(self, records=count, **totals)
         totals, count = there.result()
         return result + ScoreMoments(self, records=count, **totals)
 
@@ -555,8 +557,19 @@ _LOG_BITS = 40  # log Y is rounded to them, so that all platforms agree
 
 
 ScoreMoments, RealScoreMoments = containers(
-    "Score", ScoreSchema, _LOGISTIC, ("family", "features"), "records", "published", optional=(SQUARE, *DISPERSION)
+    "Score",
+    ScoreSchema,
+    _LOGISTIC,
+    ("family", "features"),
+    "records",
+    "published",
+    "clip_report",
+    optional=(SQUARE, *DISPERSION),
 )
+
+
+def _unclipped(schema: ScoreSchema) -> ClipReport:
+    return moments.clip_report.no_records(schema.features, counts=schema.family == "poisson")
 
 
 def own_scores(unit: Ints, residuals: Ints, steps: int) -> Ints:
@@ -578,7 +591,8 @@ def within_length(exact: NDArray[np.float64], squares: Any) -> Ints:
 
 
 def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values) -> RecordTerms:
-    (unit, residuals, roots, fits), finite = _mapped(schema, rows, targets, w)
+    reports = [_unclipped(schema)]
+    (unit, residuals, roots, fits), finite = _mapped(schema, rows, targets, w, reports)
     a = roots[finite]
     products: dict[str, Any] = {"g": ((unit * residuals[:, None])[finite], None), "H": (a, a)}
     if schema.errors == "robust":
@@ -586,15 +600,24 @@ def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Va
         products["J"] = (c, c)
     if schema.overdispersion is not None:
         products |= {letter: (np.square(each)[finite], None) for letter, each in zip("QV", fits.T, strict=True)}
-    return moments.record_sums.RecordTerms(finite, (moments.record_sums.Term(products),), {})
+    clips = {} if schema._in_arms or schema.missing else {"clip_report": sum(reports[1:], reports[0])}
+    return moments.record_sums.RecordTerms(finite, (moments.record_sums.Term(products),), clips)
 
 
 def _mapped(
-    schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values
+    schema: ScoreSchema,
+    rows: NDArray[Any],
+    targets: NDArray[Any],
+    w: Values,
+    reports: list[ClipReport] | None = None,
 ) -> tuple[tuple[Ints, Ints, Ints, Ints], NDArray[np.bool_]]:
-    """Return the contributions of :func:`_contributed`, and which records are finite ``(n,)``; others are zero."""
+    """Return the contributions of :func:`_contributed`, and which records are finite ``(n,)``; others are zero.
+
+    Args:
+        reports: receives the clip report; none for a propensity.
+    """
     shares, targets = _exposures(schema, targets)
-    unit, outcomes, fine = _on_grid(schema, rows, targets)
+    unit, outcomes, fine = _on_grid(schema, rows, targets, reports)
     return _contributed(schema, unit, outcomes, fine, w, shares), fine
 
 
@@ -649,7 +672,9 @@ def _on_device(schema: ScoreSchema, records: Opened, values: Mapping[str, Values
     return moments.device_rounds.DeviceRound(schema, schema.rows, values, form, exclude, rounds_targets=False)
 
 
-def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+def _on_grid(
+    schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], reports: list[ClipReport] | None
+) -> tuple[Ints, Ints, NDArray[np.bool_]]:
     """Return grid rows, outcomes in steps of 2**-20 of the largest, and which records are finite."""
     if schema.missing:
         return _seen_on_grid(schema, rows, targets)
@@ -659,9 +684,13 @@ def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> 
         )  # so that all sessions of an effect count the same records
         treated, unit = moments.rounds.arm_rows(schema.rows, rows)
         return unit, treated.astype(np.float64) * _ONE, np.ones(len(rows), np.bool_)
-    unit, fine = moments.rounds.grid_rows(schema, rows)
+    clips: list[moments.grid.Quantized] = []
+    unit, fine = moments.rounds.grid_rows(schema, rows, clips=clips)
     goals = targets.astype(np.float64).reshape(len(targets))
     fine &= np.isfinite(goals)
+    if reports is not None:
+        counts, above = schema.family == "poisson", int((goals[fine] > schema.outcome).sum())
+        reports.append(moments.rounds.clip_report_of(schema, unit, fine, clips, above=above, counts=counts))
     return unit, _in_steps(schema, np.where(fine, goals, 0.0)), fine
 
 

@@ -23,6 +23,9 @@ _NEARLY_ALL = 0.9
 _MANY = 0.1
 """Share of the targets that a bound may shorten without a remark."""
 
+_FEW_COUNTS = 0.0005
+"""Share of the counts of a regression that a bound may cut without a remark: intervals do not allow for any cut."""
+
 _BINS_PER_OCTAVE = 16
 
 # Bins cover norms from 2**-12 to 2**12 clip norms; one open bin on each side has all others.
@@ -44,6 +47,7 @@ class ClipReport:
         norm_counts: records per bin of norm over clip norm, 16 bins per octave.
         energy: sum of all records' squared norms after the clip, in squared grid steps (exact).
         features: number of features.
+        counts: whether targets are counts, which the bound cuts.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -58,6 +62,7 @@ class ClipReport:
     norm_counts: tuple[int, ...] = field(repr=False)
     energy: int
     features: int
+    counts: bool = False
 
     def __add__(self, other: ClipReport) -> ClipReport:
         if not isinstance(other, ClipReport):
@@ -69,6 +74,7 @@ class ClipReport:
             tuple(a + b for a, b in zip(self.norm_counts, other.norm_counts, strict=True)),
             self.energy + other.energy,
             self.features,
+            self.counts,
         )
 
     @property
@@ -94,7 +100,7 @@ class ClipReport:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Warnings for the data holder: nearly all rows were shortened, or more than a tenth of targets.
+        """Warnings for the data holder: nearly all rows are clipped, over a tenth of targets, or over .05 % of counts.
 
         They hold exact shares, so they belong in no release, log or message.
         """
@@ -105,7 +111,13 @@ class ClipReport:
                 "remains: scale the columns by public ranges with transforms.Centre and Scale, or choose a larger "
                 f"clip_norm on public data with `privstats plan suggest`; {PRIVATE}"
             )
-        if self.fraction_targets_clipped > _MANY:
+        if self.counts and self.fraction_targets_clipped > _FEW_COUNTS:
+            result.append(
+                f"target_bound cuts {self.fraction_targets_clipped:.2%} of the counts, which pulls coefficients to 0, "
+                "and their intervals do not allow for it: choose a larger target_bound by public knowledge; "
+                f"{PRIVATE}"
+            )
+        elif self.fraction_targets_clipped > _MANY:
             result.append(
                 f"target_bound shortens {self.fraction_targets_clipped:.0%} of the targets, which pulls every slope to "
                 f"0: centre the targets by public knowledge, or choose a larger target_bound; {PRIVATE}"
@@ -122,9 +134,9 @@ PRIVATE = "this share is exact, and no privacy protects it: treat it as you trea
 """The end of a remark."""
 
 
-def no_records(features: int) -> ClipReport:
+def no_records(features: int, *, counts: bool = False) -> ClipReport:
     """Return the report of zero records."""
-    return ClipReport(0, 0, 0, (0,) * NORM_BINS, 0, features)
+    return ClipReport(0, 0, 0, (0,) * NORM_BINS, 0, features, counts)
 
 
 def norm_histogram(norms: NDArray[np.float64], radius: int) -> NDArray[np.int64]:

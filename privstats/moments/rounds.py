@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import RecordError
-from privstats.moments.grid import Ints, feature_grid
+from privstats.moments.clip_report import ClipReport, norm_histogram
+from privstats.moments.grid import Ints, Quantized, feature_grid
 from privstats.schema import Schema
 from privstats.transforms import apply
 
@@ -36,31 +37,52 @@ class PieceMemory:
 
 
 def grid_rows(
-    read: Schema, rows: NDArray[Any], out: Ints | None = None
+    read: Schema, rows: NDArray[Any], out: Ints | None = None, clips: list[Quantized] | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return grid vectors, and which rows are finite before and after the transform (codes: after). Others are zero.
 
     Args:
         out: memory for grid vectors, ``(n, features)``; None: new memory.
+        clips: receives the clip's effect on strips of the rows, in order; None: it is dropped.
     """
     count, step = len(rows), max(1, _STRIP // max(rows.shape[1], read.features, 1))
     grid = np.empty((count, read.features)) if out is None else out
     if count <= step:
-        return grid, _read_into(grid, read, rows)
+        return grid, _read_into(grid, read, rows, clips)
     fine = np.empty(count, np.bool_)
     for start in range(0, count, step):
         strip = slice(start, start + step)
-        fine[strip] = _read_into(grid[strip], read, rows[strip])
+        fine[strip] = _read_into(grid[strip], read, rows[strip], clips)
     return grid, fine
 
 
-def _read_into(grid: Ints, read: Schema, rows: NDArray[Any]) -> NDArray[np.bool_]:
+def clip_report_of(
+    read: Schema, unit: Ints, fine: NDArray[np.bool_], clips: list[Quantized], *, above: int = 0, counts: bool = False
+) -> ClipReport:
+    """Return the clip report of the records that a round adds.
+
+    Args:
+        unit: grid rows, ``(n, features)``.
+        fine: which records are added, ``(n,)``.
+        clips: of the same rows, as :func:`grid_rows` appends them.
+        above: number of added records with an outcome above its bound.
+        counts: whether outcomes are counts.
+    """
+    norms = np.concatenate([np.empty(0), *(each.norms for each in clips)])
+    energy = int(np.vecdot(unit, unit)[fine].astype(np.int64).sum())
+    clipped, bins = int(feature_grid(read).longer(norms[fine])), norm_histogram(norms[fine], read.steps)
+    return ClipReport(int(fine.sum()), clipped, above, tuple(bins.tolist()), energy, read.features, counts)
+
+
+def _read_into(grid: Ints, read: Schema, rows: NDArray[Any], clips: list[Quantized] | None) -> NDArray[np.bool_]:
     with np.errstate(over="ignore"):
         mapped = np.asarray(rows, np.float64)
     fine = _finite(mapped) | read.reading.gaps_have_cells
     mapped = apply(read.transform, mapped if fine.all() else np.where(fine[:, None], mapped, 0.0))
     fine &= _finite(mapped)
-    feature_grid(read).quantize(mapped if fine.all() else np.where(fine[:, None], mapped, 0.0), grid)
+    result = feature_grid(read).quantize(mapped if fine.all() else np.where(fine[:, None], mapped, 0.0), grid)
+    if clips is not None:
+        clips.append(result)
     return fine
 
 

@@ -333,7 +333,9 @@ def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generat
     def release(round_: Round) -> Release | None:
         try:
             absent = _sitting_out(round_.plan, gone[round_.place : round_.place + 1])
-            return _ran(round_.plan, shards, absent, rng, tell=round_.place == 0, caches=caches).release
+            # To the caller of simulate, over the course's runner.
+            level = 7 if round_.place == 0 else None
+            return _ran(round_.plan, shards, absent, rng, stacklevel=level, caches=caches).release
         except AggregationError:
             return None
 
@@ -383,10 +385,10 @@ def _ran(
     dropouts: Dropouts | None,
     rng: Generator | None,
     *,
-    tell: bool = True,
+    stacklevel: int | None = 4,
     caches: Mapping[int, RowCache] | None = None,
 ) -> Run:
-    # Warn once about clipping: in a course's first round.
+    # Warn once about clipping, in a course's first round: later ones have no stack level.
     rng = checked(rng, allow_reproducible=True)
     if not isinstance(plan, Plan):
         raise DataError(f"plan must be a Plan, got {type(plan).__name__}; build one with Plan(...) or Plan.read(path)")
@@ -396,8 +398,8 @@ def _ran(
     with watch.timing("measure"):
         moments = measured(plan, shards, caches)
     warn_if_empty(*moments)
-    if tell:
-        warn_if_clipped(*moments, stacklevel=4)
+    if stacklevel is not None:
+        warn_if_clipped(*moments, stacklevel=stacklevel)
     outcome = summed(plan, moments, dropouts, rng, watch)
     with watch.timing("release"):
         arguments: dict[str, Any] = {"charge": "uncharged", "openings": outcome.openings, "allow_reproducible": True}

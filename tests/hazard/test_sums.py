@@ -46,6 +46,16 @@ def test_sums_are_score_and_information_over_all_periods(hazard: float, clock: A
     assert found.records == 1_500
 
 
+def test_the_data_holder_is_told_of_rows_that_are_clipped() -> None:
+    table = world(400)
+    report = ps.measure(FINE, table, published=published(W)).clip_report
+    assert (report.records, report.clipped, report.targets_clipped) == (400, 0, 0)
+    table["age"] = np.where(np.arange(400) < 380, 9.0, table["age"])
+    with pytest.warns(ps.ClippedWarning, match="clip_norm shortens 95% of the rows of X"):
+        report = ps.measure(FINE, table, published=published(W)).clip_report
+    assert report.clipped == 380
+
+
 def test_the_maximum_of_the_likelihood_is_that_of_a_glm_of_the_expanded_table() -> None:
     sm = pytest.importorskip("statsmodels.api", reason="compares with statsmodels, which is not installed")
     table, w = world(1_200, 3, hazard=0.05), W

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import nbinom
 from typer.testing import CliRunner
@@ -102,6 +102,39 @@ def test_intervals_hold_under_noise_and_noise_or_early_ends_hide_them() -> None:
     assert "overdispersion -" in " ".join(str(hidden.summary()).split())
     early = ps.Newton.start(replace(SCHEMA, rate=0.001), *references.terms(20_000), rounds=1)
     assert not inf.poisson(references.released(early, *world(20_000, 0, 1.0))).overdispersion.reported
+
+
+CUT = (bench.World("counts cut at 20", 10.0, 60_000, 8.0), bench.World("counts cut at 6", 1.0, 60_000, 8.0, cut=6.0))
+UNCUT = (bench.World("usual", 1.0, 60_000, 8.0), bench.World("usual", 3.0, 120_000, 3.0))
+
+
+@pytest.mark.parametrize("known", [*CUT, *UNCUT], ids=lambda known: f"{known.name} {known.alpha}")
+def test_a_table_states_the_share_of_counts_that_were_cut(known: bench.World) -> None:
+    """Where .1 % of the counts are cut, intervals of coefficients miss in 8 to 64 %."""
+    course, (chance, rng) = bench.course_of(known, estimated=True), bench._generators(known)
+    for _ in range(4):
+        table = inf.poisson(bench.played(known, course, bench.Distinct.drawn(known, chance), rng))
+        assert table.overdispersion is not None
+        assert table.overdispersion.reported
+        found = table.saturation_
+        assert found is not None
+        text = " ".join(str(table.summary(exponentiate=True)).split())
+        sentence = f"Warning: if counts are negative binomial, about {100 * found.targets:.2g}% of them are above"
+        assert (sentence in text) is (known in CUT)
+        if known in CUT:
+            assert 0.6 < found.targets / bench._cut_share(known) < 1.7
+        else:
+            assert found.targets < 1e-4
+
+
+@given(st.floats(-3, 1), st.floats(-2, 1), st.integers(1, 60), st.booleans())
+def test_the_stated_share_is_that_above_the_bound(log_a: float, log_mean: float, whole: int, half: bool) -> None:
+    """Of counts that all have one mean, from their dispersion after the cut."""
+    a, mean, bound = 10**log_a, 10**log_mean, whole + 0.5 * half
+    after = overdispersion._after_cut(a, mean, bound)
+    assume(after > 0.01)
+    known = overdispersion.share_above(max(after, 1e-6), mean, bound)
+    assert known == pytest.approx(nbinom(1 / a, 1 / (1 + a * mean)).sf(bound), rel=1e-3, abs=1e-9)
 
 
 @given(st.floats(-5, 2.9), st.floats(-3, 2), st.floats(0.3, 300))

@@ -1,6 +1,7 @@
 """A bound that cuts most of the records is told to their holder in one sentence, whichever way they are measured."""
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats.moments import exact_moments, warn_if_clipped
 from privstats.moments.clip_report import no_records
+from privstats.schema.public_values import Published, Values
 from tests import made
 
 ROWS = np.random.default_rng(0).uniform(20, 80, (50, 2))  # years
@@ -103,3 +105,48 @@ def test_parts_are_judged_together_and_nothing_is_said_of_nothing() -> None:
     assert told(lambda: warn_if_clipped(short, long, stacklevel=2)) == []
     assert (len(told(lambda: warn_if_clipped(long, stacklevel=2))), told(warn_if_clipped)) == (1, [])
     assert (no_records(2).remarks, told(lambda: ps.measure(CLASSES, ROWS[:0], LABELS[:0]))) == ((), [])
+
+
+COUNTS = ps.ScoreSchema(2, clip_norm=2.0, family="poisson", target_bound=5.0)
+START = Published.of({"w": Values.rounded(np.zeros(2))})
+
+
+def events(above: int, others: int) -> tuple[Any, Any]:
+    rows = np.random.default_rng(0).uniform(-1, 1, (above + others, 2))
+    rows[0] = 3.0
+    return rows, np.array([5.5] * above + [5.0] * others)
+
+
+@given(st.integers(1, 3), st.integers(500, 6_000))
+def test_a_cut_of_one_count_in_2_000_is_told(above: int, others: int) -> None:
+    rows, counts = events(above, others)
+    report = exact_moments(COUNTS, rows, counts, published=START).clip_report  # type: ignore[attr-defined]
+    assert (report.records, report.clipped, report.targets_clipped) == (above + others, 1, above)
+    assert any("of the counts" in each for each in report.remarks) is (above / (above + others) > 0.0005)
+    parts = [exact_moments(COUNTS, rows[k::2], counts[k::2], published=START) for k in range(2)]
+    assert (parts[0] + parts[1]).clip_report == report  # type: ignore[attr-defined]
+    own = exact_moments(ps.RidgeSchema(2, clip_norm=2.0, target_bound=5.0), rows, counts).clip_report  # type: ignore[attr-defined]
+    assert replace(report, counts=False) == own, "the report of any other regression on these records"
+
+
+def test_rounds_of_counts_tell_their_holder_of_the_cut() -> None:
+    rows, counts = events(3, 997)
+    (sentence,) = told(lambda: ps.measure(COUNTS, rows, counts, published=START))
+    assert sentence.startswith("target_bound cuts 0.30% of the counts, which pulls coefficients to 0")
+    assert sentence.endswith("this share is exact, and no privacy protects it: treat it as you treat the records")
+    constant = (ps.transforms.ConstantFeature(1.0),)
+    schema = ps.ScoreSchema(3, clip_norm=2.0, family="poisson", target_bound=5.0, rate=4.0, transform=constant)
+    rounds = ps.Newton.start(schema, ps.Cohort(2, 2, 2_000), replace(CENTRAL, epsilon=20.0))
+    shards = [(rows[k::2], counts[k::2]) for k in range(2)]
+    assert set(told(lambda: ps.simulate(rounds, shards))) == {sentence}
+    ids = [f"p{k}" for k in range(1_000)]
+    privacy = made.promise(unit="person", max_records_per_person=2, person_clip=1.0)
+    persons: Any = {"published": START, "persons": ids, "person_clip": ps.dp.person_clip(COUNTS, privacy)}
+    assert told(lambda: ps.measure(COUNTS, rows, counts, **persons)) == [sentence]
+
+
+def test_records_without_numbers_are_in_no_report() -> None:
+    rows, counts = events(2, 10)
+    rows[5, 0], counts[6] = np.nan, np.nan
+    left: Any = exact_moments(COUNTS, rows, counts, published=START, unreadable="leave out")
+    assert (left.records, left.clip_report.records, left.clip_report.targets_clipped) == (10, 10, 2)

@@ -20,6 +20,7 @@ from privstats.inference.counts.survival import (
     curve_source,
     ends_of_share,
     exposure_in,
+    few_at_risk,
     reported_bins,
     worth_of,
 )
@@ -76,6 +77,7 @@ class RisksAt(RowTable):
             rows,
             methods=f"Risks up to {self.at:g} are 1 minus the survival curve; intervals of their difference and ratio "
             "follow from those of both (Newcombe 1998; Donner and Zou 2012).",
+            caution=few_at_risk(self.curves, self.at),
         )
 
 

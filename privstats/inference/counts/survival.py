@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
@@ -125,6 +126,11 @@ class SurvivalCurve(RowTable):
         lower = self._first_at_half(low)
         lower = self.reported_to if math.isinf(lower) else lower
         return Interval(value, lower, self._first_at_half(high), True)
+
+    @property
+    def has_few_at_risk(self) -> NDArray[np.bool_]:
+        """Which bins have fewer than 20 at risk, ``(k,)``: their intervals miss more often than stated."""
+        return np.asarray(self.at_risk < _FEWEST_AT_RISK)
 
     @property
     def median_survival_time_(self) -> float:
@@ -368,6 +374,7 @@ class FollowUp(RowTable):
             rows,
             methods="Follow-up was estimated by the reverse Kaplan-Meier method (Schemper and Smith 1996), in which "
             "the event censors the time until censoring.",
+            caution=few_at_risk({group: curve for group, curve in self.curves.items() if _rests_on_few(curve)}),
         )
 
 
@@ -610,7 +617,7 @@ def curve_summary(curves: Mapping[str, SurvivalCurve]) -> Summary:
         "(Greenwood's formula, and the noise of the counts); a curve ends where noise hides how many are at risk."
         + (f" {_LATE.format(float(first._edges[0]))}" if first.late else ""),
         notes=(_AT_RISK[first._times], *((_LATE.format(float(first._edges[0])),) if first.late else ())),
-        caution=_unstarted(curves),
+        caution=" ".join(filter(None, (_unstarted(curves), few_at_risk(curves)))),
     )
 
 
@@ -625,6 +632,43 @@ def _unstarted(curves: Mapping[str, SurvivalCurve]) -> str:
         f"The curve{where} ends where it begins, at {begun:g}: too few records have entered by then. Pass start "
         "(--start on the command line), an edge from which enough are at risk."
     )
+
+
+def few_at_risk(curves: Mapping[str, SurvivalCurve], at: float | None = None) -> str:
+    """Return a caution that names the reported rows with fewer than 20 at risk, or an empty text.
+
+    Only exact counts have such rows: under noise a curve ends before them. How often their intervals miss is measured
+    in benchmarks/inference/margins.py.
+
+    Args:
+        at: a time; other rows are not named.
+    """
+    named = []
+    for group, curve in curves.items():
+        few = curve.has_few_at_risk if at is None else curve.has_few_at_risk & np.isclose(curve.timeline, at)
+        if few.any():
+            named.append(f"{_runs(curve.timeline, few)}{f' of {group}' if group else ''}")
+    if not named:
+        return ""
+    return (
+        f"Fewer than {_FEWEST_AT_RISK:g} records are at risk at {', and '.join(named)}. Do not rely on intervals "
+        "there: where 5% was stated, up to 13% missed, and up to 22% of a median's."
+    )
+
+
+def _runs(times: Array, chosen: NDArray[np.bool_]) -> str:
+    """Return the chosen times, and for neighbours the first and the last."""
+    places = np.flatnonzero(chosen)
+    runs = np.split(places, np.flatnonzero(np.diff(places) > 1) + 1)
+    ends = [(f"{times[run[0]]:g}", f"{times[run[-1]]:g}") for run in runs]
+    return ", ".join(first if first == last else f"{first} to {last}" for first, last in ends)
+
+
+def _rests_on_few(curve: SurvivalCurve) -> bool:
+    """Return whether the interval of the median reaches a row with few at risk."""
+    few, high = curve.has_few_at_risk, curve.median().high
+    before = np.concatenate([curve._edges[:1], curve.timeline[:-1]])[: len(few)]
+    return bool((few & (before < high)).any())
 
 
 def _reached(median: Interval) -> str:

@@ -20,6 +20,7 @@ from privstats.release import Release
 _SIZES = (-14.0, 7.0)  # log of the standard deviation over the bound: between these any two moments have their law
 _FAR = 40.0  # standard deviations from the bounds within which the mean is looked for
 _SATURATED = 0.01
+_FEW_CUT = 3e-4  # share of counts up to which the cut is not stated: .006 % kept the level, .1 % did not
 _MOST = 0.1  # coefficients are reported up to this share of targets beyond the bound
 
 
@@ -62,8 +63,8 @@ class Saturation(NamedTuple):
     """Estimated clipping of targets and rows.
 
     Attributes:
-        targets: share beyond ``target_bound`` if normal.
-        rows: mean squared norm over ``clip_norm`` squared.
+        targets: share beyond ``target_bound`` if normal; of counts, if negative binomial with the table's dispersion.
+        rows: mean squared norm over ``clip_norm`` squared; NaN for rounds, whose sums do not show it.
 
     Example:
         >>> saturation = ps.inference.Saturation(targets=0.02, rows=0.3)  # as a Regression's saturation_
@@ -100,6 +101,26 @@ def clip_note(saturation: Saturation | None, unclipped: bool) -> str:
         f"if targets are normal, {saturation.targets:.1%} of them are beyond target_bound and were clipped, {effect}; "
         "sums do not show whether they were, or are just inside: where every party's clip report counts none, pass "
         "unclipped=True, else raise target_bound, or centre the target by public knowledge"
+    )
+
+
+def cut_notes(saturation: Saturation, bound: float) -> tuple[str, ...]:
+    """Return a sentence on counts that were cut, or none where the estimated share is small."""
+    if not saturation.targets >= _FEW_CUT:
+        return ()
+    return (
+        f"if counts are negative binomial, about {100 * saturation.targets:.2g}% of them are above target_bound, "
+        f"{bound:g}, and were cut, so intervals of coefficients miss more often than stated: raise target_bound by "
+        "public knowledge",
+    )
+
+
+def cut_caution(bound: float) -> str:
+    """Return what a table of counts states about the cut, whether or not any count was cut."""
+    return (
+        f"Counts above target_bound, {bound:g}, were cut, which pulls coefficients toward 0. The sums do not show how "
+        "many were, and no interval of a coefficient allows for it: where 0.1% of counts were cut, 8 to 64% of "
+        "releases missed. Each party's clip report has its own share."
     )
 
 

@@ -15,8 +15,8 @@ from privstats.inference.cell_design import declared_cells, gap_note
 from privstats.inference.evidence import CONSTANT, cell_design, contrasts_of
 from privstats.inference.inversion import NormalEquations, condition
 from privstats.inference.last_step import LastStep, ended_early, is_robust, last_step, notes_on, settled
-from privstats.inference.regression.clipping import Hidden
-from privstats.inference.regression.overdispersion import overdispersion
+from privstats.inference.regression.clipping import Hidden, Saturation, cut_notes
+from privstats.inference.regression.overdispersion import overdispersion, share_cut
 from privstats.inference.regression.table import Regression
 from privstats.inference.releases import column_names, counted_before, present_releases, raw_slopes
 from privstats.kinds import ScoreSchema
@@ -131,8 +131,13 @@ def _regression(
     notes, fields = notes_on(errors), fields_of_rounds(present, errors)
     fields |= {"dispersion": dispersion, **({"cov_type": "quasi-Poisson"} if quasi else {})}
     if schema.overdispersion is not None:
-        found = overdispersion(settled(present, errors.earlier), schema)
-        fields["overdispersion"] = found if errors.arrived.all() else found._replace(reported=False)
+        read = settled(present, errors.earlier)
+        found = overdispersion(read, schema)
+        found = found if errors.arrived.all() else found._replace(reported=False)
+        fields["overdispersion"] = found
+        if found.reported:
+            fields["saturation_"] = Saturation(share_cut(read, schema, found.value), math.nan)
+            notes += cut_notes(fields["saturation_"], schema.outcome)
     modelled = family == "poisson" and not is_robust(last)
     if design is not None:
         gaps = design.gap_columns

@@ -10,6 +10,7 @@ import numpy as np
 
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
+from privstats.inference.regression.clipping import cut_caution
 from privstats.inference.regression.interactions import interaction_lines, interaction_notes
 from privstats.inference.reporting import HIDDEN, Source, listed, texts_of
 from privstats.inference.summary import Summary, chance_of, count_of, ends_of, number_of
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 _OVERDISPERSION = (
     "Overdispersion is alpha of a negative binomial model, in which counts of mean m vary by m + alpha m^2; the "
-    "interval, of 95 %, assumes that, and those of coefficients do not. Counts above the plan's target_bound were cut, "
-    "which lowers alpha: the interval's high end allows for that, and the estimate does not."
+    "interval, of 95 %, assumes that, and those of coefficients do not. A cut of counts lowers alpha: the interval's "
+    "high end allows for that, and the estimate does not."
 )
 _RATIOS = {
     "Hazard ratios": "hazard ratio",
@@ -29,6 +30,7 @@ _RATIOS = {
     "Logistic regression with a random intercept by site": "odds ratio",
     "Poisson regression": "rate ratio",
 }
+_COUNTS = "Poisson regression"
 
 
 def summarise(table: Regression, alpha: float) -> Summary:
@@ -47,11 +49,19 @@ def summarise(table: Regression, alpha: float) -> Summary:
         notes=(
             f"{shown} of {table.columns} released {'contrasts' if table.column_cells else 'columns'} shown.",
             *interaction_notes(table),
-            *([] if table.overdispersion is None else [_OVERDISPERSION]),
+            *_count_notes(table),
         ),
         warnings=table.notes,
         methods=fitted_words(table),
     )
+
+
+def _count_notes(table: Regression) -> Iterator[str]:
+    """Yield what a table of counts states about its cut, and about the dispersion where it has one."""
+    if table.model == _COUNTS:
+        yield cut_caution(getattr(table.release.plan.schema, "target_bound", math.inf))
+    if table.overdispersion is not None:
+        yield _OVERDISPERSION
 
 
 def source_of(table: Regression, alpha: float, more: str = "") -> Source:
@@ -79,7 +89,7 @@ def cells_summary(table: CellTable) -> Summary:
         ("", "contrast", "std err", "noise SE", "P>|t|", *ends_of(table.alpha)),
         [*rows, *_by_column(table, _contrast, values, "reference")],
         head=head_of(fit),
-        notes=("A contrast is the difference to the column's reference cell, other columns equal.",),
+        notes=("A contrast is the difference to the column's reference cell, other columns equal.", *_count_notes(fit)),
         warnings=fit.notes,
         methods=f"{fitted_words(fit)} A contrast is the difference to its column's reference cell.",
     )
@@ -190,7 +200,7 @@ def ratios_summary(table: Regression, alpha: float) -> Summary:
         notes=(
             f"Each {name} is per unit of its column; the constant is no ratio and is excluded.",
             *interaction_notes(table),
-            *([] if table.overdispersion is None else [_OVERDISPERSION]),
+            *_count_notes(table),
         ),
         warnings=table.notes,
         methods=f"{fitted_words(table)} Coefficients are exponentiated: {name}s.",
@@ -231,7 +241,7 @@ def cells_as_ratios(table: CellTable) -> Summary:
         ratio_columns(name, table.alpha),
         _by_column(table, _ratio_cells, values, "1 (reference)"),
         head=head_of(fit),
-        notes=(f"Each is the {against}; standard errors are of its logarithm.",),
+        notes=(f"Each is the {against}; standard errors are of its logarithm.", *_count_notes(fit)),
         warnings=fit.notes,
         methods=f"{fitted_words(fit)} Shown is the {against}.",
     )
