@@ -19,6 +19,7 @@ from tests.inference import test_late_entry as late
 from tests.inference import test_left_out as excluded
 from tests.inference import test_missing_outcomes as missing
 from tests.inference import test_risk_ratios as ratios
+from tests.inference import test_survival as survival
 from tests.made import promise
 from threat_models.audits.effect_worlds import played
 
@@ -170,6 +171,9 @@ VARIANTS: dict[str, Callable[[], Any]] = {
     "hazards of persons who enter late": _entering,
     "curves of persons who enter late": lambda: _late("discrete"),
     "curves of persons who enter late, by spans": lambda: _late("continuous"),
+    "curves with few at risk": lambda: inf.kaplan_meier(
+        survival.exact(survival.falling((60, 20, 9), (90, 60, 40)), survival.CROWD), **survival.CURVE, by="sex"
+    ).summary(),
     "line with products": products.slopes,
     "subgroups that differ": lambda: products.effects(4_000, 0.1, 0),
     "hazards of three columns": lambda: _hazards(8_000, 8.0),
