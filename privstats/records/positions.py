@@ -13,7 +13,7 @@ import numpy as np
 
 from privstats.errors import DataError, RecordError
 from privstats.intake.arrays import on_device
-from privstats.records.input_validation import pairs
+from privstats.records.input_validation import as_goals, pairs
 from privstats.records.readable import Readable
 from privstats.records.reading import Reading
 
@@ -39,11 +39,13 @@ class Cursor:
 
     def over(self, batches: object) -> Iterator[tuple[Any, Any]]:
         """Yield the batches, and follow them."""
+        elsewhere: bool | None = None
         for batch in pairs(batches):
-            self.mixed |= self.batch is not None and on_device(batch[0]) != on_device(self.batch[0])
-            self.batch = batch
+            there = on_device(batch[0])
+            self.mixed |= elsewhere is not None and there != elsewhere
+            self.batch, elsewhere = batch, there
             yield batch
-            self.before += len(batch[1])
+            self.before += _count(batch[1])
 
     def placed(self, error: RecordError, reading: Reading, X: Any, y: Any) -> RecordError:
         """Return an error with the position of the first unreadable record, where it can be found.
@@ -56,6 +58,12 @@ class Cursor:
         whole = (X, y) if y is not None else self.batch
         first = None if whole is None else first_unreadable(reading, *whole)
         return error if first is None else error.at(self.before + first)
+
+
+def _count(y: Any) -> int:
+    """Return the number of labels or targets; a path's is in its file."""
+    counted = hasattr(y, "__len__") and not isinstance(y, str)
+    return len(y) if counted else as_goals(y).shape[0]
 
 
 def first_unreadable(reading: Reading, X: Any, y: Any) -> int | None:

@@ -69,6 +69,16 @@ def test_an_error_of_a_device_names_the_record_over_all_batches(monkeypatch, dev
         assert position(schema, batches(X, y)) == 77
 
 
+def test_records_of_files_are_counted(tmp_path):
+    X, y = records(row=77)
+    paths = []
+    for place, (rows, labels) in enumerate(batches(X, y)):
+        paths.append((tmp_path / f"X{place}.npy", str(tmp_path / f"y{place}.npy")))
+        for path, array in zip(paths[-1], (rows, labels), strict=True):
+            np.save(path, array)
+    assert position(SCHEMAS["moments"], paths) == 77
+
+
 def test_a_target_is_named_too():
     X, y = records()
     targets = y.astype(float)
