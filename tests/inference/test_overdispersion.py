@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.stats import nbinom
+from scipy.stats import nbinom, poisson
 from typer.testing import CliRunner
 
 import privstats as ps
@@ -135,6 +135,11 @@ def test_the_stated_share_is_that_above_the_bound(log_a: float, log_mean: float,
     assume(after > 0.01)
     known = overdispersion.share_above(max(after, 1e-6), mean, bound)
     assert known == pytest.approx(nbinom(1 / a, 1 / (1 + a * mean)).sf(bound), rel=1e-3, abs=1e-9)
+
+
+@pytest.mark.parametrize("bound", [12.0, 20.5, 40.0])
+def test_without_overdispersion_the_stated_share_is_that_of_a_poisson_law(bound: float) -> None:
+    assert overdispersion.share_above(0.0, 0.8, bound) == pytest.approx(poisson(0.8).sf(bound), rel=1e-2, abs=1e-12)
 
 
 @given(st.floats(-5, 2.9), st.floats(-3, 2), st.floats(0.3, 300))

@@ -74,7 +74,7 @@ def share_cut(rounds: Sequence[Release], schema: ScoreSchema, dispersion: float)
 
 def share_above(dispersion: float, mean: float, bound: float) -> float:
     """Return the share above a bound of negative binomial counts of this mean, from their dispersion after the cut."""
-    a = min(_before_cut(dispersion, mean, bound), _MOST)
+    a = min(max(_before_cut(dispersion, mean, bound), _LEAST), _MOST)
     return float(betainc(math.floor(bound) + 1, 1 / a, a * mean / (1 + a * mean)))
 
 
