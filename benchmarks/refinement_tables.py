@@ -42,7 +42,7 @@ _TITLE = "accuracy under differential privacy, %: "
 EPSILONS = ("0.1", "0.3", "1", "3", "8")
 _PEERS = ("Opacus DP-SGD", "full-batch DP-GD")
 RIVALS = ("DP-GD", "DP-FC")
-_WHITENED, _REFINED = "DP-GD, whitened", "refined, as it comes"
+_REFINED = "refined, as it comes"
 _LOST = 0.3  # points below the best of the others from which on a cell counts as lost
 
 
@@ -173,17 +173,6 @@ def refinement_oracle() -> Cells:
             cells = [_searched(rows[way]) if way in rows else "-" for way in RIVALS]
             shown = SETS.get(data, data) if not place else ""
             lines.append([shown, _short(epsilon), *cells, _repeated(rows[_REFINED], bold=oracle_side(rows) < 0)])
-    return lines
-
-
-def oracle_whitened() -> Cells:
-    """The same search on rows that were whitened without noise: what whitening alone costs gradient descent."""
-    lines = [["data", "epsilon", "DP-GD, rows as they are", "DP-GD, whitened rows", "refined"]]
-    for data, found in oracle_rows().items():
-        for epsilon, rows in found.items():
-            if _WHITENED in rows and "DP-GD" in rows:
-                cells = (_repeated(rows[each]) for each in ("DP-GD", _WHITENED, _REFINED))
-                lines.append([SETS.get(data, data), _short(epsilon), *cells])
     return lines
 
 
@@ -512,7 +501,7 @@ _MODULES: Mapping[str, Shown] = {
 TABLES: Tables = {
     **by_name(refinement_standing, refinement_accuracy, refinement_regression, refinement_rounds, refinement_floor),
     **by_name(refinement_tables, refinement_of_parties, refinement_clips, refinement_clip_gaps),
-    **by_name(heads_threads, heads_pooling, refinement_oracle, oracle_steps, oracle_whitened, refinement_exact),
+    **by_name(heads_threads, heads_pooling, refinement_oracle, oracle_steps, refinement_exact),
     "refinement_few": Table("refinement.few_records", "accuracy from few records", _FEW),
     "refinement_small": Table("refinement.small_cohorts", "test MSE of regressions of small cohorts", _SMALL),
     "refinement_many": Table("refinement.many_draws", "test MSE of a regression's rounds", _MANY),
