@@ -37,7 +37,7 @@ BESIDE_THE_PROMISE = (
     "edges|values|tables|variables",  # which cells, not how many a record counts in
     "(gaps|unit|ordered|suffix|censored|written|as_text) of|as_text is set",  # cells
     "columns|column|signs must|^bits must|the bits of Cells|ramp must|a step of",  # cells
-    "outcome_names|measure='ratio' needs|expected events",  # what a number means, not how far a record moves it
+    "outcome_names|measure='ratio' needs|ratios='subdistribution' needs|expected events",  # what a number means, not how far a record moves it
     "can be sampled",  # noise too wide for a sampler
 )
 """Words of refusals of the library that the checker leaves to it: they change no bound and no noise."""

@@ -59,8 +59,9 @@ def overdispersion(rounds: Sequence[Release], schema: ScoreSchema, alpha: float 
 def share_cut(rounds: Sequence[Release], schema: ScoreSchema, dispersion: float) -> float:
     """Return the share of counts that were cut, if they are negative binomial with this dispersion after the cut.
 
-    All have the mean ``V / H``, the average of m over events. The estimate was .8 to 1.4 times the share where .1 % or
-    more were cut, and below .002 % where .006 % were (benchmarks/inference/dispersion.py).
+    All have the mean ``V / H``, the average of m over events. From the expected sums of the worlds in
+    benchmarks/inference/dispersion.py it is 1.06 to 1.31 times the share where .1 % or more are cut, and .002 % where
+    .006 % are.
 
     Args:
         rounds: as for :func:`overdispersion`.
