@@ -120,7 +120,7 @@ def skip(
 ) -> None:
     """Record that this party missed the runs before this roster's; the record is permanent.
 
-    On a random graph, whoever names the number to continue with also chooses among the graphs of all numbers between.
+    On a random graph, whoever names the run to continue with chooses among the graphs of all runs that it skips.
     """
     coming = ps.secagg.Roster.load(roster)
     if coming.counter is None:

@@ -129,7 +129,7 @@ class SurvivalCurve(RowTable):
 
     @property
     def has_few_at_risk(self) -> NDArray[np.bool_]:
-        """Which bins have fewer than 20 at risk, ``(k,)``: their intervals miss more often than stated."""
+        """Whether each bin has fewer than 20 at risk, ``(k,)``; its interval then misses more often than stated."""
         return np.asarray(self.at_risk < _FEWEST_AT_RISK)
 
     @property
