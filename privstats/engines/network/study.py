@@ -129,7 +129,7 @@ def simulated_study(
     server, *parties = (Identity.generate(os.urandom) for _ in range(1 + len(called)))
     roster = Roster.numbered((each.public for each in parties), server=server.public, label=SIMULATION, counter=0)
     check_course(course, roster)
-    documents = {PLAN: plan.to_toml().encode()} if isinstance(plan, Plan) else document.texts(COURSE, plan)  # type: ignore[arg-type]
+    documents = _plan_files(plan) if isinstance(plan, Plan) else document.texts(COURSE, plan)  # type: ignore[arg-type]
     homes = {place / "host": server}
     homes |= {place / "parties" / name: each for name, each in zip(called, parties, strict=True)}
     _make((place, place / "parties", *homes))
@@ -141,6 +141,12 @@ def simulated_study(
         if identity is not server:
             write_new(home / SCRIPT, script)
             _open_account(home, course)
+
+
+def _plan_files(plan: Plan) -> dict[str, bytes]:
+    """Return a plan's file, and that of the values that it publishes."""
+    values = plan.published if plan.published is not None and plan.published.values is not None else None
+    return {PLAN: plan.to_toml().encode(), **({} if values is None else {values_path(PLAN).name: values.encode()})}
 
 
 def _check(course: Course) -> None:
