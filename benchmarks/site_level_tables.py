@@ -13,7 +13,7 @@ from benchmarks.table import Cells, Tables, by_name, titled
 __all__ = ["TABLES"]
 
 
-_UNTUNED = "untuned: "
+_UNTUNED, _HARD = "untuned: ", "hard: "
 
 
 def site_levels() -> Cells:
@@ -28,14 +28,24 @@ def site_levels_logit() -> Cells:
 
 def site_levels_untuned() -> Cells:
     """docs/site_levels.md: the same in worlds on which no rule was chosen."""
-    return _worlds("inference.site_levels_logit", _apart, untuned=True)
+    return _worlds("inference.site_levels_logit", _apart, _UNTUNED)
 
 
-def _worlds(name: str, shown: Callable[[Row], str], *, untuned: bool = False) -> Cells:
-    tables = {title: rows for title, rows in titled(name) if title.startswith(_UNTUNED) == untuned}
+def site_levels_hard() -> Cells:
+    """docs/site_levels.md: the same in worlds that break or strain what is assumed."""
+    return _worlds("inference.site_levels_logit", _apart, _HARD)
+
+
+def _worlds(name: str, shown: Callable[[Row], str], group: str = "") -> Cells:
+    """Return the worlds whose titles begin with ``group``; without one, those of no group."""
+    tables = {
+        title: rows
+        for title, rows in titled(name)
+        if title.startswith(group or title) and bool(group) == title.startswith((_UNTUNED, _HARD))
+    }
     cells: dict[tuple[str, int, float], list[Row]] = {}
     for row in (row for title, rows in tables.items() for row in rows if row.get("world") == title):
-        cells.setdefault((row["world"].removeprefix(_UNTUNED), row["sites"], row["tau"]), []).append(row)
+        cells.setdefault((row["world"].removeprefix(group), row["sites"], row["tau"]), []).append(row)
     epsilons = [_epsilon(row) for row in next(iter(cells.values()))]
     head = ["", "sites", "tau", *(f"epsilon {each}" if each[0].isdigit() else each for each in epsilons)]
     return [
@@ -65,13 +75,22 @@ def site_levels_lmer() -> Cells:
 
 def site_levels_glmer() -> Cells:
     """docs/site_levels.md: a logistic regression's records by glmer."""
-    head = ["sites", "way", "epsilon", "missed: intercept / a slope", "half widths: intercept, x1, x2", "median tau"]
+    head = [
+        "sites",
+        "way",
+        "epsilon",
+        "runs",
+        "missed: intercept / a slope",
+        "half widths: intercept, x1, x2",
+        "median tau",
+    ]
     lines = []
     for _, rows in titled("inference.site_levels_logit", "beside lme4"):
         for row in rows:
             half = ", ".join(f"{each:.3f}" for each in row["half widths"])
             missed = f"{_one(row['missed'][0], row['told'])} / {_one(max(row['missed'][1:]), row['told'])}"
-            lines.append([f"{row['sites']}", row["way"], _epsilon(row), missed, half, f"{row['estimate']:.2f}"])
+            runs = f"{row['runs']}"
+            lines.append([f"{row['sites']}", row["way"], _epsilon(row), runs, missed, half, f"{row['estimate']:.2f}"])
     return [head, *lines]
 
 
@@ -96,5 +115,7 @@ def _epsilon(row: Row) -> str:
     return "no noise" if row["epsilon"] is None else f"{row['epsilon']:g}"
 
 
-TABLES: Tables = by_name(site_levels, site_levels_lmer, site_levels_logit, site_levels_untuned, site_levels_glmer)
+TABLES: Tables = by_name(
+    site_levels, site_levels_lmer, site_levels_logit, site_levels_untuned, site_levels_hard, site_levels_glmer
+)
 """By the name in the page's marker."""

@@ -47,8 +47,9 @@ Array: TypeAlias = Any
 class World:
     """A population: records of a usual site, levels' law, and whether the first column is constant within sites.
 
-    ``sites`` are the numbers of sites; in an ``unequal`` world two sites hold nine tenths of the records. With
-    ``persons`` a site's "records" are persons, of one to five rows each, whose rows' products are averaged.
+    ``sites`` are numbers of sites. ``heavy`` levels are t with 3 degrees, of variance 1. In an ``unequal`` world two
+    sites hold nine tenths of the records. With ``persons`` a site's "records" are persons, of one to five rows each,
+    whose rows' products are averaged.
     """
 
     records: int = 200
@@ -58,6 +59,7 @@ class World:
     sites: tuple[int, ...] = SITES
     unequal: bool = False
     persons: bool = False
+    heavy: bool = False
 
     def sizes(self, sites: int, rng: np.random.Generator) -> Array:
         """Return the records of each site, ``(sites,)``."""
@@ -73,6 +75,7 @@ WORLDS = {
     "sites of 50 records": World(records=50, taus=TAUS),
     "a column constant within sites": World(constant=True, taus=(0.3, 1.0)),
     "skewed levels": World(skewed=True),
+    "levels with heavy tails": World(heavy=True),
     "two sites hold 90 % of the records, others 25 each": World(records=25, sites=(30,), unequal=True),
     "200 persons a site, averages of 1 to 5 rows": World(taus=(0.3, 1.0), persons=True),
 }
@@ -102,9 +105,8 @@ def measured(world: str, sites: int, tau: float, runs: int) -> list[Row]:
     rng = np.random.default_rng(zlib.crc32(repr((world, sites, tau)).encode()))
     exact = [sums_of(records_of(WORLDS[world], sites, tau, rng), sites) for _ in range(runs)]
     about = {"world": world, "sites": sites, "tau": tau, "runs": runs}
-    averaged = WORLDS[world].persons
     fits = {e: [fitted(noisy(each, e, rng)) for each in exact] for e in EPSILONS}
-    return [{**about, **row_of(found, COEFFICIENTS, tau, e, averaged)} for e, found in fits.items()]
+    return [{**about, **row_of(found, COEFFICIENTS, tau, e)} for e, found in fits.items()]
 
 
 def records_of(world: World, sites: int, tau: float, rng: np.random.Generator) -> Array:
@@ -112,17 +114,26 @@ def records_of(world: World, sites: int, tau: float, rng: np.random.Generator) -
     site: Array = np.repeat(np.arange(sites), world.sizes(sites, rng))
     weight: Array = np.ones(len(site))
     own: Array = np.zeros(len(site))
+    first: Array = np.arange(len(site))
     if world.persons:  # half of the residual variance is the person's own
         rows = rng.integers(1, 6, len(site))
+        first = np.repeat(np.cumsum(rows) - rows, rows)
         site, weight, own = (np.repeat(each, rows) for each in (site, 1 / rows, rng.normal(size=len(site))))
     shift = rng.normal(size=sites)[site]
     x1 = np.clip(0.6 * shift if world.constant else 0.4 * rng.normal(size=len(site)) + 0.3 * shift, -1, 1)
-    x2 = rng.choice([-1.0, 1.0], len(site))
-    levels = rng.exponential(size=sites) - 1 if world.skewed else rng.normal(size=sites)
+    x2 = rng.choice([-1.0, 1.0], len(site))[first]  # a person has one arm
+    levels = levels_of(world, sites, rng)
     residuals = rng.normal(size=len(site))
     residuals = (residuals + own) / 2**0.5 if world.persons else residuals
     y = COEFFICIENTS[0] + COEFFICIENTS[1] * x1 + COEFFICIENTS[2] * x2 + tau * levels[site] + residuals
     return np.column_stack([site, x1, x2, y, weight])
+
+
+def levels_of(world: World, sites: int, rng: np.random.Generator) -> Array:
+    """Sample each site's level, ``(sites,)``, of mean 0 and variance 1."""
+    if world.heavy:
+        return rng.standard_t(3, sites) / 3**0.5
+    return rng.exponential(size=sites) - 1 if world.skewed else rng.normal(size=sites)
 
 
 def sums_of(records: Array, sites: int) -> SiteSums:
@@ -130,7 +141,8 @@ def sums_of(records: Array, sites: int) -> SiteSums:
     site, X, y, weight = records[:, 0].astype(int), records[:, 1:3], records[:, 3], records[:, 4]
     by: Array = np.column_stack([np.bincount(site, weight * each, sites) for each in (np.ones(len(y)), *X.T, y)])
     weighted = X.T * weight
-    return SiteSums(by[:, :3], by[:, 3], weighted @ X, weighted @ y, float(y @ (weight * y)), 0.0, 0.0, 0.0)
+    square, averaged = float(y @ (weight * y)), bool((weight != 1).any())
+    return SiteSums(by[:, :3], by[:, 3], weighted @ X, weighted @ y, square, 0.0, 0.0, 0.0, averaged)
 
 
 def noisy(sums: SiteSums, epsilon: float, rng: np.random.Generator) -> SiteSums:
@@ -151,19 +163,18 @@ def noisy(sums: SiteSums, epsilon: float, rng: np.random.Generator) -> SiteSums:
         sigma["G"],
         sigma["h"],
         sigma["q"],
+        sums.averaged,
     )
 
 
-def row_of(
-    fits: Sequence[Fit], coefficients: tuple[float, ...], tau: float, epsilon: float, averaged: bool = False
-) -> Row:
-    """Count the reported intervals that miss, of ``averaged`` persons without tau's."""
+def row_of(fits: Sequence[Fit], coefficients: tuple[float, ...], tau: float, epsilon: float) -> Row:
+    """Count the reported intervals that miss."""
     told = [fit for fit in fits if fit.reported]
     b = np.array([fit.b for fit in told]).reshape(-1, 3)
     half = np.array([_half(fit) for fit in told]).reshape(-1, 3)
     missed = (np.abs(b - coefficients) > half).sum(axis=0)
     found = np.array([fit.tau(0.05) for fit in fits])
-    reported = np.isfinite(found[:, 1]) & (not averaged)
+    reported = np.isfinite(found[:, 1])
     off = reported & ((found[:, 0] > tau) | (found[:, 1] < tau))
     return {
         "epsilon": epsilon if math.isfinite(epsilon) else None,

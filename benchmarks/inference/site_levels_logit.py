@@ -2,7 +2,7 @@
 
     python -m benchmarks.inference.site_levels_logit --save --runs 1000
     python -m benchmarks.inference.site_levels_logit --save --runs 3000 --only repeated
-    python -m benchmarks.inference.site_levels_logit --save --runs 50 --only lme4
+    python -m benchmarks.inference.site_levels_logit --save --runs 200 --only lme4
 
 A run has three pooled rounds with a quarter of the promise's mu^2, and the round with a column per site with the rest.
 A fifth of the sites has 5 records, but in the unequal world. ``glmer`` (Laplace's approximation) fits the pooled
@@ -20,7 +20,7 @@ from functools import cache
 from typing import TypeAlias
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, ndtr
 
 from benchmarks.inference import site_levels
 from benchmarks.inference.runs import add_options, others_of
@@ -70,6 +70,7 @@ WORLDS = {
     "two sites hold 90 % of the records, others 25 each": LogitWorld(
         World(records=25, sites=(30,), unequal=True, taus=(0.5, 1.0))
     ),
+    "200 persons a site, averages of 1 to 5 rows": LogitWorld(replace(_FEW, persons=True)),
     "no pooled rounds: weights of 0": LogitWorld(replace(_FEW, sites=(30,)), start=(0.0, 0.0, 0.0)),
 }
 
@@ -106,6 +107,22 @@ def _correlated(site: Array, rng: np.random.Generator) -> Sequence[Array]:
     return np.clip(0.4 * one, -1, 1), np.clip(0.4 * (0.9 * one + 0.19**0.5 * two), -1, 1)
 
 
+def _between(site: Array, rng: np.random.Generator) -> Sequence[Array]:
+    """A column that is constant within sites, and one that is not."""
+    return rng.uniform(-1, 1, site.max() + 1)[site], rng.choice([-1.0, 1.0], len(site))
+
+
+def _two_groups(site: Array, rng: np.random.Generator) -> Sequence[Array]:
+    """A column with one of two means by site, far from each other."""
+    mean = rng.choice([-0.7, 0.7], site.max() + 1)[site]
+    return mean + rng.uniform(-0.3, 0.3, len(site)), rng.choice([-1.0, 1.0], len(site))
+
+
+def _heavy(site: Array, rng: np.random.Generator) -> Sequence[Array]:
+    """A column with heavy tails, and one of 0 and 1."""
+    return np.clip(0.15 * rng.standard_t(2, len(site)), -1, 1), (rng.random(len(site)) < 0.5).astype(float)
+
+
 def _rare(site: Array, rng: np.random.Generator) -> Sequence[Array]:
     return rng.uniform(-1, 1, len(site)), (rng.random(len(site)) < 0.03).astype(float)
 
@@ -117,6 +134,7 @@ def _skewed(site: Array, rng: np.random.Generator) -> Sequence[Array]:
 _UNTUNED = "untuned: "
 _THREE = World(sites=(30,), taus=(0.0, 0.3, 1.0))
 _HUNDREDS = replace(_THREE, sites=(200,))
+_PAIR = replace(_THREE, taus=(0.3, 1.0))
 _FOUR = LogitWorld(_THREE, (-3.4, 0.8, -0.4), draw=_drawn(_alike(400), _plain))
 WORLDS |= {
     f"{_UNTUNED}{name}": world
@@ -139,7 +157,31 @@ WORLDS |= {
         "a skewed column of slope 3": LogitWorld(_THREE, (-1.0, 3.0, -0.5), draw=_drawn(_alike(200), _skewed)),
     }.items()
 }
-"""By name; no rule of the reader was chosen on the untuned ones."""
+_HARD = "hard: "
+WORLDS |= {
+    f"{_HARD}{name}": world
+    for name, world in {
+        "a column constant within sites of slope 2": LogitWorld(
+            replace(_PAIR, sites=(30, 100)), (-1.0, 2.0, -0.5), draw=_drawn(_alike(150), _between)
+        ),
+        "means of two groups of sites, slope 2": LogitWorld(
+            replace(_PAIR, sites=(40,)), (-1.0, 2.0, -0.5), draw=_drawn(_alike(150), _two_groups)
+        ),
+        "a column with heavy tails of slope 4": LogitWorld(_PAIR, (-1.0, 4.0, -0.5), draw=_drawn(_alike(200), _heavy)),
+        "an outcome of 80 %": LogitWorld(_PAIR, (1.7, 1.0, 0.8), draw=_drawn(_alike(200), _plain)),
+        "an outcome of 90 %": LogitWorld(_PAIR, (2.6, 1.0, 0.8), draw=_drawn(_alike(300), _plain)),
+        "an outcome of 95 %, five pooled rounds": LogitWorld(
+            _PAIR, (3.3, 0.8, 0.4), draw=_drawn(_alike(400), _plain), rounds=5
+        ),
+        "levels with heavy tails": LogitWorld(
+            replace(_PAIR, sites=(30, 100), heavy=True), draw=_drawn(_alike(150), _plain)
+        ),
+        "sizes 3,000 / k": LogitWorld(
+            _PAIR, draw=_drawn(lambda n, _: np.maximum(3_000 / np.arange(1, n + 1), 10).astype(int), _plain)
+        ),
+    }.items()
+}
+"""By name; no rule of the reader was chosen on the untuned and the hard ones."""
 _REPEATED = "largest shares repeated"
 _LARGEST = (
     ("a rare outcome, 200 records", 30, 0.0),
@@ -169,7 +211,9 @@ def measured(name: str, sites: int, tau: float, runs: int, *, fresh: bool = Fals
     """Count intervals that miss, at every epsilon, over the same records; ``fresh`` are other records."""
     seed = repr(("repeated" if fresh else "logit", name, sites, tau)).encode()
     world, rng = WORLDS[name], np.random.default_rng(zlib.crc32(seed))
-    epsilons = (3.0, 8.0, math.inf) if fresh else (1.0, 3.0, math.inf) if name.startswith(_UNTUNED) else EPSILONS
+    epsilons = (
+        (3.0, 8.0, math.inf) if fresh else (1.0, 3.0, math.inf) if name.startswith((_UNTUNED, _HARD)) else EPSILONS
+    )
     found: dict[float, list[LogitFit]] = {epsilon: [] for epsilon in epsilons}
     for _ in range(runs):
         records = records_of(world, sites, tau, rng)
@@ -180,13 +224,21 @@ def measured(name: str, sites: int, tau: float, runs: int, *, fresh: bool = Fals
 
 
 def records_of(world: LogitWorld, sites: int, tau: float, rng: np.random.Generator) -> Array:
-    """Sample one run's records: site, two columns, outcome, ``(n, 4)``."""
-    drawn = world.draw(sites, rng) if world.draw else site_levels.records_of(world.world, sites, tau, rng)
+    """Sample one run's records: site, two columns, outcome and weight in sums, ``(n, 5)``.
+
+    A row of a person has its outcome where the normal residual of :mod:`site_levels`, half of whose variance is the
+    person's own, is below a quantile: rows of one person go together, and each alone is logistic.
+    """
+    linear = 0.0 if world.world.persons else tau
+    drawn = world.draw(sites, rng) if world.draw else site_levels.records_of(world.world, sites, linear, rng)
     site, x1, x2 = drawn.T[:3]
-    levels = rng.exponential(size=sites) - 1 if world.world.skewed else rng.normal(size=sites)
+    levels = site_levels.levels_of(world.world, sites, rng)
     level, first, second = world.coefficients
     odds = level + first * x1 + second * x2 + tau * levels[site.astype(int)]
-    return np.column_stack([site, x1, x2, rng.random(len(site)) < expit(odds)])
+    if world.world.persons:
+        residual = drawn[:, 3] - np.column_stack([np.ones(len(site)), x1, x2]) @ site_levels.COEFFICIENTS
+        return np.column_stack([site, x1, x2, ndtr(residual) < expit(odds), drawn[:, 4]])
+    return np.column_stack([site, x1, x2, rng.random(len(site)) < expit(odds), np.ones(len(site))])
 
 
 @cache
@@ -209,7 +261,7 @@ def fit_of(
     rounds: int = 3,
 ) -> LogitFit:
     """Fit one run's records after pooled rounds."""
-    site, y = records[:, 0].astype(int), records[:, 3]
+    site, y, weight = records[:, 0].astype(int), records[:, 3], records[:, 4]
     X = np.column_stack([np.ones(len(y)), records[:, 1:3]])
     exact = math.isinf(epsilon)
     sigma = np.zeros(2) if exact else np.array(_sigma(epsilon))
@@ -217,17 +269,18 @@ def fit_of(
     w = np.array(start or (0.0, 0.0, 0.0))
     for _ in range(0 if start else rounds + 2 * exact):
         mean = expit(X @ w)
-        g = X.T @ (y - mean) + rng.normal(size=3) * each[0]
-        w = w + damped_step(g, _shaken((X.T * (mean * (1 - mean))) @ X, each[1], rng), each[1], None)
+        g = X.T @ (weight * (y - mean)) + rng.normal(size=3) * each[0]
+        w = w + damped_step(g, _shaken((X.T * (weight * mean * (1 - mean))) @ X, each[1], rng), each[1], None)
     mean = expit(X @ w)
-    variance, residuals = mean * (1 - mean), y - mean
+    variance, residuals = weight * mean * (1 - mean), weight * (y - mean)
     columns = (*(X.T * variance), residuals)
     by: Array = np.column_stack([np.bincount(site, column, sites) for column in columns])
     scale = np.array([last[1], last[1] / 2**0.5, last[1] / 2**0.5, last[0]])
     by += rng.normal(size=by.shape) * scale
     G = _shaken((X[:, 1:].T * variance) @ X[:, 1:], last[1], rng)
     h = X[:, 1:].T @ residuals + rng.normal(size=2) * last[0]
-    return fitted_logit(SiteSums(by[:, :3], by[:, 3], G, h, 0.0, last[1], last[0], 0.0), w)
+    averaged = bool((weight != 1).any())
+    return fitted_logit(SiteSums(by[:, :3], by[:, 3], G, h, 0.0, last[1], last[0], 0.0, averaged), w)
 
 
 def _shaken(H: Array, sigma: float, rng: np.random.Generator) -> Array:
