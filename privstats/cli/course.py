@@ -1,4 +1,4 @@
-"""``privstats course init | check | show | next | admit | rehearse``."""
+"""``privstats course init | check | show | next | admit | rehearse | sites``."""
 
 from __future__ import annotations
 
@@ -316,19 +316,32 @@ def following(
     force: Force = False,
 ) -> None:
     """Write the plan of the next round, and the values it publishes, from the releases so far."""
-    from privstats.schema.public_values import values_path
-
+    values = _values_beside(out)
     course = ps.course.read(path)
     plan = course.next(_loaded(releases))
     if plan is None:
         say("the course has ended: fit a head on its releases")
         return
-    files = [out] if plan.published is None else [out, values_path(out)]
+    say(f"round {len(releases or ())}: {_written(plan, out, values, force)}")
+
+
+def _values_beside(out: Path) -> Path:
+    """Return the file of the values next to a plan's file; refuse a name that is empty or that of such values."""
+    from privstats.schema.public_values import values_path
+
+    if not out.name or (values := values_path(out)) == out:
+        raise PlanError(f"--out must name a file for the plan, such as plan.toml, got {str(out)!r}")
+    return values
+
+
+def _written(plan: ps.Plan, out: Path, values: Path, force: bool) -> str:
+    """Write a plan, and the values that it publishes; return what was written as words."""
+    files = [out] if plan.published is None else [out, values]
     writable(files, force)
     if plan.published is not None:
-        plan.published.save(values_path(out))
+        plan.published.save(values)
     atomic_write(out, plan.to_toml().encode())
-    say(f"round {len(releases or ())}: wrote {' and '.join(map(str, files))}")
+    return f"wrote {' and '.join(map(str, files))}"
 
 
 @app.command(hidden=True)
@@ -393,6 +406,30 @@ def rehearse(
     say(" ".join(map(str, held)))
     if split is not None:
         say(_scoring(split, seed, persons))
+
+
+@app.command()
+def sites(
+    plan: Annotated[
+        Path, argument("The round's plan: scores of the rounds' columns and of one more column per site.", "PLAN.TOML")
+    ],
+    releases: Annotated[list[Path], argument("The releases of the rounds, in order.", "RELEASES...")],
+    out: Annotated[Path, option("The plan's file; its values go next to it.")] = Path("sites.toml"),
+    force: Force = False,
+) -> None:
+    """Plan one more round after those of a logistic regression, with a column per site, for a random intercept.
+
+    The columns that the rounds do not have are the sites. Run the plan as any other, and read it with `privstats table
+    --reader site-levels`.
+    """
+    from privstats.plan.document import from_toml, read_text
+    from privstats.plug_ins import of_contrib
+
+    values = _values_beside(out)
+    terms, _ = from_toml(read_text(plan))
+    planned = of_contrib("site-round", "privstats course sites", PlanError)
+    made: ps.Plan = planned(terms, [ps.Release.load(each) for each in releases])
+    say(f"{_written(made, out, values, force)}; run: privstats plan check {out}")
 
 
 def _reader(path: Path, course: Written) -> str:

@@ -45,9 +45,18 @@ class Reader(Enum):
     HAZARDS = "hazards"
     SCORE = "score"
     IMPUTED = "imputed"
+    SITE_LEVELS = "site-levels"
 
 
-_OF_COURSES = (Reader.EFFECT, Reader.OLS, Reader.SCORECARD, Reader.LOGIT, Reader.POISSON, Reader.HAZARDS)
+_OF_COURSES = (
+    Reader.EFFECT,
+    Reader.OLS,
+    Reader.SCORECARD,
+    Reader.LOGIT,
+    Reader.POISSON,
+    Reader.HAZARDS,
+    Reader.SITE_LEVELS,
+)
 
 
 class Form(Enum):
@@ -68,7 +77,7 @@ class TableOptions:
         list[str] | None,
         option(
             "A column of the model (ols, fixed-effects, mixed, imputed), of table-one (in this order), or of averages; "
-            "repeat. Default: all. For proportions: the column.",
+            "repeat. Default: all. For proportions: the column. For linear site-levels: a regressor; others are sites.",
             "NAME",
             flag="--column",
         ),
@@ -79,7 +88,8 @@ class TableOptions:
     ] = None
     records: Annotated[int | None, option("ols: the public number of records, if no constant column states it.")] = None
     unclipped: Annotated[
-        bool, option("ols: state that every party's clip report counts no clipped target.", flag="--unclipped")
+        bool,
+        option("ols, site-levels: state that every party's clip report counts no clipped target.", flag="--unclipped"),
     ] = False
     gaps_as_cells: Annotated[
         bool,
@@ -160,9 +170,9 @@ class TableOptions:
                 f"--by is for km and table-one, not {reader.value}: omit it; --reader table-one --by {self.by} has "
                 "shares by group, and averages has the groups that the plan names in a number's `by`"
             )
-        if self.exponentiate and reader not in (Reader.LOGIT, Reader.POISSON, Reader.HAZARDS):
+        if self.exponentiate and reader not in (Reader.LOGIT, Reader.POISSON, Reader.HAZARDS, Reader.SITE_LEVELS):
             raise ReleaseError(
-                "--exponentiate is for logit, poisson and hazards, whose coefficients are logarithms, not "
+                "--exponentiate is for logit, poisson, hazards and site-levels, whose coefficients are logarithms, not "
                 f"{reader.value}; omit it"
             )
 

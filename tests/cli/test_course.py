@@ -114,6 +114,8 @@ def test_a_course_is_run_node_by_node_from_files(run: Any, tmp_path: Path) -> No
     releases = [ps.Release.load(tmp_path / name) for name in names]
     assert ps.heads.RefinedSoftmax().fit_releases(releases).rounds_ == 2
     assert "exists" in run("next", "study.toml", names[0], "--out", "1.toml", code=2).stderr
+    for out in ("", ".", "2.values"):
+        assert "--out must name a file for the plan" in run("next", "study.toml", names[0], "--out", out, code=2).stderr
     run("next", "study.toml", names[0], "none", "--out", "1.toml", "--force")  # after a node without a sum
 
 

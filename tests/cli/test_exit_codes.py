@@ -100,6 +100,8 @@ course next plan.toml
 course next nowhere.toml release
 course admit plan.toml plan.toml
 course rehearse {nowhere.toml,plan.toml} table.csv --out rehearsed
+course sites {nowhere.toml,plan.toml} nothing.release
+course sites plan.toml nothing.release --out .
 stream
 stream new study
 stream new study --plan nowhere.toml --epochs 2

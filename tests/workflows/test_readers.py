@@ -134,7 +134,7 @@ def test_a_regression_and_schemas_without_heads_leave_nothing_unread() -> None:
 
 
 def test_the_tables_are_those_of_the_command() -> None:
-    beside = {"scorecard", "imputed"}  # which read what their head reads, and a contributed schema
+    beside = {"scorecard", "imputed", "site-levels"}  # which read what their head reads, and contributed readers
     assert set(TABLES) == {reader.value for reader in Reader} - beside
 
 

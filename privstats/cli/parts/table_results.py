@@ -296,6 +296,15 @@ def _imputed(rounds: list[Release], options: TableOptions) -> TableResult:
     return regression(fit(rounds[0], target=options.outcome, columns=options.columns), options.alpha, {})
 
 
+def _site_levels(rounds: list[Release], options: TableOptions) -> TableResult:
+    given = [name for name in ("by", "time", "event", "records", "target") if getattr(options, name) is not None]
+    if given:
+        raise ReleaseError(f"--{given[0]} is not for --reader site-levels; omit it")
+    read = of_contrib("site-levels", "--reader site-levels", ReleaseError)
+    table = read(rounds, options.columns, unclipped=options.unclipped)
+    return regression(table, options.alpha, {}, exponentiate=options.exponentiate)
+
+
 READERS: Mapping[str, Callable[[list[Release], TableOptions], TableResult]] = {
     "ols": _ols,
     "fixed-effects": lambda rounds, options: regression(
@@ -313,6 +322,7 @@ READERS: Mapping[str, Callable[[list[Release], TableOptions], TableResult]] = {
     "poisson": _poisson,
     "hazards": lambda rounds, options: hazard_ratios(inference.hazards(rounds), options.alpha, forest=options.forest),
     "imputed": _imputed,
+    "site-levels": _site_levels,
     "score": lambda rounds, options: score(inference.head_score(rounds[0], alpha=options.alpha)),
 }
 """The function that builds each reader's table from the releases and its options, by the reader's name."""

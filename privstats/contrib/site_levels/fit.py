@@ -29,6 +29,8 @@ _FLOOR = 2.0  # noise deviations below which a count no longer raises the weight
 _SOLVED = 1 / 3  # largest relative error of the solution by noise in its matrix
 _LEAST = 1e-3  # share of the residual variance's first estimate that later ones may not go below
 _MAX_TAU = 1e6  # in residual standard deviations
+ALL_SHARED = 1e-6
+"""Part of the residual variance that averages of persons' rows have at least, where tau's upper end is sought."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +43,7 @@ class SiteSums:
         G: ``(p, p)``, sum of products of columns; h: ``(p,)``, of columns and target; q: of squared targets.
         sigma_G: noise of counts and of G's diagonal; other entries of ``t`` and G have 1 / sqrt 2 of it.
         sigma_h: noise of ``sy`` and h; sigma_q: of q.
+        averaged: whether a "record" is the average of a person's rows, whose residual variance is at most a row's.
     """
 
     t: Array
@@ -51,6 +54,12 @@ class SiteSums:
     sigma_G: float
     sigma_h: float
     sigma_q: float
+    averaged: bool = False
+
+    @property
+    def least(self) -> float:
+        """Return the least part of a row's residual variance that a record of these sums may have."""
+        return ALL_SHARED if self.averaged else 1.0
 
     @cached_property
     def noise(self) -> Array:
@@ -94,7 +103,9 @@ class Fit:
         b: intercept and slopes, ``(p + 1,)``.
         covariance: of b, noise included; ``noise`` of the noise alone.
         degrees: of freedom, ``(p + 1,)``, by Satterthwaite (1946).
-        residual, level: variances of residuals and of site levels, the second at least 0.
+        residual, level: variances of residuals and of site levels, the second at least 0. Of persons' averages, the
+            first is a row's, an upper bound, and the second is in the middle of what follows from that and from 0.
+        gap: half of the distance between these two; 0 for records.
         solved: relative error of b by noise in the matrix that b solves.
         clear: number of sites that serve for tau.
     """
@@ -109,6 +120,7 @@ class Fit:
     level: float
     solved: float
     clear: int
+    gap: float
 
     @property
     def reported(self) -> bool:
@@ -122,13 +134,22 @@ class Fit:
         return np.asarray(2 * np.square(total) / spread)
 
     def tau(self, alpha: float) -> tuple[float, float]:
-        """Return the interval of tau by inverting Q (Viechtbauer 2007); (0, inf) where it is not reported."""
+        """Return the interval of tau by inverting Q (Viechtbauer 2007); (0, inf) where it is not reported.
+
+        Q decreases in the residual variance. That of persons' averages is between 0 and a row's, so the lower end has
+        a row's and the upper end next to none: whatever one person's rows share, neither end misses more often.
+        """
         sums, places = self.sums, clear_sites(self.sums)
         free = len(places) - sums.t.shape[1]
         if not self.reported or free < FEWEST_DEGREES:
             return 0.0, math.inf
-        q = generalised_q(sums, self.b, self.residual, places)
-        ends = [_level_at(q, float(chdtri(free, share)), self.residual) for share in (alpha / 2, 1 - alpha / 2)]
+        parts = ((1.0, alpha / 2), (sums.least, 1 - alpha / 2))
+        ends = [
+            _level_at(
+                generalised_q(sums, self.b, part * self.residual, places), float(chdtri(free, share)), self.residual
+            )
+            for part, share in parts
+        ]
         return (math.sqrt(ends[0]), math.sqrt(ends[1])) if 0 < ends[1] < math.inf else (0.0, math.inf)
 
 
@@ -222,7 +243,32 @@ def fitted(sums: SiteSums, known: Callable[[float], float] | None = None) -> Fit
         last, ratio = ratio, float(np.clip(residual / max(level, 1e-12 * residual), *_LEVELS))
         if abs(ratio - last) <= 1e-6 * ratio:
             break
-    return _with_errors(sums, b, weights, residual, level, known)
+    return _with_errors(sums, b, weights, residual, _levels(sums, b, residual, level), known)
+
+
+def _levels(sums: SiteSums, b: Array, residual: float, level: float) -> tuple[float, float]:
+    """Return the least and the largest variance of levels, over the residual variances that these sums may have."""
+    clear = clear_sites(sums)
+    if not sums.averaged or len(clear) <= len(b):
+        return level, level
+    g, by_level, squares, _ = _clear_moment(sums, b, clear, residual, level)
+    return level, max(float(g @ squares) / max(float(g @ by_level), 1e-300), level)
+
+
+def _clear_moment(
+    sums: SiteSums, b: Array, clear: NDArray[np.intp], residual: float, level: float
+) -> tuple[Array, Array, Array, Array]:
+    """Return the terms of the equation of squared residual sums, each ``(clear,)``.
+
+    They are weights, the part of the levels' variance in each square, the squares without noise, and the part of the
+    residual variance.
+    """
+    n, noise = np.maximum(sums.t[clear, 0], 0.0), sums.site_noise(b)
+    square = np.maximum(n**2 - sums.sigma_G**2, 0.0)
+    variance = n * residual + square * max(level, 0.0) + noise
+    share = 1 - _lost(sums, clear, variance)
+    squares = np.square((sums.sy - sums.t @ b)[clear]) - noise * share
+    return square / np.square(variance), square * share, squares, n * share
 
 
 def _variances(
@@ -233,17 +279,15 @@ def _variances(
     noise = sums.site_noise(b)
     squares = np.square(sums.sy - sums.t @ b) - noise
     inside = sums.energy(b) - float(w @ squares)
-    size, square = n[clear], np.maximum(n[clear] ** 2 - sums.sigma_G**2, 0.0)
-    g = square / np.square(size * residual + square * max(level, 0.0) + noise)
-    share = 1 - _lost(sums, clear, size * residual + square * max(level, 0.0) + noise)
+    g, by_level, of_clear, by_residual = _clear_moment(sums, b, clear, residual, level)
     all_square = np.maximum(n**2 - sums.sigma_G**2, 0.0)
     matrix = np.array(
         [
             [n.sum() - w @ n - len(b) + 1, n.sum() - w @ all_square],
-            [g @ (size * share), g @ (square * share)],
+            [g @ by_residual, g @ by_level],
         ]
     )
-    wanted = np.array([inside, g @ (squares[clear] + noise - noise * share)])
+    wanted = np.array([inside, g @ of_clear])
     if known is not None:
         usable = len(clear) > len(b) and matrix[1, 1] > 0
         between = max(float((wanted[1] - matrix[1, 0] * residual) / matrix[1, 1]), 0.0) if usable else 0.0
@@ -278,8 +322,15 @@ def _noise_covariance(sums: SiteSums, rows: Array, b: Array, sigma_h: float) -> 
 
 
 def _with_errors(
-    sums: SiteSums, b: Array, weights: _Weights, residual: float, level: float, known: Callable[[float], float] | None
+    sums: SiteSums,
+    b: Array,
+    weights: _Weights,
+    residual: float,
+    levels: tuple[float, float],
+    known: Callable[[float], float] | None,
 ) -> Fit:
+    """Return the fit; errors have the largest variance of levels, and so cover persons with rows at several sites."""
+    level = levels[1]
     n, a, rows = np.maximum(sums.t[:, 0], 0.0), sums.t[:, 1:], weights.rows(sums)
     total = max(float(n.sum()), 1.0)
     inside, half = 1 - weights.w * n, sums.sigma_G**2 / 2
@@ -309,4 +360,7 @@ def _with_errors(
     of_tau = 2 * float(np.square(g * spread).sum()) / max(float(g @ size**2) ** 2, 1e-300) / free
     of_sigma = 2 * residual**2 / total + sums.energy_noise(b) / total**2 if known is None else 0.0
     variances = (of_sigma, of_tau)
-    return Fit(sums, b, covariance * (1 + solved**2), noise, parts, variances, residual, level, solved, len(clear))
+    middle, gap = sum(levels) / 2, (levels[1] - levels[0]) / 2
+    return Fit(
+        sums, b, covariance * (1 + solved**2), noise, parts, variances, residual, middle, solved, len(clear), gap
+    )

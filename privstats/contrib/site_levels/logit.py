@@ -135,20 +135,25 @@ class LogitFit(Fit):
         return self.marginal.reported and self.near and self.spread and math.isfinite(self.level)
 
     def tau(self, alpha: float) -> tuple[float, float]:
-        """Return the interval of tau by inverting Q, whose law has the kurtosis of levels; as :meth:`Fit.tau`."""
+        """Return the interval of tau by inverting Q, whose law has the kurtosis of levels; as :meth:`Fit.tau`.
+
+        Where persons' rows are averaged, an end has the fewest degrees of both residual variances.
+        """
         places = clear_sites(self.sums)
         free = len(places) - self.sums.t.shape[1]
         if not self.reported or free < FEWEST_DEGREES:
             return 0.0, math.inf
 
-        def excess(tau: float, share: float) -> float:
+        def excess(tau: float, part: float, share: float) -> float:
             law = self.odds.law(tau)
             inside = _inside(self.odds, law.level)
-            degrees = free / (1 + law.kurtosis / 2 * _share(self.sums, self.marginal.b, law.level, inside))
-            q = generalised_q(self.sums, self.marginal.b, inside, places)(law.level)
+            shares = [_share(self.sums, self.marginal.b, law.level, each * inside) for each in (1.0, self.sums.least)]
+            degrees = free / (1 + max(law.kurtosis / 2 * each for each in shares))
+            q = generalised_q(self.sums, self.marginal.b, part * inside, places)(law.level)
             return float(q * degrees / free - chdtri(degrees, share))
 
-        low, high = (_end(partial(excess, share=share)) for share in (alpha / 2, 1 - alpha / 2))
+        parts = ((1.0, alpha / 2), (self.sums.least, 1 - alpha / 2))
+        low, high = (_end(partial(excess, part=part, share=share)) for part, share in parts)
         return (low, high) if 0 < high < math.inf else (0.0, math.inf)
 
 
@@ -186,6 +191,9 @@ def _odds(sums: SiteSums, b: Array) -> Odds:
 def fitted_logit(sums: SiteSums, weights: Array) -> LogitFit:
     """Fit by one step from the published weights, in which tau and the variance inside sites alternate.
 
+    Of persons' averages, tau is known up to the residual variance alone: coefficients are at the middle of what it may
+    be, and the largest distance to one of its ends adds to the errors as a bias does.
+
     Args:
         sums: of scores and information: ``sy`` and ``h`` hold scores, ``t`` and ``G`` information.
         weights: intercept and slopes at which the scores were measured, ``(p + 1,)``.
@@ -193,7 +201,8 @@ def fitted_logit(sums: SiteSums, weights: Array) -> LogitFit:
     found = fitted(sums, known=partial(_inside, _odds(sums, weights)))
     odds = _odds(sums, weights + found.b)
     near, effective, tau = _near(sums, found, odds), _effective(sums), odds.tau(found.level)
-    if math.isinf(tau):
+    ends = [odds.tau(max(found.level + gap, 0.0)) for gap in (-found.gap, found.gap)] if found.gap else [tau]
+    if math.isinf(ends[-1]):
         fields = {**vars(found), "level": math.inf}
         return LogitFit(**fields, marginal=found, odds=odds, near=near, effective=effective)
 
@@ -203,14 +212,15 @@ def fitted_logit(sums: SiteSums, weights: Array) -> LogitFit:
         return np.asarray(factor * (weights + found.b) + shift)
 
     law, factor = odds.law(tau), odds.usual(tau)[1]
-    ends = math.sqrt(max(tau**2 - _MOVE**2, 0.0)), math.hypot(tau, _MOVE)
-    per_level = (own(ends[1]) - own(ends[0])) / (odds.law(ends[1]).level - odds.law(ends[0]).level)
+    below, above = math.sqrt(max(tau**2 - _MOVE**2, 0.0)), math.hypot(tau, _MOVE)
+    per_level = (own(above) - own(below)) / (odds.law(above).level - odds.law(below).level)
     of_level = found.variances[1] * (1 + law.kurtosis / 2 * _share(sums, found.b, found.level, found.residual))
     square = factor**2
+    bias = max((own(end) - own(tau) for end in ends), key=np.linalg.norm)
     return LogitFit(
         sums,
         own(tau),
-        square * found.covariance + of_level * np.outer(per_level, per_level),
+        square * found.covariance + of_level * np.outer(per_level, per_level) + np.outer(bias, bias),
         square * found.noise,
         (square * found.parts[0], square * found.parts[1]),
         (0.0, of_level),
@@ -218,6 +228,7 @@ def fitted_logit(sums: SiteSums, weights: Array) -> LogitFit:
         tau**2,
         found.solved,
         found.clear,
+        found.gap,
         found,
         odds,
         near,

@@ -236,6 +236,16 @@ def test_a_coarse_grids_1_changes_no_estimate(pooled: Any) -> None:
     np.testing.assert_allclose(fits[0].noise_bse, fits[1].noise_bse, rtol=0.2)
 
 
+def test_a_release_from_a_file_gets_its_weights_from_the_rounds(
+    pooled: Any, release: ps.Release, tmp_path: Any
+) -> None:
+    release.save(tmp_path / "site.release")
+    again = ps.Release.load(tmp_path / "site.release")
+    assert again.plan.published.values is None
+    fits = [random_intercept_logit(each, sites=ALL, rounds=pooled) for each in (release, again)]
+    np.testing.assert_array_equal(fits[0].params, fits[1].params)
+
+
 def test_other_rounds_are_refused(pooled: Any) -> None:
     rest = {"schema": OWN, "sites": NAMES[1:], **terms()}
     refused(ps.PlanError, "needs differential privacy", site_round, pooled, **{**rest, "privacy": ps.NoPrivacy()})
@@ -259,8 +269,13 @@ def test_other_releases_are_refused(pooled: Any, release: ps.Release) -> None:
     weights[2] += 0.1
     plan = replace(release.plan, published=Published.of({"w": Values.rounded(weights)}))
     refused(ps.ReleaseError, "different weights for the sites", random_intercept_logit, read(plan), sites=ALL)
-    bare = replace(release.plan, published=replace(release.plan.published, values=None))
-    refused(ps.ReleaseError, "no published weights", random_intercept_logit, read(bare), sites=ALL)
+    bare = replace(release.plan, published=replace(release.plan.published, values=None, after=""))
+    refused(ps.ReleaseError, "the release holds no published weights", random_intercept_logit, read(bare), sites=ALL)
+    wrong = replace(release.plan, published=replace(release.plan.published, values=None, sha256="0" * 64))
+    refused(
+        ps.ReleaseError, "end in others than its plan names", random_intercept_logit, read(wrong), sites=ALL,
+        rounds=pooled,
+    )  # fmt: skip
     ridge = ps.RidgeSchema(3, clip_norm=2.0, target_bound=2.0)
     sums = ps.Release.exact(ridge, ps.measure(ridge, np.eye(3), np.ones(3)))
     refused(ps.ReleaseError, "not a RidgeSchema", random_intercept_logit, sums, sites=[0, 1, 2])
@@ -275,26 +290,25 @@ def test_other_releases_are_refused(pooled: Any, release: ps.Release) -> None:
     )
 
 
-def test_averaged_persons_are_refused(pooled: Any) -> None:
-    X, y = records()
-    averaged = terms(unit="person", person_clip="average")
-    plan = replace(site_round(pooled, schema=OWN, sites=ALL, **terms()), privacy=averaged["privacy"])  # as by a file
-    ids = np.arange(len(y)) // 2
-    release = ps.simulate(plan, [(X, y, ids), (X[:0], y[:0], ids[:0])], rng=seeded(9))
-    refused(ps.ReleaseError, "the plan averages persons", random_intercept_logit, release, sites=ALL)
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"unit": "person", "person_clip": "average"},
+        {"unit": "person", "max_records_per_person": 3, "person_clip": 2},
         {"unit": "client", "max_records_per_client": 4, "client_clip": 3.0},
         {"delta": 0.0},
     ],
 )
 def test_a_promise_that_no_reader_accepts_is_refused_before_it_is_spent(pooled: Any, wrong: Any) -> None:
     promise = terms(**wrong)
-    refused(ps.PlanError, "reads sums of independent records", site_round, pooled, schema=OWN, sites=ALL, **promise)
+    refused(
+        ps.PlanError,
+        "reads sums of records, or of persons' averages",
+        site_round,
+        pooled,
+        schema=OWN,
+        sites=ALL,
+        **promise,
+    )
 
 
 def test_promises_that_do_not_compose_are_refused(pooled: Any) -> None:
