@@ -1,4 +1,4 @@
-"""The number tables of docs/imputation_on_sums.md, from the results of ``benchmarks/inference/imputation.py``.
+"""The number tables of docs/imputation_on_sums.md, from the results of ``inference/imputation*.py``.
 
 Part of ``benchmarks/tables.py``, which writes them into the page.
 """
@@ -33,6 +33,61 @@ def imputation_mice() -> Cells:
     return [head, *lines]
 
 
+def imputation_cells_holds() -> Cells:
+    """docs/imputation_on_sums.md: odds ratios and risk differences through cells."""
+    return _cells_of("gaps in covariates", "gaps in the outcome")
+
+
+def imputation_cells_edges() -> Cells:
+    """docs/imputation_on_sums.md: the same with rare values, many values, many columns, and outside the model."""
+    return _cells_of("edges", "outside the model")
+
+
+def imputation_cells_mice() -> Cells:
+    """docs/imputation_on_sums.md: odds ratios of the same records by mice."""
+    head = ["gaps in", "missing", "way", "epsilon", "reported", "bias / misses", "half width"]
+    lines = []
+    for _, rows in titled("inference.imputation_cells", "beside mice"):
+        for row in rows:
+            about = [row["world"], f"{100 * row['missing']:.0f} %", row["way"], _epsilon(row)]
+            half = "-" if row["half width"] is None else f"{row['half width']:.3f}"
+            lines.append([*about, f"{100 * row['told']:.0f} %", _missed(row, ""), half])
+    return [head, *lines]
+
+
+def _cells_of(*titles: str) -> Cells:
+    rows = [row for title in titles for _, found in titled("inference.imputation_cells", title) for row in found]
+    cells: dict[tuple[str, int, float], list[Row]] = {}
+    for row in rows:
+        cells.setdefault((row["world"], row["records"], row["missing"]), []).append(row)
+    head = ["gaps in", "records", "missing", "of", "epsilon 1", "epsilon 3", "epsilon 8", "no noise", "complete cases"]
+    lines = []
+    for (world, records, missing), found in cells.items():
+        for what in ("odds", "difference"):
+            first = [world, f"{records:,}", f"{100 * missing:.0f} %"] if what == "odds" else ["", "", ""]
+            last = found[-1]
+            cases = (
+                f"{_number(last[f'{what}: complete cases bias'])} / {100 * last[f'{what}: complete cases worst']:.0f} %"
+            )
+            lines.append([*first, _WHAT[what], *(_missed(row, f"{what}: ") for row in found), cases])
+    return [head, *lines]
+
+
+_WHAT = {"odds": "log odds ratios", "difference": "a risk difference"}
+
+
+def _missed(row: Row, prefix: str) -> str:
+    told = row[f"{prefix}told"]
+    if not told:
+        return "not reported"
+    share = "" if told > 0.995 or "way" in row else f" ({100 * told:.0f} % reported)"
+    return f"{_number(row[f'{prefix}bias'])} / {100 * row[f'{prefix}worst']:.1f} %{share}"
+
+
+def _number(bias: float | None) -> str:
+    return "-" if bias is None else f"{bias:.3f}"
+
+
 def _by_world(missing: float) -> Cells:
     rows = [row for _, rows in titled("inference.imputation") for row in rows if "records" in row]
     cells: dict[tuple[str, int], list[Row]] = {}
@@ -63,5 +118,12 @@ def _epsilon(row: Row) -> str:
     return "no noise" if row["epsilon"] is None else f"{row['epsilon']:g}"
 
 
-TABLES: Tables = by_name(imputation_many_gaps, imputation_few_gaps, imputation_mice)
+TABLES: Tables = by_name(
+    imputation_many_gaps,
+    imputation_few_gaps,
+    imputation_mice,
+    imputation_cells_holds,
+    imputation_cells_edges,
+    imputation_cells_mice,
+)
 """By the name in the page's marker."""

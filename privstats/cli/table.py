@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -84,7 +85,7 @@ class TableOptions:
     ] = None
     target: Annotated[int | None, option("ols: the target's index from 0, if there are several.")] = None
     outcome: Annotated[
-        str | None, option("imputed: the outcome's column, in sums by gap pattern (contrib.imputation).", "NAME")
+        str | None, option("imputed: the outcome's column, in sums by gap pattern or in a table of counts.", "NAME")
     ] = None
     records: Annotated[int | None, option("ols: the public number of records, if no constant column states it.")] = None
     unclipped: Annotated[
@@ -100,7 +101,9 @@ class TableOptions:
     ] = False
     time: Annotated[str | None, option("km: the variable of times.", "NAME")] = None
     event: Annotated[str | None, option("km: the variable of events.", "NAME")] = None
-    by: Annotated[str | None, option("km, missing, table-one of counts: the variable of groups.", "NAME")] = None
+    by: Annotated[
+        str | None, option("km, missing, table-one and imputed of counts: the variable of groups.", "NAME")
+    ] = None
     binary: Annotated[
         list[str] | None,
         option("table-one of class sums: a column of 0 and 1, to be printed as n (%).", "NAME", flag="--binary"),
@@ -128,7 +131,8 @@ class TableOptions:
     reference: Annotated[
         list[str] | None,
         option(
-            "ols, logit, poisson of declared columns: the cell that others of its column are compared with.",
+            "ols, logit, poisson of declared columns, imputed of counts: the cell that others of its column are "
+            "compared with.",
             "COLUMN=CELL",
         ),
     ] = None
@@ -138,7 +142,9 @@ class TableOptions:
     exponentiate: Annotated[
         bool,
         option(
-            "logit, poisson: odds or rate ratios, with their intervals; hazards print ratios.", flag="--exponentiate"
+            "logit, poisson, site-levels, imputed of counts: odds or rate ratios, with their intervals; hazards print "
+            "ratios.",
+            flag="--exponentiate",
         ),
     ] = False
     quasi_poisson: Annotated[
@@ -156,25 +162,15 @@ class TableOptions:
         """Refuse options that a reader does not accept."""
         if releases > 1 and reader not in _OF_COURSES:
             raise ReleaseError(f"--reader {reader.value} reads one release, got {releases}; name one file")
-        for name, given in (("reference", self.references), ("gaps-as-cells", self.gaps_as_cells)):
-            if given and reader not in (Reader.OLS, Reader.LOGIT, Reader.POISSON):
-                raise ReleaseError(f"--{name} is for regressions on declared columns, not {reader.value}; omit it")
-        for name, serves in _SERVE_ONE.items():
-            if getattr(self, name) not in (None, False) and reader is not serves:
-                flag = name.replace("_", "-")
-                raise ReleaseError(f"--{flag} is for --reader {serves.value}, not {reader.value}; omit it")
+        for name, serves in _SERVES.items():
+            given = getattr(self, name)
+            if given in (None, False) or reader in serves:
+                continue
+            raise ReleaseError(
+                f"--{_flag(name)} is for {_readers(serves)}{_REASONS.get(name, '')}, not {reader.value}; omit it"
+            )
         if sum(each not in (None, False) for each in (self.at, self.tau, self.follow_up)) > 1:
             raise ReleaseError("--at, --tau and --follow-up print a table each: pass one of them")
-        if self.by is not None and reader in (Reader.PROPORTIONS, Reader.AVERAGES):
-            raise ReleaseError(
-                f"--by is for km and table-one, not {reader.value}: omit it; --reader table-one --by {self.by} has "
-                "shares by group, and averages has the groups that the plan names in a number's `by`"
-            )
-        if self.exponentiate and reader not in (Reader.LOGIT, Reader.POISSON, Reader.HAZARDS, Reader.SITE_LEVELS):
-            raise ReleaseError(
-                "--exponentiate is for logit, poisson, hazards and site-levels, whose coefficients are logarithms, not "
-                f"{reader.value}; omit it"
-            )
 
     @property
     def references(self) -> dict[str, str]:
@@ -185,16 +181,38 @@ class TableOptions:
         return pairs
 
 
-_OF_EFFECTS = dict.fromkeys(("balance", "arms", "course"), Reader.EFFECT)
-_OF_CURVES = dict.fromkeys(("at", "tau", "follow_up", "entry", "start"), Reader.KAPLAN_MEIER)
-_SERVE_ONE = {
-    "forest": Reader.HAZARDS,
-    "quasi_poisson": Reader.POISSON,
-    **_OF_EFFECTS,
-    **_OF_CURVES,
-    "binary": Reader.TABLE_ONE,
-    "outcome": Reader.IMPUTED,
+_COLUMNS = (Reader.OLS, Reader.FIXED_EFFECTS, Reader.MIXED, Reader.PROPORTIONS, Reader.AVERAGES, Reader.TABLE_ONE)
+_DECLARED = (Reader.OLS, Reader.LOGIT, Reader.POISSON)
+_SERVES: Mapping[str, tuple[Reader, ...]] = {
+    "columns": (*_COLUMNS, Reader.IMPUTED, Reader.SITE_LEVELS),
+    **dict.fromkeys(("target", "records"), (Reader.OLS,)),
+    "outcome": (Reader.IMPUTED,),
+    "unclipped": (Reader.OLS, Reader.SITE_LEVELS),
+    "gaps_as_cells": _DECLARED,
+    "reference": (*_DECLARED, Reader.IMPUTED),
+    "by": (Reader.KAPLAN_MEIER, Reader.MISSING, Reader.TABLE_ONE, Reader.IMPUTED),
+    "binary": (Reader.TABLE_ONE,),
+    **dict.fromkeys(("time", "event", "times", "entry", "start", "at", "tau", "follow_up"), (Reader.KAPLAN_MEIER,)),
+    "forest": (Reader.HAZARDS,),
+    **dict.fromkeys(("balance", "arms", "course"), (Reader.EFFECT,)),
+    "exponentiate": (Reader.LOGIT, Reader.POISSON, Reader.HAZARDS, Reader.SITE_LEVELS, Reader.IMPUTED),
+    "quasi_poisson": (Reader.POISSON,),
 }
+"""The readers that each option serves; another reader refuses it. ``alpha`` serves all."""
+
+_REASONS = {
+    "exponentiate": ", whose coefficients are logarithms",
+    "by": " (--reader table-one --by NAME has shares by group, and averages has the groups of a number's `by`)",
+}
+
+
+def _flag(name: str) -> str:
+    return {"columns": "column"}.get(name, name.replace("_", "-"))
+
+
+def _readers(serves: Sequence[Reader]) -> str:
+    *first, last = (each.value for each in serves)
+    return f"{', '.join(first)} and {last}" if first else f"--reader {last}"
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,21 @@ import csv
 import io
 import json
 import math
+import re
+from dataclasses import fields
+from typing import get_type_hints
 
 import numpy as np
 import pytest
 
 import privstats as ps
 from privstats.cli.parts.table_results import TableResult
+from privstats.cli.table import Reader, TableOptions
+from privstats.errors import ReleaseError
 from privstats.randomness import seeded
 from tests import made
 from tests.contrib.imputation import cases as gaps
+from tests.contrib.imputation import counts as gap_counts
 from tests.hazard import worlds as hazards
 from tests.inference import test_effects as effects
 from tests.inference import test_sites as sites
@@ -77,6 +83,45 @@ def test_sums_by_gap_pattern_need_the_outcome_by_name(privstats, folder):
     assert "--outcome is for --reader imputed" in refused
 
 
+def test_counts_with_gaps_have_imputed_odds_and_risks(privstats, folder):
+    gap_counts.exact(gap_counts.records(4_000)).save(folder / "gap-counts.privstats")
+    words = ("table", "gap-counts.privstats", "--reader", "imputed", "--outcome", "ill")
+    odds = privstats(*words, "--exponentiate", "--reference", "dose=high", "--column", "dose", cwd=folder, code=0)
+    assert "odds ratio" in odds.stdout
+    assert "dose: low" in odds.stdout
+    assert "sex" not in odds.stdout.split("At most")[0]
+    by_arm = privstats(*words, "--by", "arm", cwd=folder, code=0)
+    assert "Risks of ill = 1 by arm" in by_arm.stdout
+    assert max(map(len, by_arm.stdout.splitlines())) <= 80
+    rows = json.loads(privstats(*words, "--by", "arm", "--format", "json", cwd=folder, code=0).stdout)["rows"]
+    assert [row["measure"] for row in rows] == ["risk", "risk", "difference", "ratio"]
+    assert {name for row in rows for name in row} <= set(ps.inference.FRAME_COLUMNS)
+    both = privstats(*words, "--by", "arm", "--exponentiate", cwd=folder, code=2)
+    assert "--exponentiate is for odds ratios, and --by prints risks" in both.stderr
+    for more in (("--by", "age"), ("--reference", "age=old")):
+        wrong = privstats("table", *READERS["imputed"], "--reader", "imputed", *more, cwd=folder, code=2)
+        assert f"{more[0]} is for imputed counts, and these are sums by gap pattern; omit it" in wrong.stderr
+
+
+GIVEN = {"columns": ["age"], "reference": ["age=old"], "binary": ["age"]}
+GIVEN |= dict.fromkeys(("target", "records", "start", "at", "tau"), 1)
+
+
+@pytest.mark.parametrize("reader", list(Reader))
+@pytest.mark.parametrize("name", [field.name for field in fields(TableOptions) if field.name != "alpha"])
+def test_an_option_is_for_the_readers_that_its_help_names_and_refused_by_others(reader, name):
+    (help_text,) = (
+        each.help for each in get_type_hints(TableOptions, include_extras=True)[name].__metadata__ if each.help
+    )
+    given = GIVEN.get(name, True if get_type_hints(TableOptions)[name] is bool else "age")
+    options = TableOptions(**{name: given})
+    if re.search(rf"\b{reader.value}\b", help_text):
+        options.check(reader, 1)
+    else:
+        with pytest.raises(ReleaseError, match=rf"^--\S+ is for .*, not {reader.value}; omit it$"):
+            options.check(reader, 1)
+
+
 def test_a_row_that_noise_hides_has_no_number_in_data():
     rows = [
         {"name": "a", "estimate": 1 / 3, "n": 5, "told": True, "conf_high": math.inf, "p_value": math.nan},
@@ -118,7 +163,10 @@ def test_ratios_of_what_is_no_logarithm_are_refused_by_name(privstats, folder, r
     files = READERS.get(reader, ("exact.privstats",))
     done = privstats("table", *files, "--reader", reader, "--exponentiate", cwd=folder)
     assert (done.returncode, done.stdout) == (2, "")
-    served = "logit, poisson, hazards and site-levels"
+    if reader == "imputed":
+        assert "--exponentiate is for imputed counts, and these are sums by gap pattern" in done.stderr
+        return
+    served = "logit, poisson, hazards, site-levels and imputed"
     assert f"--exponentiate is for {served}, whose coefficients are logarithms, not {reader}" in done.stderr
 
 
@@ -253,7 +301,7 @@ def test_ratios_are_drawn_as_survival_by_arm_or_as_a_forest_and_said_what_they_a
     assert "is for --reader effect" in privstats("table", *names, "--balance", cwd=folder).stderr
     assert "is for --reader hazards" in privstats("table", "exact.privstats", "--forest", cwd=folder).stderr
     wrong = privstats("table", *names, "--gaps-as-cells", cwd=folder)
-    assert "--gaps-as-cells is for regressions on declared columns, not hazards; omit it" in wrong.stderr
+    assert "--gaps-as-cells is for ols, logit and poisson, not hazards; omit it" in wrong.stderr
 
 
 def test_an_effect_has_its_row_its_balance_and_their_pictures(privstats, folder):

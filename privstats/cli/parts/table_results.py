@@ -35,7 +35,7 @@ from privstats.inference import (
 from privstats.inference.counts.averages import average_rows, averages_summary
 from privstats.inference.groups.shares import proportion_row
 from privstats.inference.paragraph import proportions_summary
-from privstats.kinds import GradientSchema
+from privstats.kinds import CountSchema, GradientSchema
 from privstats.plug_ins import of_contrib
 from privstats.printable import csv_text
 from privstats.release import Release
@@ -292,14 +292,24 @@ def _table_one(rounds: list[Release], options: TableOptions) -> TableResult:
 def _imputed(rounds: list[Release], options: TableOptions) -> TableResult:
     if options.outcome is None:
         raise ReleaseError("--reader imputed needs --outcome: name the outcome's column")
+    how: Any = {"outcome": options.outcome, "columns": options.columns, "reference": options.references}
+    if isinstance(rounds[0].plan.schema, CountSchema) and options.by is not None:
+        if options.exponentiate:
+            raise ReleaseError("--exponentiate is for odds ratios, and --by prints risks, which are none; omit one")
+        risks = of_contrib("imputed-risks", "--reader imputed --by", ReleaseError)
+        table = risks(rounds[0], **how, by=options.by, alpha=options.alpha)
+        return TableResult(table.summary(), table.to_rows(), table.reported)
+    if isinstance(rounds[0].plan.schema, CountSchema):
+        logit = of_contrib("imputed-odds", "--reader imputed", ReleaseError)
+        return regression(logit(rounds[0], **how), options.alpha, {}, exponentiate=options.exponentiate)
+    for name in ("by", "reference", "exponentiate"):
+        if getattr(options, name) not in (None, False):
+            raise ReleaseError(f"--{name} is for imputed counts, and these are sums by gap pattern; omit it")
     fit = of_contrib("imputed", "--reader imputed", ReleaseError)
     return regression(fit(rounds[0], target=options.outcome, columns=options.columns), options.alpha, {})
 
 
 def _site_levels(rounds: list[Release], options: TableOptions) -> TableResult:
-    given = [name for name in ("by", "time", "event", "records", "target") if getattr(options, name) is not None]
-    if given:
-        raise ReleaseError(f"--{given[0]} is not for --reader site-levels; omit it")
     read = of_contrib("site-levels", "--reader site-levels", ReleaseError)
     table = read(rounds, options.columns, unclipped=options.unclipped)
     return regression(table, options.alpha, {}, exponentiate=options.exponentiate)

@@ -1,10 +1,14 @@
-"""Fit a linear regression to columns with gaps, by multiple imputation on masked, noisy sums."""
+"""Fit regressions to columns with gaps, by imputation on masked, noisy sums or counts."""
 
 from typing import TYPE_CHECKING
 
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from privstats.contrib.imputation.cells import Measure as Measure
+    from privstats.contrib.imputation.cells import Risks as Risks
+    from privstats.contrib.imputation.cells import logit as logit
+    from privstats.contrib.imputation.cells import risks as risks
     from privstats.contrib.imputation.gaps import SHARES as SHARES
     from privstats.contrib.imputation.gaps import by_gaps as by_gaps
     from privstats.contrib.imputation.gaps import schema_of as schema_of

@@ -27,6 +27,7 @@ _OVERDISPERSION = (
 _RATIOS = {
     "Hazard ratios": "hazard ratio",
     "Logistic regression": "odds ratio",
+    "Logistic regression with imputed gaps": "odds ratio",
     "Logistic regression with a random intercept by site": "odds ratio",
     "Poisson regression": "rate ratio",
 }

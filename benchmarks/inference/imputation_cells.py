@@ -1,0 +1,253 @@
+"""Measure how often intervals of imputed odds ratios and risk differences hold, beside complete cases and R's ``mice``.
+
+    python -m benchmarks.inference.imputation_cells --save --runs 1000
+    python -m benchmarks.inference.imputation_cells --save --runs 200 --only mice
+
+Counts are sampled from the exact probabilities of observed cells, and read by the functions that
+``contrib.imputation.logit`` and ``risks`` call. "Complete cases" are the records without a gap, without noise.
+``mice`` (van Buuren and Groothuis-Oudshoorn 2011) imputes the pooled records 20 times by its default methods for
+factors, ``logreg`` and ``polyreg``. It needs ``Rscript`` with that package; without it the stored rows stay.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import shutil
+import tempfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from subprocess import DEVNULL, call
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit, ndtri
+
+from benchmarks.inference.runs import add_options, ends, others_of, stored
+from benchmarks.measuring import Row, Tables, child, command
+from privstats.contrib.imputation.cells import WaldErrors
+from privstats.contrib.imputation.log_linear import Layout, fitted, fitted_odds, group_odds
+from privstats.dp import gaussian_mu
+
+NAME = "inference.imputation_cells"
+EPSILONS = (1.0, 3.0, 8.0, math.inf)
+_DELTA, _Z = 1e-6, float(ndtri(0.975))
+_MICE = Path(__file__).with_name("imputation_cells_mice.R")
+Array: TypeAlias = Any
+
+
+@dataclass(frozen=True)
+class World:
+    """A population of crossed variables; the outcome is the last, and the first is the group whose risks are compared.
+
+    Args:
+        levels: number of values by variable.
+        pairs: the log odds per step of two variables' values, from middle to middle.
+        rate: share of the outcome's second value.
+        gaps: for each incomplete variable, the steps of variables by which the log odds of its gap move.
+        triple: log odds of the product of the first two variables' and the outcome's steps, outside the model.
+        last: share of the first variable's last value; None: what the pairs give.
+    """
+
+    levels: tuple[int, ...]
+    pairs: dict[tuple[int, int], float]
+    gaps: dict[int, dict[int, float]]
+    rate: float = 0.3
+    triple: float = 0.0
+    last: float | None = None
+
+    @cached_property
+    def steps(self) -> Array:
+        """Each variable's value in complete cells, with mean 0 over its values, ``(variables, cells)``."""
+        codes = np.indices(self.levels).reshape(len(self.levels), -1)
+        return codes - (np.array(self.levels)[:, None] - 1) / 2
+
+    @cached_property
+    def p(self) -> Array:
+        """Probabilities of complete cells."""
+        logs = sum(value * self.steps[a] * self.steps[b] for (a, b), value in self.pairs.items())
+        logs = logs + self.triple * self.steps[0] * self.steps[1] * self.steps[-1]
+        if self.last is not None:
+            logs = _levelled(logs, self.steps[0] == self.steps[0].max(), self.last)
+        return _normal(_levelled(logs, self.steps[-1] > 0, self.rate))
+
+    def seen(self, missing: float) -> Array:
+        """Probabilities of observed cells where each incomplete variable is missing in this share."""
+        codes = np.indices(self.levels).reshape(len(self.levels), -1)
+        whole = np.zeros([k + (j in self.gaps) for j, k in enumerate(self.levels)])
+        chances = {j: self._chance(j, missing) for j in self.gaps}
+        for pattern in range(2 ** len(self.gaps)):
+            gone = {j for bit, j in enumerate(self.gaps) if pattern >> bit & 1}
+            chance = np.prod([each if j in gone else 1 - each for j, each in chances.items()], axis=0)
+            at = tuple(np.full_like(codes[j], k) if j in gone else codes[j] for j, k in enumerate(self.levels))
+            np.add.at(whole, at, self.p * chance)
+        return whole.reshape(-1)
+
+    def _chance(self, variable: int, missing: float) -> Array:
+        score = sum(slope * self.steps[j] for j, slope in self.gaps[variable].items())
+        return expit(score + brentq(lambda a: float(self.p @ expit(score + a)) - missing, -30, 30))
+
+
+def _normal(logs: Array) -> Array:
+    weights = np.exp(logs - logs.max())
+    return weights / weights.sum()
+
+
+def _levelled(logs: Array, where: Array, share: float) -> Array:
+    """Return log probabilities with a share of those cells, by one constant."""
+    of = float(_normal(logs)[where].sum())
+    return logs + where * (math.log(share / (1 - share)) - math.log(of / (1 - of)))
+
+
+_COVARIATE = {(0, 1): 0.6, (0, 2): 0.5, (1, 2): -0.5}
+_THREE = {(0, 1): 0.5, (0, 2): 0.4, (1, 2): 0.3, (0, 3): 0.5, (1, 3): -0.4, (2, 3): 0.3}
+WORLDS = {
+    "a covariate": World((3, 2, 2), _COVARIATE, {0: {2: 1.5, 1: -0.5}}),
+    "two covariates": World((3, 2, 2, 2), _THREE, {0: {3: 1.2}, 1: {3: -1.0, 2: 0.5}}),
+    "the outcome": World((2, 3, 2, 2), _THREE | {(2, 3): 1.5}, {3: {0: 1.0, 2: 1.2}}),
+    "an outcome in 5 %": World((3, 2, 2), _COVARIATE, {0: {2: 1.5, 1: -0.5}}, rate=0.05),
+    "a covariate of 8 values": World((8, 2, 2), {(0, 1): 0.2, (0, 2): 0.2, (1, 2): -0.5}, {0: {2: 1.5, 1: -0.5}}),
+    "a value in 1 %": World((3, 2, 2), _COVARIATE, {0: {2: 1.5, 1: -0.5}}, last=0.01),
+    "five columns": World(
+        (2, 3, 2, 3, 2, 2),
+        {(0, 1): 0.4, (1, 2): 0.4, (2, 3): -0.3, (3, 4): 0.5, (0, 5): 0.5, (1, 5): 0.3, (2, 5): -0.4, (3, 5): 0.3},
+        {1: {5: 1.2}, 3: {5: -1.0, 0: 0.5}},
+    ),
+    "a product of three": World((3, 2, 2), _COVARIATE, {0: {2: 1.5, 1: -0.5}}, triple=0.6),
+    "by its own value": World((3, 2, 2), _COVARIATE, {0: {0: 1.2}}),
+}
+TITLES = {
+    "gaps in covariates": ("a covariate", "two covariates"),
+    "gaps in the outcome": ("the outcome",),
+    "edges": ("an outcome in 5 %", "a covariate of 8 values", "a value in 1 %", "five columns"),
+    "outside the model": ("a product of three", "by its own value"),
+}
+
+
+def tables(options: argparse.Namespace) -> Tables:
+    """Worlds in which what the tables assume holds, its edges, others, and three beside mice."""
+    runs, few = (4, 1) if options.quick else (options.runs, None)
+    sizes, shares = (2_000, 20_000), (0.1, 0.3)
+    for title, worlds in TITLES.items():
+        cells = [(world, n, share) for world in worlds for n in sizes for share in shares]
+        if options.only in title:
+            yield title, [row for cell in cells[:few] for row in measured(*cell, runs)]
+    without_mice = shutil.which("Rscript") is None or call(["Rscript", "-e", "library(mice)"], stderr=DEVNULL)
+    for world in (*WORLDS,)[:3]:
+        title = f"beside mice: {world}"
+        if without_mice:
+            yield from [(title, stored(NAME)[title])] * (title in stored(NAME))
+        elif options.only in title:
+            yield title, [row for share in shares[:few] for row in beside_mice(world, 2_000, share, runs)]
+
+
+def measured(world: str, records: int, missing: float, runs: int) -> Iterator[Row]:
+    """Count intervals that miss an odds ratio or a risk difference, at every epsilon."""
+    rng = np.random.default_rng(zlib.crc32(repr((world, records, missing)).encode()))
+    counts = rng.multinomial(records, WORLDS[world].seen(missing), size=runs).astype(np.float64)
+    for epsilon in EPSILONS:
+        yield {"world": world, "records": records, "missing": missing, "runs": runs} | _measured(
+            WORLDS[world], counts, epsilon, rng
+        )
+
+
+def _measured(world: World, counts: Array, epsilon: float, rng: np.random.Generator) -> Row:
+    sigma = 1 / gaussian_mu(epsilon, _DELTA) if math.isfinite(epsilon) else 0.0
+    noisy = counts + sigma * rng.standard_normal(counts.shape)
+    layout = Layout(world.levels, tuple(j in world.gaps for j in range(len(world.levels))))
+    truth = _truth(world, layout)
+    ours = _read(layout, noisy, sigma)
+    row: Row = {"epsilon": epsilon if math.isfinite(epsilon) else None}
+    for what, at in (("odds", slice(0, -1)), ("difference", slice(-1, None))):
+        row |= {f"{what}: {name}": value for name, value in _judged(truth[at], ours[:, :, at]).items()}
+        if not sigma:
+            found = _judged(truth[at], _complete_cases(world, counts)[:, :, at])
+            row |= {f"{what}: complete cases {name}": found[name] for name in ("bias", "worst")}
+    return row
+
+
+def _complete_cases(world: World, counts: Array) -> Array:
+    inner = (slice(None), *map(slice, world.levels))
+    kept = counts.reshape(-1, *_shape(world))[inner].reshape(len(counts), -1)
+    return _read(Layout(world.levels, (False,) * len(world.levels)), kept, 0.0)
+
+
+def _shape(world: World) -> tuple[int, ...]:
+    return tuple(k + (j in world.gaps) for j, k in enumerate(world.levels))
+
+
+def _design(layout: Layout) -> Array:
+    many = range(len(layout.levels) - 1)
+    return np.hstack([np.ones((layout.codes.shape[1], 1)), *map(layout.indicators, many)])
+
+
+def _truth(world: World, layout: Layout) -> Array:
+    """Return the log odds ratios, and the risk difference of the first variable's last value and its first."""
+    b, _ = fitted_odds(_design(layout), world.p, layout.codes[-1] == 1)
+    risk = expit(group_odds(np.log(world.p), layout, 0))
+    return np.array([*b[1:], risk[-1] - risk[0]])
+
+
+def _read(layout: Layout, counts: Array, sigma: float) -> Array:
+    """Return estimates and errors, infinite where not reported, ``(2, runs, parameters)``."""
+    X, yes = _design(layout), layout.codes[-1] == 1
+    found = []
+    for each in counts:
+        fit = fitted(layout, each, sigma)
+        b, moved = fit.logistic(X, yes)
+        own = WaldErrors.of(b, *fit.covariances(moved))
+        log_odds, slope = fit.function(partial(group_odds, layout=layout, by=0))
+        risks = WaldErrors.of(log_odds, *fit.covariances(slope))
+        risk = expit(risks.estimate)
+        row = np.zeros(len(risk))
+        row[-1], row[0] = (risk * (1 - risk))[[-1, 0]] * (1, -1)
+        clear = risks.degrees[-1] > 0 and risks.degrees[0] > 0
+        error = math.sqrt(float(row @ risks.covariance @ row)) if clear else math.inf
+        found.append([[*b[1:], risk[-1] - risk[0]], [*own.error[1:], error]])
+    return np.moveaxis(np.array(found), 1, 0)
+
+
+def _judged(truth: Array, found: Array) -> Row:
+    estimate, error = found
+    runs, told = len(estimate), np.isfinite(error)
+    missed = (np.abs(estimate - truth) > _Z * error) & told
+    worst = float(missed.sum(axis=0).max())
+    shown = np.where(told, estimate - truth, np.nan)
+    some = told.any(axis=0)
+    return {
+        "told": float(told.mean()),
+        "worst": worst / runs,
+        **ends(worst, runs),
+        "bias": float(np.abs(np.nanmean(shown[:, some], axis=0)).max()) if some.any() else None,
+        "half width": float(_Z * np.median(error[told])) if told.any() else None,
+    }
+
+
+def beside_mice(world: str, records: int, missing: float, runs: int) -> Iterator[Row]:
+    """Count intervals of odds ratios that miss, and those of mice on the same records, pooled."""
+    about, rng = WORLDS[world], np.random.default_rng(zlib.crc32(repr(("mice", world, missing)).encode()))
+    counts = rng.multinomial(records, about.seen(missing), size=runs)
+    codes = np.stack([each.reshape(-1) for each in np.indices(_shape(about))], axis=1).astype(np.float64)
+    codes[codes == np.array(about.levels)] = np.nan
+    with tempfile.NamedTemporaryFile() as file:
+        np.concatenate([np.repeat(codes, each, axis=0) for each in counts]).tofile(file.name)
+        words = ["Rscript", "--vanilla", str(_MICE), file.name, *map(str, (runs, records, codes.shape[1]))]
+        told = np.array(child(words).split(), float).reshape(runs, 3, -1)[:, :, 1:]
+    layout = Layout(about.levels, tuple(j in about.gaps for j in range(len(about.levels))))
+    truth = _truth(about, layout)[:-1]
+    shared = {"world": world, "missing": missing, "runs": runs}
+    theirs = _judged(truth, np.stack([told[:, 0], (told[:, 2] - told[:, 1]) / (2 * _Z)]))
+    yield {**shared, "way": "mice, pooled records", "epsilon": None, **theirs}
+    for epsilon in reversed(EPSILONS):
+        sigma = 1 / gaussian_mu(epsilon, _DELTA) if math.isfinite(epsilon) else 0.0
+        noisy = counts + sigma * rng.standard_normal(counts.shape)
+        ours = _judged(truth, _read(layout, noisy, sigma)[:, :, :-1])
+        yield {**shared, "way": "imputed on counts", "epsilon": epsilon if sigma else None, **ours}
+
+
+if __name__ == "__main__":
+    command(NAME, __doc__, tables, add_options, others_of(NAME))
