@@ -150,9 +150,8 @@ def measured(world: str, records: int, missing: float, runs: int) -> Iterator[Ro
     rng = np.random.default_rng(zlib.crc32(repr((world, records, missing)).encode()))
     counts = rng.multinomial(records, WORLDS[world].seen(missing), size=runs).astype(np.float64)
     for epsilon in EPSILONS:
-        yield {"world": world, "records": records, "missing": missing, "runs": runs} | _measured(
-            WORLDS[world], counts, epsilon, rng
-        )
+        about = {"world": world, "records": records, "missing": missing, "runs": runs}
+        yield {**about, **_measured(WORLDS[world], counts, epsilon, rng)}
 
 
 def _measured(world: World, counts: Array, epsilon: float, rng: np.random.Generator) -> Row:
@@ -161,7 +160,7 @@ def _measured(world: World, counts: Array, epsilon: float, rng: np.random.Genera
     layout = Layout(world.levels, tuple(j in world.gaps for j in range(len(world.levels))))
     truth = _truth(world, layout)
     ours = _read(layout, noisy, sigma)
-    row: Row = {"epsilon": epsilon if math.isfinite(epsilon) else None}
+    row: dict[str, Any] = {"epsilon": epsilon if math.isfinite(epsilon) else None}
     for what, at in (("odds", slice(0, -1)), ("difference", slice(-1, None))):
         row |= {f"{what}: {name}": value for name, value in _judged(truth[at], ours[:, :, at]).items()}
         if not sigma:

@@ -81,7 +81,7 @@ def logit(
         >>> release = ps.Release.exact(schema, ps.measure(schema, {"dose": doses, "ill": ill}))
         >>> table = logit(release, outcome="ill")
         >>> table.names, table.params.round(2).tolist()
-        (('const', 'dose: high'), [-2.19, 4.39])
+        (('const', 'dose: high vs low'), [-2.19, 4.39])
     """
     read = _read(release, outcome, columns, reference or {}, interactions)
     names, X = read.design(interactions)
@@ -361,9 +361,8 @@ class _Read:
     @property
     def assumed(self) -> str:
         """What intervals assume."""
-        return (
-            f"values are missing at random given the observed ones of {', '.join(self.names)}, log probabilities of "
-            "cells have no product of three of these" + " but those declared" * bool(self.fit.layout.products)
+        return "values missing at random given the table's other variables, no product of three variables" + (
+            " but those declared" * bool(self.fit.layout.products) + " in the cells' log probabilities"
         )
 
     @property
@@ -398,7 +397,8 @@ class _Read:
         return tuple(names), np.hstack(parts)
 
     def _terms(self, place: int) -> list[str]:
-        return [f"{self.names[place]}: {value}" for value in self.values[place][1:]]
+        first, *others = self.values[place]
+        return [f"{self.names[place]}: {value} vs {first}" for value in others]
 
 
 def _read(

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +54,8 @@ class Layout:
     def covers(self) -> sparse.csr_array:
         """M, ``(observed cells, complete cells)``; both in the order of a table's counts."""
         each = [np.vstack([np.eye(k), *[np.ones((1, k))] * gap]) for k, gap in zip(self.levels, self.gaps, strict=True)]
-        return sparse.csr_array(reduce(lambda left, right: sparse.kron(left, right, format="csr"), each))
+        crossed: Any = reduce(sparse.kron, each)
+        return sparse.csr_array(crossed)
 
     def indicators(self, variable: int) -> Array:
         """Return whether each complete cell has each value of a variable but the first, ``(cells, values - 1)``."""
@@ -207,9 +209,9 @@ class _Point:
     def information(self) -> Array:
         """J, and the prior's."""
         F, m = self.layout.features, self._given
-        completed = self.p * (self.layout.covers.T @ (self.counts / self.observed))
+        completed = self.p * np.asarray(self.layout.covers.T @ (self.counts / self.observed))
         hidden = F.T @ (completed[:, None] * F) - m.T @ (self.counts[:, None] * m)
-        return self.complete_information - np.asarray(hidden)
+        return np.asarray(self.complete_information - hidden)
 
     @cached_property
     def complete_information(self) -> Array:
@@ -220,8 +222,8 @@ class _Point:
 
     @cached_property
     def _given(self) -> Array:
-        weighted = self.layout.covers @ (self.p[:, None] * self.layout.features)
-        return np.asarray(weighted / self.observed[:, None])
+        weighted: Any = self.layout.covers @ (self.p[:, None] * self.layout.features)
+        return np.asarray(weighted / self.observed[:, None], np.float64)
 
 
 def _step(at: _Point) -> tuple[bool, Array]:

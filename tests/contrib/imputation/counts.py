@@ -16,7 +16,7 @@ SEX, ARM, ILL = (
     ps.Categories("ill", (0, 1)),
 )
 SCHEMA = ps.CountSchema((DOSE, SEX, ARM, ILL), (("dose", "sex", "arm", "ill"),))
-SLOPES = {"dose: middle": 0.5, "dose: high": 1.0, "sex: m": -0.6, "arm: placebo": 0.4}
+SLOPES = {"dose: middle vs low": 0.5, "dose: high vs low": 1.0, "sex: m vs f": -0.6, "arm: placebo vs drug": 0.4}
 
 
 def records(n: int, seed: int = 0, missing: float = 0.3) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def test_a_reference_turns_its_contrasts_and_leaves_risks():
     release = exact(records(20_000))
     usual = logit(release, outcome="ill")
     turned = logit(release, outcome="ill", reference={"dose": "high", "arm": "placebo"})
-    assert turned.names == ("const", "dose: low", "dose: middle", "sex: m", "arm: drug")
+    assert turned.names == ("const", "dose: low vs high", "dose: middle vs high", "sex: m vs f", "arm: drug vs placebo")
     assert turned.params[1] == pytest.approx(-usual.params[2], abs=1e-3)
     assert turned.bse[1] == pytest.approx(usual.bse[2], rel=1e-3)
     assert turned.params[4] == pytest.approx(-usual.params[4], abs=1e-3)
@@ -102,14 +102,14 @@ def test_risks_without_gaps_are_standardised_over_the_others():
 
 def test_variables_that_are_not_in_the_regression_explain_gaps():
     fit = logit(exact(records(40_000)), outcome="ill", columns=["dose"])
-    assert fit.names == ("const", "dose: middle", "dose: high")
+    assert fit.names == ("const", "dose: middle vs low", "dose: high vs low")
     sexes = logit(exact(records(40_000, missing=0.0)), outcome="ill", columns=["dose"])
     assert (np.abs(fit.params - sexes.params) < 3 * fit.bse).all()
 
 
 def test_a_declared_product_is_in_the_regression():
     fit = logit(exact(records(20_000)), outcome="ill", interactions=[("sex", "arm")])
-    assert fit.names[-1] == "sex: m x arm: placebo"
+    assert fit.names[-1] == "sex: m vs f x arm: placebo vs drug"
     assert abs(fit.params[-1]) < 3 * fit.bse[-1]
     assert "but those declared" in fit.assumed
 
@@ -133,8 +133,8 @@ def test_a_value_that_no_record_has_hides_its_own_row_alone():
     release = ps.Release.exact(schema, ps.measure(schema, records(10_000)))
     fit = logit(release, outcome="ill")
     assert dict(zip(fit.names, fit.reported.tolist(), strict=True)) == {
-        "const": True, "dose: middle": True, "dose: high": True, "dose: never": False, "sex: m": True,
-        "arm: placebo": True,
+        "const": True, "dose: middle vs low": True, "dose: high vs low": True, "dose: never vs low": False,
+        "sex: m vs f": True, "arm: placebo vs drug": True,
     }  # fmt: skip
     usual = logit(exact(records(10_000)), outcome="ill")
     assert np.allclose(fit.params[[1, 2, 4, 5]], usual.params[1:], atol=1e-2)
@@ -191,7 +191,10 @@ def test_wrong_groups_and_tables_end_in_one_sentence():
         risks(release, outcome="ill", by="ill")
     with pytest.raises(ReleaseError, match="several tables cross ill with others"):
         logit(other_table(), outcome="ill")
-    assert logit(other_table(), outcome="ill", columns=["dose"]).names[1:] == ("dose: middle", "dose: high")
+    assert logit(other_table(), outcome="ill", columns=["dose"]).names[1:] == (
+        "dose: middle vs low",
+        "dose: high vs low",
+    )
 
 
 def test_releases_for_which_intervals_were_not_measured_are_refused():
