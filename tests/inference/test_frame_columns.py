@@ -13,10 +13,12 @@ import pytest
 import privstats as ps
 import threat_models
 from privstats import randomness
+from privstats.contrib import imputation
 from privstats.contrib.site_levels import random_intercept
 from privstats.contrib.synthetic.rows import SyntheticRows
 from privstats.inference.frame_columns import FRAME_COLUMNS
 from privstats.transforms import ConstantFeature
+from tests.contrib.imputation import counts as gap_counts
 
 pandas = pytest.importorskip("pandas")
 inf = ps.inference
@@ -183,6 +185,10 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Incidence": _incidence,
     "HeadScore": _score,
     "Scorecard": _card,
+    "Regression of imputed counts": lambda: imputation.logit(
+        gap_counts.noisy(gap_counts.records(1_500), 0.3), outcome="ill"
+    ),
+    "Risks": lambda: imputation.risks(gap_counts.noisy(gap_counts.records(1_500), 0.3), outcome="ill", by="dose"),
 }
 
 
@@ -214,7 +220,12 @@ def test_every_class_with_to_frame_has_an_example_here() -> None:
 def _frames_of(found: Any) -> Iterator[Any]:
     yield found.to_frame()
     ratios = getattr(found, "model", getattr(getattr(found, "regression", None), "model", ""))
-    if ratios in ("Logistic regression", "Poisson regression", "Hazard ratios"):
+    if ratios in (
+        "Logistic regression",
+        "Logistic regression with imputed gaps",
+        "Poisson regression",
+        "Hazard ratios",
+    ):
         yield found.to_frame(exponentiate=True)
 
 

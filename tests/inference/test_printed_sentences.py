@@ -55,7 +55,18 @@ _AT_RISK = "tests/inference/test_late_entry.py::test_the_number_at_risk_has_a_le
 _ENTRY = "tests/hazard/test_entry.py::test_intervals_of_ratios_keep_their_level"
 _GAPS = "tests/inference/test_missing_values.py::test_counts_and_intervals_without_noise_are_those_of_the_records"
 
+_IMPUTED = f"{ROWS}inference.imputation_cells: gaps in covariates"
+_HIDDEN = "tests/contrib/imputation/test_cells.py::test_what_noise_hides_is_not_reported_and_says_why"
+_STANDARDISED = "tests/contrib/imputation/test_cells.py::test_risks_without_gaps_are_standardised_over_the_others"
+
 WORLDS: dict[str, str] = {
+    r"missing: [^;]+ \d+ %; no sum can test that values are missing at random: where a gap depends on the value "
+    "itself, complete cases may be right and this table wrong": _IMPUTED,
+    "values missing at random given the table's other variables": _IMPUTED,
+    "no product of three variables in the cells' log probabilities": _IMPUTED,
+    r"a (coefficient|risk) is not reported where noise moves its log odds by more than a third, or where hardly a "
+    "record tells of it: cross fewer variables or values, or release more records": _HIDDEN,
+    r"Differences and ratios are to \w+, over the [\w ]+ of all records\.": _STANDARDISED,
     r"Fewer than 20 records are at risk at [^.]+\. Do not rely on intervals there: where 5% was stated, up to 13% "
     r"missed, and up to 22% of a median's\.": _FEW_AT_RISK,
     r"Counts above target_bound, [\d.]+, were cut, which pulls coefficients toward 0\. The sums do not show how many "
@@ -413,7 +424,9 @@ def test_each_world_exists(holder: str) -> None:
         return
     if holder.startswith(ROWS):
         benchmark, _, title = holder.removeprefix(ROWS).partition(": ")
-        assert all(row["low end"] <= 0.05 for row in results(benchmark)[title]), "the claim is refuted there"
+        ends = [value for row in results(benchmark)[title] for key, value in row.items() if key.endswith("low end")]
+        assert ends
+        assert max(ends) <= 0.05, "the claim is refuted there"
         return
     file, _, name = holder.removeprefix(TRUST).partition("::")
     tree = ast.parse((ROOT / file).read_text("utf-8"))

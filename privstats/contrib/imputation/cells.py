@@ -243,6 +243,7 @@ def risks(
     by: str,
     columns: Sequence[str] | None = None,
     reference: Mapping[str, str] | None = None,
+    interactions: Sequence[tuple[str, str]] = (),
     alpha: float = 0.05,
 ) -> Risks:
     """Return the outcome's risk by group, with differences and ratios, from a table of counts with gaps.
@@ -253,6 +254,7 @@ def risks(
 
     Args:
         release, outcome, columns, reference: as for :func:`logit`; the risk is that of the outcome's second value.
+        interactions: pairs that act on the outcome together, of ``by`` and a column, or of two columns.
         by: a variable of groups, such as the arm, not among ``columns``.
         alpha: level of the intervals.
 
@@ -277,7 +279,7 @@ def risks(
     z = z_of(alpha)
     if columns is not None and by in columns:
         raise ReleaseError(f"columns names {by!r}, whose groups are compared; leave it out")
-    read = _read(release, outcome, None if columns is None else [by, *columns], reference or {}, ())
+    read = _read(release, outcome, None if columns is None else [by, *columns], reference or {}, interactions)
     if by not in read.names[:-1]:
         raise ReleaseError(f"by must be a variable of the table besides the outcome, got {by!r}: {read.listed}")
     place = read.names.index(by)
