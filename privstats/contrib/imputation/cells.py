@@ -115,19 +115,19 @@ class WaldErrors(MixedErrors):
     @classmethod
     def of(cls, estimate: Array, covariance: Array, noise: Array) -> WaldErrors:
         """Return the errors of log odds; one that noise or gaps hide has no degrees of freedom."""
-        error, moved = np.sqrt(np.diag(covariance)), np.sqrt(np.diag(noise))
+        error, moved = (np.sqrt(np.maximum(np.diag(each), 0.0)) for each in (covariance, noise))
         clear = (error <= _MAX_ERROR) & (moved <= _MAX_NOISE)
         return cls(estimate, covariance, np.where(clear, np.inf, 0.0), noise)
 
     @property
     def error(self) -> Array:
         """Standard errors, ``(m,)``; infinite where not reported."""
-        return np.where(self.degrees > 0, np.sqrt(np.diag(self.covariance)), np.inf)
+        return self._shown(self.covariance)
 
     @property
     def noise_error(self) -> Array:
         """Standard errors from noise alone, ``(m,)``; infinite where not reported."""
-        return np.where(self.degrees > 0, np.sqrt(np.diag(self.noise)), np.inf)
+        return self._shown(self.noise)
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
         """Return ends; about exact sums, with the noise's error alone."""
@@ -146,6 +146,10 @@ class WaldErrors(MixedErrors):
             return 1.0
         statistic = float(self.estimate @ np.linalg.solve(self.covariance, self.estimate))
         return float(chdtrc(len(self.estimate), statistic))
+
+    def _shown(self, covariance: Array) -> Array:
+        variance = np.where(self.degrees > 0, np.diag(covariance), np.inf)
+        return np.sqrt(np.maximum(variance, 0.0))
 
 
 class Measure(NamedTuple):
@@ -300,42 +304,43 @@ def risks(
     )
 
 
+_UNKNOWN = {"risk": (0.0, 1.0), "difference": (-1.0, 1.0), "ratio": (0.0, math.inf)}
+
+
 def _risks(groups: Sequence[str], own: WaldErrors, z: float) -> Iterator[Measure]:
-    risk, reported = expit(own.estimate), own.degrees > 0
-    with np.errstate(invalid="ignore"):
-        low, high = (np.where(reported, expit(own.estimate + side * z * own.error), end) for side, end in _UNIT)
-    error = np.where(reported, risk * (1 - risk) * own.error, np.inf)
-    for group, *numbers, fine in zip(groups, risk, error, low, high, reported, strict=True):
-        yield Measure("risk", group, *_plain(numbers, bool(fine)), bool(fine), math.nan)
-
-
-_UNIT = ((-1, 0.0), (1, 1.0))
+    """Yield each group's risk, with an interval on the scale of log odds."""
+    for place, group in enumerate(groups):
+        if not own.degrees[place]:
+            yield _hidden("risk", group)
+            continue
+        log_odds, error = float(own.estimate[place]), float(own.error[place])
+        risk, low, high = (float(expit(log_odds + side * error)) for side in (0, -z, z))
+        yield Measure("risk", group, risk, risk * (1 - risk) * error, low, high, True, math.nan)
 
 
 def _compared(name: str, groups: Sequence[str], own: WaldErrors, z: float) -> Iterator[Measure]:
-    """Yield each group's difference from the first group's risk, or its ratio to it."""
+    """Yield each group's difference from the first group's risk, or its ratio to it, on the scale of logarithms."""
     risk = expit(own.estimate)
-    slope = risk * (1 - risk) if name == "difference" else 1 - risk  # of the risk, or of its logarithm
+    slope = risk * (1 - risk) if name == "difference" else 1 - risk
     for place, group in enumerate(groups[1:], 1):
-        row = np.zeros(len(groups))
-        row[place], row[0] = slope[place], -slope[0]
-        fine = bool(own.degrees[place] > 0 and own.degrees[0] > 0)
-        error = math.sqrt(max(float(row @ own.covariance @ row), 0.0)) if fine else math.inf
+        if not (own.degrees[0] and own.degrees[place]):
+            yield _hidden(name, group)
+            continue
+        both, turn = np.ix_([0, place], [0, place]), np.array([-slope[0], slope[place]])
+        error = math.sqrt(max(float(turn @ own.covariance[both] @ turn), 0.0))
+        first, second = float(risk[0]), float(risk[place])
+        change = second - first if name == "difference" else math.log(second / first)
+        chance = float(2 * ndtr(-abs(change) / error)) if error > 0 else math.nan
+        low, high = change - z * error, change + z * error
         if name == "difference":
-            value = float(risk[place] - risk[0])
-            estimate, low, high, told = value, value - z * error, value + z * error, error
-            low, high = (max(low, -1.0), min(high, 1.0)) if fine else (-1.0, 1.0)
+            yield Measure(name, group, change, error, max(low, -1.0), min(high, 1.0), True, chance)
         else:
-            value = math.log(float(risk[place] / risk[0]))
-            estimate, told = math.exp(value), math.exp(value) * error
-            low, high = (math.exp(value - z * error), math.exp(value + z * error)) if fine else (0.0, math.inf)
-        chance = float(2 * ndtr(-abs(value) / error)) if 0 < error < math.inf else 1.0
-        yield Measure(name, group, *_plain((estimate, told, low, high), fine), fine, chance)
+            ratio = math.exp(change)
+            yield Measure(name, group, ratio, ratio * error, math.exp(low), math.exp(high), True, chance)
 
 
-def _plain(numbers: Sequence[float], reported: bool) -> tuple[float, float, float, float]:
-    estimate, error, low, high = map(float, numbers)
-    return (estimate if reported else math.nan), error, low, high
+def _hidden(name: str, group: str) -> Measure:
+    return Measure(name, group, math.nan, math.inf, *_UNKNOWN[name], False, math.nan if name == "risk" else 1.0)
 
 
 @dataclass(frozen=True, eq=False)

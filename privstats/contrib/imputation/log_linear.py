@@ -27,6 +27,8 @@ from privstats.inference.counts.table import gradients
 _PRIOR_DEVIATION = 10.0  # of every parameter: a maximum exists where a cell of two variables is empty
 _MAX_STEPS, _MAX_HALVINGS = 100, 30
 _DECREMENT = 1e-6  # twice the log likelihood that a further step could add: it moves no estimate by .001 errors
+_EMPTY = 1e-10  # share of records, of which no coefficient is told
+_SINGULAR = 1e-7  # eigenvalue of a Gram matrix with a diagonal of 1
 _SMALL_STEP, _LONGEST_STEP = 1e-10, 2.0  # of Newton's method in log odds
 _LEAST_LOG = 600.0  # below the largest log probability, so that none is 0
 
@@ -82,7 +84,8 @@ class Fit:
     Attributes:
         layout: its cells.
         theta: parameters, ``(k,)``.
-        covariance, noise_covariance: of theta, by chance and noise, and by noise alone, ``(k, k)``.
+        covariance, noise_covariance: of theta, by chance and noise, and by noise alone, ``(k, k)``; NaN without a
+            maximum.
         converged: whether the likelihood has a maximum there.
     """
 
@@ -111,7 +114,8 @@ class Fit:
         def of_theta(theta: Array) -> Array:
             return of_logs(theta @ self.layout.features.T)
 
-        return of_theta(self.theta), gradients(of_theta, self.theta).T
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            return of_theta(self.theta), gradients(of_theta, self.theta).T
 
     def covariances(self, slopes: Array) -> tuple[Array, Array]:
         """Return the covariances of a function with these derivatives ``(m, k)``, and of what noise adds."""
@@ -121,6 +125,8 @@ class Fit:
 def fitted_odds(X: Array, p: Array, yes: NDArray[np.bool_]) -> tuple[Array, Array]:
     """Return the logistic regression of cells with probabilities p, and its derivatives by p, ``(m, K)``.
 
+    Derivatives are NaN of a coefficient that is not unique, because cells that would tell of it have no probability.
+
     Args:
         X: columns of each complete cell, ``(K, m)``.
         yes: whether the outcome is the second value there, ``(K,)``.
@@ -129,12 +135,24 @@ def fitted_odds(X: Array, p: Array, yes: NDArray[np.bool_]) -> tuple[Array, Arra
     for _ in range(_MAX_STEPS):
         mean = expit(X @ b)
         G = X.T @ ((p * mean * (1 - mean))[:, None] * X)
-        moved = np.linalg.lstsq(G, ((yes - mean)[:, None] * X).T, rcond=None)[0]
+        inverse, unique = _inverse(G)
+        moved = inverse @ ((yes - mean)[:, None] * X).T
         step = moved @ p
         if np.abs(step).max() < _SMALL_STEP:
             break
         b = b + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
-    return b, np.asarray(moved)
+    return b, np.where(unique[:, None], moved, np.nan)
+
+
+def _inverse(G: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Return the pseudo-inverse of a Gram matrix, and which solutions are unique."""
+    own = np.diag(G)
+    told = own > _EMPTY * own.max()
+    scale = np.sqrt(np.where(told, own, np.inf))
+    values, vectors = np.linalg.eigh(G / np.outer(scale, scale))
+    fine = values > _SINGULAR
+    inverse = (vectors[:, fine] / values[fine]) @ vectors[:, fine].T / np.outer(scale, scale)
+    return inverse, told & (np.abs(vectors[:, ~fine]).max(axis=1, initial=0.0) <= _SINGULAR)
 
 
 def group_odds(logs: Array, layout: Layout, by: int) -> Array:
@@ -146,12 +164,15 @@ def group_odds(logs: Array, layout: Layout, by: int) -> Array:
         logs: log probabilities of complete cells, up to a constant, ``(..., K)``.
         by: the groups' variable.
     """
-    p = _probabilities(logs).reshape(*logs.shape[:-1], *layout.levels)
-    cells = np.moveaxis(p, logs.ndim - 1 + by, -2)
-    cells = cells.reshape(*logs.shape[:-1], -1, layout.levels[by], 2)
-    share = cells.sum(axis=(-2, -1))
-    risk = (share[..., None] * cells[..., 1] / cells.sum(axis=-1)).sum(axis=-2)
-    return np.asarray(np.log(risk / (1 - risk)))
+
+    def by_group(cells: Array) -> Array:
+        turned = np.moveaxis(cells.reshape(*logs.shape[:-1], *layout.levels), logs.ndim - 1 + by, -2)
+        return np.asarray(turned.reshape(*logs.shape[:-1], -1, layout.levels[by], 2))
+
+    share = by_group(_probabilities(logs)).sum(axis=(-2, -1))[..., None]
+    no, yes = np.moveaxis(by_group(logs), -1, 0)
+    risk, other = (share / (1 + np.exp(against - own)) for own, against in ((yes, no), (no, yes)))
+    return np.asarray(np.log(risk.sum(axis=-2) / other.sum(axis=-2)))
 
 
 def _probabilities(logs: Array) -> Array:
@@ -177,7 +198,7 @@ def fitted(layout: Layout, counts: Array, sigma: float) -> Fit:
         definite = False
     at = _Point(layout, counts, theta)
     if not definite:
-        none = np.full((len(theta), len(theta)), np.inf)
+        none = np.full((len(theta), len(theta)), np.nan)
         return Fit(layout, theta, none, none, converged=False)
     inverse = np.linalg.inv(at.information)
     moved = sigma * at.scores @ inverse

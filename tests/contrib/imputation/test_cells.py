@@ -9,6 +9,8 @@ import pytest
 
 import privstats as ps
 from privstats.contrib.imputation import cells, logit, risks
+from privstats.contrib.imputation.cells import WaldErrors
+from privstats.contrib.imputation.log_linear import Layout, fitted
 from privstats.errors import ReleaseError
 from tests import made
 from tests.contrib.imputation.counts import ARM, DOSE, ILL, SCHEMA, SEX, SLOPES, exact, noisy, records
@@ -139,6 +141,27 @@ def test_a_value_that_no_record_has_hides_its_own_row_alone():
     usual = logit(exact(records(10_000)), outcome="ill")
     assert np.allclose(fit.params[[1, 2, 4, 5]], usual.params[1:], atol=1e-2)
     assert not risks(release, outcome="ill", by="dose").measures[3].reported
+
+
+def test_rare_values_under_noise_are_hidden_and_no_maximum_at_the_edge_is_reported():
+    """Noise often makes the counts of a value in 1 % negative; the likelihood's maximum is then at odds of 0."""
+    layout, rng, sigma = Layout((3, 2, 2), (True, False, False)), np.random.default_rng(0), 4.2
+    shape = np.array([0.66, 0.33, 0.01])[:, None, None] * np.array([[0.36, 0.14], [0.36, 0.14]])
+    seen = np.concatenate([0.7 * shape, 0.3 * shape.sum(axis=0, keepdims=True)]).reshape(-1)
+    X = np.hstack([np.ones((12, 1)), layout.indicators(0), layout.indicators(1)])
+    missed, told, extreme = np.zeros(4), np.zeros(4), 0
+    for counts in rng.multinomial(2_000, seen, 300):
+        fit = fitted(layout, counts + sigma * rng.standard_normal(len(counts)), sigma)
+        b, slopes = fit.logistic(X, layout.codes[-1] == 1)
+        own = WaldErrors.of(b, *fit.covariances(slopes))
+        truth = np.array([math.log(0.14 / 0.36), 0, 0, 0])
+        missed += (np.abs(b - truth) > 1.96 * own.error) & (own.degrees > 0)
+        told += own.degrees > 0
+        extreme += np.abs(fit.theta).max() > 20
+    assert extreme > 30
+    assert missed.max() < 30
+    assert told[2] < 30
+    assert told[3] > 200
 
 
 def test_tables_state_shares_assumptions_and_the_promise():
