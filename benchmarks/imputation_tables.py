@@ -40,7 +40,7 @@ def imputation_cells_holds() -> Cells:
 
 def imputation_cells_edges() -> Cells:
     """docs/imputation_on_sums.md: the same with rare values, many values, many columns, and outside the model."""
-    return _cells_of("edges", "outside the model")
+    return _cells_of("edges: rare", "edges: many", "outside the model")
 
 
 def imputation_cells_mice() -> Cells:
@@ -63,7 +63,7 @@ def _cells_of(*titles: str) -> Cells:
     head = ["gaps in", "records", "missing", "of", "epsilon 1", "epsilon 3", "epsilon 8", "no noise", "complete cases"]
     lines = []
     for (world, records, missing), found in cells.items():
-        for what in ("odds", "difference"):
+        for what in _WHAT:
             first = [world, f"{records:,}", f"{100 * missing:.0f} %"] if what == "odds" else ["", "", ""]
             last = found[-1]
             cases = (
@@ -73,7 +73,7 @@ def _cells_of(*titles: str) -> Cells:
     return [head, *lines]
 
 
-_WHAT = {"odds": "log odds ratios", "difference": "a risk difference"}
+_WHAT = {"odds": "coefficients", "risks": "log odds of risks", "differences": "risk differences"}
 
 
 def _missed(row: Row, prefix: str) -> str:

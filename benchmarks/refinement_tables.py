@@ -201,6 +201,23 @@ def oracle_side(rows: Mapping[str, Row]) -> int:
     return _side(ours["repeated"] - best["repeated"], math.hypot(ours["se"], best["se"]))
 
 
+def refinement_elsewhere() -> Cells:
+    """The winners on divisions of the same records whose test rows did not choose them, and ours beside them."""
+    lines = [["data", "epsilon", "rival", "on its own test rows", "on others", "refined on others", "lead there"]]
+    own = oracle_rows()
+    for data, rows in titled(
+        "peers.oracle", "the winner on other divisions into training and test records, accuracy in %: "
+    ):
+        for row in rows:
+            found = own[data][row["epsilon"]]
+            ahead = found[row["model"]]["repeated"] - found[_REFINED]["repeated"]
+            numbers = (f"{row['rival']:.1f}", f"{row['refined']:.1f}", f"{row['lead']:+.2f} ± {row['se']:.2f}")
+            lines.append(
+                [SETS.get(data, data), _short(row["epsilon"]), row["model"], f"{ahead:+.2f} of lead", *numbers]
+            )
+    return lines
+
+
 def oracle_steps() -> Cells:
     """One step of settings that train side by side, over its two matrix products alone."""
     lines = [["data", "settings side by side", "its two products", "a step", "step over products"]]
@@ -501,7 +518,7 @@ _MODULES: Mapping[str, Shown] = {
 TABLES: Tables = {
     **by_name(refinement_standing, refinement_accuracy, refinement_regression, refinement_rounds, refinement_floor),
     **by_name(refinement_tables, refinement_of_parties, refinement_clips, refinement_clip_gaps),
-    **by_name(heads_threads, heads_pooling, refinement_oracle, oracle_steps, refinement_exact),
+    **by_name(heads_threads, heads_pooling, refinement_oracle, refinement_elsewhere, oracle_steps, refinement_exact),
     "refinement_few": Table("refinement.few_records", "accuracy from few records", _FEW),
     "refinement_small": Table("refinement.small_cohorts", "test MSE of regressions of small cohorts", _SMALL),
     "refinement_many": Table("refinement.many_draws", "test MSE of a regression's rounds", _MANY),

@@ -1,4 +1,4 @@
-"""Measure how often intervals of imputed odds ratios and risk differences hold, beside complete cases and R's ``mice``.
+"""Measure how often intervals of imputed odds ratios and risks hold, beside complete cases and R's ``mice``.
 
     python -m benchmarks.inference.imputation_cells --save --runs 1000
     python -m benchmarks.inference.imputation_cells --save --runs 200 --only mice
@@ -18,7 +18,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from subprocess import DEVNULL, call
 from typing import Any, TypeAlias
@@ -29,7 +29,7 @@ from scipy.special import expit, ndtri
 
 from benchmarks.inference.runs import add_options, ends, others_of, stored
 from benchmarks.measuring import Row, Tables, child, command
-from privstats.contrib.imputation.cells import WaldErrors
+from privstats.contrib.imputation.cells import coefficients, compared, risk_errors
 from privstats.contrib.imputation.log_linear import Layout, fitted, fitted_odds, group_odds
 from privstats.dp import gaussian_mu
 
@@ -110,8 +110,10 @@ WORLDS = {
     "two covariates": World((3, 2, 2, 2), _THREE, {0: {3: 1.2}, 1: {3: -1.0, 2: 0.5}}),
     "the outcome": World((2, 3, 2, 2), _THREE | {(2, 3): 1.5}, {3: {0: 1.0, 2: 1.2}}),
     "an outcome in 5 %": World((3, 2, 2), _COVARIATE, {0: {2: 1.5, 1: -0.5}}, rate=0.05),
+    "an outcome in 1 %": World((3, 2, 2), _COVARIATE, {0: {2: 1.5, 1: -0.5}}, rate=0.01),
     "a covariate of 8 values": World((8, 2, 2), {(0, 1): 0.2, (0, 2): 0.2, (1, 2): -0.5}, {0: {2: 1.5, 1: -0.5}}),
     "a value in 1 %": World((3, 2, 2), _COVARIATE, {0: {2: 1.5, 1: -0.5}}, last=0.01),
+    "a value in .3 %": World((3, 2, 2), _COVARIATE, {0: {2: 1.5, 1: -0.5}}, last=0.003),
     "five columns": World(
         (2, 3, 2, 3, 2, 2),
         {(0, 1): 0.4, (1, 2): 0.4, (2, 3): -0.3, (3, 4): 0.5, (0, 5): 0.5, (1, 5): 0.3, (2, 5): -0.4, (3, 5): 0.3},
@@ -123,7 +125,8 @@ WORLDS = {
 TITLES = {
     "gaps in covariates": ("a covariate", "two covariates"),
     "gaps in the outcome": ("the outcome",),
-    "edges": ("an outcome in 5 %", "a covariate of 8 values", "a value in 1 %", "five columns"),
+    "edges: rare": ("an outcome in 5 %", "an outcome in 1 %", "a value in 1 %", "a value in .3 %"),
+    "edges: many": ("a covariate of 8 values", "five columns"),
     "outside the model": ("a product of three", "by its own value"),
 }
 
@@ -146,7 +149,7 @@ def tables(options: argparse.Namespace) -> Tables:
 
 
 def measured(world: str, records: int, missing: float, runs: int) -> Iterator[Row]:
-    """Count intervals that miss an odds ratio or a risk difference, at every epsilon."""
+    """Count intervals that miss a coefficient, a risk or a difference of risks, at every epsilon."""
     rng = np.random.default_rng(zlib.crc32(repr((world, records, missing)).encode()))
     counts = rng.multinomial(records, WORLDS[world].seen(missing), size=runs).astype(np.float64)
     for epsilon in EPSILONS:
@@ -154,22 +157,26 @@ def measured(world: str, records: int, missing: float, runs: int) -> Iterator[Ro
         yield {**about, **_measured(WORLDS[world], counts, epsilon, rng)}
 
 
+PARTS = ("odds", "risks", "differences")
+"""What is judged: coefficients, log odds of risks by group, and differences of risks from the first group's."""
+
+
 def _measured(world: World, counts: Array, epsilon: float, rng: np.random.Generator) -> Row:
     sigma = 1 / gaussian_mu(epsilon, _DELTA) if math.isfinite(epsilon) else 0.0
     noisy = counts + sigma * rng.standard_normal(counts.shape)
     layout = Layout(world.levels, tuple(j in world.gaps for j in range(len(world.levels))))
-    truth = _truth(world, layout)
-    ours = _read(layout, noisy, sigma)
+    truths = _truth(world, layout)
     row: dict[str, Any] = {"epsilon": epsilon if math.isfinite(epsilon) else None}
-    for what, at in (("odds", slice(0, -1)), ("difference", slice(-1, None))):
-        row |= {f"{what}: {name}": value for name, value in _judged(truth[at], ours[:, :, at]).items()}
-        if not sigma:
-            found = _judged(truth[at], _complete_cases(world, counts)[:, :, at])
-            row |= {f"{what}: complete cases {name}": found[name] for name in ("bias", "worst")}
+    for part, truth, found in zip(PARTS, truths, _read(layout, noisy, sigma), strict=True):
+        row |= {f"{part}: {name}": value for name, value in _judged(truth, found).items()}
+    if not sigma:
+        for part, truth, found in zip(PARTS, truths, _complete_cases(world, counts), strict=True):
+            judged = _judged(truth, found)
+            row |= {f"{part}: complete cases {name}": judged[name] for name in ("bias", "worst")}
     return row
 
 
-def _complete_cases(world: World, counts: Array) -> Array:
+def _complete_cases(world: World, counts: Array) -> tuple[Array, ...]:
     inner = (slice(None), *map(slice, world.levels))
     kept = counts.reshape(-1, *_shape(world))[inner].reshape(len(counts), -1)
     return _read(Layout(world.levels, (False,) * len(world.levels)), kept, 0.0)
@@ -179,41 +186,39 @@ def _shape(world: World) -> tuple[int, ...]:
     return tuple(k + (j in world.gaps) for j, k in enumerate(world.levels))
 
 
-def _design(layout: Layout) -> Array:
-    many = range(len(layout.levels) - 1)
-    return np.hstack([np.ones((layout.codes.shape[1], 1)), *map(layout.indicators, many)])
+def _design(layout: Layout) -> tuple[Array, Array]:
+    """Return the regression's columns over complete cells, and the model's parameter of each with the outcome."""
+    last = len(layout.levels) - 1
+    X = np.hstack([np.ones((layout.codes.shape[1], 1)), *map(layout.indicators, range(last))])
+    return X, np.concatenate([layout.places((last,)), *(layout.places((j, last)) for j in range(last))])
 
 
-def _truth(world: World, layout: Layout) -> Array:
-    """Return the log odds ratios, and the risk difference of the first variable's last value and its first."""
-    b, _ = fitted_odds(_design(layout), world.p, layout.codes[-1] == 1)
-    risk = expit(group_odds(np.log(world.p), layout, 0))
-    return np.array([*b[1:], risk[-1] - risk[0]])
+def _truth(world: World, layout: Layout) -> tuple[Array, ...]:
+    """Return what each of ``PARTS`` estimates."""
+    b, _ = fitted_odds(_design(layout)[0], world.p, layout.codes[-1] == 1)
+    log_odds = group_odds(np.log(world.p), layout, 0)
+    return b, log_odds, expit(log_odds[1:]) - expit(log_odds[0])
 
 
-def _read(layout: Layout, counts: Array, sigma: float) -> Array:
-    """Return estimates and errors, infinite where not reported, ``(2, runs, parameters)``."""
-    X, yes = _design(layout), layout.codes[-1] == 1
-    found = []
+def _read(layout: Layout, counts: Array, sigma: float) -> tuple[Array, ...]:
+    """Return estimates and errors of each of ``PARTS``, infinite where not reported, ``(2, runs, entries)``."""
+    X, own = _design(layout)
+    found: list[list[Array]] = [[], [], []]
+    groups = [str(place) for place in range(layout.levels[0])]
     for each in counts:
         fit = fitted(layout, each, sigma)
-        b, moved = fit.logistic(X, yes)
-        own = WaldErrors.of(b, *fit.covariances(moved))
-        log_odds, slope = fit.function(partial(group_odds, layout=layout, by=0))
-        risks = WaldErrors.of(log_odds, *fit.covariances(slope))
-        risk = expit(risks.estimate)
-        row = np.zeros(len(risk))
-        row[-1], row[0] = (risk * (1 - risk))[[-1, 0]] * (1, -1)
-        clear = risks.degrees[-1] > 0 and risks.degrees[0] > 0
-        error = math.sqrt(float(row @ risks.covariance @ row)) if clear else math.inf
-        found.append([[*b[1:], risk[-1] - risk[0]], [*own.error[1:], error]])
-    return np.moveaxis(np.array(found), 1, 0)
+        odds, risks = coefficients(fit, X, own, whole=True), risk_errors(fit, 0)
+        differences = compared("difference", groups, risks, _Z)
+        found[0].append(np.stack([odds.estimate, odds.error]))
+        found[1].append(np.stack([risks.estimate, risks.error]))
+        found[2].append(np.array([(each.estimate, each.error) for each in differences]).T)
+    return tuple(np.moveaxis(np.array(part), 1, 0) for part in found)
 
 
 def _judged(truth: Array, found: Array) -> Row:
     estimate, error = found
     runs, told = len(estimate), np.isfinite(error)
-    missed = (np.abs(estimate - truth) > _Z * error) & told
+    missed = (np.abs(np.nan_to_num(estimate) - truth) > _Z * error) & told
     worst = float(missed.sum(axis=0).max())
     shown = np.where(told, estimate - truth, np.nan)
     some = told.any(axis=0)
@@ -237,14 +242,14 @@ def beside_mice(world: str, records: int, missing: float, runs: int) -> Iterator
         words = ["Rscript", "--vanilla", str(_MICE), file.name, *map(str, (runs, records, codes.shape[1]))]
         told = np.array(child(words).split(), float).reshape(runs, 3, -1)[:, :, 1:]
     layout = Layout(about.levels, tuple(j in about.gaps for j in range(len(about.levels))))
-    truth = _truth(about, layout)[:-1]
+    truth = _truth(about, layout)[0][1:]
     shared = {"world": world, "missing": missing, "runs": runs}
     theirs = _judged(truth, np.stack([told[:, 0], (told[:, 2] - told[:, 1]) / (2 * _Z)]))
     yield {**shared, "way": "mice, pooled records", "epsilon": None, **theirs}
     for epsilon in reversed(EPSILONS):
         sigma = 1 / gaussian_mu(epsilon, _DELTA) if math.isfinite(epsilon) else 0.0
         noisy = counts + sigma * rng.standard_normal(counts.shape)
-        ours = _judged(truth, _read(layout, noisy, sigma)[:, :, :-1])
+        ours = _judged(truth, _read(layout, noisy, sigma)[0][:, :, 1:])
         yield {**shared, "way": "imputed on counts", "epsilon": epsilon if sigma else None, **ours}
 
 

@@ -123,3 +123,12 @@ def test_the_winner_is_repeated_on_fresh_noise(split):
     assert [len(scores) for scores in winners.values()] == [10]
     (winner,) = winners
     assert not {*winners[winner]} <= {*finalists[winner], *first[winner]}
+
+
+def test_a_winner_is_scored_on_divisions_that_did_not_choose_it(split, monkeypatch):
+    monkeypatch.setattr(oracle, "_DIVISIONS", 3)
+    found = oracle._elsewhere(split, 3.0, 7, "cpu", preconditioned=False)
+    assert (found["setting"], found["divisions"]) == (7, 3)
+    assert found["lead"] == pytest.approx(found["rival"] - found["refined"])
+    assert found["refined"] > 100 / len(set(split[3]))
+    assert found["se"] > 0

@@ -185,10 +185,8 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Incidence": _incidence,
     "HeadScore": _score,
     "Scorecard": _card,
-    "Regression of imputed counts": lambda: imputation.logit(
-        gap_counts.noisy(gap_counts.records(1_500), 0.3), outcome="ill"
-    ),
-    "Risks": lambda: imputation.risks(gap_counts.noisy(gap_counts.records(1_500), 0.3), outcome="ill", by="dose"),
+    "ImputedOdds": lambda: imputation.logit(gap_counts.noisy(gap_counts.records(6_000), 0.3), outcome="ill"),
+    "Risks": lambda: imputation.risks(gap_counts.noisy(gap_counts.records(6_000), 0.3), outcome="ill", by="dose"),
 }
 
 

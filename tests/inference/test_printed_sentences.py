@@ -64,7 +64,7 @@ WORLDS: dict[str, str] = {
     "itself, complete cases may be right and this table wrong": _IMPUTED,
     "values missing at random given the table's other variables": _IMPUTED,
     "no product of three variables in the cells' log probabilities": _IMPUTED,
-    r"a (coefficient|risk) is not reported where noise moves its log odds by more than a third, or where hardly a "
+    r"a (coefficient|risk) is not reported where noise moves its log odds by more than a sixth, or where hardly a "
     "record tells of it: cross fewer variables or values, or release more records": _HIDDEN,
     r"Differences and ratios are to \w+, over the [\w ]+ of all records\.": _STANDARDISED,
     r"Fewer than 20 records are at risk at [^.]+\. Do not rely on intervals there: where 5% was stated, up to 13% "

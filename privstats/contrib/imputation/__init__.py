@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from privstats.contrib.imputation.cells import ImputedOdds as ImputedOdds
     from privstats.contrib.imputation.cells import Measure as Measure
     from privstats.contrib.imputation.cells import Risks as Risks
     from privstats.contrib.imputation.cells import logit as logit

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import chdtrc, expit, ndtr
 
 from privstats.contrib.imputation.log_linear import Fit, Layout, fitted, group_odds
@@ -20,10 +22,11 @@ from privstats.inference.evidence import CONSTANT as INTERCEPT
 from privstats.inference.evidence import residual_degrees
 from privstats.inference.inversion import condition, quantile
 from privstats.inference.regression.restricted_likelihood import MixedErrors
-from privstats.inference.regression.table import Regression
+from privstats.inference.regression.table import ContrastTest, Regression
 from privstats.inference.releases import require_gaussian, require_records
 from privstats.inference.reporting import HIDDEN, Source
 from privstats.inference.summary import RowTable, Summary, chance_of, ends_of, number_of, rows_by
+from privstats.intake.tables import is_list
 from privstats.kinds import CountSchema
 from privstats.release import Release
 from privstats.schema import Variable, narrowed
@@ -31,7 +34,10 @@ from privstats.schema import Variable, narrowed
 MAX_CELLS = 4_096
 """Maximum number of cells of a table without its gaps."""
 
-_MAX_NOISE = 1 / 3  # of a log odds: beyond, its error is not linear in the noise
+# Noise of a log odds. Noise that inflates a count also makes its error look small: with a limit L on the noise's
+# deviation over the count, a count of exp(-1.96 L) / L deviations is reported and missed with a chance of 4.7 % at L =
+# 1/6, 5.3 % at 1/5 and 7.5 % at 1/3.
+_MAX_NOISE = 1 / 6
 _MAX_ERROR = 2.0  # of a log odds: beyond, hardly a record has the value together with the other
 _MIN_DEGREES = 100
 _MODEL = "Logistic regression with imputed gaps"
@@ -66,7 +72,7 @@ def logit(
 
     Returns:
         A table whose intervals hold under noise, by the normal law. A coefficient is not reported where noise moves it
-        by more than a third, or where its error exceeds 2; none is where the likelihood has no maximum.
+        by more than a sixth, or where its error exceeds 2; none is where the likelihood has no maximum.
 
     Raises:
         ReleaseError: other sums, Laplace noise, averaged or clipped persons, an outcome without exactly two values,
@@ -84,10 +90,9 @@ def logit(
         (('const', 'dose: high vs low'), [-2.19, 4.39])
     """
     read = _read(release, outcome, columns, reference or {}, interactions)
-    names, X = read.design(interactions)
-    b, slopes = read.fit.logistic(X, read.fit.layout.codes[-1] == 1)
-    errors = WaldErrors.of(b, *read.fit.covariances(slopes))
-    return Regression(
+    names, X, own = read.design(interactions)
+    errors = coefficients(read.fit, X, own, whole=len(read.chosen) == len(read.names) - 1)
+    return ImputedOdds(
         names=names,
         nobs=read.records,
         df_resid=math.inf,
@@ -107,6 +112,42 @@ def logit(
 
 
 @dataclass(frozen=True, eq=False)
+class ImputedOdds(Regression):
+    """A logistic regression from :func:`logit`; its columns are indicators of values.
+
+    Example:
+        >>> from privstats.contrib.imputation import logit
+        >>> dose, ill = ps.Categories("dose", ("low", "high"), missing=True), ps.Categories("ill", ("no", "yes"))
+        >>> schema = ps.CountSchema((dose, ill), (("dose", "ill"),))
+        >>> records = {"dose": ["low", "high", None] * 100, "ill": ["no", "yes", "yes", "no", "no", "yes"] * 50}
+        >>> logit(ps.Release.exact(schema, ps.measure(schema, records)), outcome="ill").model
+        'Logistic regression with imputed gaps'
+    """
+
+    def slope_at(self, *_: object, **__: object) -> ContrastTest:
+        """Refuse: an indicator has no slope; :meth:`t_test` adds a product's coefficient to that of its column."""
+        raise ReleaseError("columns are indicators of values, without slopes: add coefficients by t_test")
+
+
+def coefficients(fit: Fit, X: Array, own: NDArray[np.intp], *, whole: bool) -> WaldErrors:
+    """Return the errors of the logistic regression of a model's cells.
+
+    Args:
+        X: columns of complete cells, the constant first, ``(K, m)``.
+        own: the model's parameter of each column's product with the outcome, ``(m,)``.
+        whole: whether all other variables of the model are in the regression. Its coefficients are then the model's
+            own parameters. Else they are those of :func:`fitted_odds`, reported where the own parameters are.
+    """
+    both = np.ix_(own, own)
+    theta = WaldErrors.of(fit.theta[own], fit.covariance[both], fit.noise_covariance[both])
+    if whole:
+        return theta
+    b, slopes = fit.logistic(X, fit.layout.codes[-1] == 1)
+    errors = WaldErrors.of(b, *fit.covariances(slopes))
+    return replace(errors, degrees=np.minimum(errors.degrees, theta.degrees))
+
+
+@dataclass(frozen=True, eq=False)
 class WaldErrors(MixedErrors):
     """Tests and intervals by the normal law."""
 
@@ -114,10 +155,13 @@ class WaldErrors(MixedErrors):
 
     @classmethod
     def of(cls, estimate: Array, covariance: Array, noise: Array) -> WaldErrors:
-        """Return the errors of log odds; one that noise or gaps hide has no degrees of freedom."""
+        """Return the errors of log odds; one that noise or gaps hide has no degrees of freedom.
+
+        Covariances are NaN of what has no unique value.
+        """
         error, moved = (np.sqrt(np.maximum(np.diag(each), 0.0)) for each in (covariance, noise))
         clear = (error <= _MAX_ERROR) & (moved <= _MAX_NOISE)
-        return cls(estimate, covariance, np.where(clear, np.inf, 0.0), noise)
+        return cls(estimate, np.nan_to_num(covariance), np.where(clear, np.inf, 0.0), np.nan_to_num(noise))
 
     @property
     def error(self) -> Array:
@@ -257,7 +301,9 @@ def risks(
     ratios on that of logarithms.
 
     Args:
-        release, outcome, columns, reference: as for :func:`logit`; the risk is that of the outcome's second value.
+        release, outcome, reference: as for :func:`logit`; the risk is that of the outcome's second value.
+        columns: variables that choose the table, the smallest that crosses them with both; None: the only one. Risks
+            are standardised over all of its other variables.
         interactions: pairs that act on the outcome together, of ``by`` and a column, or of two columns.
         by: a variable of groups, such as the arm, not among ``columns``.
         alpha: level of the intervals.
@@ -266,7 +312,7 @@ def risks(
         As :func:`logit`. A difference is an effect only if groups are alike given the other variables.
 
     Returns:
-        Risks, then differences and ratios; not reported where noise moves a risk's log odds by more than a third.
+        Risks, then differences and ratios; not reported where noise moves a risk's log odds by more than a sixth.
 
     Raises:
         ReleaseError: as for :func:`logit`.
@@ -281,6 +327,7 @@ def risks(
         ('difference', True)
     """
     z = z_of(alpha)
+    _check_columns(outcome, columns)
     if columns is not None and by in columns:
         raise ReleaseError(f"columns names {by!r}, whose groups are compared; leave it out")
     read = _read(release, outcome, None if columns is None else [by, *columns], reference or {}, interactions)
@@ -288,9 +335,8 @@ def risks(
         raise ReleaseError(f"by must be a variable of the table besides the outcome, got {by!r}: {read.listed}")
     place = read.names.index(by)
     groups = read.values[place]
-    estimate, slopes = read.fit.function(partial(group_odds, layout=read.fit.layout, by=place))
-    own = WaldErrors.of(estimate, *read.fit.covariances(slopes))
-    measures = [*_risks(groups, own, z), *_compared("difference", groups, own, z), *_compared("ratio", groups, own, z)]
+    own = risk_errors(read.fit, place)
+    measures = [*_risks(groups, own, z), *compared("difference", groups, own, z), *compared("ratio", groups, own, z)]
     return Risks(
         measures=tuple(measures),
         outcome=f"{outcome} = {read.values[-1][1]}",
@@ -302,6 +348,12 @@ def risks(
         alpha=alpha,
         release=release,
     )
+
+
+def risk_errors(fit: Fit, by: int) -> WaldErrors:
+    """Return the errors of the log odds of each group's risk."""
+    log_odds, slopes = fit.function(partial(group_odds, layout=fit.layout, by=by))
+    return WaldErrors.of(log_odds, *fit.covariances(slopes))
 
 
 _UNKNOWN = {"risk": (0.0, 1.0), "difference": (-1.0, 1.0), "ratio": (0.0, math.inf)}
@@ -318,7 +370,7 @@ def _risks(groups: Sequence[str], own: WaldErrors, z: float) -> Iterator[Measure
         yield Measure("risk", group, risk, risk * (1 - risk) * error, low, high, True, math.nan)
 
 
-def _compared(name: str, groups: Sequence[str], own: WaldErrors, z: float) -> Iterator[Measure]:
+def compared(name: str, groups: Sequence[str], own: WaldErrors, z: float) -> Iterator[Measure]:
     """Yield each group's difference from the first group's risk, or its ratio to it, on the scale of logarithms."""
     risk = expit(own.estimate)
     slope = risk * (1 - risk) if name == "difference" else 1 - risk
@@ -386,22 +438,20 @@ class _Read:
         if not self.fit.converged:
             return f"no {what} is reported: noise hides the counts, or gaps hide how two variables are related"
         return (
-            f"a {what} is not reported where noise moves its log odds by more than a third, or where hardly a record "
+            f"a {what} is not reported where noise moves its log odds by more than a sixth, or where hardly a record "
             "tells of it: cross fewer variables or values, or release more records"
         )
 
-    def design(self, interactions: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], Array]:
-        """Return the regression's columns over complete cells, ``(K, m)``, and their names."""
-        names, parts = [INTERCEPT], [np.ones((self.fit.layout.codes.shape[1], 1))]
-        each = {self.names[j]: (self._terms(j), self.fit.layout.indicators(j)) for j in self.chosen}
-        for terms, columns in each.values():
-            names += terms
-            parts.append(columns)
-        for first, second in interactions:
-            (terms, columns), (others, beside) = each[first], each[second]
-            names += [f"{left} x {right}" for left in terms for right in others]
-            parts.append((columns[:, :, None] * beside[:, None, :]).reshape(len(columns), -1))
-        return tuple(names), np.hstack(parts)
+    def design(self, interactions: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], Array, NDArray[np.intp]]:
+        """Return the regression's columns: names, values ``(K, m)``, and the parameter of each with the outcome."""
+        layout, last = self.fit.layout, len(self.names) - 1
+        names, parts, own = [INTERCEPT], [np.ones((layout.codes.shape[1], 1))], [layout.places((last,))]
+        pairs = [tuple(map(self.names.index, pair)) for pair in interactions]
+        for places in (*((each,) for each in self.chosen), *pairs):
+            names += [" x ".join(words) for words in itertools.product(*map(self._terms, places))]
+            parts.append(layout.product(places))
+            own.append(layout.places((*places, last)))
+        return tuple(names), np.hstack(parts), np.concatenate(own)
 
     def _terms(self, place: int) -> list[str]:
         first, *others = self.values[place]
@@ -416,6 +466,7 @@ def _read(
     interactions: Sequence[tuple[str, str]],
 ) -> _Read:
     _check(release)
+    _check_columns(outcome, columns)
     table = _table(release, outcome, columns)
     names = tuple(variable.name for variable in table.variables)
     chosen = tuple(j for j, name in enumerate(names[:-1]) if columns is None or name in columns)
@@ -458,14 +509,23 @@ def _check(release: Release) -> None:
         raise ReleaseError("cells were suppressed, so records are missing from the table; set min_count = 0")
 
 
+def _check_columns(outcome: object, columns: object) -> None:
+    if not isinstance(outcome, str):
+        raise ReleaseError(f"outcome must be the name of a variable, got {outcome!r}")
+    if columns is None:
+        return
+    if not is_list(columns) or not columns or not all(isinstance(each, str) for each in columns):
+        raise ReleaseError("columns must be a list of different variables, such as ['age']")
+    if len(set(columns)) < len(columns):
+        raise ReleaseError("columns names a variable twice; name each once")
+    if outcome in columns:
+        raise ReleaseError(f"columns names the outcome {outcome!r}; leave it out")
+
+
 def _table(release: Release, outcome: str, columns: Sequence[str] | None) -> CountTable:
     """Return the smallest table that crosses the columns with the outcome, whole, the outcome last."""
     refusal = ReleaseError("imputation through cells reads count tables; measure a CountSchema")
     schema = narrowed(release.plan.schema, CountSchema, refusal)
-    if columns is not None and (isinstance(columns, str) or not columns or len(set(columns)) < len(columns)):
-        raise ReleaseError("columns must be a list of different variables, such as ['age']")
-    if outcome in (columns or ()):
-        raise ReleaseError(f"columns names the outcome {outcome!r}; leave it out")
     plain = schema.tables[: len(schema.tables) - len(schema.numbers or ())]
     wanted = {outcome, *(columns or ())}
     holding = [table for table in plain if wanted <= set(table) and len(table) > 1]
@@ -486,7 +546,7 @@ def _in_order(
     counts, values = table.counts, []
     for axis, variable in enumerate(table.variables):
         own = _known(variable)
-        first = reference.get(variable.name, own[0])
+        first = str(reference.get(variable.name, own[0]))
         if first not in own:
             raise ReleaseError(f"reference of {variable.name!r} must be one of {', '.join(own)}, got {first!r}")
         order = [own.index(first), *(place for place, value in enumerate(own) if value != first)]

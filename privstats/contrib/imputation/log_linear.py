@@ -10,7 +10,8 @@ All of these are linear in c, so noise of mean 0 leaves their means as they are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
@@ -64,13 +65,26 @@ class Layout:
         return np.asarray(np.eye(self.levels[variable])[self.codes[variable]][:, 1:])
 
     @cached_property
-    def features(self) -> Array:
-        """F, ``(complete cells, parameters)``: indicators of values, and their products by pair and in ``products``."""
+    def terms(self) -> tuple[tuple[int, ...], ...]:
+        """The variables of each term: single ones, pairs, and ``products``."""
         many = range(len(self.levels))
-        pairs = [(first, second) for first in many for second in many if first < second]
-        return np.hstack([self._product(each) for each in (*((one,) for one in many), *pairs, *self.products)])
+        pairs = ((first, second) for first in many for second in many if first < second)
+        return (*((one,) for one in many), *pairs, *self.products)
 
-    def _product(self, variables: Sequence[int]) -> Array:
+    @cached_property
+    def features(self) -> Array:
+        """F, ``(complete cells, parameters)``: products of the indicators of each term's variables, term by term."""
+        return np.hstack([self.product(each) for each in self.terms])
+
+    def places(self, variables: Collection[int]) -> NDArray[np.intp]:
+        """Return the parameters of a term."""
+        sizes = [math.prod(self.levels[each] - 1 for each in term) for term in self.terms]
+        at = next(place for place, term in enumerate(self.terms) if set(term) == set(variables))
+        return np.arange(sum(sizes[:at]), sum(sizes[: at + 1]))
+
+    def product(self, variables: Sequence[int]) -> Array:
+        """Return products of variables' indicators, ``(cells, values)``; the last variable's values change first."""
+
         def crossed(left: Array, right: Array) -> Array:
             return np.asarray((left[:, :, None] * right[:, None, :]).reshape(len(left), -1))
 

@@ -140,6 +140,8 @@ def test_a_value_that_no_record_has_hides_its_own_row_alone():
     }  # fmt: skip
     usual = logit(exact(records(10_000)), outcome="ill")
     assert np.allclose(fit.params[[1, 2, 4, 5]], usual.params[1:], atol=1e-2)
+    assert fit.t_test([0, 0, 0, 0, 1, 0]).pvalue == pytest.approx(usual.t_test([0, 0, 0, 1, 0]).pvalue, rel=0.05)
+    assert not fit.t_test([0, 0, 0, 1, 1, 0]).reported
     assert not risks(release, outcome="ill", by="dose").measures[3].reported
 
 
