@@ -203,7 +203,7 @@ def oracle_side(rows: Mapping[str, Row]) -> int:
 
 def refinement_elsewhere() -> Cells:
     """The winners on divisions of the same records whose test rows did not choose them, and ours beside them."""
-    lines = [["data", "epsilon", "rival", "on its own test rows", "on others", "refined on others", "lead there"]]
+    lines = [["data", "epsilon", "rival", "lead on its own test rows", "on others", "refined there", "lead there"]]
     own = oracle_rows()
     for data, rows in titled(
         "peers.oracle", "the winner on other divisions into training and test records, accuracy in %: "
@@ -213,7 +213,7 @@ def refinement_elsewhere() -> Cells:
             ahead = found[row["model"]]["repeated"] - found[_REFINED]["repeated"]
             numbers = (f"{row['rival']:.1f}", f"{row['refined']:.1f}", f"{row['lead']:+.2f} ± {row['se']:.2f}")
             lines.append(
-                [SETS.get(data, data), _short(row["epsilon"]), row["model"], f"{ahead:+.2f} of lead", *numbers]
+                [SETS.get(data, data), _short(row["epsilon"]), row["model"], f"{ahead:+.2f}", *numbers]
             )
     return lines
 
