@@ -212,9 +212,7 @@ def refinement_elsewhere() -> Cells:
             found = own[data][row["epsilon"]]
             ahead = found[row["model"]]["repeated"] - found[_REFINED]["repeated"]
             numbers = (f"{row['rival']:.1f}", f"{row['refined']:.1f}", f"{row['lead']:+.2f} ± {row['se']:.2f}")
-            lines.append(
-                [SETS.get(data, data), _short(row["epsilon"]), row["model"], f"{ahead:+.2f}", *numbers]
-            )
+            lines.append([SETS.get(data, data), _short(row["epsilon"]), row["model"], f"{ahead:+.2f}", *numbers])
     return lines
 
 
