@@ -26,12 +26,12 @@ from privstats.estimates.denoise import Array
 from privstats.inference.counts.table import gradients
 
 _PRIOR_DEVIATION = 10.0  # of every parameter: a maximum exists where a cell of two variables is empty
+_BOUND = 15.0  # of every parameter: noise may make a count negative, whose probability has no maximum above 0
 _MAX_STEPS, _MAX_HALVINGS = 100, 30
 _DECREMENT = 1e-6  # twice the log likelihood that a further step could add: it moves no estimate by .001 errors
 _EMPTY = 1e-10  # share of records, of which no coefficient is told
 _SINGULAR = 1e-7  # eigenvalue of a Gram matrix with a diagonal of 1
 _SMALL_STEP, _LONGEST_STEP = 1e-10, 2.0  # of Newton's method in log odds
-_LEAST_LOG = 600.0  # below the largest log probability, so that none is 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,26 +198,28 @@ def fitted(layout: Layout, counts: Array, sigma: float) -> Fit:
     """Return the model's maximum likelihood estimate from noisy counts, ``(observed cells,)``.
 
     Chance has the covariance ``1 / J``, which is Rubin's (1987) for infinitely many imputations. Noise of deviation
-    ``sigma`` in each count moves the estimate by ``J^-1 sum_l e_l s_l``.
+    ``sigma`` in each count moves the estimate by ``J^-1 sum_l e_l s_l``. Where noise makes a count of few records
+    negative, its parameter ends at a bound of 15, and has the prior's variance in place of an estimate's.
     """
     theta = np.zeros(layout.features.shape[1])
     for _ in range(_MAX_STEPS):
         at = _Point(layout, counts, theta)
         definite, step = _step(at)
         if definite and float(at.gradient @ step) <= _DECREMENT:
-            theta = theta + step
+            at = _Point(layout, counts, np.clip(theta + step, -_BOUND, _BOUND))
             break
         theta = _climbed(at, step)
     else:
         definite = False
-    at = _Point(layout, counts, theta)
     if not definite:
         none = np.full((len(theta), len(theta)), np.nan)
-        return Fit(layout, theta, none, none, converged=False)
-    inverse = np.linalg.inv(at.information)
-    moved = sigma * at.scores @ inverse
+        return Fit(layout, at.theta, none, none, converged=False)
+    free = np.ix_(at.free, at.free)
+    inverse = np.diag(np.where(at.free, 0.0, _PRIOR_DEVIATION**2))
+    inverse[free] = np.linalg.inv(at.information[free])
+    moved = sigma * at.scores[:, at.free] @ inverse[at.free]
     noise = moved.T @ moved
-    return Fit(layout, theta, inverse + noise, noise, converged=True)
+    return Fit(layout, at.theta, inverse + noise, noise, converged=True)
 
 
 class _Point:
@@ -225,8 +227,7 @@ class _Point:
 
     def __init__(self, layout: Layout, counts: Array, theta: Array) -> None:
         self.layout, self.counts, self.theta = layout, counts, theta
-        logs = layout.features @ theta
-        self.p = _probabilities(np.maximum(logs, logs.max() - _LEAST_LOG))
+        self.p = _probabilities(layout.features @ theta)
         self.observed = layout.covers @ self.p
         self.value = float(counts @ np.log(self.observed)) - float(theta @ theta) / (2 * _PRIOR_DEVIATION**2)
 
@@ -239,6 +240,11 @@ class _Point:
     @cached_property
     def gradient(self) -> Array:
         return np.asarray(self.counts @ self.scores - self.theta / _PRIOR_DEVIATION**2)
+
+    @cached_property
+    def free(self) -> NDArray[np.bool_]:
+        """Which parameters are inside the bounds, or move inside."""
+        return np.asarray((np.abs(self.theta) < _BOUND) | (self.gradient * self.theta < 0))
 
     @cached_property
     def information(self) -> Array:
@@ -262,19 +268,23 @@ class _Point:
 
 
 def _step(at: _Point) -> tuple[bool, Array]:
-    """Return whether J is positive definite, and Newton's step; otherwise EM's, with the complete information."""
+    """Return whether J is positive definite, and Newton's step of free parameters; otherwise EM's."""
+    free = np.ix_(at.free, at.free)
+    step = np.zeros(len(at.theta))
     try:
-        return True, np.asarray(cho_solve(cho_factor(at.information), at.gradient))
+        step[at.free] = cho_solve(cho_factor(at.information[free]), at.gradient[at.free])
     except LinAlgError:
-        return False, np.asarray(np.linalg.solve(at.complete_information, at.gradient))
+        step[at.free] = np.linalg.solve(at.complete_information[free], at.gradient[at.free])
+        return False, step
+    return True, step
 
 
 def _climbed(at: _Point, step: Array) -> Array:
     """Return parameters after the step, halved until the likelihood rises by a part of what its slope promises."""
-    share, slope = 1.0, float(at.gradient @ step)
+    share = 1.0
     for _ in range(_MAX_HALVINGS):
-        there = at.theta + share * step
-        if _Point(at.layout, at.counts, there).value >= at.value + 1e-4 * share * slope:
-            return there
+        there = np.clip(at.theta + share * step, -_BOUND, _BOUND)
+        if _Point(at.layout, at.counts, there).value >= at.value + 1e-4 * float(at.gradient @ (there - at.theta)):
+            return np.asarray(there)
         share /= 2
     return at.theta
