@@ -565,8 +565,8 @@ def _products(
 ) -> tuple[tuple[int, ...], ...]:
     """Return the places of each interaction's columns and of the outcome."""
     allowed = [names[place] for place in chosen]
-    for pair in interactions:
-        if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1] or not set(pair) <= set(allowed):
+    for pair in interactions if is_list(interactions) else [interactions]:
+        if not is_list(pair) or len(pair) != 2 or pair[0] == pair[1] or not set(pair) <= set(allowed):
             raise ReleaseError(
                 f"interactions must be pairs of different columns of {', '.join(allowed)}, such as [('arm', 'sex')]"
             )

@@ -9,7 +9,7 @@ import pytest
 
 import privstats as ps
 from privstats.contrib.imputation import cells, logit, risks
-from privstats.contrib.imputation.cells import WaldErrors
+from privstats.contrib.imputation.cells import coefficients, compared, risk_errors
 from privstats.contrib.imputation.log_linear import Layout, fitted
 from privstats.errors import ReleaseError
 from tests import made
@@ -145,25 +145,42 @@ def test_a_value_that_no_record_has_hides_its_own_row_alone():
     assert not risks(release, outcome="ill", by="dose").measures[3].reported
 
 
-def test_rare_values_under_noise_are_hidden_and_no_maximum_at_the_edge_is_reported():
-    """Noise often makes the counts of a value in 1 % negative; the likelihood's maximum is then at odds of 0."""
+@pytest.mark.parametrize("chosen", [(0, 1), (0,)], ids=["whole", "without a variable"])
+def test_odds_of_a_value_that_noise_empties_are_hidden_and_the_others_keep_their_level(chosen):
+    """Noise often makes counts of a value in 1 % negative; the likelihood's maximum is then at the bound."""
     layout, rng, sigma = Layout((3, 2, 2), (True, False, False)), np.random.default_rng(0), 4.2
     shape = np.array([0.66, 0.33, 0.01])[:, None, None] * np.array([[0.36, 0.14], [0.36, 0.14]])
     seen = np.concatenate([0.7 * shape, 0.3 * shape.sum(axis=0, keepdims=True)]).reshape(-1)
-    X = np.hstack([np.ones((12, 1)), layout.indicators(0), layout.indicators(1)])
-    missed, told, extreme = np.zeros(4), np.zeros(4), 0
+    X = np.hstack([np.ones((12, 1)), *map(layout.indicators, chosen)])
+    places = np.concatenate([layout.places((2,)), *(layout.places((each, 2)) for each in chosen)])
+    truth = np.array([math.log(0.14 / 0.36), *np.zeros(len(places) - 1)])
+    missed, told, bound = np.zeros(len(truth)), np.zeros(len(truth)), 0
     for counts in rng.multinomial(2_000, seen, 300):
         fit = fitted(layout, counts + sigma * rng.standard_normal(len(counts)), sigma)
-        b, slopes = fit.logistic(X, layout.codes[-1] == 1)
-        own = WaldErrors.of(b, *fit.covariances(slopes))
-        truth = np.array([math.log(0.14 / 0.36), 0, 0, 0])
-        missed += (np.abs(b - truth) > 1.96 * own.error) & (own.degrees > 0)
+        own = coefficients(fit, X, places, whole=len(chosen) == 2)
+        assert np.isfinite(own.error[[0, 1]]).all()
+        missed += (np.abs(own.estimate - truth) > 1.96 * own.error) & (own.degrees > 0)
         told += own.degrees > 0
-        extreme += np.abs(fit.theta).max() > 20
-    assert extreme > 30
-    assert missed.max() < 30
-    assert told[2] < 30
-    assert told[3] > 200
+        bound += np.abs(fit.theta).max() == 15
+        hidden = [each for each in compared("ratio", "abc", risk_errors(fit, 0), 1.96) if not each.reported]
+        assert [each.group for each in hidden] == ["c"]
+    assert bound > 50
+    assert missed.max() < 27  # 5 % of 300, and three standard deviations
+    assert told[2] == 0
+
+
+def test_an_outcome_in_one_percent_never_ends_in_an_error():
+    table = records(2_000)
+    table["ill"] = [int(place % 100 == 0) for place in range(2_000)]
+    for seed in range(20):
+        release = noisy(table, 1.0, seed)
+        assert not logit(release, outcome="ill").reported[0]
+        assert not any(each.reported for each in risks(release, outcome="ill", by="arm") if each.name == "ratio")
+
+
+def test_indicators_have_no_slope():
+    with pytest.raises(ReleaseError, match="without slopes: add coefficients by t_test"):
+        logit(exact(records(1_000)), outcome="ill").slope_at("sex: m vs f", {})
 
 
 def test_tables_state_shares_assumptions_and_the_promise():
@@ -189,6 +206,8 @@ def other_table():
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
+        ({"outcome": None}, "outcome must be the name of a variable, got None"),
+        ({"outcome": "ill", "columns": ["sex", "sex"]}, "names a variable twice"),
         ({"outcome": "dose"}, "'dose' has 3 values, and odds are of two"),
         ({"outcome": "death"}, "no table crosses death"),
         ({"outcome": "ill", "columns": ["bmi"]}, "no table crosses bmi, ill"),
@@ -199,6 +218,7 @@ def other_table():
         ({"outcome": "ill", "reference": {"ill": "1"}}, "reference names 'ill', which is no column"),
         ({"outcome": "ill", "reference": {"dose": "huge"}}, "must be one of low, middle, high, got 'huge'"),
         ({"outcome": "ill", "interactions": [("sex", "sex")]}, "interactions must be pairs of different columns"),
+        ({"outcome": "ill", "interactions": None}, "interactions must be pairs of different columns"),
         ({"outcome": "ill", "interactions": ["sex"]}, "interactions must be pairs of different columns"),
         ({"outcome": "ill", "interactions": [("sex", "arm"), ("arm", "sex")]}, "names a pair twice"),
     ],
@@ -212,6 +232,9 @@ def test_wrong_groups_and_tables_end_in_one_sentence():
     release = exact(records(1_000))
     with pytest.raises(ReleaseError, match="columns names 'arm', whose groups are compared"):
         risks(release, outcome="ill", by="arm", columns=["arm"])
+    for columns in ("sex", []):
+        with pytest.raises(ReleaseError, match="columns must be a list of different variables"):
+            risks(release, outcome="ill", by="arm", columns=columns)
     with pytest.raises(ReleaseError, match="by must be a variable of the table besides the outcome, got 'ill'"):
         risks(release, outcome="ill", by="ill")
     with pytest.raises(ReleaseError, match="several tables cross ill with others"):
