@@ -168,6 +168,7 @@ class TableOptions:
                 continue
             raise ReleaseError(
                 f"--{_flag(name)} is for {_readers(serves)}{_REASONS.get(name, '')}, not {reader.value}; omit it"
+                f"{_INSTEAD.get((name, reader), '')}"
             )
         if sum(each not in (None, False) for each in (self.at, self.tau, self.follow_up)) > 1:
             raise ReleaseError("--at, --tau and --follow-up print a table each: pass one of them")
@@ -200,10 +201,11 @@ _SERVES: Mapping[str, tuple[Reader, ...]] = {
 }
 """The readers that each option serves; another reader refuses it. ``alpha`` serves all."""
 
-_REASONS = {
-    "exponentiate": ", whose coefficients are logarithms",
-    "by": " (--reader table-one --by NAME has shares by group, and averages has the groups of a number's `by`)",
-}
+_REASONS = {"exponentiate": ", whose coefficients are logarithms"}
+_INSTEAD = dict.fromkeys(
+    (("by", Reader.PROPORTIONS), ("by", Reader.AVERAGES)),
+    ": --reader table-one --by NAME has shares by group, and averages has the groups of a number's `by`",
+)
 
 
 def _flag(name: str) -> str:
