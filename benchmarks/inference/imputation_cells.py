@@ -29,8 +29,9 @@ from scipy.special import expit, ndtri
 
 from benchmarks.inference.runs import add_options, ends, others_of, stored
 from benchmarks.measuring import Row, Tables, child, command
-from privstats.contrib.imputation.cells import coefficients, compared, risk_errors
 from privstats.contrib.imputation.log_linear import Layout, fitted, fitted_odds, group_odds
+from privstats.contrib.imputation.odds_table import coefficients
+from privstats.contrib.imputation.risk_table import compared, risk_errors
 from privstats.dp import gaussian_mu
 
 NAME = "inference.imputation_cells"

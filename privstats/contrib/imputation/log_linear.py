@@ -29,7 +29,7 @@ _PRIOR_DEVIATION = 10.0  # of every parameter: a maximum exists where a cell of 
 _BOUND = 15.0  # of every parameter: noise may make a count negative, whose probability has no maximum above 0
 _MAX_STEPS, _MAX_HALVINGS = 100, 30
 _DECREMENT = 1e-6  # twice the log likelihood that a further step could add: it moves no estimate by .001 errors
-_EMPTY = 1e-10  # share of records, of which no coefficient is told
+_EMPTY = 1e-10  # share of records that is too small to determine a coefficient
 _SINGULAR = 1e-7  # eigenvalue of a Gram matrix with a diagonal of 1
 _SMALL_STEP, _LONGEST_STEP = 1e-10, 2.0  # of Newton's method in log odds
 
@@ -161,12 +161,12 @@ def fitted_odds(X: Array, p: Array, yes: NDArray[np.bool_]) -> tuple[Array, Arra
 def _inverse(G: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Return the pseudo-inverse of a Gram matrix, and which solutions are unique."""
     own = np.diag(G)
-    told = own > _EMPTY * own.max()
-    scale = np.sqrt(np.where(told, own, np.inf))
+    some = own > _EMPTY * own.max()
+    scale = np.sqrt(np.where(some, own, np.inf))
     values, vectors = np.linalg.eigh(G / np.outer(scale, scale))
     fine = values > _SINGULAR
     inverse = (vectors[:, fine] / values[fine]) @ vectors[:, fine].T / np.outer(scale, scale)
-    return inverse, told & (np.abs(vectors[:, ~fine]).max(axis=1, initial=0.0) <= _SINGULAR)
+    return inverse, some & (np.abs(vectors[:, ~fine]).max(axis=1, initial=0.0) <= _SINGULAR)
 
 
 def group_odds(logs: Array, layout: Layout, by: int) -> Array:
@@ -243,7 +243,7 @@ class _Point:
 
     @cached_property
     def free(self) -> NDArray[np.bool_]:
-        """Which parameters are inside the bounds, or move inside."""
+        """Which parameters are inside the bounds, or would move inside by their gradient."""
         return np.asarray((np.abs(self.theta) < _BOUND) | (self.gradient * self.theta < 0))
 
     @cached_property

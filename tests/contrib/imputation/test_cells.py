@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.contrib.imputation import cells, logit, risks
-from privstats.contrib.imputation.cells import coefficients, compared, risk_errors
+from privstats.contrib.imputation import logit, odds_table, risk_table, risks
 from privstats.contrib.imputation.log_linear import Layout, fitted
+from privstats.contrib.imputation.odds_table import coefficients
+from privstats.contrib.imputation.risk_table import compared, risk_errors
 from privstats.errors import ReleaseError
 from tests import made
 from tests.contrib.imputation.counts import ARM, DOSE, ILL, SCHEMA, SEX, SLOPES, exact, noisy, records
@@ -19,8 +20,9 @@ from tests.project.test_examples import FLAGS, GIVEN
 TRUTH = np.array(list(SLOPES.values()))
 
 
-def test_examples_run():
-    found = doctest.testmod(cells, extraglobs=GIVEN, optionflags=FLAGS)
+@pytest.mark.parametrize("module", [odds_table, risk_table])
+def test_examples_run(module):
+    found = doctest.testmod(module, extraglobs=GIVEN, optionflags=FLAGS)
     assert found.attempted > 0
     assert found.failed == 0
 
