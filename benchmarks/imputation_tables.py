@@ -39,8 +39,8 @@ def imputation_cells_holds() -> Cells:
 
 
 def imputation_cells_edges() -> Cells:
-    """docs/imputation_on_sums.md: the same with rare values, many values, many columns, and outside the model."""
-    return _cells_of("edges: rare", "edges: many", "outside the model")
+    """docs/imputation_on_sums.md: rare values, many values, many columns, declared products, and outside the model."""
+    return _cells_of("edges: rare", "edges: many", "a declared product", "outside the model")
 
 
 def imputation_cells_mice() -> Cells:

@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import argparse
 import math
-import shutil
 import tempfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from subprocess import DEVNULL, call
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,7 +25,8 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import chi2, t
 
-from benchmarks.inference.runs import add_options, ends, others_of, stored
+from benchmarks.inference.imputation_runs import tables_of
+from benchmarks.inference.runs import add_options, ends, others_of
 from benchmarks.measuring import Row, Tables, child, command
 from privstats.contrib.imputation.completion import (
     Mode,
@@ -103,19 +102,7 @@ TITLES = {
 
 def tables(options: argparse.Namespace) -> Tables:
     """Worlds in which what the table assumes holds, others, and the former beside mice."""
-    runs, few = (4, 1) if options.quick else (options.runs, None)
-    sizes, shares = (2_000, 20_000), (0.1, 0.3)
-    for title, worlds in TITLES.items():
-        cells = [(world, n, share) for world in worlds for n in sizes for share in shares]
-        if options.only in title:
-            yield title, [row for cell in cells[:few] for row in measured(*cell, runs)]
-    without_mice = shutil.which("Rscript") is None or call(["Rscript", "-e", "library(mice)"], stderr=DEVNULL)
-    for world in (*WORLDS,)[:3]:
-        title = f"beside mice: {world}"
-        if without_mice:
-            yield from [(title, stored(NAME)[title])] * (title in stored(NAME))
-        elif options.only in title:
-            yield title, [row for share in shares[:few] for row in beside_mice(world, 2_000, share, runs)]
+    return tables_of(NAME, options, TITLES, measured, beside_mice)
 
 
 def measured(world: str, records: int, missing: float, runs: int) -> list[Row]:

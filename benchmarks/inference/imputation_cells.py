@@ -13,21 +13,20 @@ from __future__ import annotations
 
 import argparse
 import math
-import shutil
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from subprocess import DEVNULL, call
 from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, ndtri
 
-from benchmarks.inference.runs import add_options, ends, others_of, stored
+from benchmarks.inference.imputation_runs import tables_of
+from benchmarks.inference.runs import add_options, ends, others_of
 from benchmarks.measuring import Row, Tables, child, command
 from privstats.contrib.imputation.log_linear import Layout, fitted, fitted_odds, group_odds
 from privstats.contrib.imputation.odds_table import coefficients
@@ -50,7 +49,8 @@ class World:
         pairs: the log odds per step of two variables' values, from middle to middle.
         rate: share of the outcome's second value.
         gaps: for each incomplete variable, the steps of variables by which the log odds of its gap move.
-        triple: log odds of the product of the first two variables' and the outcome's steps, outside the model.
+        triple: log odds of the product of the first two variables' and the outcome's steps.
+        declared: whether the model has that product.
         last: share of the first variable's last value; None: what the pairs give.
     """
 
@@ -59,7 +59,19 @@ class World:
     gaps: dict[int, dict[int, float]]
     rate: float = 0.3
     triple: float = 0.0
+    declared: bool = False
     last: float | None = None
+
+    @property
+    def interactions(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of variables whose product is in the regression."""
+        return ((0, 1),) if self.declared else ()
+
+    def layout(self, gaps: Container[int]) -> Layout:
+        """Return the cells and the model of a table in which these variables have gaps."""
+        last = len(self.levels) - 1
+        products = tuple((*pair, last) for pair in self.interactions)
+        return Layout(self.levels, tuple(j in gaps for j in range(last + 1)), products)
 
     @cached_property
     def steps(self) -> Array:
@@ -121,12 +133,14 @@ WORLDS = {
         {1: {5: 1.2}, 3: {5: -1.0, 0: 0.5}},
     ),
     "a product of three": World((3, 2, 2), _COVARIATE, {0: {2: 1.5, 1: -0.5}}, triple=0.6),
+    "a declared product": World((3, 2, 2), _COVARIATE, {0: {2: 1.5, 1: -0.5}}, triple=0.6, declared=True),
     "by its own value": World((3, 2, 2), _COVARIATE, {0: {0: 1.2}}),
 }
 TITLES = {
     "gaps in covariates": ("a covariate", "two covariates"),
     "gaps in the outcome": ("the outcome",),
     "edges: rare": ("an outcome in 5 %", "an outcome in 1 %", "a value in 1 %", "a value in .3 %"),
+    "a declared product": ("a declared product",),
     "edges: many": ("a covariate of 8 values", "five columns"),
     "outside the model": ("a product of three", "by its own value"),
 }
@@ -134,19 +148,7 @@ TITLES = {
 
 def tables(options: argparse.Namespace) -> Tables:
     """Worlds in which what the tables assume holds, its edges, others, and three beside mice."""
-    runs, few = (4, 1) if options.quick else (options.runs, None)
-    sizes, shares = (2_000, 20_000), (0.1, 0.3)
-    for title, worlds in TITLES.items():
-        cells = [(world, n, share) for world in worlds for n in sizes for share in shares]
-        if options.only in title:
-            yield title, [row for cell in cells[:few] for row in measured(*cell, runs)]
-    without_mice = shutil.which("Rscript") is None or call(["Rscript", "-e", "library(mice)"], stderr=DEVNULL)
-    for world in (*WORLDS,)[:3]:
-        title = f"beside mice: {world}"
-        if without_mice:
-            yield from [(title, stored(NAME)[title])] * (title in stored(NAME))
-        elif options.only in title:
-            yield title, [row for share in shares[:few] for row in beside_mice(world, 2_000, share, runs)]
+    return tables_of(NAME, options, TITLES, measured, beside_mice)
 
 
 def measured(world: str, records: int, missing: float, runs: int) -> Iterator[Row]:
@@ -165,10 +167,9 @@ PARTS = ("odds", "risks", "differences")
 def _measured(world: World, counts: Array, epsilon: float, rng: np.random.Generator) -> Row:
     sigma = 1 / gaussian_mu(epsilon, _DELTA) if math.isfinite(epsilon) else 0.0
     noisy = counts + sigma * rng.standard_normal(counts.shape)
-    layout = Layout(world.levels, tuple(j in world.gaps for j in range(len(world.levels))))
-    truths = _truth(world, layout)
+    truths = _truth(world)
     row: dict[str, Any] = {"epsilon": epsilon if math.isfinite(epsilon) else None}
-    for part, truth, found in zip(PARTS, truths, _read(layout, noisy, sigma), strict=True):
+    for part, truth, found in zip(PARTS, truths, _read(world, world.layout(world.gaps), noisy, sigma), strict=True):
         row |= {f"{part}: {name}": value for name, value in _judged(truth, found).items()}
     if not sigma:
         for part, truth, found in zip(PARTS, truths, _complete_cases(world, counts), strict=True):
@@ -180,30 +181,32 @@ def _measured(world: World, counts: Array, epsilon: float, rng: np.random.Genera
 def _complete_cases(world: World, counts: Array) -> tuple[Array, ...]:
     inner = (slice(None), *map(slice, world.levels))
     kept = counts.reshape(-1, *_shape(world))[inner].reshape(len(counts), -1)
-    return _read(Layout(world.levels, (False,) * len(world.levels)), kept, 0.0)
+    return _read(world, world.layout(()), kept, 0.0)
 
 
 def _shape(world: World) -> tuple[int, ...]:
     return tuple(k + (j in world.gaps) for j, k in enumerate(world.levels))
 
 
-def _design(layout: Layout) -> tuple[Array, Array]:
+def _design(world: World) -> tuple[Array, Array]:
     """Return the regression's columns over complete cells, and the model's parameter of each with the outcome."""
-    last = len(layout.levels) - 1
-    X = np.hstack([np.ones((layout.codes.shape[1], 1)), *map(layout.indicators, range(last))])
-    return X, np.concatenate([layout.places((last,)), *(layout.places((j, last)) for j in range(last))])
+    layout, last = world.layout(world.gaps), len(world.levels) - 1
+    terms = [*((j,) for j in range(last)), *world.interactions]
+    X = np.hstack([np.ones((layout.codes.shape[1], 1)), *map(layout.product, terms)])
+    return X, np.concatenate([layout.places((last,)), *(layout.places((*term, last)) for term in terms)])
 
 
-def _truth(world: World, layout: Layout) -> tuple[Array, ...]:
+def _truth(world: World) -> tuple[Array, ...]:
     """Return what each of ``PARTS`` estimates."""
-    b, _ = fitted_odds(_design(layout)[0], world.p, layout.codes[-1] == 1)
+    layout = world.layout(world.gaps)
+    b, _ = fitted_odds(_design(world)[0], world.p, layout.codes[-1] == 1)
     log_odds = group_odds(np.log(world.p), layout, 0)
     return b, log_odds, expit(log_odds[1:]) - expit(log_odds[0])
 
 
-def _read(layout: Layout, counts: Array, sigma: float) -> tuple[Array, ...]:
+def _read(world: World, layout: Layout, counts: Array, sigma: float) -> tuple[Array, ...]:
     """Return estimates and errors of each of ``PARTS``, infinite where not reported, ``(2, runs, entries)``."""
-    X, own = _design(layout)
+    X, own = _design(world)
     found: list[list[Array]] = [[], [], []]
     groups = [str(place) for place in range(layout.levels[0])]
     for each in counts:
@@ -242,15 +245,14 @@ def beside_mice(world: str, records: int, missing: float, runs: int) -> Iterator
         np.concatenate([np.repeat(codes, each, axis=0) for each in counts]).tofile(file.name)
         words = ["Rscript", "--vanilla", str(_MICE), file.name, *map(str, (runs, records, codes.shape[1]))]
         told = np.array(child(words).split(), float).reshape(runs, 3, -1)[:, :, 1:]
-    layout = Layout(about.levels, tuple(j in about.gaps for j in range(len(about.levels))))
-    truth = _truth(about, layout)[0][1:]
+    truth = _truth(about)[0][1:]
     shared = {"world": world, "missing": missing, "runs": runs}
     theirs = _judged(truth, np.stack([told[:, 0], (told[:, 2] - told[:, 1]) / (2 * _Z)]))
     yield {**shared, "way": "mice, pooled records", "epsilon": None, **theirs}
     for epsilon in reversed(EPSILONS):
         sigma = 1 / gaussian_mu(epsilon, _DELTA) if math.isfinite(epsilon) else 0.0
         noisy = counts + sigma * rng.standard_normal(counts.shape)
-        ours = _judged(truth, _read(layout, noisy, sigma)[0][:, :, 1:])
+        ours = _judged(truth, _read(about, about.layout(about.gaps), noisy, sigma)[0][:, :, 1:])
         yield {**shared, "way": "imputed on counts", "epsilon": epsilon if sigma else None, **ours}
 
 

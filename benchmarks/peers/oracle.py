@@ -10,9 +10,11 @@ stopped goes on where it was, and a larger ``--settings`` adds pieces to a store
 
 The best twenty by one score are scored six times again, and the winner ten times more: the difference is the
 selection's gain by noise. What the choice gained by the test rows is seen on twenty other random divisions of the same
-records; sets that are searched by halving have none. Sets of many records and classes are searched by successive
-halving: all settings train on a fifteenth of the records with the noise of all, the best sixty on a quarter, the best
-fifteen on all, and the best three of these are scored again. Every comparison is by the test rows.
+records; sets of a million records times classes or more have none. Every comparison is by the test rows.
+
+Larger sets are searched by successive halving, with the noise of all records at each stage. From twenty thousand
+records times classes on, all settings train on a tenth of the records, and the best 400 on all. From a million on, all
+train on a fifteenth, the best sixty on a quarter, the best fifteen on all, and the best three are scored again.
 
 DP-FC (Mehta et al. 2022, arXiv 2211.13403) multiplies each gradient by the inverse of a noisy second moment, which a
 sampled share of the budget pays for. ``--model "DP-GD, whitened"`` searches on rows that were whitened without noise,
@@ -85,10 +87,13 @@ class Rung:
     go_on: int
 
 
-_WHOLE = (Rung(1.0, 20),)
-_HALVING = (Rung(1 / 15, 60), Rung(1 / 4, 15), Rung(1.0, 3))
 _LARGE = 1_000_000
-"""Records times classes from which on a set is searched by halving."""
+_STAGES = {
+    _LARGE: (Rung(1 / 15, 60), Rung(1 / 4, 15), Rung(1.0, 3)),
+    20_000: (Rung(1 / 10, 400), Rung(1.0, 20)),
+    0: (Rung(1.0, 20),),
+}
+"""The stages of a search by the number of records times classes from which on a set has them."""
 
 
 @dataclass(frozen=True)
@@ -276,9 +281,9 @@ class Search:
 
     @classmethod
     def of(cls, rungs: Sequence[Rung], row: Row | None) -> Search:
-        """Return the search of a saved row; a new one where there is none."""
+        """Return the search of a saved row; a new one where there is none with these stages."""
         names = _names(rungs)
-        if row is None:
+        if row is None or not row.keys() >= {*names}:
             return cls(0, ({},) * len(names))
         return cls(row["settings"], tuple(_read(row[name]) for name in names), row["seconds"])
 
@@ -318,7 +323,11 @@ def _best(scores: Scores, count: int) -> list[int]:
 
 def rungs_of(records: Records) -> Sequence[Rung]:
     """Return the stages of a set's search, by its size alone."""
-    return _HALVING if records.total * records.classes >= _LARGE else _WHOLE
+    return next(rungs for least, rungs in _STAGES.items() if _size(records) >= least)
+
+
+def _size(records: Records) -> int:
+    return records.total * records.classes
 
 
 def going_on(
@@ -551,7 +560,7 @@ def tables(chosen: argparse.Namespace) -> Tables:
                 yield stored.put(TITLE, epsilon, model, {**row, "device": device})
                 (winner,) = _best(search.stages[-2], 1)
                 known = stored.row(OTHER, epsilon, model)
-                if len(rungs_of(rows)) == 1 and model != WHITENED and (known is None or known["setting"] != winner):
+                if _size(records) < _LARGE and model != WHITENED and (known is None or known["setting"] != winner):
                     found = _elsewhere(split, epsilon, winner, device, preconditioned=model == "DP-FC")
                     yield stored.put(OTHER, epsilon, model, found)
 

@@ -136,6 +136,14 @@ class TableOptions:
             "COLUMN=CELL",
         ),
     ] = None
+    interactions: Annotated[
+        list[str] | None,
+        option(
+            "imputed of counts: two columns whose product is in the regression, in quotes; repeat.",
+            "COLUMN*COLUMN",
+            flag="--interaction",
+        ),
+    ] = None
     course: Annotated[
         Path | None, option("effect: the course of the releases, to report what it declares.", "COURSE.TOML")
     ] = None
@@ -181,6 +189,15 @@ class TableOptions:
             raise ReleaseError("--reference names a column and one of its cells: --reference ward=B")
         return pairs
 
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The two columns of each interaction."""
+        parts = (each.partition("*")[::2] for each in self.interactions or ())
+        pairs = [(first.strip(), second.strip()) for first, second in parts]
+        if not all(first and second for first, second in pairs):
+            raise ReleaseError('--interaction names two columns with a star between: --interaction "arm*sex"')
+        return pairs
+
 
 _COLUMNS = (Reader.OLS, Reader.FIXED_EFFECTS, Reader.MIXED, Reader.PROPORTIONS, Reader.AVERAGES, Reader.TABLE_ONE)
 _DECLARED = (Reader.OLS, Reader.LOGIT, Reader.POISSON)
@@ -191,6 +208,7 @@ _SERVES: Mapping[str, tuple[Reader, ...]] = {
     "unclipped": (Reader.OLS, Reader.SITE_LEVELS),
     "gaps_as_cells": _DECLARED,
     "reference": (*_DECLARED, Reader.IMPUTED),
+    "interactions": (Reader.IMPUTED,),
     "by": (Reader.KAPLAN_MEIER, Reader.MISSING, Reader.TABLE_ONE, Reader.IMPUTED),
     "binary": (Reader.TABLE_ONE,),
     **dict.fromkeys(("time", "event", "times", "entry", "start", "at", "tau", "follow_up"), (Reader.KAPLAN_MEIER,)),
@@ -209,7 +227,7 @@ _INSTEAD = dict.fromkeys(
 
 
 def _flag(name: str) -> str:
-    return {"columns": "column"}.get(name, name.replace("_", "-"))
+    return {"columns": "column", "interactions": "interaction"}.get(name, name.replace("_", "-"))
 
 
 def _readers(serves: Sequence[Reader]) -> str:

@@ -95,8 +95,7 @@ def test_a_search_that_was_stopped_goes_on_where_it_was(split, monkeypatch, larg
     """It is stored after each batch, and every comparison is stored with it."""
     records = oracle.Records.of(split, "cpu")
     if large:
-        monkeypatch.setattr(oracle, "_LARGE", 1)
-        monkeypatch.setattr(oracle, "_HALVING", (oracle.Rung(0.5, 8), oracle.Rung(1.0, 3)))
+        monkeypatch.setattr(oracle, "_STAGES", {0: (oracle.Rung(0.5, 8), oracle.Rung(1.0, 3))})
     rungs = oracle.rungs_of(records)
     (*_, whole) = oracle.going_on(records, MU, oracle.Search.of(rungs, None), 200)
     search, stops = oracle.Search.of(rungs, None), 0
@@ -110,6 +109,12 @@ def test_a_search_that_was_stopped_goes_on_where_it_was(split, monkeypatch, larg
             assert ours[each] == pytest.approx(theirs[each], abs=0.01)
     (*_, more) = oracle.going_on(records, MU, search, 300)
     assert max(more.stages[0].values()) >= max(search.stages[0].values())
+
+
+def test_a_search_with_other_stages_begins_anew(split):
+    row = oracle.Search(100, ({1: [0.5]}, {1: [0.5]}, {1: [0.5]}), 2.0).row(oracle._STAGES[0])
+    assert oracle.Search.of(oracle._STAGES[0], row).settings == 100
+    assert oracle.Search.of(oracle._STAGES[20_000], row) == oracle.Search(0, ({},) * 4)
 
 
 def test_the_winner_is_repeated_on_fresh_noise(split):

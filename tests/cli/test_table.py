@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats import contrib
 from privstats.cli.parts.table_results import TableResult
 from privstats.cli.table import Reader, TableOptions
 from privstats.errors import ReleaseError
@@ -98,12 +99,30 @@ def test_counts_with_gaps_have_imputed_odds_and_risks(privstats, folder):
     assert {name for row in rows for name in row} <= set(ps.inference.FRAME_COLUMNS)
     both = privstats(*words, "--by", "arm", "--exponentiate", cwd=folder, code=2)
     assert "--exponentiate is for odds ratios, and --by prints risks" in both.stderr
-    for more in (("--by", "age"), ("--reference", "age=old")):
+    for more in (("--by", "age"), ("--reference", "age=old"), ("--interaction", "age*dose")):
         wrong = privstats("table", *READERS["imputed"], "--reader", "imputed", *more, cwd=folder, code=2)
         assert f"{more[0]} is for imputed counts, and these are sums by gap pattern; omit it" in wrong.stderr
 
 
-GIVEN = {"columns": ["age"], "reference": ["age=old"], "binary": ["age"]}
+def test_products_of_imputed_counts_are_declared(privstats, folder):
+    counts = gap_counts.exact(gap_counts.records(4_000))
+    counts.save(folder / "gap-counts-of-products.privstats")
+    words = ("table", "gap-counts-of-products.privstats", "--reader", "imputed", "--outcome", "ill")
+    how = ("--interaction", "sex * arm", "--format", "json")
+    rows = json.loads(privstats(*words, *how, cwd=folder, code=0).stdout)["rows"]
+    expected = contrib.imputation.logit(counts, outcome="ill", interactions=[("sex", "arm")])
+    assert rows[-1]["term"] == expected.names[-1] == "sex: m vs f x arm: placebo vs drug"
+    assert rows[-1]["estimate"] == expected.params[-1]
+    by_arm = json.loads(privstats(*words, *how, "--by", "arm", cwd=folder, code=0).stdout)["rows"]
+    risks = contrib.imputation.risks(counts, outcome="ill", by="arm", interactions=[("sex", "arm")])
+    assert [row["estimate"] for row in by_arm] == [each.estimate for each in risks.measures]
+    for wrong in ("sex", "sex*", "*"):
+        done = privstats(*words, "--interaction", wrong, cwd=folder, code=2)
+        assert '--interaction names two columns with a star between: --interaction "arm*sex"' in done.stderr
+    assert "pairs of different columns of" in privstats(*words, "--interaction", "sex*sex", cwd=folder, code=2).stderr
+
+
+GIVEN = {"columns": ["age"], "reference": ["age=old"], "interactions": ["age*dose"], "binary": ["age"]}
 GIVEN |= dict.fromkeys(("target", "records", "start", "at", "tau"), 1)
 
 

@@ -81,12 +81,14 @@ def test_an_example_of_the_gallery_runs(example, tmp_path, monkeypatch):
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(DOCS)
+    pyplot = importlib.import_module("matplotlib.pyplot")
+    pyplot.close("all")  # figures of other tests
     with matplotlib.rc_context():
         importlib.import_module("house_style").apply()
         runpy.run_path(str(example), run_name="__main__")
-        for number in matplotlib.pyplot.get_fignums():
-            check_thumbnail(matplotlib.pyplot.figure(number), example)
-        matplotlib.pyplot.close("all")
+        for number in pyplot.get_fignums():
+            check_thumbnail(pyplot.figure(number), example)
+        pyplot.close("all")
 
 
 def check_thumbnail(figure, example):

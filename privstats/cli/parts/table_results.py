@@ -292,21 +292,27 @@ def _table_one(rounds: list[Release], options: TableOptions) -> TableResult:
 def _imputed(rounds: list[Release], options: TableOptions) -> TableResult:
     if options.outcome is None:
         raise ReleaseError("--reader imputed needs --outcome: name the outcome's column")
-    how: Any = {"outcome": options.outcome, "columns": options.columns, "reference": options.references}
-    if isinstance(rounds[0].plan.schema, CountSchema) and options.by is not None:
-        if options.exponentiate:
-            raise ReleaseError("--exponentiate is for odds ratios, and --by prints risks, which are none; omit one")
-        risks = of_contrib("imputed-risks", "--reader imputed --by", ReleaseError)
-        table = risks(rounds[0], **how, by=options.by, alpha=options.alpha)
-        return TableResult(table.summary(), table.to_rows(), table.reported)
     if isinstance(rounds[0].plan.schema, CountSchema):
-        logit = of_contrib("imputed-odds", "--reader imputed", ReleaseError)
-        return regression(logit(rounds[0], **how), options.alpha, {}, exponentiate=options.exponentiate)
-    for name in ("by", "reference", "exponentiate"):
-        if getattr(options, name) not in (None, False):
+        return _imputed_counts(rounds[0], options)
+    given = {"by": options.by, "reference": options.reference, "exponentiate": options.exponentiate}
+    for name, value in {**given, "interaction": options.interactions}.items():
+        if value:
             raise ReleaseError(f"--{name} is for imputed counts, and these are sums by gap pattern; omit it")
     fit = of_contrib("imputed", "--reader imputed", ReleaseError)
     return regression(fit(rounds[0], target=options.outcome, columns=options.columns), options.alpha, {})
+
+
+def _imputed_counts(release: Release, options: TableOptions) -> TableResult:
+    how: Any = {"outcome": options.outcome, "columns": options.columns}
+    how |= {"reference": options.references, "interactions": options.pairs}
+    if options.by is None:
+        logit = of_contrib("imputed-odds", "--reader imputed", ReleaseError)
+        return regression(logit(release, **how), options.alpha, {}, exponentiate=options.exponentiate)
+    if options.exponentiate:
+        raise ReleaseError("--exponentiate is for odds ratios, and --by prints risks, which are none; omit one")
+    risks = of_contrib("imputed-risks", "--reader imputed --by", ReleaseError)
+    table = risks(release, **how, by=options.by, alpha=options.alpha)
+    return TableResult(table.summary(), table.to_rows(), table.reported)
 
 
 def _site_levels(rounds: list[Release], options: TableOptions) -> TableResult:
