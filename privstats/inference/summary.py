@@ -77,16 +77,15 @@ class Summary:
         return self.as_text()
 
     def as_text(self) -> str:
-        """Return plain text of at least 80 columns."""
+        """Return plain text of 80 columns, or more where the numbers need them; a long name has a line of its own."""
         widths = [max(map(len, column)) for column in zip(self.columns, *self.rows, strict=True)]
-        room = max(_WIDTH - sum(width + 2 for width in widths[1:]), _LEAST_NAME)
-        names = {row[0] for row in self.rows}
-        widths[0] = min(widths[0], room) if len({name[: room - 1] for name in names}) == len(names) else widths[0]
+        widths[0] = min(widths[0], max(_WIDTH - sum(width + 2 for width in widths[1:]), _LEAST_NAME))
         lines = [self.title, "=" * _WIDTH, *textwrap.wrap(self.caution, _WIDTH)]
         for name, value in self.head:
             lines += textwrap.wrap(f"{name:<18} {value}", _WIDTH, subsequent_indent=" " * 19, drop_whitespace=True)
-        lines += ["-" * _WIDTH, _line(self.columns, widths)]
-        lines += [_line(row, widths) for row in self.rows]
+        lines.append("-" * _WIDTH)
+        for row in (self.columns, *self.rows):
+            lines += _lines(row, widths)
         lines.append("-" * _WIDTH)
         for sentence in self.foot:
             lines += textwrap.wrap(sentence, _WIDTH, subsequent_indent="  ")
@@ -200,11 +199,15 @@ def count_of(value: float) -> str:
     return f"{max(value, 0.0):,.0f}"
 
 
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    name = cells[0] if len(cells[0]) <= widths[0] else cells[0][: widths[0] - 1] + "~"
-    return f"{name:<{widths[0]}}" + "".join(
-        f"  {cell:>{width}}" for cell, width in zip(cells[1:], widths[1:], strict=True)
-    )
+def _lines(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """Return a row's line, and before it one of a name that is too long for it."""
+    name, *others = cells
+    numbers = "".join(f"  {cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True))
+    if len(name) <= widths[0]:
+        return [f"{name:<{widths[0]}}{numbers}"]
+    indent = " " * (len(name) - len(name.lstrip(" ")))
+    named = textwrap.wrap(name.strip(), _WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ")
+    return [*named, " " * widths[0] + numbers] if any(others) else named
 
 
 def _plain(cell: str) -> str:

@@ -131,15 +131,26 @@ def test_exact_sums_are_called_so():
     assert ps.inference is inf
 
 
-def test_long_names_of_rows_are_cut_but_never_to_one_name():
-    cells = tuple(["0.123456789"] * 6)
-    wide = inf.Summary("T", (), ("", *"abcdef"), (("x" * 40, *cells), ("y" * 40, *cells)), ())
-    assert max(map(len, wide.as_text().splitlines())) <= 90
-    assert "xxx~" in wide.as_text()
-    rows = (("recovered age: under 55", *cells), ("recovered age: 55 or more", *cells))
-    text = inf.Summary("T", (), ("", *"abcdef"), rows, ()).as_text()
-    assert "recovered age: under 55" in text
-    assert "recovered age: 55 or more" in text
+def test_a_long_name_of_a_row_has_a_line_of_its_own():
+    cells = tuple(["0.12345678"] * 5)
+    rows = (("recovered age: under 55", *cells), ("b", *cells), (" ".join(["word"] * 30), *cells))
+    lines = inf.Summary("T", (), ("", *"cdefg"), rows, ()).as_text().splitlines()
+    assert max(map(len, lines)) <= 80
+    at = lines.index("recovered age: under 55")
+    assert lines[at + 1].split() == [*cells]
+    assert lines[at + 2].split() == ["b", *cells]
+    assert lines[at + 1].rindex("0.1") == lines[at + 2].rindex("0.1")
+    assert " ".join(lines[at + 3 : at + 5]).split() == ["word"] * 30
+    assert lines[at + 5].split() == [*cells]
+
+
+def test_a_long_heading_of_rows_is_one_line_and_keeps_its_indent():
+    rows = (("h" * 50, *[""] * 5), (f"  {'c' * 50}", *["0.12345678"] * 5), ("  d", *["0.12345678"] * 5))
+    lines = inf.Summary("T", (), ("", *"cdefg"), rows, ()).as_text().splitlines()
+    at = lines.index("h" * 50)
+    assert lines[at + 1] == f"  {'c' * 50}"
+    assert lines[at + 2].split() == ["0.12345678"] * 5
+    assert lines[at + 3].startswith("  d ")
 
 
 def test_headings_stand_for_themselves_and_numbers_have_no_commas_in_csv():
