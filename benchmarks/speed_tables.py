@@ -95,6 +95,15 @@ _ROUNDS: Mapping[str, Shown] = {
     "today, median and quartiles": _apart,
     "today over before, medians": lambda row: f"{row['median after s'] / row['median before s']:.2f}",
 }
+_SWEEPS: Mapping[str, Shown] = {
+    "classes x features": "{classes:,} x {features:,}",
+    "algebra": "{algebra:.1f} s",
+    "noise": "{noise:.1f} s",
+    "scores": "{scores:.1f} s",
+    "other": "{other:.1f} s",
+    "host, without algebra": lambda row: f"{row['noise'] + row['scores'] + row['other']:.1f} s",
+    "sums, once": "{sums:.1f} s",
+}
 _OF_ROUNDS = "round of"
 _OF_FITS = ("fit of", "step of")
 
@@ -104,6 +113,7 @@ TABLES: Tables = {
     "round_speeds": Table("speed", "processor seconds", _ROUNDS, only=lambda row: _begins(row, _OF_ROUNDS)),
     "fits": Table("speed", "processor seconds", _FITS, only=lambda row: _begins(row, "fit of")),
     "fit_steps": Table("speed", "processor seconds", _STEPS, only=lambda row: _begins(row, "step of")),
+    "sweep_parts": Table("heads.sweep_parts", "processor seconds of a study's fit", _SWEEPS),
     "starts": Table("startup", "seconds of a fresh process by the ", _STARTS, ("seconds of", str)),
 }
 """By the name in a page's marker."""

@@ -70,7 +70,7 @@ def _score(method: LocalTraining, shards: Shards) -> float:
     parts = [(with_bias(X), y) for X, y in shards.parts]
     with threadpool_limits(1):
         model = method.fit(parts, shards.features, shards.classes, shards.seed)
-        return 100 * model.score(shards.X_test, shards.y_test)
+        return 100 * float((model.predict(shards.X_test) == shards.y_test).mean())
 
 
 def _tasks(*, quick: bool) -> Iterator[Task]:

@@ -276,8 +276,7 @@ def denoise_spectrum(matrix: Array, sigma: float, *, pull: bool = True) -> Spect
     if sigma == 0:
         return Spectrum(np.maximum(values, 0.0), vectors, 0.0, 0.0)
     d, s2 = len(values), sigma**2 / 2
-    gaps = values[:, None] - values
-    corrected = values - 2 * s2 * (gaps / (np.square(gaps) + s2)).sum(axis=1)
+    corrected = values - 2 * s2 * _repulsion(values, s2)
     xi = np.maximum(isotonic_regression(corrected), 0.0)
     noise = s2 * d * (d + 1)
     signal = max(float(np.square(values - values.mean()).sum()) - noise, 0.0)
@@ -289,6 +288,19 @@ def denoise_spectrum(matrix: Array, sigma: float, *, pull: bool = True) -> Spect
     return Spectrum(xi, vectors, lost, min(noise, lost * signal) if signal > 0 else noise)
 
 
+def _repulsion(values: Array, s2: float) -> Array:
+    """Return ``sum_j (l_i - l_j) / ((l_i - l_j)^2 + s^2)`` of each value, in tiles that fit a core's cache."""
+    out = np.empty_like(values)
+    rows = max(1, _TILE // len(values))
+    for start in range(0, len(values), rows):
+        gaps = values[start : start + rows, None] - values
+        squares = np.square(gaps)
+        squares += s2
+        gaps /= squares
+        gaps.sum(axis=1, out=out[start : start + rows])
+    return out
+
+
 def _least_lost(signal: float, noise: float, d: int) -> float:
     # The estimated signal can be too large by chance, so some of it counts as lost: two standard deviations of the
     # noise's sum of squares, over the signal; or half the loss of linear shrinkage, if that is less.
@@ -297,6 +309,8 @@ def _least_lost(signal: float, noise: float, d: int) -> float:
 
 _SHARES = np.exp(np.arange(-12.0, 0.25, 0.5))
 _FLOOR = 1e-12
+_TILE = 1 << 15
+"""Entries of a tile: two of float64 are 512 KiB, part of a core's second cache."""
 _TINY = float(np.finfo(np.float64).tiny)
 _LEAST_ENERGY = 1e-100  # so that targets which are all 0 leave variances that can be divided
 

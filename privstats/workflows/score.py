@@ -55,17 +55,18 @@ class Scores:
 
     @classmethod
     def of(cls, schema: Schema, head: Any, X: Any, y: Any) -> Scores:
-        """Score a fitted model with ``score(X, y)``."""
+        """Score a regression by its ``score(X, y)``, and a classifier by its ``classes_`` and ``predict(X)``."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OneClassWarning)  # the balanced accuracy shows it
-            score = float(head.score(X, y))
             if metric(schema) != "accuracy":
-                return cls(score)
-            rows, labels = np.asarray(X), np.asarray(y)
-            several = np.unique(labels)
-            balanced = fmean(float(head.score(rows[labels == each], labels[labels == each])) for each in several)
-            one = len(several) > 1 and hasattr(head, "predict") and len(np.unique(np.asarray(head.predict(X)))) == 1
-            return cls(score, balanced, auc_of(head, X, y), one, *_flagged(head, X, labels))
+                return cls(float(head.score(X, y)))
+            labels, found = np.asarray(y), np.asarray(head.predict(X))
+            places = places_of(head.classes_.tolist(), labels)
+            right = (found == head.classes_[places]) & (places >= 0)
+            several, at, counts = np.unique(labels, return_inverse=True, return_counts=True)
+            balanced = fmean((np.bincount(at, right, len(several)) / counts).tolist())
+            one = len(several) > 1 and len(np.unique(found)) == 1
+            return cls(float(right.mean()), balanced, auc_of(head, X, y), one, *_flagged(head, X, labels))
 
 
 def _flagged(head: Any, X: Any, labels: NDArray[Any]) -> tuple[float | None, float | None]:

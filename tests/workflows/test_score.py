@@ -20,18 +20,24 @@ def test_a_point_is_mean_and_spread_over_the_draws():
 class Guess:
     """A model that has one answer."""
 
+    classes_ = np.array(["ash", "elm"])
+
     def __init__(self, answer):
         self.answer = answer
 
+    def predict(self, X):
+        return np.full(len(X), self.answer)
+
     def score(self, X, y):
-        assert len(X) == len(y) > 0
         return float((y == self.answer).mean())
 
 
 def test_balanced_accuracy_counts_every_class_alike():
     y = np.array(["ash"] * 18 + ["elm"] * 2)
-    assert Scores.of(CLASSES, Guess("ash"), np.zeros((20, 4)), y) == Scores(0.9, 0.5)
-    assert Scores.of(CLASSES, Guess("elm"), np.zeros((20, 4)), y) == Scores(0.1, 0.5)
+    assert Scores.of(CLASSES, Guess("ash"), np.zeros((20, 4)), y) == Scores(0.9, 0.5, one_class=True)
+    assert Scores.of(CLASSES, Guess("elm"), np.zeros((20, 4)), y) == Scores(0.1, 0.5, one_class=True)
+    of_three = Scores.of(CLASSES, Guess("ash"), np.zeros((20, 4)), np.array(["ash"] * 10 + ["oak"] * 9 + ["elm"]))
+    assert of_three == Scores(0.5, 1 / 3, one_class=True)  # an unknown class of the test records is missed
     assert Scores.of(RIDGE, Guess("ash"), np.zeros((20, 4)), y) == Scores(0.9, None)
 
 

@@ -140,6 +140,7 @@ class Dataset:
             and a ``Rival`` is trained on all records, or by the parties.
         device: where heads multiply and factor matrices; None for this machine's cores.
         trained: scores of the rivals, each trained once per process for all points that it does not depend on.
+        even: sums of the parties of the latest even partition, which is the same in every replicate.
     """
 
     plan: Plan
@@ -150,6 +151,7 @@ class Dataset:
     seed: int
     device: str | None = None
     trained: dict[tuple[object, ...], Scores] = field(default_factory=dict, init=False, repr=False, compare=False)
+    even: dict[Partition, list[Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def rivals(self) -> dict[str, Rival]:
@@ -225,10 +227,19 @@ def _draws(subject: Dataset, job: Trial) -> Iterator[Draw]:
             rows = [_sampled(owner, most, subject.seed, job.draw, k) for k, owner in enumerate(owners)]
             X, y = subject.train
             shards[limited] = [(X[index], y[index]) for index in rows]
-            measured[limited] = [exact_moments(plan.schema, *shard) for shard in shards[limited]]
+            measured[limited] = _measured(subject, job.deal, plan, shards[limited], limited=limited)
         release = session.aggregate_unmasked(plan, measured[limited], noise_draw(subject.seed, job.draw))
         for name, head in heads.items():
             yield _scored(subject, job, point, release, shards[limited], name, head)
+
+
+def _measured(subject: Dataset, deal: Partition, plan: Plan, shards: Shards, *, limited: bool) -> list[Any]:
+    if limited or deal.alpha is not None:
+        return [exact_moments(plan.schema, *shard) for shard in shards]
+    if deal not in subject.even:
+        subject.even.clear()
+        subject.even[deal] = [exact_moments(plan.schema, *shard) for shard in shards]
+    return subject.even[deal]
 
 
 def _taking_part(subject: Dataset, point: Point, draw: int) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from scipy.stats import t as student
 import privstats as ps
 from privstats.contrib.sweep import Axes, Frame, drawn, steps, study
 from privstats.contrib.sweep import draws as work
+from privstats.moments import exact_moments
 from tests.made import refused
 
 from .test_sweep import PLAN, TEST, TRAIN
@@ -66,6 +67,17 @@ def test_skew_does_not_change_sums_that_do_not_ask_whose_a_record_is(result):
     """Partition invariance, as equality of every score and not of a mean."""
     one, other = (result.draws.where(alpha=alpha)["score"] for alpha in (0.1, 10.0))
     assert one == other
+
+
+def test_the_sums_of_an_even_partition_are_measured_once(monkeypatch):
+    measured = []
+    monkeypatch.setattr(work, "exact_moments", lambda *given: measured.append(given) or exact_moments(*given))
+    evenly = found(Axes(epsilon=[1.0], clip_norm=[4.0, 8.0]))
+    assert len(measured) == 2 * PLAN.cohort.clients
+    monkeypatch.setattr(
+        work, "_measured", lambda _, __, plan, shards, **___: [exact_moments(plan.schema, *shard) for shard in shards]
+    )
+    assert found(Axes(epsilon=[1.0], clip_norm=[4.0, 8.0])).to_json() == evenly.to_json()
 
 
 def test_skew_changes_what_a_limited_client_may_bring():

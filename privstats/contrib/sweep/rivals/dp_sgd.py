@@ -119,19 +119,15 @@ class _Fitted:
         with torch.no_grad():
             return np.asarray(self.module(torch.as_tensor(rows, dtype=torch.float32)).numpy())
 
-    def score(self, rows: NDArray[np.float32], labels: NDArray[np.intp]) -> float:
-        """Return the accuracy. Scores that are not finite, after a training that diverged, count as wrong."""
-        logits = self._logits(rows)
-        return float(((logits.argmax(axis=1) == labels) & np.isfinite(logits).all(axis=1)).mean())
-
     def predict_proba(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return probabilities, ``(n, C)``; equal ones where a score is not finite."""
         logits = self._logits(rows).astype(np.float64)
         return np.asarray(softmax(np.where(np.isfinite(logits).all(axis=1, keepdims=True), logits, 0.0), axis=1))
 
     def predict(self, rows: NDArray[np.float32]) -> NDArray[np.intp]:
-        """Return the most probable class places, ``(n,)``."""
-        return np.asarray(self.predict_proba(rows).argmax(axis=1))
+        """Return the most probable class places, ``(n,)``; -1 where a training that diverged has no finite scores."""
+        logits = self._logits(rows)
+        return np.where(np.isfinite(logits).all(axis=1), logits.argmax(axis=1), -1)
 
 
 DP_SGD = Recipe(16.0, 0.3, 0.9, 200, 0.2, tail=True, spread=2.0)

@@ -113,7 +113,3 @@ class SoftmaxModels:
     def predict(self, X: NDArray[np.float32]) -> NDArray[np.intp]:
         """Return the most probable class places, ``(n,)``."""
         return np.asarray(self.predict_proba(X).argmax(axis=1))
-
-    def score(self, X: NDArray[np.float32], y: NDArray[np.intp]) -> float:
-        """Return the accuracy."""
-        return float((self.predict(X) == y).mean())

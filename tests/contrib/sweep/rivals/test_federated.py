@@ -198,4 +198,5 @@ def test_a_plan_without_classes_is_refused():
 
 def test_a_softmax_of_zero_weights_is_unsure():
     model = SoftmaxModels((np.zeros((3, 2), np.float32),), (1.0,))
-    assert model.score(np.ones((4, 2), np.float32), np.array([0, 0, 1, 1])) == 0.5
+    rows, labels = np.ones((4, 2), np.float32), np.array([0, 0, 1, 1])
+    assert Scores.of(PLAN.schema, model, rows, labels) == Scores(0.5, 0.5, auc=0.5, one_class=True)

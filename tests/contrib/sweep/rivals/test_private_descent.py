@@ -135,9 +135,10 @@ def test_scores_that_are_not_finite_count_as_wrong(opacus):
     layer = linear(4, 3)
     layer.bias.data[1] = math.nan
     rows, labels = np.zeros((6, 4), np.float32), np.array([0, 1, 2, 0, 1, 2])
-    assert _Fitted(layer, 3).score(rows, labels) == 0.0
+    classes = ps.ClassSchema(3, 4, "NAB", 1.0)
+    assert Scores.of(classes, _Fitted(layer, 3), rows, labels).score == 0.0
     layer.bias.data = torch.tensor([1.0, 0.0, 0.0])
-    assert _Fitted(layer, 3).score(rows, labels) == pytest.approx(1 / 3)
+    assert Scores.of(classes, _Fitted(layer, 3), rows, labels).score == pytest.approx(1 / 3)
 
 
 def test_a_step_without_any_record_draws_its_noise(opacus, unsolved):
