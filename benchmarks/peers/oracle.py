@@ -281,10 +281,11 @@ class Search:
 
     @classmethod
     def of(cls, rungs: Sequence[Rung], row: Row | None) -> Search:
-        """Return the search of a saved row; a new one where there is none with these stages."""
+        """Return the search of a saved row. One by other stages begins anew, with what it scored on all records."""
         names = _names(rungs)
         if row is None or not row.keys() >= {*names}:
-            return cls(0, ({},) * len(names))
+            known = {} if row is None else {names.index(each): _read(row[each]) for each in names[1:-2] if each in row}
+            return cls(0, tuple(known.get(stage, {}) for stage in range(len(names))))
         return cls(row["settings"], tuple(_read(row[name]) for name in names), row["seconds"])
 
     def row(self, rungs: Sequence[Rung]) -> Row:

@@ -111,10 +111,11 @@ def test_a_search_that_was_stopped_goes_on_where_it_was(split, monkeypatch, larg
     assert max(more.stages[0].values()) >= max(search.stages[0].values())
 
 
-def test_a_search_with_other_stages_begins_anew(split):
-    row = oracle.Search(100, ({1: [0.5]}, {1: [0.5]}, {1: [0.5]}), 2.0).row(oracle._STAGES[0])
+def test_a_search_with_other_stages_begins_anew_with_what_it_scored_on_all_records(split):
+    row = oracle.Search(100, ({1: [0.5]}, {1: [0.25]}, {1: [0.75]}), 2.0).row(oracle._STAGES[0])
     assert oracle.Search.of(oracle._STAGES[0], row).settings == 100
-    assert oracle.Search.of(oracle._STAGES[20_000], row) == oracle.Search(0, ({},) * 4)
+    assert oracle.Search.of(oracle._STAGES[20_000], row) == oracle.Search(0, ({}, {1: [0.5]}, {}, {}))
+    assert oracle.Search.of(oracle._STAGES[0], None) == oracle.Search(0, ({},) * 3)
 
 
 def test_the_winner_is_repeated_on_fresh_noise(split):
