@@ -246,7 +246,7 @@ def test_a_table_of_texts_may_have_another_ending(tmp_path, ending):
 @pytest.mark.parametrize(
     ("first", "said"),
     [
-        (gzip.compress(b"a,ill\n1,no\n"), "it is compressed by gzip: unpack it"),
+        (gzip.compress(b"a,ill\n1,no\n", mtime=0), "it is compressed by gzip: unpack it"),
         (b"PK\x03\x04", "it is a workbook of Excel or a zip archive: save its sheet as CSV UTF-8"),
         (b"\xd0\xcf\x11\xe0\xa1", "it is a workbook of an old Excel: save its sheet as CSV"),
         (b"PAR1\x15", "it is a Parquet file: give it a name that ends in .parquet"),

@@ -234,6 +234,7 @@ def _draws(subject: Dataset, job: Trial) -> Iterator[Draw]:
 
 
 def _measured(subject: Dataset, deal: Partition, plan: Plan, shards: Shards, *, limited: bool) -> list[Any]:
+    """Return the sums of each party; those of an even partition of all records once for all replicates."""
     if limited or deal.alpha is not None:
         return [exact_moments(plan.schema, *shard) for shard in shards]
     if deal not in subject.even:
