@@ -81,7 +81,7 @@ def oracle_standing() -> str:
             placed[oracle_side(rows)].append(epsilon)
         words = {1: "ahead", 0: "level", -1: "behind"}
         stated = " and ".join(f"{words[side]} at {_listed(at)}" for side, at in placed.items() if at)
-        counts = {rows[rival]["settings"] for rows in found.values() for rival in RIVALS if rival in rows}
+        counts = {max(rows[rival]["settings"] for rival in RIVALS if rival in rows) for rows in found.values()}
         several = f"{min(counts):,}" if len(counts) == 1 else f"{min(counts):,} to {max(counts):,}"
         said.append(f"{stated} on {SETS[data]} ({several} settings)")
     *first, last = said
