@@ -229,6 +229,11 @@ def require_level(alpha: float) -> None:
         raise ReleaseError(f"alpha must be above 0 and at most {_MOST_ALPHA}, got {alpha!r}; 0.05 is usual")
 
 
+def averages_persons(release: Release) -> bool:
+    """Return whether the sums are of persons' averages."""
+    return isinstance(release.plan.privacy, Privacy) and release.plan.privacy.averaged
+
+
 def reckoned_sigma(release: Release) -> Mapping[str, float]:
     """Return the standard deviation by letter, in real units, that an interval adds to sampling error.
 
@@ -237,8 +242,7 @@ def reckoned_sigma(release: Release) -> Mapping[str, float]:
     interval of a normal estimate with variance s^2 and bias at most b misses no more often with s^2 + b^2 than with s^2
     and no bias.
     """
-    privacy = release.plan.privacy
-    if not isinstance(privacy, Privacy) or not privacy.averaged:
+    if not averages_persons(release):
         return release.sigma
     schema, persons = release.plan.schema, _max_persons(release)
     return {letter: math.hypot(sigma, persons / schema.scale_of(letter)) for letter, sigma in release.sigma.items()}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from privstats.course.positions import charged_mu, is_followed
 from privstats.course.promise import epsilon_of
 from privstats.dp import Privacy
+from privstats.inference.releases import averages_persons
 from privstats.inference.summary import Summary
 from privstats.kinds import CountSchema
 from privstats.plan import Plan
@@ -110,8 +111,7 @@ class Source:
 
     @property
     def _assumed(self) -> str:
-        privacy = self.release.plan.privacy
-        if not isinstance(privacy, Privacy) or not privacy.averaged:
+        if not averages_persons(self.release):
             return self.assumed
         text = "independent persons, each counted once, by the average of its rows, wherever a record is named; "
         return text + self.assumed.replace("independent records, ", "")

@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.contrib.imputation.log_linear import Fit, Layout, fitted
-from privstats.dp import Privacy
+from privstats.contrib.imputation.measured import degrees_of, require_measured
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.counts.table import CountTable, count_table
 from privstats.inference.evidence import CONSTANT as INTERCEPT
-from privstats.inference.evidence import residual_degrees
-from privstats.inference.releases import require_gaussian, require_records
 from privstats.intake.tables import is_list
 from privstats.kinds import CountSchema
 from privstats.release import Release
@@ -26,8 +24,6 @@ from privstats.schema import Variable, narrowed
 
 MAX_CELLS = 4_096
 """Maximum number of cells of a table without its gaps."""
-
-_MIN_DEGREES = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +97,7 @@ def read(
     interactions: Sequence[tuple[str, str]],
 ) -> GapTable:
     """Return the smallest table that crosses the columns with the outcome, fitted; None: the only one with it."""
-    _check(release)
+    require_measured(release, "cells")
     check_columns(outcome, columns)
     table = _table(release, outcome, columns)
     names = tuple(variable.name for variable in table.variables)
@@ -118,31 +114,13 @@ def read(
         )
     records = float(counts.sum())
     taken = layout.features.shape[1] + 1
-    degrees = residual_degrees(records, table.sigma * math.sqrt(counts.size), taken, f"{taken} parameters")
-    if degrees < _MIN_DEGREES:
-        raise ReleaseError(
-            f"the release holds about {records:.0f} records for {taken} parameters; imputation needs at least "
-            f"{_MIN_DEGREES} records more than parameters: release more records, or cross fewer variables"
-        )
+    degrees_of(records, table.sigma * math.sqrt(counts.size), taken, "cross fewer variables")
     missing = {
         name: float(np.clip(np.take(counts, -1, axis=axis).sum() / records, 0.0, 1.0))
         for axis, name in enumerate(names)
         if layout.gaps[axis]
     }
     return GapTable(names, values, chosen, fitted(layout, counts.reshape(-1), table.sigma), records, missing)
-
-
-def _check(release: Release) -> None:
-    """Refuse releases for which intervals were not measured."""
-    require_gaussian(require_records(release))
-    privacy = release.plan.privacy
-    if isinstance(privacy, Privacy) and privacy.averaged:
-        raise ReleaseError(
-            "the plan averages persons, for which imputation was not measured; count one row per person, and promise "
-            "records"
-        )
-    if release.suppressed:
-        raise ReleaseError("cells were suppressed, so records are missing from the table; set min_count = 0")
 
 
 def check_columns(outcome: object, columns: object) -> None:

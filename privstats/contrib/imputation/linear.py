@@ -23,19 +23,18 @@ from privstats.contrib.imputation.completion import (
     missing_information,
 )
 from privstats.contrib.imputation.gaps import CONSTANT, layout_of, observed
-from privstats.dp import Privacy
+from privstats.contrib.imputation.measured import degrees_of, require_measured
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.evidence import CONSTANT as INTERCEPT
-from privstats.inference.evidence import contrasts_of, residual_degrees
+from privstats.inference.evidence import contrasts_of
 from privstats.inference.inversion import condition, quantile
 from privstats.inference.regression.table import Regression
-from privstats.inference.releases import chosen_columns, map_columns, require_gaussian, require_records
+from privstats.inference.releases import chosen_columns, map_columns
 from privstats.release import Release
 
 DRAWS = 20
 """Draws of completed sums; the benchmark measures intervals and refusals with the same number."""
-_MIN_DEGREES = 100
 _SEED_DIGITS = 16
 _CLIPPED, _MAX_CLIPPED = 0.001, 0.05  # of the rows' squares: what is warned of, and what noise must exclude
 _ONE_SIDED = 1.645
@@ -88,12 +87,7 @@ def ols(release: Release, *, target: str | int, columns: Sequence[str | int] | N
     places = [*chosen, len(names)]
     n = float(sums.records)
     count_sigma = sigma * math.sqrt(len(sums.observed)) / sums.constant**2
-    degrees = residual_degrees(n, count_sigma, len(places), f"{len(places)} columns")
-    if degrees < _MIN_DEGREES:
-        raise ReleaseError(
-            f"the release holds about {n:.0f} records for {len(places)} parameters; imputation needs at least "
-            f"{_MIN_DEGREES} records more than parameters: release more records, or read fewer columns=[...]"
-        )
+    degrees = degrees_of(n, count_sigma, len(places), "read fewer columns=[...]")
     rubin, hidden = _combined(sums, sigma, places, outcome, degrees, release.digest)
     scale, shift = map_columns(release.plan.schema.transform, len(names))
     rows = contrasts_of(np.diag(scale[chosen]), shift[chosen], sums.constant) / scale[outcome]
@@ -232,16 +226,8 @@ def barnard_rubin(share: Array, draws: int, complete: float) -> Array:
 
 def _sums(release: Release) -> Patterns:
     """Return the sums by pattern; refuse releases for which Rubin's rule was not measured."""
-    require_gaussian(require_records(release))
+    require_measured(release, "patterns of gaps")
     names, incomplete = layout_of(release.plan.schema)
-    privacy = release.plan.privacy
-    if isinstance(privacy, Privacy) and privacy.averaged:
-        raise ReleaseError(
-            "the plan averages persons, for which imputation was not measured; measure one row per person, and "
-            "promise records"
-        )
-    if release.suppressed:
-        raise ReleaseError("patterns of gaps were suppressed, so records are missing from the sums; set min_count = 0")
     constant = release.plan.schema.on_grid(CONSTANT)
     return Patterns(np.asarray(release.moments.S, np.float64), observed(len(names), incomplete), constant)
 

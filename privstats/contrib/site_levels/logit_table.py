@@ -15,7 +15,6 @@ from privstats.contrib.site_levels.table import (
     EXCLUSIVE,
     LevelErrors,
     LevelsRegression,
-    averages_persons,
     check_sites,
     hidden_note,
     persons_note,
@@ -29,6 +28,7 @@ from privstats.inference.evidence import CONSTANT, contrasts_of
 from privstats.inference.inversion import condition
 from privstats.inference.releases import (
     all_sessions,
+    averages_persons,
     column_names,
     present_releases,
     raw_slopes,

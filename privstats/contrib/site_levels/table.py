@@ -10,7 +10,6 @@ import numpy as np
 
 from privstats.contrib.site_levels.checks import check_site_columns
 from privstats.contrib.site_levels.fit import FEWEST_DEGREES, Fit, SiteSums, fitted
-from privstats.dp import Privacy
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.heads.evidence import GramEvidence, release_gram
@@ -21,6 +20,7 @@ from privstats.inference.regression.linear import ALIKE
 from privstats.inference.regression.restricted_likelihood import MixedErrors
 from privstats.inference.regression.table import Regression
 from privstats.inference.releases import (
+    averages_persons,
     chosen_columns,
     column_names,
     raw_slopes,
@@ -271,11 +271,6 @@ def _sums(evidence: GramEvidence, at: list[int], chosen: list[int], one: float, 
         sigma_q=evidence.sigma_q,
         averaged=averaged,
     )
-
-
-def averages_persons(release: Release) -> bool:
-    """Return whether the sums are of persons' averages."""
-    return isinstance(release.plan.privacy, Privacy) and release.plan.privacy.averaged
 
 
 def persons_note(sums: SiteSums) -> str:

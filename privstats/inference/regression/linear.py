@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from privstats.course.base import Releases
-from privstats.dp import Privacy
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.cell_design import gap_note
@@ -24,7 +23,7 @@ from privstats.inference.evidence import LinearSums, Parts, linear_sums, ridge_s
 from privstats.inference.inversion import Errors, Inversion, condition, quantile, two_sided
 from privstats.inference.regression.clipping import Hidden, Saturation, clip_note, hides, saturation_of
 from privstats.inference.regression.table import Regression
-from privstats.inference.releases import last_of
+from privstats.inference.releases import averages_persons, last_of
 from privstats.kinds import RidgeSchema
 from privstats.release import Release
 from privstats.schema import Schema
@@ -104,7 +103,7 @@ def ols(
 
 
 def _no_folds(sums: LinearSums, release: Release) -> str:
-    if isinstance(release.plan.privacy, Privacy) and release.plan.privacy.averaged:
+    if averages_persons(release):
         return "rows of one person are in several folds, which are then not independent"
     if sums.parts is None or len(sums.parts.G) < FEWEST_PARTS:
         return _FEW_FOLDS
