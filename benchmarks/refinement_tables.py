@@ -25,6 +25,7 @@ __all__ = [
     "oracle_side",
     "peers_rows",
     "standing",
+    "trained_of",
 ]
 
 DATA: Mapping[str, str] = {
@@ -178,10 +179,15 @@ def refinement_oracle() -> Cells:
 
 def _searched(row: Row) -> str:
     """Settings, those of them that trained, those that trained on all records, where these are fewer; the scores."""
-    counts = [row["settings"], row.get("trained", row["settings"])]
+    counts = [*trained_of(row)]
     counts.append(row.get("on all records", counts[-1]))
     shown = " > ".join(f"{count:,}" for count in dict.fromkeys(counts))
     return f"{shown}; {row['chosen']:.1f}, {_repeated(row)}"
+
+
+def trained_of(row: Row) -> tuple[int, int]:
+    """Return how many settings a search considered, and how many it trained: all, where no forest chose."""
+    return row["settings"], row.get("trained", row["settings"])
 
 
 def oracle_rows() -> dict[str, dict[float, dict[str, Row]]]:

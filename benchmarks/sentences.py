@@ -8,12 +8,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from benchmarks import probability_sentences, raw_table_tables
 from benchmarks.measuring import results
 from benchmarks.peer_tables import choice_gains, party_leads
-from benchmarks.refinement_tables import DATA, EPSILONS, RIVALS, SETS, gained, oracle_rows, oracle_side, standing
+from benchmarks.refinement_tables import (
+    DATA,
+    EPSILONS,
+    RIVALS,
+    SETS,
+    gained,
+    oracle_rows,
+    oracle_side,
+    standing,
+    trained_of,
+)
 from benchmarks.table import titled
 from privstats import dp
 from tests.mutation.catalogue import MUTANTS
@@ -81,11 +91,16 @@ def oracle_standing() -> str:
             placed[oracle_side(rows)].append(epsilon)
         words = {1: "ahead", 0: "level", -1: "behind"}
         stated = " and ".join(f"{words[side]} at {_listed(at)}" for side, at in placed.items() if at)
-        counts = {max(rows[rival]["settings"] for rival in RIVALS if rival in rows) for rows in found.values()}
-        several = f"{min(counts):,}" if len(counts) == 1 else f"{min(counts):,} to {max(counts):,}"
-        said.append(f"{stated} on {SETS[data]} ({several} settings)")
+        most = [max(trained_of(rows[rival]) for rival in RIVALS if rival in rows) for rows in found.values()]
+        settings, trained = ({count[place] for count in most} for place in (0, 1))
+        few = "" if settings == trained else f", of which {_between(trained)} trained"
+        said.append(f"{stated} on {SETS[data]} ({_between(settings)} settings{few})")
     *first, last = said
     return f"they were, by epsilon, {', '.join(first)}{', and ' if first else ''}{last}."
+
+
+def _between(counts: Set[int]) -> str:
+    return f"{min(counts):,}" if len(counts) == 1 else f"{min(counts):,} to {max(counts):,}"
 
 
 def _listed(epsilons: Sequence[float]) -> str:
