@@ -93,7 +93,7 @@ def oracle_standing() -> str:
         stated = " and ".join(f"{words[side]} at {_listed(at)}" for side, at in placed.items() if at)
         most = [max(trained_of(rows[rival]) for rival in RIVALS if rival in rows) for rows in found.values()]
         settings, trained = ({count[place] for count in most} for place in (0, 1))
-        few = "" if settings == trained else f", of which {_between(trained)} trained"
+        few = "" if settings == trained else f", {_between(trained)} of them trained"
         said.append(f"{stated} on {SETS[data]} ({_between(settings)} settings{few})")
     *first, last = said
     return f"they were, by epsilon, {', '.join(first)}{', and ' if first else ''}{last}."

@@ -27,7 +27,7 @@ from privstats.encoding.layout import blocks_of
 from privstats.inference import head_score, ols, proportions, table_one
 from privstats.kinds import kind_of
 from privstats.moments import PersonMoments, exact_moments
-from privstats.moments.clip_report import no_records
+from privstats.moments.clip_report import ClipTally
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published
 
@@ -127,7 +127,7 @@ class World:
         whole = {row.letter: arrays[row.letter] // row.factor for row in plan.schema.sent}
         beside: dict[str, Any] = {}
         if plan.schema.task == "ridge":
-            beside["clip_report"] = replace(no_records(plan.schema.features), records=rows)
+            beside["clip_report"] = replace(ClipTally(plan.schema.features, plan.schema.steps).report(), records=rows)
         return kind_of(plan.schema).exact(whole, **beside)
 
 

@@ -41,7 +41,7 @@ from privstats.schema.rounds import AdaptiveSchema
 from privstats.transforms import ConstantFeature, Transform, steps_of
 
 if TYPE_CHECKING:
-    from privstats.moments.clip_report import ClipReport
+    from privstats.moments.clip_report import ClipTally
     from privstats.moments.grid import Ints
     from privstats.records.opened import Opened
 
@@ -604,7 +604,7 @@ def _numbers(schema: HazardSchema, name: str, column: Readings) -> NDArray[np.fl
 
 def _summed(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values], progress: bool) -> Moments:
     sums = moments.grid.sums_of(schema, "gHJ")
-    report = moments.clip_report.no_records(schema.features)
+    clips = moments.clip_report.ClipTally(schema.features, schema.steps)
     with progress_bar("records", len(persons.rows), at_once=progress) as advance:
         for start in range(0, len(persons.rows), _ROWS):
             part = persons.part(slice(start, start + _ROWS))
@@ -612,15 +612,14 @@ def _summed(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values
                 total.admit(len(part.rows))
             for stratum in range(schema.baselines):
                 own, first = _of_stratum(schema, values, stratum)
-                (unit, residuals, roots), clips = _mapped(schema, part.part(part.strata == stratum), own)
-                report += clips
+                unit, residuals, roots = _mapped(schema, part.part(part.strata == stratum), own, clips)
                 _add_score(schema, unit, residuals, sums["g"].partial, first)
                 _add_information(schema, unit, roots, sums["H"].partial, first)
                 if "J" in sums:
                     _add_squares(schema, unit, residuals, sums["J"].partial, first)
             advance(len(part.rows))
     totals = {letter: total.result() for letter, total in sums.items()}
-    return HazardMoments(schema, records=len(persons.rows), clip_report=report, **totals)
+    return HazardMoments(schema, records=len(persons.rows), clip_report=clips.report(), **totals)
 
 
 def _of_stratum(schema: HazardSchema, values: Mapping[str, Values], stratum: int) -> tuple[dict[str, Values], int]:
@@ -635,12 +634,12 @@ def _of_stratum(schema: HazardSchema, values: Mapping[str, Values], stratum: int
 
 
 def _mapped(
-    schema: HazardSchema, persons: _Persons, values: Mapping[str, Values]
-) -> tuple[tuple[Ints, Ints, Ints], ClipReport]:
-    """Return (x, a) ``(n, p + 1)``, r and v ``(n, K)`` in steps of 2**-32, zero where a bound fails; and the report."""
-    clips: list[moments.grid.Quantized] = []
-    unit, fine = moments.rounds.grid_rows(schema, persons.rows, clips=clips)
-    report = moments.rounds.clip_report_of(schema, unit, fine, clips)
+    schema: HazardSchema, persons: _Persons, values: Mapping[str, Values], clips: ClipTally
+) -> tuple[Ints, Ints, Ints]:
+    """Return (x, a) ``(n, p + 1)``, r and v ``(n, K)`` in steps of 2**-32, zero where a bound fails."""
+    effects: list[moments.grid.Quantized] = []
+    unit, fine = moments.rounds.grid_rows(schema, persons.rows, clips=effects)
+    moments.rounds.add_clips(clips, schema, unit, fine, effects)
     mu, seen = _hazards(schema, unit, values["w"]), _seen(schema, persons, values)
     if schema.entry is not None:
         mu, seen = _from_entry(schema, mu, seen, persons, values)
@@ -649,7 +648,7 @@ def _mapped(
     residuals, variances, within = _periods(schema, mu, persons, seen)
     maximum = float(schema.steps) ** 2
     fine &= within & (np.vecdot(unit, unit) <= maximum) & (2 * np.square(unit[:, -1]) <= maximum)
-    return (unit, residuals * fine[:, None], variances * fine[:, None]), report
+    return unit, residuals * fine[:, None], variances * fine[:, None]
 
 
 def _hazards(schema: HazardSchema, unit: Ints, w: Values) -> Ints:

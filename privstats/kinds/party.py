@@ -173,14 +173,14 @@ class PartySchema(Kind):
             the records are absent or all 0.
         """
         grid, steps = moments.grid.feature_grid(self.rows), self.rows.steps
-        blocks, report = [], moments.clip_report.no_records(self.features)
+        blocks, tally = [], moments.clip_report.ClipTally(self.features, steps)
         for raw, labels in records.pieces():
             rows = np.empty((len(raw), self.features))
             result = grid.quantize(moments.grid.through_maps(self.reading, raw, grid) if self.transform else raw, rows)
-            counts = tuple(moments.clip_report.norm_histogram(result.norms, steps).tolist())
-            report += moments.clip_report.ClipReport(len(rows), result.clipped, 0, counts, result.energy, self.features)
+            tally.add(result.norms, clipped=result.clipped, energy=result.energy)
             blocks.append((rows.astype(np.float32), labels.astype(np.intp)))  # integers below 2**24
         P = truncated(direction(blocks, self.classes, self.features, values.get("W")), self.steps)
+        report = tally.report()
         return PartyMoments(self, P, int(report.records > 0), clip_report=report)
 
 

@@ -36,7 +36,7 @@ from privstats.transforms import ByArm, ConstantFeature, Transform, output_featu
 from privstats.transforms.exact import arrays_of
 
 if TYPE_CHECKING:
-    from privstats.moments.clip_report import ClipReport
+    from privstats.moments.clip_report import ClipTally
     from privstats.moments.device_rounds import DeviceRound
     from privstats.moments.gradient_map import RoundValues
     from privstats.moments.grid import Ints
@@ -386,7 +386,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
                 published.
         """
         sums = moments.grid.sums_of(self, "gHJQV")
-        count, reports = 0, [_unclipped(self)]
+        count, clips = 0, _no_clips(self)
         there: DeviceRound | None = None
         # Arms, gaps and exposures are read in host memory.
         plain = not (self.by_arm or self.missing or self.exposure)
@@ -396,7 +396,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
                 there = there or _on_device(self, records, values)
                 there.add(rows, targets)
                 continue
-            added, finite = _mapped(self, rows, np.asarray(targets), values["w"], reports)
+            added, finite = _mapped(self, rows, np.asarray(targets), values["w"], clips)
             for total in sums.values():
                 total.admit(len(rows))
             for letter, product in _products(self, *added).items():
@@ -404,7 +404,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
             count += int(np.count_nonzero(finite))
         totals = {letter: total.result() for letter, total in sums.items()}
         if there is None:
-            report = None if self._in_arms or self.missing else sum(reports[1:], reports[0])
+            report = None if self._in_arms or self.missing else clips.report()
             return ScoreMoments(self, records=count, clip_report=report, **totals)
         result = ScoreMoments(self, records=count, **totals)
         totals, count = there.result()
@@ -568,8 +568,8 @@ ScoreMoments, RealScoreMoments = containers(
 )
 
 
-def _unclipped(schema: ScoreSchema) -> ClipReport:
-    return moments.clip_report.no_records(schema.features, counts=schema.family == "poisson")
+def _no_clips(schema: ScoreSchema) -> ClipTally:
+    return moments.clip_report.ClipTally(schema.features, schema.steps, counts=schema.family == "poisson")
 
 
 def own_scores(unit: Ints, residuals: Ints, steps: int) -> Ints:
@@ -591,8 +591,8 @@ def within_length(exact: NDArray[np.float64], squares: Any) -> Ints:
 
 
 def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values) -> RecordTerms:
-    reports = [_unclipped(schema)]
-    (unit, residuals, roots, fits), finite = _mapped(schema, rows, targets, w, reports)
+    tally = _no_clips(schema)
+    (unit, residuals, roots, fits), finite = _mapped(schema, rows, targets, w, tally)
     a = roots[finite]
     products: dict[str, Any] = {"g": ((unit * residuals[:, None])[finite], None), "H": (a, a)}
     if schema.errors == "robust":
@@ -600,7 +600,7 @@ def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Va
         products["J"] = (c, c)
     if schema.overdispersion is not None:
         products |= {letter: (np.square(each)[finite], None) for letter, each in zip("QV", fits.T, strict=True)}
-    clips = {} if schema._in_arms or schema.missing else {"clip_report": sum(reports[1:], reports[0])}
+    clips = {} if schema._in_arms or schema.missing else {"clip_report": tally.report()}
     return moments.record_sums.RecordTerms(finite, (moments.record_sums.Term(products),), clips)
 
 
@@ -609,15 +609,15 @@ def _mapped(
     rows: NDArray[Any],
     targets: NDArray[Any],
     w: Values,
-    reports: list[ClipReport] | None = None,
+    clips: ClipTally | None = None,
 ) -> tuple[tuple[Ints, Ints, Ints, Ints], NDArray[np.bool_]]:
     """Return the contributions of :func:`_contributed`, and which records are finite ``(n,)``; others are zero.
 
     Args:
-        reports: receives the clip report; none for a propensity.
+        clips: counts the clip's effect; none for a propensity.
     """
     shares, targets = _exposures(schema, targets)
-    unit, outcomes, fine = _on_grid(schema, rows, targets, reports)
+    unit, outcomes, fine = _on_grid(schema, rows, targets, clips)
     return _contributed(schema, unit, outcomes, fine, w, shares), fine
 
 
@@ -673,7 +673,7 @@ def _on_device(schema: ScoreSchema, records: Opened, values: Mapping[str, Values
 
 
 def _on_grid(
-    schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], reports: list[ClipReport] | None
+    schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], clips: ClipTally | None
 ) -> tuple[Ints, Ints, NDArray[np.bool_]]:
     """Return grid rows, outcomes in steps of 2**-20 of the largest, and which records are finite."""
     if schema.missing:
@@ -684,13 +684,13 @@ def _on_grid(
         )  # so that all sessions of an effect count the same records
         treated, unit = moments.rounds.arm_rows(schema.rows, rows)
         return unit, treated.astype(np.float64) * _ONE, np.ones(len(rows), np.bool_)
-    clips: list[moments.grid.Quantized] = []
-    unit, fine = moments.rounds.grid_rows(schema, rows, clips=clips)
+    effects: list[moments.grid.Quantized] = []
+    unit, fine = moments.rounds.grid_rows(schema, rows, clips=effects)
     goals = targets.astype(np.float64).reshape(len(targets))
     fine &= np.isfinite(goals)
-    if reports is not None:
-        counts, above = schema.family == "poisson", int((goals[fine] > schema.outcome).sum())
-        reports.append(moments.rounds.clip_report_of(schema, unit, fine, clips, above=above, counts=counts))
+    if clips is not None:
+        above = int((goals[fine] > schema.outcome).sum())
+        moments.rounds.add_clips(clips, schema, unit, fine, effects, above=above)
     return unit, _in_steps(schema, np.where(fine, goals, 0.0)), fine
 
 

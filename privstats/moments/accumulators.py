@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, issparse
 
 from privstats.intake.arrays import is_tensor
 from privstats.moments.base import Moments, Summed
-from privstats.moments.clip_report import NORM_BINS, ClipReport, no_records, norm_histogram
+from privstats.moments.clip_report import ClipReport, ClipTally
 from privstats.moments.grid import GridChunk, exact_rows, feature_grid, quantized, through_maps
 from privstats.moments.record_sums import RecordTerms
 from privstats.records.input_validation import dense
@@ -55,8 +55,7 @@ class CpuAccumulator:
         self._targets = self._adder.empty(size)
         self._chunk = GridChunk(self._grid, self._rows)
         self._filled = 0
-        self._clipped = self._targets_clipped = self._energy = 0
-        self._norm_counts = np.zeros(NORM_BINS, np.int64)
+        self._clips = ClipTally(schema.features, schema.steps)
 
     def add(self, rows: NDArray[Any], targets: NDArray[Any]) -> None:
         """Add raw rows and their labels or targets."""
@@ -73,9 +72,7 @@ class CpuAccumulator:
     def report(self) -> ClipReport:
         """Return the clip's effect on all records, and end the accumulator."""
         self._flush()
-        counts = tuple(self._norm_counts.tolist())
-        features, clipped = self._schema.features, self._targets_clipped
-        return ClipReport(sum(counts), self._clipped, clipped, counts, self._energy, features)
+        return self._clips.report()
 
     def moments(self) -> Moments:
         """Return the exact moments, and end the accumulator."""
@@ -91,11 +88,8 @@ class CpuAccumulator:
 
     def _flush(self) -> None:
         done = self._chunk.finish()
-        self._clipped += done.clipped
-        self._energy += done.energy
-        self._norm_counts += norm_histogram(done.norms, self._schema.steps)
-        targets, clipped = self._adder.integers(self._targets[: self._filled])
-        self._targets_clipped += clipped
+        targets, cut = self._adder.integers(self._targets[: self._filled])
+        self._clips.add(done.norms, clipped=done.clipped, energy=done.energy, targets_clipped=cut)
         if self._filled:
             self._add(self._rows[: self._filled], targets)
         self._filled = 0
@@ -107,20 +101,18 @@ class SparseAccumulator:
     def __init__(self, schema: Summed) -> None:
         self._schema = schema
         self._adder: Adder = schema.adder()
-        self._report = no_records(schema.features)
+        self._clips = ClipTally(schema.features, schema.steps)
 
     def add(self, rows: csr_array, targets: NDArray[Any]) -> None:
         """Add at most ``exact_rows(schema.bound)`` raw rows."""
-        schema = self._schema
-        grid, result = quantized(feature_grid(schema), rows)
-        targets, clipped = self._adder.integers(targets)
-        counts = tuple(norm_histogram(result.norms, schema.steps).tolist())
-        self._report += ClipReport(len(targets), result.clipped, clipped, counts, result.energy, schema.features)
+        grid, done = quantized(feature_grid(self._schema), rows)
+        targets, cut = self._adder.integers(targets)
+        self._clips.add(done.norms, clipped=done.clipped, energy=done.energy, targets_clipped=cut)
         self._adder.add(grid, targets)
 
     def moments(self) -> Moments:
         """Return the exact moments."""
-        return self._schema.exact(self._adder.totals(), clip_report=self._report)
+        return self._schema.exact(self._adder.totals(), clip_report=self._clips.report())
 
 
 def measured(schema: Summed, records: Opened, *, reading: Reading | None = None) -> Moments:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privstats.errors import SchemaError
 from privstats.moments.adders import POWERS, ClassAdder
 from privstats.moments.base import Moments, Summed, require_room
-from privstats.moments.clip_report import NORM_BINS, ClipReport, norm_histogram
+from privstats.moments.clip_report import ClipTally
 from privstats.moments.grid import require_known
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ class CellAccumulator:
             (i, j): np.zeros((self._blocks * sizes[i], sizes[j]), np.int64)
             for i, j in combinations(range(len(sizes)), 2)
         }
-        self._records = self._energy = 0
-        self._norm_counts = np.zeros(NORM_BINS, np.int64)
+        self._records, self._clips = 0, ClipTally(schema.features, schema.steps)
 
     def add(self, codes: NDArray[np.float64], labels: NDArray[np.intp]) -> None:
         """Add codes and their labels."""
@@ -69,8 +68,7 @@ class CellAccumulator:
         for (i, j), counts in self._together.items():
             counts += _counted(firsts[i], places[j], counts.shape)
         squares = sum(square[place] for square, place in zip(self._squares, places, strict=True))
-        self._energy += int(np.sum(squares))
-        self._norm_counts += norm_histogram(np.sqrt(squares), self._schema.steps)
+        self._clips.add(np.sqrt(squares), clipped=0, energy=int(np.sum(squares)))
 
     def add_counts(
         self,
@@ -97,19 +95,10 @@ class CellAccumulator:
         for (i, j), total in self._together.items():
             total += together(i, j).reshape(total.shape)
         cells = zip(self._squares, each, strict=True)
-        self._energy += sum(int(counts.sum(axis=0) @ squares) for squares, counts in cells)
-        self._norm_counts += norms
+        self._clips.add_counted(norms, sum(int(counts.sum(axis=0) @ squares) for squares, counts in cells))
 
     def moments(self) -> Moments:
         """Return the exact moments."""
-        report = ClipReport(
-            records=self._records,
-            clipped=0,
-            targets_clipped=0,
-            norm_counts=tuple(self._norm_counts.tolist()),
-            energy=self._energy,
-            features=self._schema.features,
-        )
         sent = {row.letter for row in self._schema.sent}
         totals = {
             letter: np.hstack([each @ table**power for each, table in zip(self._each, self._tables, strict=True)])
@@ -119,7 +108,7 @@ class CellAccumulator:
         if self._blocks:
             second = self._second()
             totals |= {"S": second} if "S" in sent else {"B": second[0]}
-        return self._schema.exact({"N": self._counts, **totals}, clip_report=report)
+        return self._schema.exact({"N": self._counts, **totals}, clip_report=self._clips.report())
 
     def _second(self) -> NDArray[np.int64]:
         out = np.zeros((self._blocks, self._schema.features, self._schema.features), np.int64)

@@ -134,9 +134,43 @@ PRIVATE = "this share is exact, and no privacy protects it: treat it as you trea
 """The end of a remark."""
 
 
-def no_records(features: int, *, counts: bool = False) -> ClipReport:
-    """Return the report of zero records."""
-    return ClipReport(0, 0, 0, (0,) * NORM_BINS, 0, features, counts)
+class ClipTally:
+    """Numbers of a :class:`ClipReport` that grow piece by piece, in constant memory.
+
+    Args:
+        steps: clip norm in grid steps.
+        counts: whether targets are counts.
+
+    Example:
+        >>> from privstats.moments.clip_report import ClipTally
+        >>> tally = ClipTally(features=2, steps=16)
+        >>> tally.add(np.array([8.0, 40.0]), clipped=1, energy=320)
+        >>> tally.report().records, tally.report().fraction_clipped
+        (2, 0.5)
+    """
+
+    def __init__(self, features: int, steps: int, *, counts: bool = False) -> None:
+        self._features, self._steps, self._of_counts = features, steps, counts
+        self._clipped = self._targets_clipped = self._energy = 0
+        self._norm_counts = np.zeros(NORM_BINS, np.int64)
+
+    def add(self, norms: NDArray[np.float64], *, clipped: int, energy: int, targets_clipped: int = 0) -> None:
+        """Add records by their norms before the clip, in grid steps, ``(n,)``."""
+        self.add_counted(norm_histogram(norms, self._steps), energy)
+        self._clipped += clipped
+        self._targets_clipped += targets_clipped
+
+    def add_counted(self, norm_counts: NDArray[np.int64], energy: int) -> None:
+        """Add records without a clip, by their number in each bin of norms."""
+        self._norm_counts += norm_counts
+        self._energy += energy
+
+    def report(self) -> ClipReport:
+        """Return the report of all records so far."""
+        counts = tuple(self._norm_counts.tolist())
+        return ClipReport(
+            sum(counts), self._clipped, self._targets_clipped, counts, self._energy, self._features, self._of_counts
+        )
 
 
 def norm_histogram(norms: NDArray[np.float64], radius: int) -> NDArray[np.int64]:

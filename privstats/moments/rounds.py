@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import RecordError
-from privstats.moments.clip_report import ClipReport, norm_histogram
+from privstats.moments.clip_report import ClipTally
 from privstats.moments.grid import Ints, Quantized, feature_grid
 from privstats.schema import Schema
 from privstats.transforms import apply
@@ -56,22 +56,20 @@ def grid_rows(
     return grid, fine
 
 
-def clip_report_of(
-    read: Schema, unit: Ints, fine: NDArray[np.bool_], clips: list[Quantized], *, above: int = 0, counts: bool = False
-) -> ClipReport:
-    """Return the clip report of the records that a round adds.
+def add_clips(
+    tally: ClipTally, read: Schema, unit: Ints, fine: NDArray[np.bool_], clips: list[Quantized], *, above: int = 0
+) -> None:
+    """Add the records of a round to a tally.
 
     Args:
         unit: grid rows, ``(n, features)``.
         fine: which records are added, ``(n,)``.
         clips: of the same rows, as :func:`grid_rows` appends them.
         above: number of added records with an outcome above its bound.
-        counts: whether outcomes are counts.
     """
-    norms = np.concatenate([np.empty(0), *(each.norms for each in clips)])
+    norms = np.concatenate([np.empty(0), *(each.norms for each in clips)])[fine]
     energy = int(np.vecdot(unit, unit)[fine].astype(np.int64).sum())
-    clipped, bins = int(feature_grid(read).longer(norms[fine])), norm_histogram(norms[fine], read.steps)
-    return ClipReport(int(fine.sum()), clipped, above, tuple(bins.tolist()), energy, read.features, counts)
+    tally.add(norms, clipped=int(feature_grid(read).longer(norms)), energy=energy, targets_clipped=above)
 
 
 def _read_into(grid: Ints, read: Schema, rows: NDArray[Any], clips: list[Quantized] | None) -> NDArray[np.bool_]:

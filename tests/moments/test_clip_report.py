@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.moments import exact_moments, warn_if_clipped
-from privstats.moments.clip_report import no_records
+from privstats.moments.clip_report import ClipTally
 from privstats.schema.public_values import Published, Values
 from tests import made
 
@@ -104,7 +104,7 @@ def test_parts_are_judged_together_and_nothing_is_said_of_nothing() -> None:
     short, long = (exact_moments(CLASSES, [[size, 0.0]], [0]) for size in (0.5, 9.0))
     assert told(lambda: warn_if_clipped(short, long, stacklevel=2)) == []
     assert (len(told(lambda: warn_if_clipped(long, stacklevel=2))), told(warn_if_clipped)) == (1, [])
-    assert (no_records(2).remarks, told(lambda: ps.measure(CLASSES, ROWS[:0], LABELS[:0]))) == ((), [])
+    assert (ClipTally(2, 16).report().remarks, told(lambda: ps.measure(CLASSES, ROWS[:0], LABELS[:0]))) == ((), [])
 
 
 COUNTS = ps.ScoreSchema(2, clip_norm=2.0, family="poisson", target_bound=5.0)
@@ -143,6 +143,25 @@ def test_rounds_of_counts_tell_their_holder_of_the_cut() -> None:
     privacy = made.promise(unit="person", max_records_per_person=2, person_clip=1.0)
     persons: Any = {"published": START, "persons": ids, "person_clip": ps.dp.person_clip(COUNTS, privacy)}
     assert told(lambda: ps.measure(COUNTS, rows, counts, **persons)) == [sentence]
+
+
+@given(
+    norms=st.lists(st.floats(0, 2.0**20), max_size=30).map(np.array),
+    at=st.lists(st.integers(0, 30), max_size=4).map(sorted),
+)
+def test_a_tally_of_pieces_is_the_sum_of_their_reports_and_the_report_of_all(norms: Any, at: list[int]) -> None:
+    def tally(*pieces: Any) -> ClipTally:
+        result = ClipTally(2, 16, counts=True)
+        for piece in pieces:
+            long = int((piece > 16).sum())
+            result.add(piece, clipped=long, energy=3 * len(piece), targets_clipped=len(piece) // 2)
+        return result
+
+    pieces = np.split(norms.astype(float), at)
+    reports = [tally(piece).report() for piece in pieces]
+    assert tally(*pieces).report() == sum(reports[1:], reports[0])
+    whole, parts = tally(norms.astype(float)).report(), tally(*pieces).report()
+    assert (whole.records, whole.clipped, whole.norm_counts) == (len(norms), parts.clipped, parts.norm_counts)
 
 
 def test_records_without_numbers_are_in_no_report() -> None:
