@@ -92,7 +92,7 @@ def oracle_standing() -> str:
         words = {1: "ahead", 0: "level", -1: "behind"}
         stated = " and ".join(f"{words[side]} at {_listed(at)}" for side, at in placed.items() if at)
         most = [max(trained_of(rows[rival]) for rival in RIVALS if rival in rows) for rows in found.values()]
-        settings, trained = ({count[place] for count in most} for place in (0, 1))
+        settings, trained = map(set, zip(*most, strict=True))
         few = "" if settings == trained else f", {_between(trained)} of them trained"
         said.append(f"{stated} on {SETS[data]} ({_between(settings)} settings{few})")
     *first, last = said

@@ -1,8 +1,4 @@
-"""A search of settings by successive halving, each stage by the test rows, that goes on where it was stopped.
-
-The best twenty by one score are scored six times again, and the winner ten times more: the difference is the
-selection's gain by noise.
-"""
+"""A search of settings by successive halving, which goes on where it was stopped. Test rows decide every stage."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ __all__ = ["AT_RANDOM", "LARGE", "REPEATS", "Rung", "Search", "best", "going_on"
 
 AT_RANDOM = 700
 """Settings that all train, before a forest chooses."""
-_GENERATION, _PROMISING = 2_100, 105  # of each generation a forest chooses so many
+_GENERATION, _PROMISING = 2_100, 105  # settings that a forest compares at once, and those of them that train
 REPEATS = 10
 """Draws of noise by which a winner is judged."""
 _AGAIN = 6  # draws that choose it
@@ -172,13 +168,13 @@ def promising(kept: Scores, begun: Sequence[int]) -> list[int]:
     lowest = min(score for (score,) in kept.values())
     known = sorted({*range(AT_RANDOM), *kept})
     scores = [kept[each][0] if each in kept else lowest for each in known]
-    forest = RandomForestRegressor(random_state=0).fit(_logarithms(known), scores)
-    order = np.argsort(-forest.predict(_logarithms(begun)), kind="stable")
+    forest = RandomForestRegressor(random_state=0).fit(_coordinates(known), scores)
+    order = np.argsort(-forest.predict(_coordinates(begun)), kind="stable")
     return [begun[at] for at in order[:_PROMISING]]
 
 
-def _logarithms(settings: Sequence[int]) -> NDArray[Any]:
-    """Return what a forest sees of settings, ``(R, 6)``; the sixth column is how far all steps go together."""
+def _coordinates(settings: Sequence[int]) -> NDArray[Any]:
+    """Return the numbers by which a forest compares settings, ``(R, 6)``; the last is the length of all steps."""
     drawn = np.array([setting_of(each, False)[:4].tolist() for each in settings])
     steps = np.array([steps_of(each) for each in settings])
     rate, clip, momentum, tail = drawn.T

@@ -604,7 +604,7 @@ def _numbers(schema: HazardSchema, name: str, column: Readings) -> NDArray[np.fl
 
 def _summed(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values], progress: bool) -> Moments:
     sums = moments.grid.sums_of(schema, "gHJ")
-    clips = moments.clip_report.ClipTally(schema.features, schema.steps)
+    tally = moments.clip_report.ClipTally(schema.features, schema.steps)
     with progress_bar("records", len(persons.rows), at_once=progress) as advance:
         for start in range(0, len(persons.rows), _ROWS):
             part = persons.part(slice(start, start + _ROWS))
@@ -612,14 +612,14 @@ def _summed(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values
                 total.admit(len(part.rows))
             for stratum in range(schema.baselines):
                 own, first = _of_stratum(schema, values, stratum)
-                unit, residuals, roots = _mapped(schema, part.part(part.strata == stratum), own, clips)
+                unit, residuals, roots = _mapped(schema, part.part(part.strata == stratum), own, tally)
                 _add_score(schema, unit, residuals, sums["g"].partial, first)
                 _add_information(schema, unit, roots, sums["H"].partial, first)
                 if "J" in sums:
                     _add_squares(schema, unit, residuals, sums["J"].partial, first)
             advance(len(part.rows))
     totals = {letter: total.result() for letter, total in sums.items()}
-    return HazardMoments(schema, records=len(persons.rows), clip_report=clips.report(), **totals)
+    return HazardMoments(schema, records=len(persons.rows), clip_report=tally.report(), **totals)
 
 
 def _of_stratum(schema: HazardSchema, values: Mapping[str, Values], stratum: int) -> tuple[dict[str, Values], int]:
@@ -634,12 +634,12 @@ def _of_stratum(schema: HazardSchema, values: Mapping[str, Values], stratum: int
 
 
 def _mapped(
-    schema: HazardSchema, persons: _Persons, values: Mapping[str, Values], clips: ClipTally
+    schema: HazardSchema, persons: _Persons, values: Mapping[str, Values], tally: ClipTally
 ) -> tuple[Ints, Ints, Ints]:
     """Return (x, a) ``(n, p + 1)``, r and v ``(n, K)`` in steps of 2**-32, zero where a bound fails."""
-    effects: list[moments.grid.Quantized] = []
-    unit, fine = moments.rounds.grid_rows(schema, persons.rows, clips=effects)
-    moments.rounds.add_clips(clips, schema, unit, fine, effects)
+    clips: list[moments.grid.Quantized] = []
+    unit, fine = moments.rounds.grid_rows(schema, persons.rows, clips=clips)
+    moments.rounds.add_clips(tally, schema, unit, fine, clips)
     mu, seen = _hazards(schema, unit, values["w"]), _seen(schema, persons, values)
     if schema.entry is not None:
         mu, seen = _from_entry(schema, mu, seen, persons, values)

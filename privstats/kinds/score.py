@@ -386,7 +386,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
                 published.
         """
         sums = moments.grid.sums_of(self, "gHJQV")
-        count, clips = 0, _no_clips(self)
+        count, tally = 0, _no_clips(self)
         there: DeviceRound | None = None
         # Arms, gaps and exposures are read in host memory.
         plain = not (self.by_arm or self.missing or self.exposure)
@@ -396,7 +396,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
                 there = there or _on_device(self, records, values)
                 there.add(rows, targets)
                 continue
-            added, finite = _mapped(self, rows, np.asarray(targets), values["w"], clips)
+            added, finite = _mapped(self, rows, np.asarray(targets), values["w"], tally)
             for total in sums.values():
                 total.admit(len(rows))
             for letter, product in _products(self, *added).items():
@@ -404,7 +404,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
             count += int(np.count_nonzero(finite))
         totals = {letter: total.result() for letter, total in sums.items()}
         if there is None:
-            report = None if self._in_arms or self.missing else clips.report()
+            report = None if self._in_arms or self.missing else tally.report()
             return ScoreMoments(self, records=count, clip_report=report, **totals)
         result = ScoreMoments(self, records=count, **totals)
         totals, count = there.result()
@@ -609,15 +609,15 @@ def _mapped(
     rows: NDArray[Any],
     targets: NDArray[Any],
     w: Values,
-    clips: ClipTally | None = None,
+    tally: ClipTally | None = None,
 ) -> tuple[tuple[Ints, Ints, Ints, Ints], NDArray[np.bool_]]:
     """Return the contributions of :func:`_contributed`, and which records are finite ``(n,)``; others are zero.
 
     Args:
-        clips: counts the clip's effect; none for a propensity.
+        tally: counts the clip's effect; none for a propensity.
     """
     shares, targets = _exposures(schema, targets)
-    unit, outcomes, fine = _on_grid(schema, rows, targets, clips)
+    unit, outcomes, fine = _on_grid(schema, rows, targets, tally)
     return _contributed(schema, unit, outcomes, fine, w, shares), fine
 
 
@@ -673,7 +673,7 @@ def _on_device(schema: ScoreSchema, records: Opened, values: Mapping[str, Values
 
 
 def _on_grid(
-    schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], clips: ClipTally | None
+    schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], tally: ClipTally | None
 ) -> tuple[Ints, Ints, NDArray[np.bool_]]:
     """Return grid rows, outcomes in steps of 2**-20 of the largest, and which records are finite."""
     if schema.missing:
@@ -684,13 +684,13 @@ def _on_grid(
         )  # so that all sessions of an effect count the same records
         treated, unit = moments.rounds.arm_rows(schema.rows, rows)
         return unit, treated.astype(np.float64) * _ONE, np.ones(len(rows), np.bool_)
-    effects: list[moments.grid.Quantized] = []
-    unit, fine = moments.rounds.grid_rows(schema, rows, clips=effects)
+    clips: list[moments.grid.Quantized] = []
+    unit, fine = moments.rounds.grid_rows(schema, rows, clips=clips)
     goals = targets.astype(np.float64).reshape(len(targets))
     fine &= np.isfinite(goals)
-    if clips is not None:
+    if tally is not None:
         above = int((goals[fine] > schema.outcome).sum())
-        moments.rounds.add_clips(clips, schema, unit, fine, effects, above=above)
+        moments.rounds.add_clips(tally, schema, unit, fine, clips, above=above)
     return unit, _in_steps(schema, np.where(fine, goals, 0.0)), fine
 
 

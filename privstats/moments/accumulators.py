@@ -55,7 +55,7 @@ class CpuAccumulator:
         self._targets = self._adder.empty(size)
         self._chunk = GridChunk(self._grid, self._rows)
         self._filled = 0
-        self._clips = ClipTally(schema.features, schema.steps)
+        self._tally = ClipTally(schema.features, schema.steps)
 
     def add(self, rows: NDArray[Any], targets: NDArray[Any]) -> None:
         """Add raw rows and their labels or targets."""
@@ -72,7 +72,7 @@ class CpuAccumulator:
     def report(self) -> ClipReport:
         """Return the clip's effect on all records, and end the accumulator."""
         self._flush()
-        return self._clips.report()
+        return self._tally.report()
 
     def moments(self) -> Moments:
         """Return the exact moments, and end the accumulator."""
@@ -89,7 +89,7 @@ class CpuAccumulator:
     def _flush(self) -> None:
         done = self._chunk.finish()
         targets, cut = self._adder.integers(self._targets[: self._filled])
-        self._clips.add(done.norms, clipped=done.clipped, energy=done.energy, targets_clipped=cut)
+        self._tally.add(done.norms, clipped=done.clipped, energy=done.energy, targets_clipped=cut)
         if self._filled:
             self._add(self._rows[: self._filled], targets)
         self._filled = 0
@@ -101,18 +101,18 @@ class SparseAccumulator:
     def __init__(self, schema: Summed) -> None:
         self._schema = schema
         self._adder: Adder = schema.adder()
-        self._clips = ClipTally(schema.features, schema.steps)
+        self._tally = ClipTally(schema.features, schema.steps)
 
     def add(self, rows: csr_array, targets: NDArray[Any]) -> None:
         """Add at most ``exact_rows(schema.bound)`` raw rows."""
         grid, done = quantized(feature_grid(self._schema), rows)
         targets, cut = self._adder.integers(targets)
-        self._clips.add(done.norms, clipped=done.clipped, energy=done.energy, targets_clipped=cut)
+        self._tally.add(done.norms, clipped=done.clipped, energy=done.energy, targets_clipped=cut)
         self._adder.add(grid, targets)
 
     def moments(self) -> Moments:
         """Return the exact moments."""
-        return self._schema.exact(self._adder.totals(), clip_report=self._clips.report())
+        return self._schema.exact(self._adder.totals(), clip_report=self._tally.report())
 
 
 def measured(schema: Summed, records: Opened, *, reading: Reading | None = None) -> Moments:

@@ -52,7 +52,7 @@ class CellAccumulator:
             (i, j): np.zeros((self._blocks * sizes[i], sizes[j]), np.int64)
             for i, j in combinations(range(len(sizes)), 2)
         }
-        self._records, self._clips = 0, ClipTally(schema.features, schema.steps)
+        self._records, self._tally = 0, ClipTally(schema.features, schema.steps)
 
     def add(self, codes: NDArray[np.float64], labels: NDArray[np.intp]) -> None:
         """Add codes and their labels."""
@@ -68,7 +68,7 @@ class CellAccumulator:
         for (i, j), counts in self._together.items():
             counts += _counted(firsts[i], places[j], counts.shape)
         squares = sum(square[place] for square, place in zip(self._squares, places, strict=True))
-        self._clips.add(np.sqrt(squares), clipped=0, energy=int(np.sum(squares)))
+        self._tally.add(np.sqrt(squares), clipped=0, energy=int(np.sum(squares)))
 
     def add_counts(
         self,
@@ -95,7 +95,7 @@ class CellAccumulator:
         for (i, j), total in self._together.items():
             total += together(i, j).reshape(total.shape)
         cells = zip(self._squares, each, strict=True)
-        self._clips.add_counted(norms, sum(int(counts.sum(axis=0) @ squares) for squares, counts in cells))
+        self._tally.add_counted(norms, sum(int(counts.sum(axis=0) @ squares) for squares, counts in cells))
 
     def moments(self) -> Moments:
         """Return the exact moments."""
@@ -108,7 +108,7 @@ class CellAccumulator:
         if self._blocks:
             second = self._second()
             totals |= {"S": second} if "S" in sent else {"B": second[0]}
-        return self._schema.exact({"N": self._counts, **totals}, clip_report=self._clips.report())
+        return self._schema.exact({"N": self._counts, **totals}, clip_report=self._tally.report())
 
     def _second(self) -> NDArray[np.int64]:
         out = np.zeros((self._blocks, self._schema.features, self._schema.features), np.int64)

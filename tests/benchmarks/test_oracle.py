@@ -45,10 +45,8 @@ def test_without_noise_it_is_the_search_of_the_refinement_benchmark(split, tail,
 @pytest.mark.parametrize("share", [0.0, 0.4])
 def test_a_step_has_the_noise_of_its_promise(split, share):
     """Its noise multiplier is sqrt(T / (1 - share)) / mu, over a sum that one record moves by the clip."""
-    records, one = (
-        descents.Records.of(split, "cpu"),
-        setting(rate=1.0, momentum=0.0, tail=0.0, share=share, damping=1e9),
-    )
+    records = descents.Records.of(split, "cpu")
+    one = setting(rate=1.0, momentum=0.0, tail=0.0, share=share, damping=1e9)
     weights = descents.train(records, one.expand(400, 6), 1, MU, range(400)) * (1e9 if share else 1.0)
     expected = 0.3 / (MU * (1 - share) ** 0.5) / len(records.rows)
     assert float(weights.std(dim=0).mean()) == pytest.approx(expected, rel=0.02)

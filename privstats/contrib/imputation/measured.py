@@ -11,7 +11,11 @@ _MIN_DEGREES = 100
 
 
 def require_measured(release: Release, cells: str) -> None:
-    """Refuse averages of persons, Laplace noise, and ``cells`` that were suppressed."""
+    """Refuse clipped or averaged persons, clipped clients, Laplace noise, and suppressed cells.
+
+    Args:
+        cells: what the message calls the cells of this release.
+    """
     require_gaussian(require_records(release))
     if averages_persons(release):
         raise ReleaseError(
