@@ -96,6 +96,9 @@ class Masking(Protocol):
     def condition(self) -> str:
         """The promise's assumption: a clause that follows "while"."""
 
+    def check_roster(self, roster: Roster) -> None:
+        """Raise ``LocalProtocolError`` for a roster whose size or run name does not fit, before any spend."""
+
 
 def working_with(colluders: int, clients: int) -> str:
     """Return how many clients may work with the server, as the start of a clause for readers."""
@@ -124,6 +127,12 @@ def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
     withdraw = getattr(on_upload, "withdraw", None)
     if withdraw is not None and not uploaded:
         withdraw()
+
+
+def check_size(masking: Masking, roster: Roster) -> None:
+    """Raise ``LocalProtocolError`` unless the roster has as many clients as the parameters."""
+    if len(roster) != masking.clients:
+        raise LocalProtocolError(f"the roster lists {len(roster)} clients, the parameters {masking.clients}")
 
 
 def session_id(parameters: Masking, roster: Roster | bytes) -> bytes:

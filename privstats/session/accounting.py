@@ -50,6 +50,13 @@ class Chargeable(ABC):
     def withdraw(self, plan: Plan, run: bytes) -> None:
         """Refund the spend if nothing was sent."""
 
+    def check_round(self, run: bytes) -> None:  # noqa: ARG002
+        """Refuse the run name of a course's round, which a session alone does not have."""
+        raise LedgerError(
+            f"the roster is that of one round of a course, and {type(self).__name__} charges no course: give "
+            "course.authorize's charge, or the course's own roster"
+        )
+
     def check_moments(self, moments: Moments) -> None:  # noqa: B027
         """Refuse moments of other records than the charge's; by default accept all."""
 
@@ -84,9 +91,15 @@ def charge_of(plan: Plan, charge: Charging) -> Chargeable | None:
 
 
 def register_run(plan: Plan, charge: Chargeable, roster: secagg.Roster) -> Spend:
-    """Charge the run to the account, whose ledger must accept the number of a numbered run (``accept_counter``)."""
+    """Charge the run to the account, whose ledger must accept the number of a numbered run (``accept_counter``).
+
+    Raises:
+        LedgerError: another number is next, or the roster of a course's round is not that of the charge's round.
+    """
     if roster.counter is not None:
         charge.ledger.accept_counter(roster.members, roster.counter, roster.run)
+    elif roster.derived:
+        charge.check_round(roster.run)
     return charge.spend(plan, roster.run)
 
 

@@ -13,6 +13,7 @@ from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.secagg.machines import Peer
 from privstats.secagg.protocols import protocol_of
+from privstats.secagg.roster import run_of_round
 from privstats.session.accounting import Chargeable
 
 
@@ -131,6 +132,18 @@ class RoundCharge(Chargeable):
         """
         self._check(plan)
         self.ledger.finish_round(self.entry, self.place, upload)
+
+    def check_round(self, run: bytes) -> None:
+        """Refuse the run name of another round or course: each place has one random graph.
+
+        Raises:
+            LedgerError: the name is not that of ``roster.of_round(place)``, with the roster of the entry's run.
+        """
+        if run != run_of_round(self.entry.run, self.place):
+            raise LedgerError(
+                f"the roster is not that of round {self.place} of the course that was charged: give "
+                f"roster.of_round({self.place}), with the roster that course.spend charged"
+            )
 
     def check_moments(self, moments: Moments) -> None:
         """Accept all moments."""

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 import msgspec
 
 from privstats.encoding.ring import Group
-from privstats.errors import PlanError
+from privstats.errors import LocalProtocolError, PlanError
 from privstats.secagg.interactive.random_graph import (
     CERTAIN,
     COMMITTEE,
@@ -21,7 +21,8 @@ from privstats.secagg.interactive.random_graph import (
     solve_sparse,
 )
 from privstats.secagg.keys import CLASSICAL, HYBRID
-from privstats.secagg.machines import check_levels, working_with
+from privstats.secagg.machines import check_levels, check_size, working_with
+from privstats.secagg.roster import Roster
 
 StepName: TypeAlias = Literal["advertise", "share", "check", "mask", "agree", "unmask", "done", "failed"]
 
@@ -39,6 +40,8 @@ SUITES = {
 }
 """The suite of each version, by the plan's ``key_agreement``."""
 COMPLETE_LIMIT = 256
+GRAPH_RULE = 2
+"""The number of the rule that draws a random graph. Rule 1 also put the plan's digest into the seed."""
 
 GraphKind: TypeAlias = Literal["auto", "complete", "sparse", "robust"]
 
@@ -165,6 +168,22 @@ class Parameters:
             return self.min_survivors
         return self.min_survivors + excludable(self.clients, self.neighbours, self.disputes)
 
+    def check_roster(self, roster: Roster) -> None:
+        """Refuse a roster of another size, and on a random graph a run name that a party could choose or repeat.
+
+        Under a repeated name distant clients could be shown another run's advertisements (docs/protocol.md).
+
+        Raises:
+            LocalProtocolError: the roster does not fit.
+        """
+        check_size(self, roster)
+        if not self.complete and not roster.derived:
+            raise LocalProtocolError(
+                "a graph that is not complete needs a run name that no party can choose or repeat: build the roster "
+                "with Roster.numbered(publics, server=..., label=..., counter=...), and that of a course's round with "
+                "of_round"
+            )
+
     @property
     def bounds(self) -> FailureBounds:
         """The remaining failure probabilities, as log2; -inf in the complete graph."""
@@ -184,8 +203,8 @@ class Parameters:
         """32-byte digest of parameters, plan and cryptographic suite."""
         numbers = (self.clients, self.threshold, self.min_survivors, self.colluders, self.neighbours)
         layers = (self.levels,) if self.levels else ()
-        signed = () if self.complete else (self.signatures,)
-        parts = (SUITES[self.key_agreement], numbers, self.ring.segments, self.plan_digest, *layers, *signed)
+        graph = () if self.complete else (self.signatures, GRAPH_RULE)
+        parts = (SUITES[self.key_agreement], numbers, self.ring.segments, self.plan_digest, *layers, *graph)
         return hashlib.sha256(b"privstats/secagg/parameters" + msgspec.msgpack.encode(parts)).digest()
 
     @property

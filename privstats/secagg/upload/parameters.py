@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import msgspec
 
 from privstats.encoding.ring import Group, Ring
-from privstats.errors import PlanError
+from privstats.errors import LocalProtocolError, PlanError
 from privstats.secagg.keys import CLASSICAL
-from privstats.secagg.machines import working_with
+from privstats.secagg.machines import check_size, working_with
+from privstats.secagg.roster import Roster
 from privstats.secagg.statements import Claim
 from privstats.secagg.upload.state import STEPS, UPLOAD_STEP
 from privstats.secagg.upload.suites import SUITES, Suite
@@ -24,7 +25,14 @@ MAX_PART = 1024
 
 _ANSWERS = 1 << 25  # bytes of answers to one batch
 _NOISY = "noisy helpers"  # a further element of the digest's input, if helpers add noise
+_RUN_BYTES = 16
 _MAX_BODY = (1 << 31) - 17  # the limit of one call of AES-GCM
+
+
+def check_run(roster: Roster) -> None:
+    """Require a run name of 16 to 32 bytes: runs with one name would share offers."""
+    if not _RUN_BYTES <= len(roster.run) <= 2 * _RUN_BYTES:
+        raise LocalProtocolError("an upload's run is named by 16 to 32 bytes: Roster.numbered, or run=os.urandom(16)")
 
 
 @dataclass(frozen=True)
@@ -99,6 +107,15 @@ class UploadParameters:
             )
         if self.min_survivors > self.clients:
             raise PlanError(f"min_survivors must be at most clients {self.clients}, got {self.min_survivors}")
+
+    def check_roster(self, roster: Roster) -> None:
+        """Refuse a roster of another size, or a run name of another length than 16 to 32 bytes.
+
+        Raises:
+            LocalProtocolError: the roster does not fit.
+        """
+        check_size(self, roster)
+        check_run(roster)
 
     @property
     def min_listed(self) -> int:
