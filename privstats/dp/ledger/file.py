@@ -27,7 +27,7 @@ from privstats.dp.ledger.anchor import (
     stored_outside,
 )
 from privstats.dp.ledger.records import (
-    NO_RECORDS,
+    DOMAIN,
     Assigned,
     Capped,
     Head,
@@ -37,7 +37,9 @@ from privstats.dp.ledger.records import (
     Uploaded,
     Withdrawn,
     decode,
+    domain_of,
     link,
+    no_records,
     sealed,
 )
 from privstats.errors import LedgerError, PrivstatsError
@@ -73,12 +75,14 @@ class Log:
     Attributes:
         heads: the head after each record, starting with that of no records.
         missing: minimum number of records that an accepted older copy lacks.
+        domain: first bytes of each link of its hash chain.
     """
 
     connection: sqlite3.Connection
-    heads: list[Head] = field(default_factory=lambda: [NO_RECORDS])
+    heads: list[Head] = field(default_factory=lambda: [no_records()])
     records: list[Record] = field(default_factory=list)
     missing: int = 0
+    domain: bytes = DOMAIN
 
     @property
     def head(self) -> Head:
@@ -94,7 +98,7 @@ class Log:
     def append(self, record: Record) -> int:
         """Write a record and return its number; it counts once the transaction is committed."""
         body = sealed(record)
-        head = link(self.head, body)
+        head = link(self.head, body, self.domain)
         row = (head.length, body.decode(), head.digest)
         self.connection.execute("INSERT INTO log (number, body, digest) VALUES (?, ?, ?)", row)
         if format_of(record) > _pragma(self.connection, "user_version"):
@@ -120,7 +124,10 @@ class Log:
         for number, body, digest in rows:
             if not isinstance(body, str) or not isinstance(digest, str):  # a file cut short reads as NULL
                 raise LedgerError(f"record {self.head.length + 1} is cut short")
-            head = link(self.head, body.encode())
+            if not self.records:
+                self.domain = domain_of(body.encode(), digest)
+                self.heads = [no_records(self.domain)]
+            head = link(self.head, body.encode(), self.domain)
             if number != head.length or not hmac.compare_digest(digest.encode(), head.digest.encode()):
                 raise LedgerError(f"record {head.length} was edited, removed or moved")
             self.take(decode(body.encode()), head)
@@ -228,7 +235,7 @@ def _created(connection: sqlite3.Connection, path: Path, at: str) -> tuple[Log, 
     if tables or _pragma(connection, "application_id"):
         raise LedgerError(f"there is already a file at {path}: open it with Ledger.open, or choose another name")
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-    return _begun(connection, [Opened(at=at, ledger=secrets.token_hex(16))]), NO_RECORDS
+    return _begun(connection, [Opened(at=at, ledger=secrets.token_hex(16))]), no_records()
 
 
 def _opened(connection: sqlite3.Connection, path: Path, expected: Head | None) -> tuple[Log, Head]:
