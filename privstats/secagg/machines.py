@@ -89,6 +89,10 @@ class Masking(Protocol):
         """Bound on the probability of revealing more than the sum; the budget adds it to delta."""
 
     @property
+    def failure_basis(self) -> Mapping[str, int]:
+        """The numbers beside the plan's own from which :attr:`failure` follows; empty where masking never fails."""
+
+    @property
     def remedy(self) -> str:
         """The remedy for too large a :attr:`failure`, as a sentence's end."""
 

@@ -101,6 +101,13 @@ class Spend:
         return (self.freed is None and self.withdrawn is None) or bool(self.begun)
 
     @property
+    def sent(self) -> bool:
+        """Whether an upload is on record for the session, or for each session of a course that began, and one did."""
+        if not self.begun:
+            return self.released is not None
+        return {place for place, _ in self.uploads}.issuperset(self.begun)
+
+    @property
     def waiting(self) -> bool:
         """Whether the spend is a single session that has sent nothing yet."""
         single = self.nodes == 1 and not self.begun and bool(self.run)
@@ -233,7 +240,7 @@ class Account:
     @property
     def unfinished(self) -> tuple[Spend, ...]:
         """Spends that count without a record that anything was sent."""
-        return tuple(entry for entry in self.counted if entry.released is None)
+        return tuple(entry for entry in self.counted if not entry.sent)
 
     @property
     def waiting(self) -> tuple[Spend, ...]:

@@ -40,6 +40,7 @@ SUITES = {
 }
 """The suite of each version, by the plan's ``key_agreement``."""
 COMPLETE_LIMIT = 256
+_UPWARDS = 1 + 2.0**-32  # above the rounding of the tails' logarithms, which is some 1e-12
 GRAPH_RULE = 2
 """The number of the rule that draws a random graph. Rule 1 also put the plan's digest into the seed."""
 
@@ -218,7 +219,7 @@ class Parameters:
 
         The union of connectivity, privacy and, if :attr:`server_may_lie`, a lying server and two lists; 0 where
         complete. If :attr:`condition` states that the server follows the protocol, it shows one list. Liveness is
-        excluded: a session without a sum reveals no client.
+        excluded: a session without a sum reveals no client. The float is at least the exact rational.
         """
         if self.complete:
             return 0.0
@@ -226,7 +227,14 @@ class Parameters:
         counted = [bounds.connectivity, bounds.privacy]
         if self.server_may_lie:
             counted += [bounds.lying_server, bounds.two_lists]
-        return math.fsum(2.0**bound for bound in counted)
+        return math.fsum(2.0**bound for bound in counted) * _UPWARDS
+
+    @property
+    def failure_basis(self) -> dict[str, int]:
+        """Degree, threshold and signatures of a random graph; empty where complete."""
+        if self.complete:
+            return {}
+        return {"neighbours": self.neighbours, "threshold": self.threshold, "signatures": self.signatures}
 
     @property
     def remedy(self) -> str:

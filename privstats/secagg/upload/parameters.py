@@ -171,6 +171,11 @@ class UploadParameters:
         return MAX_PART if not self.answer_bytes else min(MAX_PART, max(1, _ANSWERS // self.answer_bytes))
 
     @property
+    def failure_basis(self) -> dict[str, int]:
+        """Empty: this masking never fails."""
+        return {}
+
+    @property
     def condition(self) -> str:
         """The promise's assumption: a clause that follows "while"."""
         return f"leader and helpers do not all work together and {working_with(self.colluders, self.clients)} them"
