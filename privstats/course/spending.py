@@ -51,13 +51,17 @@ def spend(
         for plan in every_plan(course):  # before anything is spent on rounds that could not be measured here
             require(*plan.schema.packages, by="measuring this course")
     if isinstance(run, Roster):
-        run = _counted(ledger, run)
-    return ledger.spend_course(dataset, course=course.digest, run=run, nodes=course.most, costs=costs, apart=apart)
+        run = _counted(course, ledger, dataset, run)
+    exclusive = bool(course.first.masking.failure_basis)
+    return ledger.spend_course(
+        dataset, course=course.digest, run=run, nodes=course.most, costs=costs, apart=apart, exclusive=exclusive
+    )
 
 
-def _counted(ledger: Ledger, roster: Roster) -> bytes:
-    """Return the roster's run name, after the ledger has accepted the number of a new run."""
-    if roster.counter is not None and all(account.of_run(roster.run) is None for account in ledger.accounts()):
+def _counted(course: Course, ledger: Ledger, dataset: str, roster: Roster) -> bytes:
+    """Return the roster's run name, after the ledger has accepted its number, unless this course has begun under it."""
+    earlier = next((each.of_run(roster.run) for each in ledger.accounts() if each.dataset == dataset), None)
+    if roster.counter is not None and (earlier is None or earlier.plan != course.digest):
         ledger.accept_counter(roster.members, roster.counter, roster.run)
     return roster.run
 

@@ -93,13 +93,16 @@ def charge_of(plan: Plan, charge: Charging) -> Chargeable | None:
 def register_run(plan: Plan, charge: Chargeable, roster: secagg.Roster) -> Spend:
     """Charge the run to the account, whose ledger must accept the number of a numbered run (``accept_counter``).
 
+    In a course on a random graph the ledger has accepted the course's number, and each round has the run name that
+    follows from it: so no server chooses among graphs.
+
     Raises:
-        LedgerError: another number is next, or the roster of a course's round is not that of the charge's round.
+        LedgerError: another number is next, or the roster is not that of the charge's round.
     """
-    if roster.counter is not None:
-        charge.ledger.accept_counter(roster.members, roster.counter, roster.run)
-    elif roster.derived:
+    if plan.masking.failure_basis and (charge.per_round or roster.counter is None):
         charge.check_round(roster.run)
+    elif roster.counter is not None:
+        charge.ledger.accept_counter(roster.members, roster.counter, roster.run)
     return charge.spend(plan, roster.run)
 
 
