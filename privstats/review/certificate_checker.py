@@ -827,7 +827,7 @@ def _is_range(ends: list[Any]) -> bool:
 class Counts(Kind):
     """Tables T of counts, and sums x and q of numbers and their squares by group."""
 
-    keys = "variables tables numbers? transform=[]"
+    keys = "variables tables numbers? late_entry? transform=[]"
     unsigned = ("Tq", "Tq")
     of_persons = closer_averages = True
 
@@ -1138,6 +1138,7 @@ KEYS = {  # of tables beside the schema's; "k?" may be missing, and a missing "k
     "values": "name values other?=false missing?=false",
     "numbers": "name low high by?=[] missing?=false",
     "bins": 'name edges closed?="left"',
+    "late_entry": "entry time times rounded?=false",
     "edges": 'name edges closed?="left" missing?=false open?="both"',
     "numeric": 'name kind edges? gaps?=[] unit?="" suffix?="" censored?=false',
     "dates": 'name kind edges? gaps?=[] written?=""',
@@ -1218,11 +1219,11 @@ WORDS = {
     "left_out": "counted",
 }
 NAMED: dict[type, str] = {  # keys whose value is of a type, and no more
-    str: "statistics module event entry exposure head name sha256 after registrar registrar_key page words exact",
-    dict: "schema cohort privacy aggregation published validity devices merge shares bins strata",
+    str: "statistics module event entry time exposure head name sha256 after registrar registrar_key page words exact",
+    dict: "schema cohort privacy aggregation published validity devices merge shares bins strata late_entry",
     list: "outcome transform variables tables pulls values edges class_names feature_names among panel organisations "
     "outcome_names subgroups cuts numbers by",
-    bool: "nonnegative reference other missing by_class",
+    bool: "nonnegative reference other missing by_class rounded",
 }
 
 
@@ -1250,7 +1251,7 @@ def _parts(plan: Table) -> Iterator[Part]:
     for key in OPTIONAL_LISTS:
         for each in _listed(schema, key):
             yield _part(each, KEYS[key if key == "numbers" else "edges" if "edges" in each else "values"], "variable")
-    for name, keys in (("bins", "bins"), ("strata", "values")):
+    for name, keys in (("bins", "bins"), ("strata", "values"), ("late_entry", "late_entry")):
         if name in schema:
             yield _part(schema[name], KEYS[keys], "variable")
 

@@ -406,7 +406,7 @@ def event_tables(
             "read cumulative_incidence"
         )
     if entry is not None:
-        table = with_entries(release, table, entry, () if by is None else (by,), start)
+        table = with_entries(release, table, entry, () if by is None else (by,), checked_times(times), start)
         clock = table.variables[-2]
     if by is None:
         return {"": table}
@@ -464,8 +464,8 @@ def reported_bins(table: CountTable) -> int:
     clock, bins = table.variables[0], len(table.counts)
     assert isinstance(clock, Bins)  # noqa: S101  refused before
     at_risk = at_risk_in(table.counts)[: bins - (clock.open in ("above", "both"))]
-    if table.sigma == 0:
-        return int((at_risk > 0).sum())
+    if table.sigma == 0:  # with late entry bins without anyone at risk may come before others
+        return int(np.flatnonzero(at_risk > 0).max(initial=-1)) + 1
     deviation = table.sigma * np.sqrt(table.counts.shape[-1] * np.arange(bins, 0, -1)[: len(at_risk)])
     few = at_risk < np.maximum(_SURE * deviation, _FEWEST_AT_RISK)
     return int(np.argmax(few)) if few.any() else len(at_risk)
