@@ -17,7 +17,6 @@ from privstats.errors import DataError
 from privstats.intake.column_names import places_in
 from privstats.intake.columns import Listed, Readings, read
 from privstats.intake.csv_dialect import Dialect, Marks
-from privstats.intake.csv_lines import quoted_names
 from privstats.intake.declared.unlisted import often
 from privstats.intake.meaning import meaning_of
 from privstats.intake.person_ids import names_of, persons_held_out
@@ -134,10 +133,10 @@ class Party:
 
 
 def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], persons: str | None = None) -> list[str]:
-    """Return the columns that all files have, without dropped ones and ids, from headers alone.
+    """Return the columns that all files have, without dropped ones and ids.
 
     Raises:
-        DataError: a file cannot be read or lacks a named column, or the target is the id column.
+        DataError: a file cannot be read, lacks a named column or a row of names, or the target is the id column.
     """
     headers, ids = [file.columns for file in files], () if persons is None else (persons,)
     for file, names in zip(files, headers, strict=True):
@@ -145,11 +144,14 @@ def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], pers
         for wanted, place in zip(required, places_in(required, names), strict=True):
             if place is None:
                 hint = column_hint(file, names, wanted) if isinstance(file, RecordFile) else ""
+                shown = file.doubt or "it has " + ", ".join(names)
                 raise DataError(
                     f"{file.path} has no column {wanted!r}, and a rehearsal needs the same names in every table: "
                     "name another one in --target, --drop or --persons (in Python target=, drop=, persons=), or "
-                    f"rename its column; it has {quoted_names(names)}{hint}"
+                    f"rename its column; {shown}{hint}"
                 )
+    if doubt := next((doubt for file in files if (doubt := file.doubt)), ""):
+        raise DataError(doubt)
     if persons is not None and places_in([persons], headers[0]) == places_in([target], headers[0]):
         raise DataError(f"{persons!r} holds the person ids and cannot be predicted; name another column in --target")
     gone = set(places_in((*drop, *ids), headers[0]))
