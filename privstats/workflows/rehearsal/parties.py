@@ -36,9 +36,9 @@ from privstats.workflows.rehearsal.stated import NO_GAPS, StatedGaps
 def odd(file: Source, public: Assumed, found: Found) -> tuple[str, ...]:
     """Return a sentence, with the file's name, for excluded records and for each column that may need mending.
 
-    Values of the target that are no class of the first file are always odd. In other columns unlisted values alone are
-    normal, because a rehearsal lists only the first file's frequent ones. Odd are a column of unlisted values only, and
-    values that differ from listed ones by case alone.
+    Values of the target that are no class of the first file are always odd. In other columns few unlisted values are
+    normal, because a rehearsal lists only the first file's frequent ones. Odd are unlisted values of more than a tenth,
+    and values that differ from listed ones by case alone.
     """
     name = file.path if isinstance(file, HeldTable) else Path(os.fspath(file.path)).name
     of_columns = (
@@ -64,9 +64,14 @@ def _of_column(column: Column, readings: Readings, written: Sequence[Any]) -> It
         yield f"{column.name}: {gap_code_question(column.name, codes, seen.records)}"
     if isinstance(column, Categories) and not seen.unreadable:
         rest = unlisted(column, readings)
-        if not column.values or not (
-            _is_all(seen.other, seen.records - seen.missing) or spellings(column.values, rest)
-        ):
+        given = seen.records - seen.missing
+        if not column.values or not (_is_all(seen.other, given) or spellings(column.values, rest)):
+            if seen.other > _MANY * given:
+                frequent = ", ".join(value for value, _ in rest.most_common(_SHOWN))
+                yield (
+                    f"{column.name}: {seen.other:,} of {given:,} values count as other, such as {frequent}: a "
+                    "rehearsal lists the most frequent values of the first file alone"
+                )
             return
     for remark in seen.oddities:
         yield f"{column.name}: {remark}"
@@ -85,6 +90,8 @@ def _is_all(other: int, given: int) -> bool:
     return 0 < other == given
 
 
+_MANY = 0.1
+"""Share of a column's values beyond which those without a listed value are remarked."""
 _SPLIT = 0
 _SHOWN = 3
 _BOTH = 2
