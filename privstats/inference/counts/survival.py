@@ -478,7 +478,8 @@ def _curve(table: CountTable, times: Times, release: Release, alpha: float, z: f
     clock_times = edges[:-1] if times == "discrete" and clock.closed == "left" else edges[1:]
     values, errors = spread(partial(_survival, times=times, late=table.late), table.counts.reshape(-1), table.sigma)
     if table.late:  # entries and exits of a record are in two cells, so cells are not independent
-        errors = values * greenwood(table.counts, exposure_in(table.counts, times, late=True), times)
+        relative = greenwood(table.counts, exposure_in(table.counts, times, late=True), times)
+        errors = np.multiply(values, relative, out=np.zeros_like(values), where=values > 0)  # where all have left
     interval = _inverted(table, times, n_bins, z)
     if table.sigma == 0:
         interval = _log_log(values[:n_bins], errors[:n_bins], z, interval)
