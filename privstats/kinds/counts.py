@@ -150,6 +150,12 @@ class CountSchema(Kind):
         return replace(super().reading, columns=names, batches=bool(self.transform))
 
     @property
+    def reads_any_record(self) -> bool:
+        """Whether every value has a cell: an unlisted one as "other", a gap as missing."""
+        every = all(each.missing and getattr(each, "other", True) for each in self.read)
+        return every and self.late_entry is None and not self.excludes_gaps
+
+    @property
     def statistics(self) -> str:
         """T, and with numbers x and q."""
         return letters_of(self.table if self.numbers else COUNT_TABLE)

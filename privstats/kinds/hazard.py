@@ -146,6 +146,7 @@ class HazardSchema(AdaptiveSchema, Kind):
         "a step of a survival analysis: which columns raise or lower the rate at which an event happens"
     )
     no_persons: ClassVar[str] = "a record of a HazardSchema is a person already, over all periods: one row each"
+    ignorable: ClassVar[str] = "its times and event given the columns"
     proved: ClassVar[str] = "gHJ"
     unstated: ClassVar[Mapping[str, Any]] = {"errors": "model"}
     several_sessions: ClassVar[bool] = True

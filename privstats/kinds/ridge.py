@@ -18,7 +18,7 @@ from privstats.kinds.column_facts import gap_facts
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of, rows_of, wire
 from privstats.moments.base import ExactClass, Moments, RealMoments
 from privstats.records.reading import Targets
-from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, by_letter, letters_of
+from privstats.schema.base import OUTCOME, Adjacency, Predicted, Schema, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, as_int, check_coarseness, checked_vectors, settle, size
 from privstats.schema.narrowing import bare
 from privstats.transforms import Transform
@@ -77,6 +77,7 @@ class RidgeSchema(Added["RidgeMoments"]):
     proved: ClassVar[str] = "Ghq"
     nearer: ClassVar[bool] = True
     statements: ClassVar[Mapping[str, str]] = {"moments": "folds", "norm": "norms"}
+    ignorable: ClassVar[str] = OUTCOME
 
     features: int = REQUIRED
     targets: int = 1
@@ -103,6 +104,11 @@ class RidgeSchema(Added["RidgeMoments"]):
     def goal(self) -> Targets:
         """What y holds."""
         return Targets(self.targets, gaps=self.missing is not None)
+
+    @property
+    def excludes_gaps(self) -> bool:
+        """Whether a record with a gap is in no sum, under a promise or without one."""
+        return self.missing is not None or super().excludes_gaps
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -168,10 +168,19 @@ def _late(times: str) -> Any:
     return inf.kaplan_meier(release, **{**late.WORDS, "times": times}, entry="enters", start=1)
 
 
+def _gaps_in_times() -> Any:
+    months, died = ps.Bins("months", (0, 1, 2, 3), missing=True), ps.Categories("died", (0, 1), missing=True)
+    schema = ps.CountSchema((months, died), (("months", "died"),))
+    records: dict[str, Any] = {"months": [0, 1, 2, None] * 40, "died": [0, 1, None, 1] * 40}
+    release = ps.Release.exact(schema, ps.measure(schema, records))
+    return inf.kaplan_meier(release, time="months", event="died", times="discrete")
+
+
 VARIANTS: dict[str, Callable[[], Any]] = {
     "hazards of persons who enter late": _entering,
     "curves of persons who enter late": lambda: _late("discrete"),
     "curves of persons who enter late, by spans": lambda: _late("continuous"),
+    "curves of records with gaps": _gaps_in_times,
     "curves with few at risk": lambda: inf.kaplan_meier(
         survival.exact(survival.falling((60, 20, 9), (90, 60, 40)), survival.CROWD), **survival.CURVE, by="sex"
     ).summary(),

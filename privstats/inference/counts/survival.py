@@ -89,6 +89,7 @@ class SurvivalCurve(RowTable):
     _times: Times = field(repr=False)
     _z: float = field(repr=False)
     late: bool = False
+    _known: tuple[str, ...] = field(default=(), repr=False)
 
     def restricted_mean(self, tau: float) -> Interval:
         """Return the mean survival time up to ``tau``, at most the last edge: the area under the curve.
@@ -289,7 +290,8 @@ def kaplan_meier(
     z = z_of(alpha)
     tables = event_tables(release, time, event, by, times, entry=entry, start=start)
     assert times is not None  # noqa: S101  refused before
-    curves = SurvivalCurves({level: _curve(table, times, release, alpha, z) for level, table in tables.items()})
+    known = _names(time, event, by)
+    curves = SurvivalCurves({level: _curve(table, times, release, alpha, z, known) for level, table in tables.items()})
     return curves if by is not None else curves[""]
 
 
@@ -324,7 +326,8 @@ def follow_up(
     tables = event_tables(release, time, event, by, times)
     assert times is not None  # noqa: S101  refused before
     reversed_ = {level: replace(table, counts=table.counts[:, ::-1]) for level, table in tables.items()}
-    curves = {level: _curve(table, times, release, alpha, z) for level, table in reversed_.items()}
+    known = _names(time, event, by)
+    curves = {level: _curve(table, times, release, alpha, z, known) for level, table in reversed_.items()}
     return FollowUp(SurvivalCurves(curves))
 
 
@@ -471,7 +474,13 @@ def reported_bins(table: CountTable) -> int:
     return int(np.argmax(few)) if few.any() else len(at_risk)
 
 
-def _curve(table: CountTable, times: Times, release: Release, alpha: float, z: float) -> SurvivalCurve:
+def _names(time: str, event: str, by: str | None) -> tuple[str, ...]:
+    return (*(() if by is None else (by,)), time, event)
+
+
+def _curve(
+    table: CountTable, times: Times, release: Release, alpha: float, z: float, known: tuple[str, ...]
+) -> SurvivalCurve:
     clock = table.variables[0]
     assert isinstance(clock, Bins)  # noqa: S101  refused before
     edges, n_bins = np.array(clock.edges), reported_bins(table)
@@ -500,6 +509,7 @@ def _curve(table: CountTable, times: Times, release: Release, alpha: float, z: f
         _times=times,
         _z=z,
         late=table.late,
+        _known=known,
     )
 
 
@@ -596,7 +606,8 @@ def curve_source(curves: Mapping[str, SurvivalCurve]) -> Source:
             ", entry independent of the event among those still alive, "
             f"{'entry before the bin of the exit' if first._times == 'discrete' else 'entries even inside a bin'}"
         )
-    return Source(first.release, first.alpha, assumed if first._times == "discrete" else f"{assumed}, {EVEN}")
+    assumed = assumed if first._times == "discrete" else f"{assumed}, {EVEN}"
+    return Source(first.release, first.alpha, assumed, known=(first._known,))
 
 
 def curve_summary(curves: Mapping[str, SurvivalCurve]) -> Summary:
