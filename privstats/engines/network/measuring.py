@@ -3,7 +3,7 @@
 This module runs the party's own ``records.py`` and no code from the network. Stored sums are sealed. A plan for persons
 needs an id per row in every round.
 
-A split holds records out by their own features, so replacing a record may move it into or out of the sums.
+A split holds each record out by a coin of its own, so replacing a record may move it into or out of the sums.
 """
 
 from __future__ import annotations
@@ -398,7 +398,7 @@ def _require(course: Course, who: str, remedy: str) -> None:
     promised, moved = _mu(course, "replace-one"), _mu(course, "add-remove")
     if moved > promised * (1 + TOLERANCE):
         raise DataError(
-            f"{who}, and a split goes by a record's own features, so a record that is replaced may enter or leave the "
+            f"{who}, and a split goes by a record's own values, so a record that is replaced may enter or leave the "
             f"sums: that costs mu {moved:.4g} where the noise is for {promised:.4g}; {remedy}, or leave --split out "
             "(in Python split=) and hold out none"
         )

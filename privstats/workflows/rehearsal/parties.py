@@ -19,9 +19,10 @@ from privstats.intake.columns import Listed, Readings, read
 from privstats.intake.csv_dialect import Dialect, Marks
 from privstats.intake.declared.unlisted import often
 from privstats.intake.meaning import meaning_of
-from privstats.intake.person_ids import names_of, persons_held_out
-from privstats.intake.record_files import RecordFile, held_out
+from privstats.intake.person_ids import names_of
+from privstats.intake.record_files import RecordFile
 from privstats.intake.shared_ids import shared_ids
+from privstats.intake.splits import Split
 from privstats.intake.table_parts import column_hint, misfits
 from privstats.records.input_validation import places_of
 from privstats.transforms import Categories, Cells, Column
@@ -220,16 +221,15 @@ def read_file(file: Source, names: Sequence[str], persons: str | None = None, ga
 def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assumed, share: float) -> tuple[Party, ...]:
     """Return each file's records, with about a share held out.
 
-    A record is held out by its own values, or by its person's id.
+    A record is held out by its own coin, or by its person's (``intake.splits``).
 
     Raises:
         DataError: a file has too few records of a class to learn or to score.
     """
     cells = Cells(public.columns)
-    named = zip(_names(files), files, sources, strict=True)
-    return tuple(
-        replace(_party(name, each, public, cells, share), odd=odd(file, public, each)) for name, file, each in named
-    )
+    parties = [_party(*named, public, cells, share) for named in zip(_names(files), sources, strict=True)]
+    read = zip(parties, files, sources, strict=True)
+    return tuple(replace(party, odd=(*odd(file, public, each), *party.odd)) for party, file, each in read)
 
 
 def _names(files: Sequence[Source]) -> list[str]:
@@ -269,7 +269,8 @@ def _party(name: str, file: Found, public: Assumed, cells: Cells, share: float) 
     counted = labelled if file.ids is None else labelled & (file.ids != None)  # noqa: E711 - of each element
     table, y = {key: values[counted] for key, values in table.items()}, y[counted]
     ids, codes = None if file.ids is None else file.ids[counted], cells.codes(table)
-    test = held_out(codes, share, _SPLIT) if ids is None else persons_held_out(ids, share, _SPLIT)
+    split = Split(share, _SPLIT)
+    test = split.held_out(codes, (file.readings(public.target).take(np.flatnonzero(counted)),), ids)
     rare = [place for place in range(len(public.classes)) if len(np.unique(test[y == place])) < _BOTH]
     if rare:
         counts = ", ".join(f"{public.classes[place]} ({(y == place).sum():,})" for place in rare)
@@ -281,9 +282,9 @@ def _party(name: str, file: Found, public: Assumed, cells: Cells, share: float) 
             f"file with more, omit these records, pass --gaps {option} (in Python gaps=) if that is no class, or pass "
             "another --test (in Python test=)"
         )
-    return Party(
-        name, table, codes, y, test, int((~labelled).sum()), file.broken, ids, int((labelled & ~counted).sum())
-    )
+    unlabelled, unowned = int((~labelled).sum()), int((labelled & ~counted).sum())
+    uneven = tuple(f"{name}: {remark}" for remark in [split.remark()] if remark)
+    return Party(name, table, codes, y, test, unlabelled, file.broken, ids, unowned, uneven)
 
 
 def _spelled_twice(classes: Sequence[str], y: NDArray[np.intp], of: Iterable[int]) -> Iterator[str]:
