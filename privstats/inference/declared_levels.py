@@ -66,6 +66,8 @@ def _bins(schema: HazardSchema, constants: Array) -> list[Level]:
     names = [(f"{time}: {cell}", "") for cell in cells]
     if schema.strata is not None:
         names = [(f"{schema.strata.name}: {each}", f"{time} {cell}") for each in schema.strata.cells for cell in cells]
+    if schema.entry is not None and schema.times == "discrete":  # nobody is at risk in the first bin, by design
+        names = [("", "") if place % len(cells) == 0 else name for place, name in enumerate(names)]
     alone = np.eye(len(names), dtype=np.bool_)
     return [
         Level(*name, False, 0, members, direction)

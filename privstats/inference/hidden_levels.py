@@ -31,7 +31,7 @@ class Level:
     """A level that a fit can leave out.
 
     Attributes:
-        name: such as ``"ward: C"``.
+        name: such as ``"ward: C"``; empty for a bin in which nobody is ever at risk.
         bin: of a stratum, such as ``"months 6 to 12"``, where the name is the stratum's; else empty.
         first: whether it is its column's first text, with which the others compare.
         part: index of its column's part.
@@ -136,7 +136,8 @@ class HiddenLevels:
     @property
     def names(self) -> list[str]:
         """Names of levels, and of strata with their hidden bins unless all bins are hidden."""
-        bins = {level.name: [each.bin for each in self.levels if each.name == level.name] for level in self.levels}
+        named = [level for level in self.levels if level.name]
+        bins = {level.name: [each.bin for each in named if each.name == level.name] for level in named}
         declared = Counter(level.name for level in self.declared.levels)
         return [
             name if len(hidden) == declared[name] else f"{name} ({', '.join(hidden)})" for name, hidden in bins.items()

@@ -312,7 +312,7 @@ def notes_on(errors: LastStep, read: NDArray[np.bool_] | bool = True) -> list[st
     """Return warnings about hidden levels, rounds that ended too early, and a last step that is noise."""
     read = errors.identified & read
     arrived, notes = errors.arrived[read], list[str]()
-    if errors.hidden is not None:
+    if errors.hidden is not None and errors.hidden.names:
         notes.append(_note_on_hidden(errors.hidden))
     if not arrived.all():
         notes.append(EARLY if ended_early(errors, read) else HIDDEN_STEP)
@@ -328,8 +328,8 @@ def _note_on_hidden(hidden: HiddenLevels) -> str:
     first = [level.name for level in hidden.levels if level.first]
     remedy = f" ({listed(first)} is its column's first text: declare another one first)" if first else ""
     return (
-        f"noise hides {listed(hidden.names)}: no record or event is there, or too few to show. What compares with it is "
-        f"not reported{remedy}. Every other row holds whatever is there"
+        f"noise hides {listed(hidden.names)}: no record or event is there, or too few to show. What compares with it "
+        f"is not reported{remedy}. Every other row holds whatever is there"
     )
 
 
