@@ -15,7 +15,7 @@ value is accepted where some m within its bounds accepts it. This assumes nothin
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -126,12 +126,12 @@ class HiddenLevels:
     """Levels that a fit leaves out, perhaps none.
 
     Attributes:
-        scores: |v'(h - G b)| of each level at the fit's b, ``(k,)``; 0 before a fit.
+        scores: |v'(h - G b)| of each level at the fit's b, ``(k,)``; none before a fit.
     """
 
     declared: DeclaredLevels
     levels: tuple[Level, ...]
-    scores: Array | float = 0.0
+    scores: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
     def names(self) -> list[str]:

@@ -409,7 +409,7 @@ class Inversion:
 
 def condition(values: Array) -> float | None:
     """Return sqrt(largest / smallest) of ascending eigenvalues; None unless all are positive."""
-    return math.sqrt(float(values[-1]) / float(values[0])) if values[0] > 0 else None
+    return math.sqrt(float(values[-1]) / float(values[0])) if len(values) and values[0] > 0 else None
 
 
 def quantile(alpha: float, degrees: float) -> float:

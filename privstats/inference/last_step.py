@@ -196,7 +196,7 @@ class Remainder(NamedTuple):
 
 
 def remainder(equations: NormalEquations, moved: float) -> Remainder:
-    """Bound what the step leaves out; infinite where noise makes H indefinite.
+    """Bound what the step leaves out; infinite where noise makes H indefinite, or hides all of it.
 
     Log v moves by at most r between two weights (self-concordance; Bach 2010), the largest |x'b|. So a record whose
     linear predictor moves by t leaves out a residual of at most ``k v t^2``, k = (e^r - 1 - r) / r^2. Cauchy and
@@ -206,7 +206,7 @@ def remainder(equations: NormalEquations, moved: float) -> Remainder:
         moved: r.
     """
     step = equations.solution
-    if equations.determined[0] <= 0:
+    if not equations.determined.size or equations.determined[0] <= 0:
         return Remainder(math.inf, math.inf)
     r = min(moved, 50.0)
     curve = (math.expm1(r) - r) / r**2 if r > _FLAT else (1 + r) / 2
@@ -238,14 +238,13 @@ def last_step(
         return _solved(present, weights, rows, _Rows(radius, design, None), variance, None)
     held, last = _Rows(radius, design, levels), present[-1]
     sigma = reckoned_sigma(last)["H"]
-    first = None
-    for sure in _HIDES:
+    solved = list[LastStep]()
+    for sure in _HIDES:  # a level whose own step is still long hides itself alone, where that lets all others converge
         hidden = levels.hidden(held.information(last), sigma, sure)
-        errors = _solved(present, weights, rows, held, variance, hidden if hidden.levels else None)
-        if errors.arrived[errors.identified].all():
-            return errors
-        first = first or errors
-    return first
+        solved.append(_solved(present, weights, rows, held, variance, hidden if hidden.levels else None))
+        if solved[-1].arrived[solved[-1].identified].all():
+            return solved[-1]
+    return solved[0]
 
 
 def _solved(
