@@ -20,6 +20,7 @@ from tests.inference import test_left_out as excluded
 from tests.inference import test_missing_outcomes as missing
 from tests.inference import test_risk_ratios as ratios
 from tests.inference import test_survival as survival
+from tests.inference.level_worlds import TABLES, World
 from tests.made import promise
 from threat_models.audits.effect_worlds import played
 
@@ -240,6 +241,7 @@ VARIANTS: dict[str, Callable[[], Any]] = {
     "odds that a next round could move": lambda: _odds(3, 8.0),
     "odds ratios": lambda: _odds(4, 8.0).summary(exponentiate=True),
     "odds after one round": lambda: _odds(1, 100.0),
+    "odds with a first text that nobody has": lambda: TABLES["logit"](World(0, 1), "first", 8.0),
     "odds that noise hides": lambda: _odds(4, 0.3, 300),
     "averages": _averages,
     "rare outcomes of a head": _rare,
