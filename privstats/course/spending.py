@@ -17,6 +17,7 @@ from privstats.errors import LedgerError, PlanError
 from privstats.optional_dependencies import require
 from privstats.plan import Plan
 from privstats.secagg.roster import Roster
+from privstats.session.accounting import Number
 from privstats.session.charges import RoundCharge
 
 
@@ -50,20 +51,29 @@ def spend(
     if not sums_only:
         for plan in every_plan(course):  # before anything is spent on rounds that could not be measured here
             require(*plan.schema.packages, by="measuring this course")
-    if isinstance(run, Roster):
-        run = _counted(course, ledger, dataset, run)
-    exclusive = bool(course.first.masking.failure_basis)
+    name, number = _named(course, ledger, dataset, run, sums_only=sums_only)
     return ledger.spend_course(
-        dataset, course=course.digest, run=run, nodes=course.most, costs=costs, apart=apart, exclusive=exclusive
+        dataset, course=course.digest, run=name, nodes=course.most, costs=costs, apart=apart, number=number
     )
 
 
-def _counted(course: Course, ledger: Ledger, dataset: str, roster: Roster) -> bytes:
-    """Return the roster's run name, after the ledger has accepted its number, unless this course has begun under it."""
-    earlier = next((each.of_run(roster.run) for each in ledger.accounts() if each.dataset == dataset), None)
-    if roster.counter is not None and (earlier is None or earlier.plan != course.digest):
-        ledger.accept_counter(roster.members, roster.counter, roster.run)
-    return roster.run
+def _named(
+    course: Course, ledger: Ledger, dataset: str, run: bytes | Roster, *, sums_only: bool
+) -> tuple[bytes, Number]:
+    """Return the run's name, and on a random graph its number, which the ledger accepts with the spend."""
+    numbered = isinstance(run, Roster) and run.counter is not None
+    if course.first.masking.failure_basis and not sums_only:
+        if not (isinstance(run, Roster) and numbered):
+            raise LedgerError(
+                "a course on a random graph needs a run whose number the ledger accepts: pass run=Roster.numbered(...)"
+            )
+        return run.run, (run.members, run.counter)
+    if not isinstance(run, Roster):
+        return run, None
+    earlier = next((each.of_run(run.run) for each in ledger.accounts() if each.dataset == dataset), None)
+    if run.counter is not None and (earlier is None or earlier.plan != course.digest):
+        ledger.accept_counter(run.members, run.counter, run.run)
+    return run.run, None
 
 
 def require_room(course: Course, ledger: Ledger, dataset: str, run: bytes) -> None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _FRESH_RUN_BYTES = 16
 _Result = TypeVar("_Result")
+Number: TypeAlias = tuple[bytes, int] | None
+"""The digest of a numbered roster's members, and its counter."""
 
 
 class Chargeable(ABC):
@@ -35,8 +37,11 @@ class Chargeable(ABC):
     per_round: ClassVar[bool] = False
 
     @abstractmethod
-    def spend(self, plan: Plan, run: bytes) -> Spend:
+    def spend(self, plan: Plan, run: bytes, number: Number = None) -> Spend:
         """Charge a session, or return its earlier spend.
+
+        Args:
+            number: of a numbered run on a random graph, which the ledger accepts with the spend.
 
         Raises:
             LedgerError: the run has no name, its name is used up, or the cap would be exceeded; nothing is spent.
@@ -99,11 +104,15 @@ def register_run(plan: Plan, charge: Chargeable, roster: secagg.Roster) -> Spend
     Raises:
         LedgerError: another number is next, or the roster is not that of the charge's round.
     """
-    if plan.masking.failure_basis and (charge.per_round or roster.counter is None):
+    number = None if roster.counter is None else (roster.members, roster.counter)
+    if not plan.masking.failure_basis:
+        if number is not None:
+            charge.ledger.accept_counter(*number, roster.run)
+        return charge.spend(plan, roster.run)
+    if charge.per_round or number is None:
         charge.check_round(roster.run)
-    elif roster.counter is not None:
-        charge.ledger.accept_counter(roster.members, roster.counter, roster.run)
-    return charge.spend(plan, roster.run)
+        number = None
+    return charge.spend(plan, roster.run, number)
 
 
 def charged(plan: Plan, charge: Chargeable | None, run: bytes, make: Callable[[], _Result]) -> _Result:

@@ -129,9 +129,24 @@ def test_a_counted_course_begins_each_round_once_and_the_next_number_another(led
     begin(ledger, ps.course.spend(COURSE, ledger, "b", roster(1)), roster(1).of_round(0))
 
 
-def test_a_single_session_of_a_course_has_the_numbered_roster_itself(ledger: Ledger) -> None:
+def test_a_course_of_one_session_has_one_graph(ledger: Ledger) -> None:
     single = ps.course.Single(PLAN)
     entry = ps.course.spend(single, ledger, "a", roster(0))
     charge = ps.course.authorize(single, PLAN, [], ledger, entry)
     moments = ps.measure(PLAN.schema, [[0.1, 0.2]], [0])
-    assert ps.session.client(PLAN, moments, index=0, identity=PEOPLE[0], roster=roster(0), charge=charge)
+    named = {"index": 0, "identity": PEOPLE[0], "charge": charge}
+    with pytest.raises(LedgerError, match="of_round"):
+        ps.session.client(PLAN, moments, roster=roster(0), **named)
+    assert ps.session.client(PLAN, moments, roster=roster(0).of_round(0), **named)
+
+
+def test_what_the_ledger_refuses_uses_no_number(ledger: Ledger) -> None:
+    """Else a server could step over numbers, with plans that are too dear, until a graph suits it."""
+    for dataset in ("nowhere", "a"):
+        ledger.set_cap("a", **made.cap(50.0 if dataset == "nowhere" else 0.01, delta=1e-3))
+        with pytest.raises(LedgerError):
+            ps.course.spend(COURSE, ledger, dataset, roster(0))
+        with pytest.raises(LedgerError):
+            begin_alone(ledger, dataset, roster(0))
+    ledger.set_cap("a", **made.cap(50.0, delta=1e-3))
+    begin(ledger, ps.course.spend(COURSE, ledger, "a", roster(0)), roster(0).of_round(0))

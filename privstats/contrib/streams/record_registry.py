@@ -26,6 +26,7 @@ from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.secagg.roster import run_of_round
+from privstats.session.accounting import Number
 from privstats.session.charges import RoundCharge, prove_excluded_upload
 
 
@@ -393,7 +394,7 @@ class RegistryCharge(RoundCharge):
                 f"{self.place}: pass what the registry's delta returns for them"
             )
 
-    def spend(self, plan: Plan, run: bytes) -> Spend:  # noqa: ARG002  a node has no name but its place
+    def spend(self, plan: Plan, run: bytes, number: Number = None) -> Spend:  # noqa: ARG002  its place is its name
         """Mark the node and its records, once.
 
         Raises:

@@ -154,7 +154,7 @@ class Ledger(LedgerPlace):
         condition: str = "",
         allow_second_exact_release: bool = False,
         multiplicity: int = 1,
-        exclusive: bool = False,
+        number: tuple[bytes, int] | None = None,
     ) -> Spend:
         """Allow one release: write and sync its record, and return; only then may anything be sent.
 
@@ -171,8 +171,9 @@ class Ledger(LedgerPlace):
                 difference of the two releases is that client's exact vector.
             multiplicity: maximum rows with one record, under resampling: the price is that many times mu.
             condition: the assumption of the promise, a clause that follows "while"; the entry keeps it.
-            exclusive: refuse the run if another account holds an entry under its name, as on a random graph: a server
-                could show one session's old advertisements in the other (docs/protocol.md, Names of runs).
+            number: of a run on a random graph: ``Roster.members`` and its counter, which must be the next, as for
+                :meth:`accept_counter`. It counts with the spend, and no other account may hold the run: a server could
+                show one session's old advertisements in the other (docs/protocol.md, Names of runs).
 
         Raises:
             LedgerError: no such account, the cap exceeded, the run's name used up, exact sums released again, costs per
@@ -180,7 +181,7 @@ class Ledger(LedgerPlace):
         """
         costs = [Cost(schema, privacy, noise, masking_failure, Cost.repeated(multiplicity), condition)]
         again = allow_second_exact_release
-        return self._spend(dataset, plan, run, costs, what, again, nodes=1, apart="", exclusive=exclusive)
+        return self._spend(dataset, plan, run, costs, what, again, nodes=1, apart="", number=number)
 
     def spend_course(
         self,
@@ -193,7 +194,7 @@ class Ledger(LedgerPlace):
         what: str = "course",
         allow_second_exact_release: bool = False,
         apart: ApartBy = "",
-        exclusive: bool = False,
+        number: tuple[bytes, int] | None = None,
     ) -> Spend:
         """Allow a full course: the cost of all its rounds is spent before the first one starts.
 
@@ -205,7 +206,7 @@ class Ledger(LedgerPlace):
             nodes: maximum number of rounds that may start.
             costs: one per round and possible retry; fewer only where ``apart`` ensures that rounds hold different
                 records.
-            dataset, what, allow_second_exact_release, exclusive: as for :meth:`spend`.
+            dataset, what, allow_second_exact_release, number: as for :meth:`spend`.
             apart: what ensures that rounds hold different records: ``"holding"``, the record registry in a party's
                 ledger; ``"parties"``, the parties' registries, in the ledger of a server, which sees sums only.
 
@@ -220,7 +221,7 @@ class Ledger(LedgerPlace):
             raise LedgerError("a course has at least one round, and a cost: give both")
         check_apart(costs, apart, nodes)
         again = allow_second_exact_release
-        return self._spend(dataset, course, run, list(costs), what, again, nodes, apart, exclusive)
+        return self._spend(dataset, course, run, list(costs), what, again, nodes, apart, number)
 
     def mark_started(self, entry: Spend, node: int, *, sums_only: bool = False) -> None:
         """Record that a round of a course starts: on disk before its noise is sampled, and never undone.
@@ -248,7 +249,7 @@ class Ledger(LedgerPlace):
         again: bool,
         nodes: int,
         apart: ApartBy,
-        exclusive: bool,
+        number: tuple[bytes, int] | None,
     ) -> Spend:
         check_name(dataset)
         check_name(what)
@@ -259,7 +260,7 @@ class Ledger(LedgerPlace):
         with self._writing() as log:
             state = LedgerState.of(log.records)
             account = state.account(dataset)
-            if exclusive:
+            if number is not None:
                 check_one_account(state.accounts.values(), dataset, run)
             cost, failure = price(account, costs), math.fsum(cost.masking_failure for cost in costs)
             if (earlier := account.of_run(run)) is not None:
@@ -268,6 +269,8 @@ class Ledger(LedgerPlace):
                 check_first_exact(account, again)
             check_room(account, cost)
             check_masking(account, failure)
+            if number is not None:
+                self._count(log, *number, run)
             record = Spent(
                 at=self.stamp(),
                 dataset=dataset,
@@ -372,19 +375,22 @@ class Ledger(LedgerPlace):
             LedgerError: another counter, another name under the last one, or an upload was sent under it.
         """
         check_run(run)
-        check_counter(members, counter)
         with self._writing() as log:
-            state = LedgerState.of(log.records)
-            last, name = state.counters.get(members, (FIRST_COUNTER - 1, b""))
-            if (counter, run) == (last, name):
-                check_name_unused(state.accounts.values(), run)
-                return
-            if counter != last + 1:
-                raise LedgerError(
-                    f"the next run of these parties is number {last + 1} and this one is number {counter}: refuse it, "
-                    "or ask the others why and, if runs were missed, say so with skip_to_counter"
-                )
-            log.append(Counted(at=self.stamp(), members=members.hex(), counter=counter, run=run.hex()))
+            self._count(log, members, counter, run)
+
+    def _count(self, log: Log, members: bytes, counter: int, run: bytes) -> None:
+        check_counter(members, counter)
+        state = LedgerState.of(log.records)
+        last, name = state.counters.get(members, (FIRST_COUNTER - 1, b""))
+        if (counter, run) == (last, name):
+            check_name_unused(state.accounts.values(), run)
+            return
+        if counter != last + 1:
+            raise LedgerError(
+                f"the next run of these parties is number {last + 1} and this one is number {counter}: refuse it, "
+                "or ask the others why and, if runs were missed, say so with skip_to_counter"
+            )
+        log.append(Counted(at=self.stamp(), members=members.hex(), counter=counter, run=run.hex()))
 
     def require_counted(self, run: bytes) -> None:
         """Refuse a run whose number this ledger has not accepted (:meth:`accept_counter`).
