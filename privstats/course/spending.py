@@ -61,9 +61,8 @@ def _named(
     course: Course, ledger: Ledger, dataset: str, run: bytes | Roster, *, sums_only: bool
 ) -> tuple[bytes, Number]:
     """Return the run's name, and on a random graph its number, which the ledger accepts with the spend."""
-    numbered = isinstance(run, Roster) and run.counter is not None
     if course.first.masking.failure_basis and not sums_only:
-        if not (isinstance(run, Roster) and numbered):
+        if not isinstance(run, Roster) or run.counter is None:
             raise LedgerError(
                 "a course on a random graph needs a run whose number the ledger accepts: pass run=Roster.numbered(...)"
             )
