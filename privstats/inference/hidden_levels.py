@@ -88,7 +88,8 @@ class DeclaredLevels:
             known += float(np.square(rows).sum(axis=1).min())
         room = np.sqrt(max(self.radius**2 - known, 0.0))
         free = np.linalg.norm(lines[:, self.others], axis=1) * room
-        return np.minimum(np.maximum(np.abs(top), np.abs(bottom)) + free, np.linalg.norm(lines, axis=1) * self.radius)
+        far = np.linalg.norm(lines, axis=1) * self.radius
+        return np.asarray(np.minimum(np.maximum(np.abs(top), np.abs(bottom)) + free, far))
 
     def possible(self, G: Array) -> Array:
         """Return the nearest sums of products of rows that records can have.
@@ -147,7 +148,7 @@ class HiddenLevels:
     def constants(self) -> NDArray[np.bool_]:
         """Which of the constants' rows, a hazard's bins, are hidden."""
         none = np.zeros(len(self.declared.parts[0]), np.bool_)
-        return np.any([none, *(level.members for level in self.levels if level.part == 0)], axis=0)
+        return np.asarray(np.any([none, *(level.members for level in self.levels if level.part == 0)], axis=0))
 
     @cached_property
     def directions(self) -> Array:

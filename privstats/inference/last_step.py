@@ -289,7 +289,7 @@ class _Rows:
         """Return the largest |a'x| of a row, ``(m,)``, for lines a."""
         if self.levels is not None:
             return self.levels.largest(lines)
-        return self.radius * np.linalg.norm(lines, axis=1)
+        return np.asarray(self.radius * np.linalg.norm(lines, axis=1))
 
 
 def settled(present: Sequence[Release], earlier: Sequence[Earlier]) -> list[Release]:
