@@ -44,7 +44,7 @@ class Columns:
     """The plan's table, and where its columns are declared."""
 
     table: Annotated[
-        Path | None, option(f"A table, whose column names alone are read: {TABLE}.", "FILE", flag="--from")
+        Path | None, option(f"A table, of which the column names alone are written: {TABLE}.", "FILE", flag="--from")
     ] = None
     public: Annotated[Path | None, option("What the columns hold: columns.toml, filled in.", "COLUMNS.TOML")] = None
     public_file: Annotated[
@@ -118,7 +118,8 @@ def init(
     """Ask for a plan and write it; with no options and no terminal, write a commented example.
 
     Each question has one line of explanation, and no choice of privacy has a default. Options answer in advance. With
-    --from alone it writes columns.toml, with a question mark for the kind of each column: no record is read for it.
+    --from alone it writes columns.toml: the names of the columns, each with a question mark for its kind, and no value.
+    A file whose first line is a record is refused.
     """
     from privstats.cli.parts.wizard import can_ask
 

@@ -16,11 +16,12 @@ from privstats.dp.privacy import Adjacency
 from privstats.errors import LedgerError, PlanError
 from privstats.optional_dependencies import require
 from privstats.plan import Plan
+from privstats.secagg.roster import Roster
 from privstats.session.charges import RoundCharge
 
 
 def spend(
-    course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only: bool = False, multiplicity: int = 1
+    course: Course, ledger: Ledger, dataset: str, run: bytes | Roster, *, sums_only: bool = False, multiplicity: int = 1
 ) -> Spend:
     """Charge everything that the course can cost, before its first round; ``ledger.mark_started`` marks each round.
 
@@ -28,11 +29,13 @@ def spend(
     needs a registry: only ``RecordRegistry.charge`` begins its rounds.
 
     Args:
+        run: the run's name, or its roster. The ledger must accept a numbered roster's number; rounds on a random graph
+            need one.
         sums_only: the ledger is a server's, without records; each party's registry keeps a stream's records disjoint.
         multiplicity: maximum number of rows that one record is in; not for streams.
 
     Raises:
-        LedgerError: no such account, an exceeded cap, or a reused run name.
+        LedgerError: no such account, an exceeded cap, a reused run name, or not the next number of these parties.
         PlanError: the course prices fewer rounds than it has, and nothing keeps their records disjoint.
         MissingExtraError: a round's package is not installed; nothing is spent then.
 
@@ -47,7 +50,20 @@ def spend(
     if not sums_only:
         for plan in every_plan(course):  # before anything is spent on rounds that could not be measured here
             require(*plan.schema.packages, by="measuring this course")
-    return ledger.spend_course(dataset, course=course.digest, run=run, nodes=course.most, costs=costs, apart=apart)
+    if isinstance(run, Roster):
+        run = _counted(course, ledger, dataset, run)
+    exclusive = bool(course.first.masking.failure_basis)
+    return ledger.spend_course(
+        dataset, course=course.digest, run=run, nodes=course.most, costs=costs, apart=apart, exclusive=exclusive
+    )
+
+
+def _counted(course: Course, ledger: Ledger, dataset: str, roster: Roster) -> bytes:
+    """Return the roster's run name, after the ledger has accepted its number, unless this course has begun under it."""
+    earlier = next((each.of_run(roster.run) for each in ledger.accounts() if each.dataset == dataset), None)
+    if roster.counter is not None and (earlier is None or earlier.plan != course.digest):
+        ledger.accept_counter(roster.members, roster.counter, roster.run)
+    return roster.run
 
 
 def require_room(course: Course, ledger: Ledger, dataset: str, run: bytes) -> None:

@@ -307,7 +307,6 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
         notes=(
             *_notes(notes_on(errors), len(rounds) + lost),
             *_early_end(counts, schema),
-            *_first_visit(counts, schema),
         ),
         columns=columns,
         model="Hazard ratios",
@@ -408,26 +407,6 @@ def _early_end(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:
     )
 
 
-def _first_visit(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:
-    """Note events in the first bin, where nobody is at risk at discrete times with an entry."""
-    if counts is None or not _empty_bins(schema):
-        return ()
-    (table,) = event_tables(counts, schema.bins.name, schema.event, None, "discrete", causes=True).values()
-    events = float(table.counts[0, 1])
-    if events <= _SURE * table.sigma:
-        return ()
-    return (
-        f"about {events:,.0f} events are in the first bin, {schema.bins.cells[0]}, and count in no ratio: at discrete "
-        "times nobody is at risk at the visit of the entry; number visits from 1, and enter 0 for a person who is "
-        "there from the start",
-    )
-
-
-def _empty_bins(schema: HazardSchema) -> int:
-    """Return the number of first bins in which nobody is ever at risk."""
-    return int(schema.entry is not None and schema.times == "discrete")
-
-
 def _cap_bin(schema: HazardSchema, w: Array, H: Array) -> str | None:
     """Return the bin where a stratum's cumulative hazard, at the mean, passes the cap.
 
@@ -450,7 +429,7 @@ def _events_within(schema: HazardSchema, w: Array, H: Array, counts: Release | N
     if counts is None:
         return math.nan
     (table,) = event_tables(counts, schema.bins.name, schema.event, None, "continuous", causes=True).values()
-    first = _empty_bins(schema)
+    first = int(schema.entry is not None and schema.times == "discrete")  # nobody is at risk in that bin
     events = float(table.counts[first:-1, 1].sum())
     if events <= _SURE * table.sigma * math.sqrt(len(table.counts)):
         return math.nan

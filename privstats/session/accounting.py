@@ -50,6 +50,13 @@ class Chargeable(ABC):
     def withdraw(self, plan: Plan, run: bytes) -> None:
         """Refund the spend if nothing was sent."""
 
+    def check_round(self, run: bytes) -> None:  # noqa: ARG002
+        """Refuse the run name of a course's round, which a session alone does not have."""
+        raise LedgerError(
+            f"the roster is that of one round of a course, and {type(self).__name__} charges no course: give "
+            "course.authorize's charge, or the course's own roster"
+        )
+
     def check_moments(self, moments: Moments) -> None:  # noqa: B027
         """Refuse moments of other records than the charge's; by default accept all."""
 
@@ -84,8 +91,17 @@ def charge_of(plan: Plan, charge: Charging) -> Chargeable | None:
 
 
 def register_run(plan: Plan, charge: Chargeable, roster: secagg.Roster) -> Spend:
-    """Charge the run to the account, whose ledger must accept the number of a numbered run (``accept_counter``)."""
-    if roster.counter is not None:
+    """Charge the run to the account, whose ledger must accept the number of a numbered run (``accept_counter``).
+
+    In a course on a random graph the ledger has accepted the course's number, and each round has the run name that
+    follows from it: so no server chooses among graphs.
+
+    Raises:
+        LedgerError: another number is next, or the roster is not that of the charge's round.
+    """
+    if plan.masking.failure_basis and (charge.per_round or roster.counter is None):
+        charge.check_round(roster.run)
+    elif roster.counter is not None:
         charge.ledger.accept_counter(roster.members, roster.counter, roster.run)
     return charge.spend(plan, roster.run)
 

@@ -13,6 +13,7 @@ from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.secagg.machines import Peer
 from privstats.secagg.protocols import protocol_of
+from privstats.secagg.roster import run_of_round
 from privstats.session.accounting import Chargeable
 
 
@@ -63,6 +64,7 @@ class Charge(Chargeable):
             condition=plan.condition,
             allow_second_exact_release=self.allow_second_exact_release,
             multiplicity=self.multiplicity,
+            exclusive=bool(plan.masking.failure_basis),
         )
 
     def entry_of(self, plan: Plan, run: bytes) -> dp.Spend:
@@ -131,6 +133,22 @@ class RoundCharge(Chargeable):
         """
         self._check(plan)
         self.ledger.finish_round(self.entry, self.place, upload)
+
+    def check_round(self, run: bytes) -> None:
+        """Refuse the run name of another round or course, and a course whose number the ledger has not accepted.
+
+        Each place of a counted course has one random graph. A single session has that of its own name.
+
+        Raises:
+            LedgerError: the name is not that of ``roster.of_round(place)``, with the roster of the entry's run.
+        """
+        self.ledger.require_counted(self.entry.run)
+        alone = self.entry.nodes == 1 and run == self.entry.run
+        if not alone and run != run_of_round(self.entry.run, self.place):
+            raise LedgerError(
+                f"the roster is not that of round {self.place} of the course that was charged: give "
+                f"roster.of_round({self.place}), with the roster that course.spend charged"
+            )
 
     def check_moments(self, moments: Moments) -> None:
         """Accept all moments."""

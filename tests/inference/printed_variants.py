@@ -164,7 +164,8 @@ def _entering() -> Any:
 
 
 def _late(times: str) -> Any:
-    return inf.kaplan_meier(late.exact(late.persons()), **{**late.WORDS, "times": times}, entry="enters", start=1)
+    release = late.exact(late.persons(), late.schema_at(times))
+    return inf.kaplan_meier(release, **{**late.WORDS, "times": times}, entry="enters", start=1)
 
 
 VARIANTS: dict[str, Callable[[], Any]] = {

@@ -1,7 +1,7 @@
 """Read the declaration of a table's columns for ``plan init`` from a public file, never from private records.
 
-From a private file only the header line is read. All else comes from ``columns.toml``, filled in by a person, or from a
-fully public table.
+From a private file only the column names are used. All else comes from ``columns.toml``, filled in by a person, or from
+a fully public table.
 """
 
 from __future__ import annotations
@@ -177,19 +177,16 @@ def require_names_alone(place: Path, given: Mapping[str, Any], *, force: bool) -
 
 
 def names_of(file: RecordFile, drop: Sequence[str] = ()) -> list[str]:
-    """Return a table's column names without reading any record.
+    """Return a table's column names; the first records are compared with them, and used for nothing else.
 
     Raises:
         DataError: the first line may be a record, which is not shown; or the file does not fit.
     """
     from privstats.intake.column_names import place_of
-    from privstats.intake.csv_lines import like_a_record
 
     names = file.columns
-    if like_a_record(names):
-        raise DataError(
-            f"the first line of {file.path} has a number, a date or a gap where a name belongs: add a row of names"
-        )
+    if doubt := file.doubt:
+        raise DataError(doubt)
     gone = {name: place_of(name, names) for name in drop}
     if unknown := [name for name, place in gone.items() if place is None]:
         raise DataError(f"{file.path} has no column {', '.join(unknown)} that --drop names; correct the name")

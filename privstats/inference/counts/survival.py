@@ -406,7 +406,7 @@ def event_tables(
             "read cumulative_incidence"
         )
     if entry is not None:
-        table = with_entries(release, table, entry, () if by is None else (by,), start)
+        table = with_entries(release, table, entry, () if by is None else (by,), checked_times(times), start)
         clock = table.variables[-2]
     if by is None:
         return {"": table}
@@ -464,8 +464,8 @@ def reported_bins(table: CountTable) -> int:
     clock, bins = table.variables[0], len(table.counts)
     assert isinstance(clock, Bins)  # noqa: S101  refused before
     at_risk = at_risk_in(table.counts)[: bins - (clock.open in ("above", "both"))]
-    if table.sigma == 0:
-        return int((at_risk > 0).sum())
+    if table.sigma == 0:  # with late entry bins without anyone at risk may come before others
+        return int(np.flatnonzero(at_risk > 0).max(initial=-1)) + 1
     deviation = table.sigma * np.sqrt(table.counts.shape[-1] * np.arange(bins, 0, -1)[: len(at_risk)])
     few = at_risk < np.maximum(_SURE * deviation, _FEWEST_AT_RISK)
     return int(np.argmax(few)) if few.any() else len(at_risk)
@@ -478,7 +478,8 @@ def _curve(table: CountTable, times: Times, release: Release, alpha: float, z: f
     clock_times = edges[:-1] if times == "discrete" and clock.closed == "left" else edges[1:]
     values, errors = spread(partial(_survival, times=times, late=table.late), table.counts.reshape(-1), table.sigma)
     if table.late:  # entries and exits of a record are in two cells, so cells are not independent
-        errors = values * greenwood(table.counts, exposure_in(table.counts, times, late=True), times)
+        relative = greenwood(table.counts, exposure_in(table.counts, times, late=True), times)
+        errors = np.multiply(values, relative, out=np.zeros_like(values), where=values > 0)  # where all have left
     interval = _inverted(table, times, n_bins, z)
     if table.sigma == 0:
         interval = _log_log(values[:n_bins], errors[:n_bins], z, interval)

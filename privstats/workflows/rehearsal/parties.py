@@ -17,7 +17,6 @@ from privstats.errors import DataError
 from privstats.intake.column_names import places_in
 from privstats.intake.columns import Listed, Readings, read
 from privstats.intake.csv_dialect import Dialect, Marks
-from privstats.intake.csv_lines import quoted_names
 from privstats.intake.declared.unlisted import often
 from privstats.intake.meaning import meaning_of
 from privstats.intake.person_ids import names_of, persons_held_out
@@ -37,9 +36,9 @@ from privstats.workflows.rehearsal.stated import NO_GAPS, StatedGaps
 def odd(file: Source, public: Assumed, found: Found) -> tuple[str, ...]:
     """Return a sentence, with the file's name, for excluded records and for each column that may need mending.
 
-    Values of the target that are no class of the first file are always odd. In other columns unlisted values alone are
-    normal, because a rehearsal lists only the first file's frequent ones. Odd are a column of unlisted values only, and
-    values that differ from listed ones by case alone.
+    Values of the target that are no class of the first file are always odd. In other columns few unlisted values are
+    normal, because a rehearsal lists only the first file's frequent ones. Odd are unlisted values of more than a tenth,
+    and values that differ from listed ones by case alone.
     """
     name = file.path if isinstance(file, HeldTable) else Path(os.fspath(file.path)).name
     of_columns = (
@@ -65,9 +64,14 @@ def _of_column(column: Column, readings: Readings, written: Sequence[Any]) -> It
         yield f"{column.name}: {gap_code_question(column.name, codes, seen.records)}"
     if isinstance(column, Categories) and not seen.unreadable:
         rest = unlisted(column, readings)
-        if not column.values or not (
-            _is_all(seen.other, seen.records - seen.missing) or spellings(column.values, rest)
-        ):
+        given = seen.records - seen.missing
+        if not column.values or not (_is_all(seen.other, given) or spellings(column.values, rest)):
+            if seen.other > _MANY * given:
+                frequent = ", ".join(value for value, _ in rest.most_common(_SHOWN))
+                yield (
+                    f"{column.name}: {seen.other:,} of {given:,} values count as other, such as {frequent}: a "
+                    "rehearsal lists the most frequent values of the first file alone"
+                )
             return
     for remark in seen.oddities:
         yield f"{column.name}: {remark}"
@@ -86,6 +90,8 @@ def _is_all(other: int, given: int) -> bool:
     return 0 < other == given
 
 
+_MANY = 0.1
+"""Share of a column's values beyond which those without a listed value are remarked."""
 _SPLIT = 0
 _SHOWN = 3
 _BOTH = 2
@@ -134,10 +140,10 @@ class Party:
 
 
 def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], persons: str | None = None) -> list[str]:
-    """Return the columns that all files have, without dropped ones and ids, from headers alone.
+    """Return the columns that all files have, without dropped ones and ids.
 
     Raises:
-        DataError: a file cannot be read or lacks a named column, or the target is the id column.
+        DataError: a file cannot be read, lacks a named column or a row of names, or the target is the id column.
     """
     headers, ids = [file.columns for file in files], () if persons is None else (persons,)
     for file, names in zip(files, headers, strict=True):
@@ -145,11 +151,14 @@ def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], pers
         for wanted, place in zip(required, places_in(required, names), strict=True):
             if place is None:
                 hint = column_hint(file, names, wanted) if isinstance(file, RecordFile) else ""
+                shown = file.doubt or "it has " + ", ".join(names)
                 raise DataError(
                     f"{file.path} has no column {wanted!r}, and a rehearsal needs the same names in every table: "
                     "name another one in --target, --drop or --persons (in Python target=, drop=, persons=), or "
-                    f"rename its column; it has {quoted_names(names)}{hint}"
+                    f"rename its column; {shown}{hint}"
                 )
+    if doubt := next((doubt for file in files if (doubt := file.doubt)), ""):
+        raise DataError(doubt)
     if persons is not None and places_in([persons], headers[0]) == places_in([target], headers[0]):
         raise DataError(f"{persons!r} holds the person ids and cannot be predicted; name another column in --target")
     gone = set(places_in((*drop, *ids), headers[0]))
