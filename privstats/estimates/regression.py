@@ -15,9 +15,9 @@ _LEAST_EIGENVALUE = 1e-6
 _LEAST_CURVATURE = 0.1
 _LEAST_CLIP = 1.5
 _LEAST_DEVIATION = 1e-3
-"""Share of Y below which no deviation of residuals is told apart from 0."""
+"""Smallest deviation of residuals, as a share of Y."""
 _CERTAIN = 2.0
-"""Standard deviations of noise beyond which a number counts as seen."""
+"""Standard deviations of noise beyond which a number is certain."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class RidgeWhitening:
         >>> sums = NoisyGram(G=np.diag([90.0, 10.0]), h=np.array([[25.0], [0.0]]), q=20.0, records=100.0, **noise)
         >>> recipe = RidgeRecipe(features=2, records=100, mu=5.0, clip_norm=1.0, target_bound=1.0, rounds=4)
         >>> np.diag(RidgeWhitening.of(recipe, sums).matrix).round(1).tolist()  # the short direction is stretched
-        [0.9, 1.8]
+        [0.5, 1.0]
     """
 
     vectors: Array
