@@ -113,6 +113,13 @@ def _inputs(head: Any) -> Iterator[str]:
 def _outputs(head: Any) -> Iterator[str]:
     if not hasattr(head, "classes_"):
         yield "One number per target."
+        if (width := getattr(head, "width_", None)) is not None:
+            yield (
+                "**It may miss the mean of skewed targets**: under noise residuals were clipped at "
+                f"{width:.2g} of their standard deviations (Huber's estimate), so large targets count less, and the "
+                "mean prediction is between the targets' median and their mean. More records, fewer columns or a "
+                "larger epsilon bring it to least squares."
+            )
         return
     labels = head.classes_.tolist()
     shown = ", ".join(map(str, labels[:_SHOWN_LABELS])) + (", ..." if len(labels) > _SHOWN_LABELS else "")

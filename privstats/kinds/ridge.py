@@ -21,7 +21,7 @@ from privstats.records.reading import Targets
 from privstats.schema.base import OUTCOME, Adjacency, Predicted, Schema, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, as_int, check_coarseness, checked_vectors, settle, size
 from privstats.schema.narrowing import bare
-from privstats.transforms import Transform
+from privstats.transforms import ConstantFeature, Transform
 
 if TYPE_CHECKING:
     from privstats.moments.adders import FoldAdder
@@ -119,6 +119,12 @@ class RidgeSchema(Added["RidgeMoments"]):
     def target_scale(self) -> float:
         """Grid steps per target unit."""
         return self.steps / self.target_bound
+
+    @property
+    def constant(self) -> float | None:
+        """Value of a last ``ConstantFeature`` as sums hold it; None without an intercept."""
+        last = self.transform[-1] if self.transform else None
+        return self.on_grid(last.value) if isinstance(last, ConstantFeature) else None
 
     @property
     def record(self) -> str:
