@@ -16,8 +16,8 @@ from privstats.release import Release
 
 _UNREADABLE = "Excluded are records that a party cannot read, such as records with a gap: "
 _REMEDY = (
-    "If exclusion depends on more than is assumed, estimates are of the records analysed alone: impute gaps, on sums or "
-    "through cells of counts."
+    "If exclusion depends on more than is assumed, estimates are of the records analysed alone: impute gaps, on sums "
+    "or through cells of counts."
 )
 
 
