@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice, pairwise
+from itertools import islice
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ from privstats.workflows.forms import (
     toml_of,
     why_no_number,
 )
+from privstats.workflows.identifiers import Question, id_questions
 from privstats.workflows.rehearsal.stated import NO_GAPS, StatedGaps
 
 MOST_ROWS = 1
@@ -47,6 +49,7 @@ class RehearsalOptions:
         test: approximate held-out share.
         persons: id column, for a guarantee per person; None: per record.
         gaps: further words that mean a gap, in every column; ``crp=-9`` for a code of one column.
+        read: columns that name no person, although their values look like ids.
     """
 
     target: str
@@ -58,6 +61,7 @@ class RehearsalOptions:
     drop: tuple[str, ...] = ()
     persons: str | None = None
     gaps: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
 
     def privacy(self, parties: int) -> Privacy:
         """Return the rehearsed guarantee."""
@@ -161,6 +165,16 @@ class Assumed:
         return (*sentences, Sentence("not read", excluded, "your own choice")) if excluded else tuple(sentences)
 
     @property
+    def questions(self) -> tuple[str, ...]:
+        """A question for each column that is not read because it may name persons or records."""
+        asked = {name: why for name, why in self.left_out.items() if isinstance(why, Question)}
+        return tuple(
+            f"{name}: {why}; it is not read. Does it name persons or records? Then pass --persons {quote(name)} or "
+            f"--drop {quote(name)} (in Python persons=, drop=); else pass --read {quote(name)} (in Python read=)"
+            for name, why in asked.items()
+        )
+
+    @property
     def _sizes(self) -> dict[str, int]:
         sizes = {"persons": self.persons, "records": self.records}
         return {what: size for what, size in sizes.items() if size is not None}
@@ -178,17 +192,18 @@ def assumed_of(
     raw: Mapping[str, Sequence[Any]] | None = None,
     stated: StatedGaps = NO_GAPS,
     affixed: Mapping[str, Readings] | None = None,
+    trusted: Collection[str] = (),
 ) -> Assumed:
     """Infer column declarations from one file's values; ``records`` counts all files.
 
     Args:
-        raw, affixed: as for :func:`kinds_of`.
+        raw, affixed, trusted: as for :func:`kinds_of`.
         stated: gaps that a person stated; the table lacks values of their codes.
 
     Raises:
         DataError: the target has one value or too many, or no usable column remains.
     """
-    kinds = kinds_of({name: values for name, values in table.items() if name != target}, raw, stated, affixed)
+    kinds = kinds_of({name: values for name, values in table.items() if name != target}, raw, stated, affixed, trusted)
     columns = tuple(each for each in kinds.values() if not isinstance(each, str))
     if not columns:
         raise DataError(
@@ -221,6 +236,7 @@ def kinds_of(
     raw: Mapping[str, Sequence[Any]] | None = None,
     stated: StatedGaps = NO_GAPS,
     affixed: Mapping[str, Readings] | None = None,
+    trusted: Collection[str] = (),
 ) -> dict[str, Column | str]:
     """Return columns' declarations, or reasons for exclusion.
 
@@ -228,11 +244,15 @@ def kinds_of(
         raw: columns whose values are texts as a file has them, which show what a number would lose.
         affixed: the same columns with their decimal marks read in values such as ``39,9%``, too; ``table`` if omitted.
         stated: gaps that a person stated; the table lacks values of their codes.
+        trusted: columns that name no person, whatever their values look like.
     """
-    return {
+    kinds = {
         name: _accepted(name, values, (affixed or {}).get(name, values), (raw or {}).get(name, ()), stated)
         for name, values in table.items()
     }
+    codes = {name: read_texts((raw or {})[name]) for name, kind in kinds.items() if getattr(kind, "as_text", False)}
+    judged = {name: kind for name, kind in kinds.items() if name not in trusted}
+    return kinds | id_questions({**table, **codes}, judged)
 
 
 def _accepted(name: str, readings: Readings, affixed: Readings, raw: Sequence[Any], stated: StatedGaps) -> Column | str:
@@ -294,8 +314,6 @@ def _of_numbers(name: str, numbers: Any) -> Column | str:
         return Truth(name)
     if len(different) <= _FEW:
         return _first_accepted(lambda: Categories(name, tuple(map(int, different.tolist()))), lambda: Numeric(name))
-    if len(different) == len(numbers) and all(low < high for low, high in pairwise(numbers.tolist())):
-        return "a running number"
     return Numeric(name)
 
 

@@ -21,7 +21,7 @@ from privstats.intake.declared.unlisted import often
 from privstats.intake.meaning import meaning_of
 from privstats.intake.person_ids import names_of
 from privstats.intake.record_files import RecordFile
-from privstats.intake.shared_ids import shared_ids
+from privstats.intake.shared_ids import id_remarks
 from privstats.intake.splits import Split
 from privstats.intake.table_parts import column_hint, misfits
 from privstats.records.input_validation import places_of
@@ -48,7 +48,7 @@ def odd(file: Source, public: Assumed, found: Found) -> tuple[str, ...]:
         for remark in _of_column(column, found.readings(column.name, column), found.raw.get(column.name, ()))
     )
     excluded = [misfits(found.broken, found.first_broken)] if found.broken else []
-    shared = () if found.ids is None else [each.remark(named=False) for each in shared_ids(found.ids)]
+    shared = () if found.ids is None else id_remarks(found.ids, named=False)
     labels = _labels(public, found)
     twice = [
         f"{public.target}: {remark}" for remark in _spelled_twice(public.classes, labels, range(len(public.classes)))
@@ -140,7 +140,9 @@ class Party:
         return 0 if self.ids is None else len(set(self.ids[self.test == test]))
 
 
-def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], persons: str | None = None) -> list[str]:
+def shared_names(
+    files: Sequence[Source], target: str, drop: Sequence[str], persons: str | None = None, wanted: Sequence[str] = ()
+) -> list[str]:
     """Return the columns that all files have, without dropped ones and ids.
 
     Raises:
@@ -148,15 +150,15 @@ def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], pers
     """
     headers, ids = [file.columns for file in files], () if persons is None else (persons,)
     for file, names in zip(files, headers, strict=True):
-        required = (target, *drop, *ids)
-        for wanted, place in zip(required, places_in(required, names), strict=True):
+        required = (target, *drop, *ids, *wanted)
+        for name, place in zip(required, places_in(required, names), strict=True):
             if place is None:
-                hint = column_hint(file, names, wanted) if isinstance(file, RecordFile) else ""
+                hint = column_hint(file, names, name) if isinstance(file, RecordFile) else ""
                 shown = file.doubt or "it has " + ", ".join(names)
                 raise DataError(
-                    f"{file.path} has no column {wanted!r}, and a rehearsal needs the same names in every table: "
-                    "name another one in --target, --drop or --persons (in Python target=, drop=, persons=), or "
-                    f"rename its column; {shown}{hint}"
+                    f"{file.path} has no column {name!r}, and a rehearsal needs the same names in every table: "
+                    "name another one in --target, --drop, --persons or --read (in Python target=, drop=, persons=, "
+                    f"read=), or rename its column; {shown}{hint}"
                 )
     if doubt := next((doubt for file in files if (doubt := file.doubt)), ""):
         raise DataError(doubt)

@@ -53,8 +53,8 @@ def check_column(values: Sequence[Any]) -> None:
     kind = kinds_of({"x": read(values)}, {"x": values})["x"]
     if isinstance(kind, str):
         counts = read(values).counted(~read(values).missing)
-        several = "dates in several forms" in kind
-        assert several or kind in ("empty", "one value alone") or len(counts) > LISTED, (kind, counts)
+        known = "dates in several forms" in kind or "digits that are not zero" in kind
+        assert known or kind in ("empty", "one value alone") or len(counts) > LISTED, (kind, counts)
         return
     readings = kind.readings(values)
     codes, unread = kind.codes_and_unread(readings)
@@ -163,9 +163,9 @@ def test_numbers_among_words_predict_as_words_do(tmp_path):
 
 
 def test_values_beyond_the_list_are_counted_with_their_file(tmp_path):
-    wards = [f"ward {place}" for place in range(20)]
+    wards = [f"ward {place}" for place in range(20) for _ in range(1 + place % 2)]
     for file in ("a.csv", "b.csv"):
-        rows = [f"{ward},{label}" for label in ("no", "yes") for ward in wards for _ in range(10)]
+        rows = [f"{ward},{label}" for label in ("no", "yes") for ward in wards for _ in range(7)]
         (tmp_path / file).write_text("\n".join(["ward,ill", *rows]))
     what = ps.workflows.rehearsal.opened(
         [RecordFile(tmp_path / file, "ill") for file in ("a.csv", "b.csv")],
@@ -173,5 +173,5 @@ def test_values_beyond_the_list_are_counted_with_their_file(tmp_path):
     )
     odd = [remark for party in what.parties for remark in party.odd]
     assert [remark.partition(", such as")[0] for remark in odd] == [
-        f"{file}.csv: ward: 160 of 400 values count as other" for file in "ab"
+        f"{file}.csv: ward: 112 of 420 values count as other" for file in "ab"
     ]
