@@ -146,7 +146,7 @@ class HiddenLevels:
 
     @cached_property
     def constants(self) -> NDArray[np.bool_]:
-        """Which of the constants' rows, a hazard's bins, are hidden."""
+        """Mask of the constants' rows, a hazard's bins, that are hidden."""
         none = np.zeros(len(self.declared.parts[0]), np.bool_)
         return np.asarray(np.any([none, *(level.members for level in self.levels if level.part == 0)], axis=0))
 

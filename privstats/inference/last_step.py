@@ -102,7 +102,7 @@ class LastStep:
 
     @cached_property
     def identified(self) -> NDArray[np.bool_]:
-        """Which parameters compare no hidden level, ``(m,)``."""
+        """Mask of the parameters that compare no hidden level, ``(m,)``."""
         if self.hidden is None:
             return np.ones(len(self.offset), np.bool_)
         return ~self.hidden.compared(self.inversion.contrasts)
@@ -272,7 +272,7 @@ def _solved(
 
 @dataclass(frozen=True)
 class _Rows:
-    """What is public of the rows."""
+    """Public values of the rows."""
 
     radius: float
     design: CellDesign | None

@@ -70,7 +70,7 @@ class Source:
 
     @property
     def assumptions(self) -> list[str]:
-        """What is assumed, of excluded records too, and how many these are."""
+        """Assumptions, also of excluded records, and the number of excluded records."""
         stated = [f"Assumed: {self._assumed}."] if self._assumed else []
         return stated + notes_on_excluded(self.release, self.known)
 

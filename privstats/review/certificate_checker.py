@@ -1701,7 +1701,7 @@ def _promise(promise: Table, failure: Fraction) -> str:
 
 
 def _at_most(value: Fraction, digits: int) -> float:
-    """Round up to so many digits, unless the nearest such number is below by at most a part in 10^7."""
+    """Round up to ``digits`` digits; the nearest such number is accepted if it is below by at most a part in 10^7."""
     nearest = float(f"{float(value):.{digits}g}")
     if Fraction(nearest) >= value * (1 - Fraction(1, 10**7)):
         return nearest

@@ -128,7 +128,7 @@ Predicted: TypeAlias = Literal["classes", "ridge", "parties"]
 """A model's output: ``"classes"``; ``"ridge"``: targets; ``"parties"``: classes, from one vector per party."""
 
 OUTCOME = "its outcome given the columns"
-"""What exclusion must not depend on where sums relate an outcome to columns; on the columns it may depend."""
+"""Values that exclusion must not depend on, where sums relate an outcome to columns. It may depend on the columns."""
 
 
 class Schema(ABC):

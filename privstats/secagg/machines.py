@@ -133,7 +133,7 @@ def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
         withdraw()
 
 
-def check_size(masking: Masking, roster: Roster) -> None:
+def check_clients(masking: Masking, roster: Roster) -> None:
     """Raise ``LocalProtocolError`` unless the roster has as many clients as the parameters."""
     if len(roster) != masking.clients:
         raise LocalProtocolError(f"the roster lists {len(roster)} clients, the parameters {masking.clients}")

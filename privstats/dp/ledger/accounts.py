@@ -102,7 +102,7 @@ class Spend:
 
     @property
     def sent(self) -> bool:
-        """Whether an upload is on record for the session, or for each session of a course that began, and one did."""
+        """Whether an upload is on record for the session, or for each begun session of a course with any."""
         if not self.begun:
             return self.released is not None
         return {place for place, _ in self.uploads}.issuperset(self.begun)

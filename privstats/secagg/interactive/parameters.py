@@ -21,7 +21,7 @@ from privstats.secagg.interactive.random_graph import (
     solve_sparse,
 )
 from privstats.secagg.keys import CLASSICAL, HYBRID
-from privstats.secagg.machines import check_levels, check_size, working_with
+from privstats.secagg.machines import check_clients, check_levels, working_with
 from privstats.secagg.roster import Roster
 
 StepName: TypeAlias = Literal["advertise", "share", "check", "mask", "agree", "unmask", "done", "failed"]
@@ -177,7 +177,7 @@ class Parameters:
         Raises:
             LocalProtocolError: the roster does not fit.
         """
-        check_size(self, roster)
+        check_clients(self, roster)
         if not self.complete and not roster.derived:
             raise LocalProtocolError(
                 "a graph that is not complete needs a run name that no party can choose or repeat: build the roster "

@@ -11,7 +11,7 @@ import msgspec
 from privstats.encoding.ring import Group, Ring
 from privstats.errors import LocalProtocolError, PlanError
 from privstats.secagg.keys import CLASSICAL
-from privstats.secagg.machines import check_size, working_with
+from privstats.secagg.machines import check_clients, working_with
 from privstats.secagg.roster import Roster
 from privstats.secagg.statements import Claim
 from privstats.secagg.upload.state import STEPS, UPLOAD_STEP
@@ -114,7 +114,7 @@ class UploadParameters:
         Raises:
             LocalProtocolError: the roster does not fit.
         """
-        check_size(self, roster)
+        check_clients(self, roster)
         check_run(roster)
 
     @property
