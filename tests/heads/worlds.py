@@ -69,6 +69,10 @@ def _nothing(rng: np.random.Generator, z: np.ndarray) -> np.ndarray:
     return rng.standard_normal(len(z))
 
 
+def _uncentred_nothing(rng: np.random.Generator, z: np.ndarray) -> np.ndarray:
+    return 2 + rng.standard_normal(len(z))
+
+
 def _skewed_nothing(rng: np.random.Generator, z: np.ndarray) -> np.ndarray:
     return rng.lognormal(0, 1, len(z))
 
@@ -84,7 +88,8 @@ TARGETS: Mapping[str, World] = {
     "normal": World(_normal, 3.0),
     "nothing": World(_nothing, 5.0),
     "skewed, nothing": World(_skewed_nothing, 20.0),
+    "uncentred, nothing": World(_uncentred_nothing, 6.0),
 }
 """Targets by the name of their world."""
 
-UNLEARNABLE = ("nothing", "skewed, nothing")
+UNLEARNABLE = ("nothing", "skewed, nothing", "uncentred, nothing")
