@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
+from privstats import domains
 from privstats.dp import Privacy
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
@@ -179,9 +180,7 @@ def run_of_round(run: bytes, place: int) -> bytes:
         >>> len(ps.course.run_of_round(run, 0)), ps.course.run_of_round(run, 0) == ps.course.run_of_round(run, 1)
         (32, False)
     """
-    return hashlib.sha256(
-        b"privstats/course/node\0" + len(run).to_bytes(8, "big") + run + place.to_bytes(8, "big")
-    ).digest()
+    return hashlib.sha256(domains.COURSE_ROUND + len(run).to_bytes(8, "big") + run + place.to_bytes(8, "big")).digest()
 
 
 def verify_next(course: Course, plan: Plan, releases: Releases) -> Round:
@@ -323,4 +322,4 @@ def history(releases: Releases) -> bytes:
         (32, False)
     """
     steps = [each and (each.plan.digest, each.survivors, each.suppressed, each.vector.tobytes()) for each in releases]
-    return hashlib.sha256(b"privstats/course\0" + msgspec.msgpack.encode(steps)).digest()
+    return hashlib.sha256(domains.COURSE + msgspec.msgpack.encode(steps)).digest()

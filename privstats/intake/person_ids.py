@@ -43,12 +43,12 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats import domains
 from privstats.errors import DataError
 from privstats.intake.accepted import ColumnLike
 from privstats.intake.columns import array_of, values_of
 from privstats.intake.meaning import LOST, UNREADABLE, Meaning, is_decimal, of_number
 
-_SPLIT = b"privstats/split/persons\0"
 _NO_IDS = re.compile(
     r"(large_|fixed_size_)?list|struct|map<|array\(|(dense|sparse)_union|torch\.(b?float|complex)", re.I
 )
@@ -292,5 +292,5 @@ def _number(person: Meaning, seed: int) -> float:
     """Return a hash of the person and the seed in [0, 1)."""
     number = isinstance(person, float)
     encoded = b"n" + struct.pack(">d", person) if number else b"t" + str(person).encode(errors="surrogatepass")
-    digest = hashlib.sha256(_SPLIT + str(seed).encode() + b"\0" + encoded).digest()
+    digest = hashlib.sha256(domains.SPLIT_PERSONS + str(seed).encode() + b"\0" + encoded).digest()
     return (int.from_bytes(digest[:8], "big") >> 11) * 2.0**-53

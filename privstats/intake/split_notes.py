@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from privstats import domains
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.files.decoding import from_json
@@ -35,9 +36,8 @@ class _Split(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     persons: str = ""
 
 
-class _Notes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Notes(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="format", tag=domains.SPLITS_FILE):
     splits: tuple[_Split, ...]
-    format: Literal["privstats-splits"] = "privstats-splits"
     version: Literal[1] = 1
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from privstats import domains
 from privstats.errors import LocalProtocolError
 from privstats.files.signing import require_order
 from privstats.secagg.keys import Entropy, Identity, draw, require_identity
@@ -53,7 +54,7 @@ def fingerprint(digest: bytes) -> str:
     a *given* fingerprint 2^99. Each attempt is one scrypt (N = 2^14, r = 8, p = 1; RFC 7914): 16 MiB and tens of
     milliseconds.
     """
-    stretched = hashlib.scrypt(digest, salt=b"privstats roster fingerprint", n=1 << 14, r=8, p=1, dklen=32)
+    stretched = hashlib.scrypt(digest, salt=domains.ROSTER_FINGERPRINT, n=1 << 14, r=8, p=1, dklen=32)
     digits = f"{int.from_bytes(stretched, 'big') % 10**_DIGITS:0{_DIGITS}}"
     return " ".join(digits[place : place + _GROUP] for place in range(0, _DIGITS, _GROUP))
 
