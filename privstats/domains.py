@@ -42,6 +42,8 @@ PROOF: Final = "proof/1"
 
 # Public choices that follow from a seed or a salt.
 SPLIT_PERSONS: Final = b"privstats/split/persons\0"
+SPLIT_RECORDS: Final = b"privstats/split/records/2\0"
+"""A split of version 1 hashed no label."""
 SYNTHETIC_BUCKET: Final = b"privstats/synthetic/bucket\0%b\0%b"
 RANDOM_MAP: Final = b"privstats|%b|%d"
 REPRODUCIBLE: Final = b"privstats: reproducible, not private: %d"

@@ -179,7 +179,7 @@ def writing(
             with suppress(PrivstatsError):  # the spend is committed; the next writer updates the heads
                 keep_head(path, log.head)
                 keep_outside(log.name, log.head)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # sqlite quotes a damaged schema in its error
         raise LedgerError(f"ledger {path} {_reason(error)}; nothing was spent") from error
 
 
@@ -200,7 +200,7 @@ def reading(path: Path, timeout: float, *, expected: Head | None = None) -> Iter
             check_head(path, log.heads, stored, expected)
             check_outside(path, log.heads, stored_outside(log.name), log.name)  # no writer commits while this one reads
             yield log
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise LedgerError(f"ledger {path} {_reason(error)}") from error
 
 
@@ -282,7 +282,7 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
-def _reason(error: sqlite3.Error) -> str:
+def _reason(error: Exception) -> str:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_BUSY:
         return "is locked by another process: try again when that release has finished"
@@ -293,7 +293,7 @@ def _reason(error: sqlite3.Error) -> str:
             "is not readable, and may be no ledger at all: name the file that `privstats ledger open` wrote; if it is "
             "that, restore it from a backup, and do not start a new one for the same data"
         )
-    if code == sqlite3.SQLITE_CORRUPT:
+    if code == sqlite3.SQLITE_CORRUPT or isinstance(error, UnicodeDecodeError):
         return "is not readable: restore it from a backup, and do not start a new one for the same data"
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
         return "cannot be opened for writing: check its folder and permissions"
