@@ -25,6 +25,7 @@
 
     AssumedPublicWarning          make it an error where no person reads warnings
     ClippedWarning                for the data holder alone
+    UnevenSplitWarning            for the data holder alone
     UnreadableRecordsWarning      for the data holder alone
 
 Errors about schemas, plans, data, releases, heads and statistics are ``ValueError`` too. A message names the field, the
@@ -339,6 +340,23 @@ class AggregationError(ProtocolError):
     def __init__(self, step: str, code: str, detail: str) -> None:
         self.step, self.code = step, code
         super().__init__(f"aggregation aborted at step '{step}' ({code}): {detail}")
+
+
+class UnevenSplitWarning(UserWarning):
+    """A split holds out another share of the records, or of a class, than was asked for.
+
+    The numbers are exact, for the data holder alone.
+
+    Example:
+        >>> import warnings
+        >>> from privstats.moments import Records
+        >>> ids = np.r_[np.zeros(5000, int), 1:1001]  # one person has five rows in six
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     parts = Records(np.ones((6000, 1)), np.zeros(6000), persons=ids).split(0.25, seed=1)
+        ...
+        >>> [each.category.__name__ for each in caught]
+        ['UnevenSplitWarning']
+    """
 
 
 class UnreadableRecordsWarning(UserWarning):

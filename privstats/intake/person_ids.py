@@ -295,12 +295,32 @@ def persons_held_out(ids: ColumnLike, share: float, seed: int) -> NDArray[np.boo
         share: expected share of persons held out, in [0, 1].
         seed: selects the split.
     """
+    return np.asarray(sides_of(ids, share, seed, {}) > 0)
+
+
+def sides_of(ids: ColumnLike, share: float, seed: int, coins: dict[Meaning, float]) -> NDArray[np.int8]:
+    """Return each row's side of a split, ``(n,)``: 1 held out, 0 summed, -1 for the row of no person.
+
+    Args:
+        ids, share, seed: as in :func:`persons_held_out`.
+        coins: each known person's coin; new persons are added.
+
+    Example:
+        >>> from privstats.intake.person_ids import sides_of
+        >>> coins = {}
+        >>> sides_of(["anna", "ben", "anna", None], 0.5, 3, coins).tolist(), len(coins)
+        ([1, 1, 1, -1], 2)
+    """
     codes, plain = persons_of(ids), typed_ids(ids)
     result, firsts = np.unique(codes, return_index=True)
-    held_out = [
-        code >= 0 and _number(identity(plain[first]), seed) < share for code, first in zip(result, firsts, strict=True)
-    ]
-    return np.asarray(held_out, bool)[np.searchsorted(result, codes)]
+    sides = np.full(len(result), -1, np.int8)
+    for place, first in enumerate(firsts.tolist()):
+        if result[place] >= 0:
+            person = identity(plain[first])
+            if person not in coins:
+                coins[person] = _number(person, seed)
+            sides[place] = coins[person] < share
+    return sides[np.searchsorted(result, codes)]
 
 
 def _number(person: Meaning, seed: int) -> float:

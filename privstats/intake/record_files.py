@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +12,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError
+from privstats.errors import DataError, UnevenSplitWarning
 from privstats.files.arrays import read_arrays
-from privstats.intake.columns import read
 from privstats.intake.csv_dialect import Dialect, Marks
 from privstats.intake.frames import Unopened
+from privstats.intake.splits import Split, empty_part
 from privstats.intake.table_files import Table, require_file
-from privstats.intake.table_parts import Requested, joined, labels_of, parts_of, present
+from privstats.intake.table_parts import Part, Requested, joined, labels_of, parts_of, present
 from privstats.intake.table_sources import is_table, table_file
-from privstats.intake.tables import Codes
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,20 +46,22 @@ class Records:
     def split(self, share: float, seed: int) -> tuple[Records, Records]:
         """Return two parts, of which the second has about this share of the records.
 
-        A record's part follows from its own features and the seed alone. So under add-remove a part keeps the promise
-        of all records. Under replace-one a record may leave its part, as if removed. The promise then holds only if the
-        noise's ``dp.joint_mu`` is no larger under add-remove. A party's folder checks that.
+        A record's part follows from its own values, its target included, the seed, and the number of equal records
+        before it (:class:`~privstats.intake.splits.Split`). So one record more moves that record or nothing, and under
+        add-remove a part keeps the promise of all records. Under replace-one a record may leave its part, as if
+        removed. The promise then holds only if the noise's ``dp.joint_mu`` is no larger under add-remove. A party's
+        folder checks that.
 
         With ``persons`` a person's rows are in one part, by the seed and the id alone. A promise per person then holds
         under both adjacencies (docs/sensitivity.md, One person).
 
         Raises:
             DataError: a part would be empty, or X, y and persons differ in length.
+
+        Warns:
+            UnevenSplitWarning: the second part has another share of the records, or of a class, than asked for.
         """
-        scored = self._held_out(share, seed)
-        if not 0 < scored.sum() < len(self.X):
-            raise _empty(share, len(self.X))
-        return self._where(~scored), self._where(scored)
+        return self._parts(self._held_out(share, seed), share)
 
     def summed(self, share: float, seed: int) -> Records:
         """Return the first part, even if empty: else one record could decide a refusal.
@@ -73,20 +75,22 @@ class Records:
         """Return the second part; otherwise as :meth:`summed`."""
         return self._where(self._held_out(share, seed))
 
-    def _held_out(self, share: float, seed: int) -> NDArray[np.bool_]:
+    def _held_out(self, share: float, seed: int, of: str | os.PathLike[str] = "X") -> NDArray[np.bool_]:
+        if not 0 < share < 1:
+            raise empty_part(share, f" of {len(self.X)} records")
         if len(self.X) != len(self.y):
             raise DataError(f"X has {len(self.X)} rows but y has {len(self.y)}; give one label or target per row")
-        if not 0 < share < 1:
-            raise _empty(share, len(self.X))
-        if self.persons is not None:
-            from privstats.intake.person_ids import persons_held_out  # only needed with ids
+        if self.persons is not None and len(self.persons) != len(self.X):
+            raise DataError(f"X has {len(self.X)} rows and persons {len(self.persons)} ids; pass one id for each row")
+        split = Split(share, seed)
+        scored = split.held_out(self.X, self.y, self.persons)
+        _warn_of_shares(split, of)
+        return scored
 
-            if len(self.persons) != len(self.X):
-                raise DataError(
-                    f"X has {len(self.X)} rows and persons {len(self.persons)} ids; pass one id for each row"
-                )
-            return persons_held_out(self.persons, share, seed)
-        return held_out(self.X.codes if isinstance(self.X, Codes) else self.X, share, seed)
+    def _parts(self, scored: NDArray[np.bool_], share: float) -> tuple[Records, Records]:
+        if not 0 < scored.sum() < len(scored):
+            raise empty_part(share, f" of {len(scored)} records")
+        return self._where(~scored), self._where(scored)
 
     def _where(self, chosen: NDArray[np.bool_]) -> Records:
         persons = None if self.persons is None else self.persons[chosen]
@@ -164,6 +168,14 @@ class RecordFile(Unopened):
         """A CSV file's columns without a name, counted from 1, which are never read."""
         return table_file(Path(self.path), self.dialect).nameless
 
+    @property
+    def doubt(self) -> str:
+        """Why a table's row of names may be a record, in a sentence without its texts; "" where it is none.
+
+        For those who show or write names. It compares them with the first records; no session asks it.
+        """
+        return table_file(Path(self.path), self.dialect).doubt
+
     def table(self, names: Sequence[str] | None = None, marks: Sequence[Marks] = ()) -> Table:
         """Load columns as written; ``marks`` states for each what its declaration lets a field be."""
         table = table_file(Path(self.path), self.dialect)
@@ -191,7 +203,11 @@ class RecordFile(Unopened):
             DataError: the file cannot be read, or lacks a column.
             RecordError: without ``unreadable="leave out"``, texts or gaps in a requested column.
         """
-        return self._part(self.all_records(names, unreadable=unreadable, texts=texts, words=words))
+        how: Any = {"unreadable": unreadable, "texts": texts, "words": words}
+        if self.split is None:
+            return self.all_records(names, **how)
+        records, scored = self._divided(self.split, names, **how)
+        return records._where(scored if self.kept_out else ~scored)
 
     def batches(
         self,
@@ -200,16 +216,26 @@ class RecordFile(Unopened):
         unreadable: Literal["refuse", "leave out"] = "refuse",
         words: Collection[str] = (),
     ) -> Iterator[tuple[Any, NDArray[Any]]]:
-        """Yield the records of :meth:`read` as batches; memory does not grow with a table."""
+        """Yield the records of :meth:`read` as batches.
+
+        Memory does not grow with a table, except for a split without persons: by 120 to 220 MiB per million distinct
+        records.
+        """
         if not self.is_table:
             records = self.read(names, unreadable=unreadable, texts=True)
             yield records.X, records.y
             return
         gaps = unreadable == "leave out"
+        split = None if self.split is None else Split(self.split, self.seed)
         for part in parts_of(self, names, gaps=gaps, words=words):
             goals = part.goals if gaps else labels_of(part.goals)
-            records = self._part(Records(part.X, goals, part.names, part.persons))
+            records = Records(part.X, goals)
+            if split is not None:
+                scored = part.held_out(split)
+                records = records._where(scored if self.kept_out else ~scored)
             yield records.X, records.y
+        if split is not None:
+            _warn_of_shares(split, self.path)
 
     def parts(
         self,
@@ -224,12 +250,8 @@ class RecordFile(Unopened):
                 f"{self.path} holds one set of records; set the share to score on with --split (in Python split=), "
                 "such as 0.25"
             )
-        return self.all_records(names, unreadable=unreadable, words=words).split(self.split, self.seed)
-
-    def _part(self, records: Records) -> Records:
-        if self.split is None:
-            return records
-        return (records.held_out if self.kept_out else records.summed)(self.split, self.seed)
+        records, scored = self._divided(self.split, names, unreadable=unreadable, words=words)
+        return records._parts(scored, self.split)
 
     def all_records(
         self,
@@ -246,37 +268,34 @@ class RecordFile(Unopened):
             return Records(arrays["X"], arrays["y"], (), arrays[self.persons] if self.persons else None)
         return Records(*joined(parts_of(self, names, gaps=gaps, words=words), gaps=gaps, texts=texts))
 
+    def _divided(
+        self,
+        share: float,
+        names: Requested,
+        *,
+        unreadable: Literal["refuse", "leave out"],
+        texts: bool = False,
+        words: Collection[str] = (),
+    ) -> tuple[Records, NDArray[np.bool_]]:
+        """Read every record, and which of them a split holds out."""
+        if not self.is_table:
+            records = self.all_records(names)
+            return records, records._held_out(share, self.seed, self.path)
+        gaps, split, sides = unreadable == "leave out", Split(share, self.seed), list[NDArray[np.bool_]]()
 
-def _empty(share: float, records: int) -> DataError:
-    return DataError(
-        f"a split of {share:g} leaves one part of {records} records empty; pass a share nearer 0.5, above 0 and below 1"
-    )
+        def read_parts() -> Iterator[Part]:
+            for part in parts_of(self, names, gaps=gaps, words=words):
+                sides.append(part.held_out(split))
+                yield part
+
+        records = Records(*joined(read_parts(), gaps=gaps, texts=texts))
+        _warn_of_shares(split, self.path)
+        return records, np.concatenate(sides)
 
 
-def held_out(X: NDArray[Any], share: float, seed: int) -> NDArray[np.bool_]:
-    """Return which rows a split holds out, ``(n,)``, each by its own entries and the seed."""
-    return np.asarray(_uniform_keys(X, seed) < share)
-
-
-def _uniform_keys(X: NDArray[Any], seed: int) -> NDArray[np.float64]:
-    if not len(X):
-        return np.zeros(0)
-    bits = _readings(X).reshape(len(X), -1) + 0.0  # so that -0 is 0
-    weights = np.random.default_rng(seed).integers(1 << 64, size=bits.shape[1], dtype=np.uint64) | np.uint64(1)
-    keys = (_mixed(bits.view(np.uint64)) * weights).sum(axis=1, dtype=np.uint64)
-    return np.asarray((_mixed(keys) >> np.uint64(11)).astype(np.float64) * 2.0**-53)
-
-
-def _readings(X: NDArray[Any]) -> NDArray[np.float64]:
-    """Return entries as float64, every non-finite one as the same NaN, whatever the array's type."""
-    return read(X.reshape(-1)).numbers
-
-
-def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Mix every bit into every other: the finaliser of SplitMix64 (Steele, Lea, Flood 2014)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(values ^ (values >> np.uint64(31)))
+def _warn_of_shares(split: Split, of: str | os.PathLike[str]) -> None:
+    if remark := split.remark():
+        warnings.warn(f"{of}: {remark}", UnevenSplitWarning, stacklevel=3)
 
 
 def read_archive(path: str | os.PathLike[str], *wanted: str) -> Mapping[str, NDArray[Any]]:

@@ -6,6 +6,7 @@ Under another seed some scored records would have built the head. The note holds
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Literal
 
 import msgspec
@@ -13,7 +14,9 @@ import msgspec
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.files.decoding import from_json
+from privstats.intake.column_names import places_in
 from privstats.intake.record_files import RecordFile
+from privstats.intake.splits import RULE
 from privstats.intake.table_sources import stored_at
 from privstats.system import open_plain
 
@@ -25,7 +28,11 @@ _NOTES = ".splits.json"
 class _Split(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A split, and the digests of its sums' plan and course.
 
-    ``persons`` is the id column.
+    Attributes:
+        persons: the id column.
+        rule: version of the rule that held records out (``splits.RULE``). Version 1 was written without it. Persons
+            are split by one rule in all versions, so their notes have no version.
+        targets: the target columns, which the rule for records reads.
     """
 
     plan: str
@@ -33,6 +40,37 @@ class _Split(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     split: float
     seed: int
     persons: str = ""
+    rule: int = 1
+    targets: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, file: RecordFile, split: float, plan: str, course: str) -> _Split:
+        if file.persons:
+            return cls(plan, course, split, file.seed, file.persons)
+        return cls(plan, course, split, file.seed, rule=RULE, targets=_targets(file))
+
+    def covers(self, file: RecordFile) -> bool:
+        """Return whether the records that a file's split holds out are among those that this split held out."""
+        if file.split is None or file.split > self.split:
+            return False
+        same_targets = bool(self.persons) or _alike(self.targets, _targets(file))
+        return same_targets and (file.seed, file.persons or "") == (self.seed, self.persons)
+
+    @property
+    def options(self) -> str:
+        """The options that choose this split."""
+        targets = "".join(f" --target {quote(each)}" for each in self.targets)
+        persons = f" --persons {quote(self.persons)}" if self.persons else ""
+        return f"--split {self.split:g} --seed {self.seed}{persons}{targets}"
+
+
+def _targets(file: RecordFile) -> tuple[str, ...]:
+    return file.targets if file.is_table else ()
+
+
+def _alike(noted: tuple[str, ...], given: tuple[str, ...]) -> bool:
+    """Compare names of targets as a table's columns are compared."""
+    return len(noted) == len(given) and places_in(noted, given) == list(range(len(given)))
 
 
 class _Notes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,7 +102,7 @@ def note_split(file: RecordFile, plan: str, course: str, *, again: bool) -> bool
     """
     if file.split is None or file.kept_out:
         return False
-    entry, before = _Split(plan, course, file.split, file.seed, file.persons or ""), _read(file)
+    entry, before = _Split.of(file, file.split, plan, course), _read(file)
     known = tuple(each for each in before if again or (each.plan, each.course) != (plan, course))
     entries = known if entry in known else (*known, entry)
     if entries == before:
@@ -86,15 +124,16 @@ def require_same_split(file: RecordFile, plan: str | None, course: str | None) -
     """
     noted = [each for each in _read(file) if each.plan == plan or each.course == course]
     for each in noted:
-        if (
-            file.split is None
-            or file.split > each.split
-            or (file.seed, file.persons or "") != (each.seed, each.persons)
-        ):
-            by = f" --persons {each.persons}" if each.persons else ""
+        if not each.persons and each.rule != RULE:
             raise DataError(
-                f"{notes_path(file)} states that the sums of this head used --split {each.split:g} --seed "
-                f"{each.seed}{by}, so another split would score records that built it: pass this one"
+                f"{notes_path(file)} states that the sums of this head used a split of rule {each.rule}, and this "
+                f"version knows rule {RULE} alone: score the head with the version of privstats that computed the "
+                "sums, or on a file of records that are in no sum"
+            )
+        if not each.covers(file):
+            raise DataError(
+                f"{notes_path(file)} states that the sums of this head used {each.options}, so another split would "
+                "score records that built it: pass this one"
             )
     return bool(noted)
 

@@ -18,7 +18,7 @@ from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.intake.column_names import place_of, places_in
 from privstats.intake.columns import Readings, read
 from privstats.intake.csv_dialect import Marks
-from privstats.intake.csv_lines import names_below, other_separator, quoted_names
+from privstats.intake.csv_lines import names_below, other_separator
 from privstats.intake.frames import Declaration
 from privstats.intake.meaning import listed, meaning_of
 from privstats.intake.person_ids import typed_ids
@@ -27,6 +27,7 @@ from privstats.intake.tables import Codes, side_by_side
 
 if TYPE_CHECKING:
     from privstats.intake.record_files import RecordFile
+    from privstats.intake.splits import Split
 
 Requested: TypeAlias = Declaration | tuple[str, ...] | None
 """The requested columns of a table: declared ones, names of features, or None for all."""
@@ -39,12 +40,18 @@ class Part:
     Attributes:
         X, persons: as in :class:`~privstats.moments.Records`.
         goals: targets, ``(n,)`` or ``(n, targets)``, as in the file; with gaps as read, None where missing.
+        readings: of X's columns, where they are not codes, and of the targets, whatever X and goals keep of them.
     """
 
     X: Any
     goals: NDArray[np.object_]
     names: tuple[str, ...]
-    persons: NDArray[np.object_] | None = None
+    persons: NDArray[np.object_] | None
+    readings: tuple[tuple[Readings, ...] | Codes, tuple[Readings, ...]]
+
+    def held_out(self, split: Split) -> NDArray[np.bool_]:
+        """Return which records a split holds out, ``(n,)``."""
+        return split.held_out(*self.readings, self.persons)
 
 
 def parts_of(file: RecordFile, requested: Requested, *, gaps: bool, words: Collection[str] = ()) -> Iterator[Part]:
@@ -65,7 +72,12 @@ def parts_of(file: RecordFile, requested: Requested, *, gaps: bool, words: Colle
         raise DataError(f"{file.path}: {persons!r} holds the person ids, and the plan reads it; name another column")
     columns = _Columns(tuple(features), tuple(targets), persons)
     if requested is None or isinstance(requested, tuple):
-        yield from _of_features(file, table, names, columns, words, gaps=gaps)
+        try:
+            yield from _of_features(file, table, names, columns, words, gaps=gaps)
+        except RecordError:
+            if requested is None and (doubt := file.doubt):  # the error names columns as the file does
+                raise DataError(doubt) from None
+            raise
     else:
         yield from _of_cells(file, table, requested, columns, words, gaps=gaps)
 
@@ -93,7 +105,8 @@ def persons_column(file: RecordFile, names: list[str]) -> str | None:
 def _column(file: RecordFile, names: list[str], name: str | None, lacks: str) -> str:
     place = None if name is None else place_of(name, names)
     if place is None:
-        raise DataError(f"{file.path}{lacks}; it has {quoted_names(names)}{column_hint(file, names, name)}")
+        shown = file.doubt or "it has " + ", ".join(names)
+        raise DataError(f"{file.path}{lacks}; {shown}{column_hint(file, names, name)}")
     return names[place]
 
 
@@ -174,12 +187,13 @@ def _of_features(
         records = table.records(part)
         readings = {name: read(records[place]) for name, place in zip(names, columns.features, strict=True)}
         X = side_by_side(list(readings.values()), words) if readings else np.empty((0, 0))
+        goals = {target: read(records[target]) for target in targets}
         if not gaps:
-            goals = {target: records[target] for target in targets}
             _require_numbers(_Place(file, table, before), readings, goals, words)
         before += len(records[targets[0]])
         broken += len(part[targets[0]]) - len(records[targets[0]])
-        yield Part(X, _goals(records, targets, words, gaps=gaps), tuple(names), columns.ids(records))
+        keys = tuple(readings.values()), tuple(goals.values())
+        yield Part(X, _goals(records, goals, words, gaps=gaps), tuple(names), columns.ids(records), keys)
     _warn_of_misfits(broken, file, table)
 
 
@@ -194,13 +208,14 @@ def _of_cells(
     for part in table.parts(columns.all, gaps=gaps, marks=marks):
         records = table.records(part)
         coded = cells.read({name: records[place] for name, place in zip(names, columns.features, strict=True)})
+        goals = {target: read(records[target]) for target in targets}
         if not gaps:
-            missing = _any_of({target: _gaps_in(records[target], words) for target in targets})
+            missing = _any_of({target: _gaps_in(each, words) for target, each in goals.items()})
             _require_none(_Place(file, table, before), missing, "has missing values in", "omit these records first")
         before += len(records[targets[0]])
         broken += len(part[targets[0]]) - len(records[targets[0]])
-        goals = _goals(records, targets, words, gaps=gaps)
-        yield Part(coded, goals, names, columns.ids(records))
+        keys = coded, tuple(goals.values())
+        yield Part(coded, _goals(records, goals, words, gaps=gaps), names, columns.ids(records), keys)
     _warn_of_misfits(broken, file, table)
 
 
@@ -240,10 +255,10 @@ class _Place:
 
 
 def _require_numbers(
-    place: _Place, columns: Mapping[str, Readings], goals: Mapping[str, Any], words: Collection[str]
+    place: _Place, columns: Mapping[str, Readings], goals: Mapping[str, Readings], words: Collection[str]
 ) -> None:
     gaps = {name: column.missing for name, column in columns.items()}
-    gaps |= {name: _gaps_in(values, words) for name, values in goals.items()}
+    gaps |= {name: _gaps_in(column, words) for name, column in goals.items()}
     _require_none(place, _any_of(gaps), "has missing values in", "omit or impute these records first")
     texts = _any_of({name: column.are_texts for name, column in columns.items()})
     _require_none(place, texts, "holds no numbers in", "encode these columns, or omit them")
@@ -260,8 +275,7 @@ def _any_of(masks: Mapping[str, NDArray[np.bool_]]) -> dict[str, NDArray[np.bool
     return {name: mask for name, mask in masks.items() if mask.any()}
 
 
-def _gaps_in(goals: Any, words: Collection[str]) -> NDArray[np.bool_]:
-    column = read(goals)
+def _gaps_in(column: Readings, words: Collection[str]) -> NDArray[np.bool_]:
     return np.asarray(column.missing & ~_known(column, words))
 
 
@@ -270,14 +284,13 @@ def _known(column: Readings, words: Collection[str]) -> NDArray[np.bool_]:
 
 
 def _goals(
-    part: Mapping[str, Any], targets: Sequence[str], words: Collection[str], *, gaps: bool
+    part: Mapping[str, Any], goals: Mapping[str, Readings], words: Collection[str], *, gaps: bool
 ) -> NDArray[np.object_]:
-    columns = [_read(part[target], words) if gaps else _object(part[target]) for target in targets]
+    columns = [_read(each, words) if gaps else _object(part[target]) for target, each in goals.items()]
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
-def _read(values: Any, words: Collection[str]) -> NDArray[np.object_]:
-    readings = read(values)
+def _read(readings: Readings, words: Collection[str]) -> NDArray[np.object_]:
     out = readings.keeping(words).astype(object)
     out[readings.missing & ~_known(readings, words)] = None
     return out

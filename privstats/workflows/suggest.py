@@ -15,6 +15,7 @@ from privstats.errors import DataError, SchemaError
 from privstats.heads import LDA, OneClassWarning, UnlikeColumnsWarning
 from privstats.intake.accepted import RowsLike, TableLike, TargetsLike
 from privstats.intake.frames import named_target
+from privstats.intake.splits import Split
 from privstats.kinds import ClassMoments, ClassSchema
 from privstats.moments import exact_moments
 from privstats.release import Release
@@ -24,7 +25,7 @@ _QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 _GRIDS = (4, 6, 8, 10, 12, 14, 16)
 _FINE = 16
 _USUAL = 12
-_HELD_OUT = 5  # every fifth record is held out
+_HELD_OUT = 0.2
 _MOST_OF_A_NORM = 0.9
 _MANY_CLIPPED = 0.5
 
@@ -119,7 +120,7 @@ def suggest(
     features, target = named_target(X, y)
     rows = _checked_rows(features, transform)
     labels = np.zeros(len(rows), np.intp) if target is None else _checked_labels(target, len(rows))
-    held_out = None if target is None else np.arange(len(rows)) % _HELD_OUT == 0
+    held_out = None if target is None else Split(_HELD_OUT, seed=0).held_out(rows, labels)
     trial = _Trial(rows, labels, held_out)
     norms = np.linalg.norm(rows, axis=1)
     radii = sorted({_rounded_up(float(q)) for q in np.quantile(norms, _QUANTILES) if q > 0})

@@ -4,6 +4,8 @@ A table of persons is drawn, and one record or one person more with odd values. 
 union are put into every container (``containers``) and measured with ``unreadable="leave out"``. The rules:
 
     add      sums(base) + sums(more) == sums(both), bit for bit
+    split    where a split holds records out: sums(both) - sums(base) are the sums of none, some or all of the records
+             more. A split does not add up: equal records of base and more are counted in one pass
     refused  base, more and both are all measured, or all refused: a refusal follows from public values alone
     digests  the digests of the base's persons are equal with and without the records more
     alike    the sums are those of a list of the same values, where the container keeps the values
@@ -21,10 +23,11 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import cache, lru_cache
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +41,10 @@ from privstats.moments import RecordFile, Records
 from privstats.records.from_file import persons_in, records_in
 from tests.intake.containers import CONTAINERS, FEATURES, Container, Held, NotHeldError, Row, Table, is_narrow
 
-RULES = ("add", "refused", "digests", "alike")
+RULES = ("add", "split", "refused", "digests", "alike")
 SHARE, SEED = 0.5, 3
+# Holds out no record of a drawn table.
+NO_SHARE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,11 @@ _COUNTS = ps.CountSchema(
     ),
     (FEATURES,),
 )
+_LATE = ps.CountSchema(
+    (*(ps.Bins(name, (-0.1, 0.0, 0.1)) for name in FEATURES[:2]), ps.Bins("f2", (-1.0, 0.0, 1.0), missing=True)),
+    (("f0", "f2"), ("f1",)),
+    late_entry=ps.LateEntry("f1", "f0", times="continuous"),
+)
 
 
 def _fine(rnd: random.Random) -> float:
@@ -91,6 +101,7 @@ PLANS: Mapping[str, Plan] = {
         ps.ClassSchema(2, _CELLS.width, "NA", 1.0, transform=(_CELLS,)), lambda rnd: rnd.randrange(2), "table"
     ),
     "counts": Plan(_COUNTS, lambda _: 0, "counts"),
+    "late entry": Plan(_LATE, lambda _: 0, "counts"),
 }
 CLIPS: Sequence[float | str | None] = (None, None, 2, "average")
 
@@ -150,7 +161,7 @@ def drawn(name: str) -> Table:
     persons = rnd.randint(1, 4)
     base = [row(id_of(person), 0.0) for person in range(persons) for _ in range(rnd.choice((1, 1, 2, 3, 5)))]
     new = rnd.choice(ODD_IDS) if rnd.random() < 0.3 else id_of(persons)
-    return Table(
+    table = Table(
         name=name,
         plan=plan,
         clip=clip,
@@ -162,6 +173,11 @@ def drawn(name: str) -> Table:
         by_pandas=rnd.random() < 0.5,
         is_split=rnd.random() < 0.3,
     )
+    if clip is not None or rnd.random() < 0.7:
+        return table
+    # Equal records, and some that are equal but for the target: a split counts these apart.
+    base = [replace(each, target=PLANS[plan].target(rnd)) for each in base for _ in range(4)]
+    return replace(table, base=base, more=[replace(rnd.choice(base), person=new) for _ in table.more])
 
 
 def _rows(*rows: tuple[Sequence[Any], Any]) -> list[Row]:
@@ -230,6 +246,10 @@ def known() -> Iterator[Table]:
         _rows(([[1], "b", 0.25], "zoe")))  # fmt: skip
     lost = (-float("nan"), float("inf"), float("nan"))
     infinite = [Row([lost[place % 3], place / 8, 0.5], place % 2, f"p{place}") for place in range(24)]
+    alike = [Row([1, 2, 0.5], place % 2, f"p{place}") for place in range(24)]
+    for first in (False, True):
+        yield Table("a record more of equal ones in a split", "classes", None, alike, _rows(([1, 2, 0.5], "zoe")),
+            more_first=first, is_split=True)  # fmt: skip
     yield Table("a word next to rows that are not finite", "cells", None, infinite, _rows(([0.5, "word", 0.5], "zoe")))
 
 
@@ -244,11 +264,13 @@ class Outcome:
         sums: in integers; None where the records were refused.
         digests: by person; None where the container gives none.
         refusal: the error.
+        is_split: whether a split by records, and not by persons, held some out.
     """
 
     sums: Any = None
     digests: Mapping[str, bytes] | None = None
     refusal: str = ""
+    is_split: bool = False
 
 
 @cache
@@ -259,24 +281,25 @@ def clip_of(plan: str, clip: float | str) -> Any:
     return ps.dp.person_clip(PLANS[plan].schema, ps.Privacy(model="central", person_clip=clip, **settings, **limits))
 
 
-def _of_file(path: Path, table: Table, plan: Plan) -> tuple[Any, Any, Any]:
-    split: dict[str, Any] = {"split": SHARE, "seed": SEED} if table.is_split and plan.reads != "counts" else {}
+def _of_file(path: Path, table: Table, plan: Plan, share: float) -> tuple[Any, Any, Any]:
+    split: dict[str, Any] = {"split": share, "seed": SEED} if table.is_split and plan.reads != "counts" else {}
     if table.clip is not None:
         return persons_in(RecordFile(path, target="y", persons="id", **split), plan.schema.reading, "leave out")
     return (*records_in(RecordFile(path, target="y", **split), plan.schema.reading, "leave out"), None)
 
 
-def _measured(held: Held, container: Container, table: Table) -> Outcome:
+def _measured(held: Held, container: Container, table: Table, share: float) -> Outcome:
     plan = PLANS[table.plan]
-    X, y, persons = (held.X, held.y, held.persons) if held.path is None else _of_file(held.path, table, plan)
+    X, y, persons = (held.X, held.y, held.persons) if held.path is None else _of_file(held.path, table, plan, share)
     if container.is_split:
-        left = Records(X.to_numpy(), y.to_numpy(), FEATURES).summed(SHARE, SEED)
+        left = Records(X.to_numpy(), y.to_numpy(), FEATURES).summed(share, SEED)
         X, y, persons = left.X, left.y, None
     if table.clip is not None and persons is None:
         raise NotHeldError
     y = None if plan.reads == "counts" else y
     if table.clip is None:
-        return Outcome(flatten(ps.measure(plan.schema, X, y, unreadable="leave out")))
+        is_split = container.is_split or (held.path is not None and table.is_split and plan.reads != "counts")
+        return Outcome(flatten(ps.measure(plan.schema, X, y, unreadable="leave out")), is_split=is_split)
     clip: Any = clip_of(table.plan, table.clip)
     moments = ps.measure(plan.schema, X, y, unreadable="leave out", persons=persons, person_clip=clip)
     if plan.reads != "features" or held.path is not None or hasattr(X, "tocsr"):
@@ -288,7 +311,7 @@ def _measured(held: Held, container: Container, table: Table) -> Outcome:
     return Outcome(sums, rows.digests)
 
 
-def outcome(name: str, rows: Sequence[Row], table: Table, folder: Path) -> Outcome:
+def outcome(name: str, rows: Sequence[Row], table: Table, folder: Path, share: float = SHARE) -> Outcome:
     """Measure some records in a container.
 
     Raises:
@@ -300,7 +323,7 @@ def outcome(name: str, rows: Sequence[Row], table: Table, folder: Path) -> Outco
     except Exception as error:
         raise NotHeldError from error
     try:
-        return _measured(held, container, table)
+        return _measured(held, container, table, share)
     except NotHeldError:
         raise
     except PrivstatsError as error:
@@ -336,7 +359,7 @@ def verdict(name: str, table: Table, folder: Path) -> Verdict | None:
 
 
 def judged(table: Table, base: Outcome, more: Outcome, both: Outcome) -> Verdict:
-    """Hold the rules "add" and "refused" against three outcomes."""
+    """Hold the rules "add" (without a split) and "refused" against three outcomes."""
     outcomes = {"base": base, "more": more, "both": both}
     refused = {part: each.refusal for part, each in outcomes.items() if each.refusal}
     if refused and _has_narrow_ids(table) and all(_BY_TYPE in refusal for refusal in refused.values()):
@@ -346,8 +369,9 @@ def judged(table: Table, base: Outcome, more: Outcome, both: Outcome) -> Verdict
         if len(refused) == len(outcomes) and not foreign:
             return Verdict({}, is_refused=True)
         return Verdict({"refused": "; ".join(f"{part}: {refusal}" for part, refusal in refused.items())})
-    gap = both.sums - base.sums - more.sums
-    return Verdict({"add": f"off by {gap[gap != 0][:4].tolist()}"} if gap.any() else {})
+    if not both.is_split and (gap := both.sums - base.sums - more.sums).any():
+        return Verdict({"add": f"off by {gap[gap != 0][:4].tolist()}"})
+    return Verdict({})
 
 
 def _verdict(name: str, table: Table, folder: Path, base: Outcome, more: Outcome, both: Outcome) -> Verdict:
@@ -355,6 +379,10 @@ def _verdict(name: str, table: Table, folder: Path, base: Outcome, more: Outcome
     if found.is_refused or "refused" in found.broken:
         return found
     broken = dict(found.broken)
+    if both.is_split:
+        gap = both.sums - base.sums
+        if not any(np.array_equal(gap, some) for some in _sums_of_some(name, table, folder)):
+            broken["split"] = f"off by {gap[gap != 0][:4].tolist()}"
     if base.digests is not None and both.digests is not None:
         alone = set(base.digests) - set(more.digests or ())
         if moved := sorted(person for person in alone if both.digests.get(person) != base.digests[person]):
@@ -365,6 +393,14 @@ def _verdict(name: str, table: Table, folder: Path, base: Outcome, more: Outcome
         if not listed.refusal and (gap := both.sums - listed.sums).any():
             broken["alike"] = f"off by {gap[gap != 0][:4].tolist()}"
     return Verdict(broken)
+
+
+def _sums_of_some(name: str, table: Table, folder: Path) -> Iterator[Any]:
+    """Yield the sums of none, some and all of the records more."""
+    alone = [outcome(name, [row], table, folder, NO_SHARE).sums for row in table.more]
+    for size in range(len(alone) + 1):
+        for some in combinations(alone, size):
+            yield sum(some, 0 * alone[0])
 
 
 @lru_cache(maxsize=1)

@@ -28,9 +28,12 @@ def test_a_split_is_held_by_plan_and_by_course(tmp_path: Path) -> None:
     assert notes_path(file).read_bytes() == written
     for plan, course in ((PLAN, COURSE), (PLAN, None), (None, COURSE)):
         assert require_same_split(file, plan, course)
-        for other in (file_in(tmp_path, seed=8), file_in(tmp_path, split=0.31), file_in(tmp_path, split=None)):
-            with pytest.raises(DataError, match="--split 0.3 --seed 7"):
+        others = (file_in(tmp_path, seed=8), file_in(tmp_path, split=0.31), file_in(tmp_path, split=None))
+        for other in (*others, replace(file, target="dead"), replace(file, target=("ill", "dead"))):
+            with pytest.raises(DataError, match="--split 0.3 --seed 7 --target ill, so another split"):
                 require_same_split(other, plan, course)
+        assert require_same_split(replace(file, target="ILL"), plan, course)  # one column, as tables name it
+        assert require_same_split(replace(file, split=0.2), plan, course)
     assert not require_same_split(file_in(tmp_path, seed=8), "c" * 64, None)  # another head
 
 
@@ -44,9 +47,39 @@ def test_a_split_of_persons_is_another_than_one_of_rows(tmp_path: Path) -> None:
             require_same_split(other, PLAN, COURSE)
     notes_path(file).unlink()
     assert note_split(file_in(tmp_path), PLAN, COURSE, again=True)
-    assert "persons" not in notes_path(file).read_text()  # as before
-    with pytest.raises(DataError, match="--split 0.3 --seed 7, so another split"):
+    assert "persons" not in notes_path(file).read_text()
+    with pytest.raises(DataError, match="--split 0.3 --seed 7 --target ill, so another split"):
         require_same_split(file, PLAN, COURSE)
+
+
+STORED = """{"splits": [{"plan": "%s", "course": "%s", "split": 0.3, "seed": 7%s}], "format": "privstats-splits",
+    "version": 1}"""
+
+
+def test_a_note_of_another_rule_ends_in_a_sentence_and_one_of_persons_is_read(tmp_path: Path) -> None:
+    """The rule for records before version 2 held out other records. The one for persons is the same in all versions."""
+    file = file_in(tmp_path)
+    notes_path(file).write_text(STORED % (PLAN, COURSE, ""))
+    for other in (file, replace(file, seed=8), replace(file, persons="pid")):
+        with pytest.raises(
+            DataError,
+            match=r"north.csv.splits.json states that the sums of this head used a split of rule 1, and this version "
+            r"knows rule 2 alone: score the head with the version of privstats that computed the sums, or on a file of",
+        ):
+            require_same_split(other, PLAN, COURSE)
+    assert not require_same_split(file, "c" * 64, None)
+    assert note_split(file, PLAN, COURSE, again=True)
+    assert '"rule": 2' in notes_path(file).read_text()
+    with pytest.raises(DataError, match="a split of rule 1"):  # of which sums may have left
+        require_same_split(file, PLAN, COURSE)
+    assert note_split(file, PLAN, COURSE, again=False)
+    assert require_same_split(file, PLAN, COURSE)
+    by_person = file_in(tmp_path, persons="pid")
+    notes_path(file).write_text(STORED % (PLAN, COURSE, ', "persons": "pid"'))
+    before = notes_path(file).read_bytes()
+    assert require_same_split(by_person, PLAN, COURSE)
+    assert note_split(by_person, PLAN, COURSE, again=True)
+    assert notes_path(file).read_bytes() == before
 
 
 def test_what_is_scored_or_summed_whole_leaves_no_note(tmp_path: Path) -> None:

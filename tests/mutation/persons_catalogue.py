@@ -13,7 +13,7 @@ from privstats.encoding import PersonClip
 from privstats.encoding.client_clip import ClippedSums
 from privstats.encoding.persons import AveragedSums
 from privstats.inference import evidence
-from privstats.intake.record_files import held_out
+from privstats.intake.splits import Split
 from tests.mutation.mutant import Mutant, bug
 from tests.mutation.planting import everywhere, member, name_in
 
@@ -46,7 +46,7 @@ def _as_they_stand(_: Any) -> Any:
 
 
 def _by_rows(_: Any) -> Any:
-    return lambda ids, share, seed: held_out(np.arange(float(len(ids)))[:, None], share, seed)
+    return lambda ids, share, seed, _: Split(share, seed).held_out(np.arange(len(ids)), np.zeros(len(ids))).astype(int)
 
 
 def _largest(course: Any) -> float:
@@ -119,7 +119,7 @@ PERSONS_MUTANTS: dict[str, Mutant] = {
         name_in("privstats.session.validation", "_require_persons", lambda right: lambda plan, moments: None),
         _SUMS + "test_a_session_takes_one_partys_persons_and_nothing_else", plan="persons"),
     "a split of persons by rows": bug("a split holds out rows, so a head is scored on persons that made it",
-        name_in("privstats.intake.person_ids", "persons_held_out", _by_rows),
+        name_in("privstats.intake.person_ids", "sides_of", _by_rows),
         _SPLIT + "test_a_file_has_no_person_on_both_sides", plan="persons"),
     "persons of a stream exchanged as records": bug(
         "an exchange of persons who stand in different epochs is priced as one of records",

@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from privstats.intake.columns import array_of, values_of
+from privstats.intake.columns import Readings, array_of, values_of
 from privstats.intake.frames import _Dataset
 from privstats.intake.person_ids import _id_of_text
+from privstats.intake.splits import Split, coins_of
 from privstats.intake.table_files import Parquet
 from privstats.intake.tables import is_list, of_list, plain_numbers
 from tests.mutation.mutant import Mutant, bug
 from tests.mutation.planting import member, name_in
 
+_SPLITS = "tests/intake/test_splits.py::"
 _LAW = "tests/intake/test_containers.py::test_a_table_that_once_broke_the_law_breaks_it_nowhere"
 
 
@@ -61,7 +63,29 @@ def _stripped(_: Any) -> Any:
 
 
 def _as_bits(right: Any) -> Any:
-    return lambda X: X.astype(float) if X.dtype.kind in "fiub" else right(X)
+    """A split takes numbers of arrays as they stand, infinities too."""
+
+    def bits(values: Any) -> Any:
+        is_plain = isinstance(values, np.ndarray) and values.dtype.kind in "fiub"
+        return Readings.of(values.astype(float)) if is_plain else right[0](values)
+
+    return (bits, *right[1:])
+
+
+_COPIES, _COINS = Split._copies, coins_of
+
+
+def _first_copies(_: Any) -> Any:
+    """The coin of a record is that of the first of its equals."""
+    return lambda words, copies, seed: _COINS(words, np.zeros_like(copies), seed)
+
+
+def _counted_without_target(self: Split, rows: Any, goals: Any) -> Any:
+    return _COPIES(self, rows, goals[:, :0])
+
+
+def _coins_without_target(_: Any) -> Any:
+    return lambda words, copies, seed: _COINS(words[:, :-1], copies, seed)
 
 
 def _by_its_dtype(right: Any) -> Any:
@@ -97,5 +121,16 @@ READING_MUTANTS: dict[str, Mutant] = {
     "ids of guessed types": bug("ids that readers take for times are nobody's as times and persons as texts",
         name_in("privstats.intake.person_ids", "_TYPED", lambda right: re.compile("(?!)")), _LAW, plan="persons"),
     "a split by bits": bug("rows that are not finite change sides of a split beside a word in another record",
-        name_in("privstats.intake.record_files", "_readings", _as_bits), _LAW),
+        name_in("privstats.intake.splits", "_READERS", _as_bits), _LAW),
+    "a split of distinct records": bug("equal records have one coin, so few distinct ones are held out in lumps",
+        name_in("privstats.intake.splits", "coins_of", _first_copies),
+        _SPLITS + "test_a_split_is_a_random_sample_in_all_and_by_class"),
+    "a split that counts rows without targets": bug(
+        "equal rows of two classes are counted together, so one record more moves others across a split",
+        member(Split, "_copies", _counted_without_target),
+        _SPLITS + "test_one_record_more_moves_that_record_or_nothing", _LAW),
+    "a split with one coin for all targets": bug(
+        "equal rows of two classes are dealt alike, so a score of coin labels is above one half",
+        name_in("privstats.intake.splits", "coins_of", _coins_without_target),
+        _SPLITS + "test_equal_rows_of_two_classes_have_coins_of_their_own"),
 }  # fmt: skip

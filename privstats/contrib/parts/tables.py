@@ -21,6 +21,7 @@ from privstats.contrib.parts.partitioned import Partitioned, PartSum, Present, i
 from privstats.errors import DataError
 from privstats.intake.column_names import place_of
 from privstats.intake.frames import is_of, refusing
+from privstats.intake.record_files import RecordFile
 from privstats.intake.tables import is_frame
 from privstats.progress import progress_bar
 
@@ -57,6 +58,11 @@ def _parts(X: Any, persons: Any) -> Iterator[tuple[str, Any]]:
         path = _path(X)
         with refusing(lambda kind: _no_parquet(path, f" ({kind})")):
             X = arrow.dataset(path, format="parquet", partitioning="hive")
+    if isinstance(X, RecordFile) and X.split is not None:
+        raise DataError(
+            f"{X.path} has a split, which counts equal records over the whole file, and parts would count them apart: "
+            "let one process read it, by privstats.measure of its batches(), or omit split"
+        )
     for module, name, cut in _CONTAINERS:
         if is_of(module, name, X):
             return cut(X, persons)

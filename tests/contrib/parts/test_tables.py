@@ -18,6 +18,7 @@ import privstats as ps
 from privstats.contrib.parts import measure, tables
 from privstats.contrib.parts.partitioned import Partitioned
 from privstats.errors import DataError
+from privstats.moments import RecordFile
 from tests import made
 
 RNG = np.random.default_rng(0)
@@ -144,6 +145,7 @@ def test_a_dataset_with_a_filter_is_one_part(tmp_path: Path) -> None:
         ),
         (__file__, r"test_tables.py names no Parquet file and no folder of them \(ArrowInvalid\)"),
         ([PLAIN, PLAIN.drop(columns="age")], "partition 1: X lacks 'age'"),
+        (RecordFile("t.csv", "ill", split=0.5), "t.csv has a split, which counts equal records over the whole file"),
     ],
 )
 def test_what_has_no_parts_or_does_not_fit_is_one_sentence(given: Any, sentence: str) -> None:

@@ -57,7 +57,13 @@ def test_parties_score_what_they_kept_out(tmp_path: Path) -> None:
     assert found.accuracy.value == pytest.approx(head.score(X, y))
     folder, file = Folder.open(study.home(0)), file_of(tmp_path, 0, kept_out=True)
     assert json.loads(notes_path(file).read_text())["splits"] == [
-        {"plan": trained.plan.digest, "course": ps.course.Single(trained.plan).digest, "split": 0.4, "seed": 3}
+        {
+            "plan": trained.plan.digest,
+            "course": ps.course.Single(trained.plan).digest,
+            "split": 0.4,
+            "seed": 3,
+            "rule": 2,
+        }
     ]
     for other in (replace(file, seed=4), replace(file, split=0.5)):
         with pytest.raises(DataError, match=r"used --split 0.4 --seed 3, so another split would score records"):
