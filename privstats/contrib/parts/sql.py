@@ -302,7 +302,7 @@ def query_of(
             - ``CountSchema`` without ``numbers`` or ``late_entry``: T counts the cells of each table.
         table: the table or view, its parts divided by points (``hospital.patients``); or a sequence of parts.
         y: the name of the column of labels; None for a ``CountSchema``.
-        dialect: ``duckdb``, ``postgres`` (from version 12) or ``spark`` (from 3.5).
+        dialect: ``duckdb``, ``postgres`` (from version 13) or ``spark`` (from 3.5).
         unreadable, person_clip: pass the plan's.
         persons: under a promise per person the name of the column of ids, which must be integers. The result has the
             rows of a person with more than count in full, each as its cells with the id: the library clips their sums.

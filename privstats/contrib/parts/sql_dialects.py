@@ -186,12 +186,13 @@ DIALECTS: Mapping[str, Dialect] = {
         time_type="timestamp",
         normal="normalize({0}, NFC)",
         blanks=_chr(_BLANKS),
-        # A cast to double precision stops the statement beyond its range, and one to numeric at large exponents.
+        # A cast to double precision stops the statement beyond its range, and one to numeric at large exponents. The
+        # bounds are halfway from the largest float64 to 2^1024, and from 0 to the smallest float64.
         to_number=(
             "CASE WHEN {0} ~ '^[+-]?[0.]*([eE]|$)' OR {0} ~ '[eE]-0*[1-9][0-9]{{4}}' THEN 0"
             " WHEN {0} ~ '[eE][+]?0*[1-9][0-9]{{4}}' THEN double precision 'Infinity'"
-            " WHEN abs(CAST({0} AS numeric)) > 1.7976931348623157e308 THEN double precision 'Infinity'"
-            " WHEN abs(CAST({0} AS numeric)) < 2.5e-324 THEN 0 ELSE CAST({0} AS double precision) END"
+            f" WHEN abs(CAST({{0}} AS numeric)) >= {2**1024 - 2**970} THEN double precision 'Infinity'"
+            " WHEN abs(CAST({0} AS numeric)) <= 2.47032822920623273e-324 THEN 0 ELSE CAST({0} AS double precision) END"
         ),
         # A date beyond the year 9999 has a longer text; a timestamp cannot hold every such date.
         to_time="CASE WHEN pg_typeof({0}) <> 'date'::regtype OR length({0}::text) <= 10 THEN {0}::timestamp END",

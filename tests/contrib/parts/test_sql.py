@@ -635,6 +635,7 @@ def test_no_value_stops_a_statement_of_postgres(postgres: Any) -> None:
     query = sql.query_of(schema, "records", "y", dialect="postgres", unreadable="leave out")
     beyond = np.datetime64("10000-01-01", "us")
     numbers = ["1e400", "-1e400", "1e-400", "NaN", "1e-5000", "1e9000", "0", "1"]
+    numbers += ["2.48e-324", "1.79769313486231575e308"]  # rounded to the smallest and the largest float64
     days: dict[str, Any] = dict.fromkeys(["infinity", "-infinity", "5000000-01-01", "0044-03-15 BC"], beyond)
     days |= {day: np.datetime64(day, "us") for day in ("9999-12-31", "2020-01-01")}
     texts = ["A\u0308", " Ä\u3000", "\u212b", "\u0436", "1e999", "-1e-999", "7e0", "1e99999999", "x" * 1025, "a"]
