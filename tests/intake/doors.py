@@ -316,4 +316,4 @@ DOORS: Mapping[str, Door] = {
     "parts: Dask arrays": Door(_dask_arrays, ("features",)),
     "SQL": Door(_sql, ("table", "counts")),
 }
-"""By name. Spark and Ray, which start slowly, meet some of the tables in ``tests/contrib/parts/test_engines.py``."""
+"""By name. Spark and Ray start slowly, and have their tests in ``tests/contrib/parts/test_engines.py``."""

@@ -233,8 +233,8 @@ def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assume
     record left.
 
     Raises:
-        DataError: all files together have too few records of a class to learn or to score; or a file lacks a class
-            that it, or another file, writes otherwise.
+        DataError: all files together have too few records of a class to learn or to score; or a file has a class in
+            another spelling only.
     """
     cells = Cells(public.columns)
     parties = [_party(*named, public, cells, share) for named in zip(_names(files), sources, strict=True)]
@@ -246,7 +246,7 @@ def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assume
 
 
 def _require_one_spelling(party: Party, public: Assumed, file: Found) -> None:
-    """Refuse a file that writes a class otherwise than the first file, where it has no record of that class."""
+    """Refuse a file that spells a class in another way, if it has no record in the listed spelling."""
     lacking = [name for place, name in enumerate(public.classes) if not (party.y == place).any()]
     readings = file.readings(public.target)
     others = readings.counted((_labels(public, file) < 0) & ~readings.missing)

@@ -13,8 +13,6 @@ from privstats.contrib.parts import measure
 from privstats.contrib.parts.partitioned import Partitioned
 from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from tests import made
-from tests.intake.doors import of_engine, tables
-from tests.intake.test_doors import broken
 
 pytestmark = [pytest.mark.ci, pytest.mark.slow]
 
@@ -33,10 +31,6 @@ PLAIN = FRAME.drop(columns="person")
 CLIP = made.plan(
     SCHEMA, ps.Cohort(3, 3, 2_000), made.promise("central", unit="person", max_records_per_person=9, person_clip=1.5)
 ).person_clip
-
-
-HOSTILE = [*tables()][::37]
-"""Tables of every kind of hostile record or person, under plans and units in turn."""
 
 
 def checked(distributed: Callable[[pd.DataFrame], Any]) -> None:
@@ -60,21 +54,9 @@ def checked(distributed: Callable[[pd.DataFrame], Any]) -> None:
         measure(SCHEMA, distributed(PLAIN), FRAME["ill"])
 
 
-def tried(distributed: Callable[[Any], Any], folder: Path) -> None:
-    """Measure some tables with one hostile record or person, from tables of Arrow."""
-    door = of_engine(distributed)
-    found = [broken(door, table, folder) for table in HOSTILE]
-    assert [each for each in found if each] == []
-    assert found.count("") > len(HOSTILE) / 3
-
-
 def test_spark_measures_what_one_process_does(spark: Any) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", "5")
     checked(lambda frame: spark.createDataFrame(frame).repartition(4))
-
-
-def test_no_record_and_no_person_decides_whether_spark_has_sums(spark: Any, tmp_path: Path) -> None:
-    tried(lambda table: spark.createDataFrame(table).repartition(2), tmp_path)
 
 
 def test_spark_connect_measures_what_one_process_does(spark_connect: Any) -> None:
@@ -96,9 +78,3 @@ def test_ray_measures_what_one_process_does(ray: Any) -> None:
 
     data.DataContext.get_current().enable_progress_bars = False
     checked(lambda frame: data.from_pandas([frame[start::4] for start in range(4)]))
-
-
-def test_no_record_and_no_person_decides_whether_ray_has_sums(ray: Any, tmp_path: Path) -> None:
-    data = pytest.importorskip("ray.data")
-    data.DataContext.get_current().enable_progress_bars = False
-    tried(lambda table: data.from_arrow([table[::2], table[1::2]]), tmp_path)
