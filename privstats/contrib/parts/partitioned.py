@@ -132,7 +132,7 @@ class Present(NamedTuple):
     """
 
     persons: NDArray[np.uint64]
-    rows: NDArray[np.int64]
+    rows: NDArray[np.intp]
 
 
 class Rows(NamedTuple):

@@ -124,11 +124,11 @@ def worths(rehearsal: Rehearsal) -> list[Worth]:
 
 def _worth(whose: str, own: Own) -> str:
     if not own.records:
-        return f"For {whose} there is no area to compare: none is held out."
+        return f"For {whose} there is no area to compare: no record is held out."
     if own.gain is None:
         where, lacking = ("held out", own.unscored) if own.unscored else ("summed", own.unfitted)
         what = "area to compare" if own.unscored else "model of its own to compare with"
-        return f"For {whose} there is no {what}: no record {where} is {' or '.join(lacking)}."
+        return f"For {whose} there is no {what}: no record {where} has the class {' or '.join(lacking)}."
     value, error = own.gain.value, own.gain.error
     sentence = f"For {whose} the joint model is worth {value:+.3f}{_spread(error)}"
     if error is None:
