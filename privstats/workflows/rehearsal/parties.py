@@ -164,7 +164,7 @@ def shared_names(
                 raise DataError(
                     f"{file.path} has no column {name!r}, and a rehearsal needs the same names in every table: "
                     "name another one in --target, --drop, --persons or --read (in Python target=, drop=, persons=, "
-                    f"read=), or rename its column; {shown}{hint}"
+                    f"read=), or rename its column; {shown}{'' if hint in shown else hint}"
                 )
     if doubt := next((doubt for file in files if (doubt := file.doubt)), ""):
         raise DataError(doubt)
