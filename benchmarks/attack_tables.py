@@ -116,6 +116,7 @@ _FROM_TESTS = (
         _tested("protocol"),
     ],
     ["several-lists", "survivor lists by arc of a random graph", "none succeeds", "none", _tested("several_lists")],
+    ["searched-graph", "plans that give another random graph", "none", "none", _tested("searched_graphs")],
     ["split-lies", "five lies of a leader with all helpers but one", "none succeeds", "none", _tested("split")],
     [
         "recorded",

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from privstats.kinds import GaussianSchema as GaussianSchema
     from privstats.kinds import GradientSchema as GradientSchema
     from privstats.kinds import HazardSchema as HazardSchema
+    from privstats.kinds import LateEntry as LateEntry
     from privstats.kinds import MeanSchema as MeanSchema
     from privstats.kinds import Number as Number
     from privstats.kinds import PartySchema as PartySchema

@@ -61,7 +61,10 @@ def check_number(
         >>> check_number("delta", 1e-5, "a number in [0, 0.1]", 0, 0.1)
         1e-05
     """
-    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    try:
+        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        raise PlanError(f"{field} must be {bound}, got a number beyond every float") from None
     above = number >= low if ends[0] == "[" else number > low
     below = number <= high if ends[1] == "]" else number < high
     if not (above and below):

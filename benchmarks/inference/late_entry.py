@@ -39,7 +39,8 @@ def schema_of(times: str) -> ps.CountSchema:
     edges = EDGES if times == "continuous" else tuple(range(40))
     arm, died = ps.Categories("arm", ("a", "b")), ps.Categories("died", (0, 1))
     months, enters = (ps.Bins(name, edges, open="above") for name in ("months", "enters"))
-    return ps.CountSchema((arm, months, enters, died), (("arm", "months", "died"), ("arm", "enters")))
+    tables = ("arm", "months", "died"), ("arm", "enters")
+    return ps.CountSchema((arm, months, enters, died), tables, late_entry=ps.LateEntry("enters", "months", times))
 
 
 def persons(records: int, times: str, chance: np.random.Generator) -> tuple[dict[str, Any], dict[float, float]]:

@@ -164,7 +164,9 @@ def late_curves() -> Iterator[Compared]:
     names = ("arm", "months", "enters", "died")
     clocks = [ps.Bins(name, EDGES, open="above") for name in names[1:3]]
     arm, died = ps.Categories("arm", ("a", "b")), ps.Categories("died", (0, 1))
-    release = counted(ps.CountSchema((arm, *clocks, died), (("arm", "months", "died"), ("arm", "enters"))), records)
+    tables = ("arm", "months", "died"), ("arm", "enters")
+    late_entry = ps.LateEntry("enters", "months", times="discrete")
+    release = counted(ps.CountSchema((arm, *clocks, died), tables, late_entry=late_entry), records)
     late: dict[str, Any] = {"time": "months", "event": "died", "by": "arm", "times": "discrete", "entry": "enters"}
     curves = inf.kaplan_meier(release, **late, start=1)
     assert isinstance(curves, inf.SurvivalCurves)

@@ -39,9 +39,10 @@ def look(
 
     Tell the others what the plan should change: a gap code, a unit, the promise.
     """
-    from privstats.intake.shared_ids import shared_ids
+    from privstats.intake.shared_ids import id_remarks
     from privstats.intake.table_parts import misfits, persons_column
     from privstats.records.outside_ranges import outside_remarks
+    from privstats.workflows.identifiers import id_questions
     from privstats.workflows.look import keys_of, looked, times_remark
 
     governing, declared, reading = _plan_of(plan)
@@ -52,6 +53,10 @@ def look(
     table = records.table(names, [each.marks for each in columns])
     say(f"{len(table.values(names[0])):,} records of {file}")
     _show([looked(each, table.values(each.name)) for each in columns])
+    readings = {each.name: each.readings(table.values(each.name)) for each in columns if each.name != target}
+    without_edges = {each.name: each for each in columns if each.name in readings and _is_open(each)}
+    for name, why in id_questions(readings, without_edges).items():
+        say(f"{name}: {why}. If it names persons or records, no plan should read it: tell the coordinator")
     for remark in outside_remarks(records, reading):
         say(remark)
     schema = governing.schema
@@ -70,8 +75,8 @@ def look(
                 f"{keys.nameless:,} rows have no {whose} that names a person: under a promise per person they are "
                 "excluded. Put a letter before an id that is a date or a number with decimals"
             )
-        for shared in shared_ids(table.values(whose)):
-            say(shared.remark())
+        for remark in id_remarks(table.values(whose)):
+            say(remark)
     say("exact facts of your records: do not share them; report only gap codes, units and spellings to the coordinator")
 
 
@@ -135,6 +140,11 @@ def _features(schema: Schema) -> tuple[Column, ...]:
     return tuple(
         each or (ps.Categories(name, (0, 1)) if name == arm else ps.Numeric(name)) for name, each in texts.items()
     )
+
+
+def _is_open(column: Column) -> bool:
+    """Return whether a column is of numbers for which nobody stated cut points, as one of ids might be."""
+    return isinstance(column, ps.Numeric) and column.edges is None
 
 
 def _outcomes(schema: ps.EffectSchema) -> tuple[Column, ...]:

@@ -44,7 +44,7 @@ class Columns:
     """The plan's table, and where its columns are declared."""
 
     table: Annotated[
-        Path | None, option(f"A table, whose column names alone are read: {TABLE}.", "FILE", flag="--from")
+        Path | None, option(f"A table, of which the column names alone are written: {TABLE}.", "FILE", flag="--from")
     ] = None
     public: Annotated[Path | None, option("What the columns hold: columns.toml, filled in.", "COLUMNS.TOML")] = None
     public_file: Annotated[
@@ -62,6 +62,10 @@ class Columns:
     drop: Annotated[
         list[str] | None, option("A column of the file to drop, such as an id; repeat for more.", "COLUMN")
     ] = None
+    read: Annotated[
+        list[str] | None,
+        option("A column of a public file to read although its values look like ids; repeat for more.", "COLUMN"),
+    ] = None
 
     def given(self) -> list[str]:
         """Return the names of the given options."""
@@ -73,6 +77,8 @@ class Columns:
         for name, named in (("--target", self.target), ("--drop", self.drop)):
             if named and self.table is None and self.public is None:
                 raise PlanError(f"{name} names a column: pass the table with --from, or its columns with --public")
+        if self.read and not self.public_file:
+            raise PlanError("--read names a column of a public file: pass --from and --public-file, or omit --read")
 
     def study(self) -> Any:
         """Return the study of ``--omop`` or ``--fhir``; None without one of them."""
@@ -94,7 +100,7 @@ class Columns:
         elif self.public_file:
             if file is None or self.public is not None:
                 raise PlanError("--public-file declares the table of --from public: pass --from, and omit --public")
-            columns = declaring.of_public_file(file, drop)
+            columns = declaring.of_public_file(file, drop, self.read or ())
         elif self.public is None:
             return None
         else:
@@ -118,7 +124,8 @@ def init(
     """Ask for a plan and write it; with no options and no terminal, write a commented example.
 
     Each question has one line of explanation, and no choice of privacy has a default. Options answer in advance. With
-    --from alone it writes columns.toml, with a question mark for the kind of each column: no record is read for it.
+    --from alone it writes columns.toml: the names of the columns, each with a question mark for its kind, and no value.
+    A file whose first line is a record is refused.
     """
     from privstats.cli.parts.wizard import can_ask
 
@@ -158,11 +165,8 @@ def _write_plan(
             "its promise is for several sessions: divide it with privstats course init study.toml "
             f"--plan {path} --synthetic --columns {columns.path}"
         )
-    elif columns is not None and columns.open:
-        say(
-            f"the cut points of {columns.named} are estimated under the promise: divide it with privstats course "
-            f"init study.toml --plan {path} --then {columns.then} --expected-records RECORDS"
-        )
+    elif columns is not None:
+        _say_of_columns(columns, path)
     for line in cap_warnings(plan):
         say(line)
     for line in plan.schema.column_facts:
@@ -170,6 +174,20 @@ def _write_plan(
     if plan.schema.several_sessions or plan.published is not None:  # published values are those of a first round
         say(f"its promise is for several sessions: divide it with privstats course init study.toml --plan {path}")
     say(f"wrote {path}; edit it, then run: privstats plan check {path}")
+
+
+def _say_of_columns(columns: Declaration, path: Path) -> None:
+    """State which columns are not read, and which need a course."""
+    from privstats.workflows.identifiers import Question
+
+    for name, why in columns.left_out.items():
+        asks = f". If it names no person or record, pass --read {quote(name)}" if isinstance(why, Question) else ""
+        say(f"not read: {name}: {why}{asks}")
+    if columns.open:
+        say(
+            f"the cut points of {columns.named} are estimated under the promise: divide it with privstats course "
+            f"init study.toml --plan {path} --then {columns.then} --expected-records RECORDS"
+        )
 
 
 _OF_PERSONS = {"unit": "person", "max_records_per_person": 1, "person_clip": "1"}

@@ -48,6 +48,10 @@ class TryOptions:
     gaps: Annotated[
         list[str] | None, option("A word that means a gap, or COLUMN=CODE for one column; repeat for more.", "WORD")
     ] = None
+    read: Annotated[
+        list[str] | None,
+        option("A column to read although its values look like ids; repeat for more.", "COLUMN"),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ def _opened(paths: list[Path], options: TryOptions, written: Written) -> Opened:
     from privstats.workflows import rehearsal
 
     files = [rehearsal.written_as(RecordFile(path, options.target), vars(written)) for path in paths]
-    lists = {"drop": tuple(options.drop or ()), "gaps": tuple(options.gaps or ())}
+    lists = {name: tuple(getattr(options, name) or ()) for name in ("drop", "gaps", "read")}
     return rehearsal.opened(files, rehearsal.RehearsalOptions(**vars(options) | lists))
 
 

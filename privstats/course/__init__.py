@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from privstats.course.base import history as history
     from privstats.course.base import iter_rounds as iter_rounds
     from privstats.course.base import run as run
-    from privstats.course.base import run_of_round as run_of_round
     from privstats.course.base import verify_next as verify_next
     from privstats.course.binned import Binned as Binned
     from privstats.course.centred import Centred as Centred
@@ -30,5 +29,6 @@ if TYPE_CHECKING:
     from privstats.course.spending import authorize as authorize
     from privstats.course.spending import spend as spend
     from privstats.course.standardised import Standardised as Standardised
+    from privstats.secagg.roster import run_of_round as run_of_round
 else:
     __getattr__, __dir__ = lazy_names(__name__)

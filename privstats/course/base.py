@@ -171,19 +171,6 @@ def run(course: Course, release: Callable[[Round], Release | None]) -> list[Rele
     return releases
 
 
-def run_of_round(run: bytes, place: int) -> bytes:
-    """Return a round's session name: 32 bytes that no party can choose.
-
-    Example:
-        >>> run = os.urandom(16)
-        >>> len(ps.course.run_of_round(run, 0)), ps.course.run_of_round(run, 0) == ps.course.run_of_round(run, 1)
-        (32, False)
-    """
-    return hashlib.sha256(
-        b"privstats/course/node\0" + len(run).to_bytes(8, "big") + run + place.to_bytes(8, "big")
-    ).digest()
-
-
 def verify_next(course: Course, plan: Plan, releases: Releases) -> Round:
     """Verify that a received plan is the course's next, and return its round.
 

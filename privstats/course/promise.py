@@ -255,6 +255,24 @@ def plans_by_place(course: Course) -> Sequence[Sequence[Plan]]:
     return plans
 
 
+def unlike_session(course: Course, plan: Plan) -> str:
+    """Return why a plan is of no session of the course; empty where it is of one, whatever was published before.
+
+    The plan names its session. It has that session's parties, promise, protocol and statistics. Only the earlier
+    releases show whether published values, cut points and maps follow from them.
+    """
+    position = plan.position
+    places = plans_by_place(course)
+    if position is None or position.course != course.digest or position.place >= len(places):
+        return f"it names {position or 'no course'}, and not a session of course {course.digest[:16]}..."
+    for own in places[position.place]:
+        letters = own.schema.statistics == plan.schema.statistics
+        same = type(own.schema) is type(plan.schema) and letters
+        if same and replace(plan, schema=own.schema, published=own.published) == own:
+            return ""
+    return f"no session {position.place} of the course has the plan {plan.digest[:16]}..., whatever is published before"
+
+
 def longest(course: Course) -> Sequence[Plan]:
     """Return the plan of the longest message at each place of a course."""
     return [max(plans, key=lambda plan: plan.masking.upload_bytes) for plans in _messages(course)]

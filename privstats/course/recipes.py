@@ -18,7 +18,7 @@ import numpy as np
 from privstats.course.promise import record_mu, rounded_down
 from privstats.errors import PlanError
 from privstats.estimates import recipes, regression, softmax
-from privstats.estimates.denoise import NoisyClassSums, NoisyGram, NoisyMean
+from privstats.estimates.denoise import Array, NoisyClassSums, NoisyGram, NoisyMean
 from privstats.estimates.filter_bank import Filter
 from privstats.estimates.recipes import RidgeRecipe
 from privstats.kinds import CalibrationSchema, ClassSchema, GradientSchema, MeanSchema, RidgeSchema
@@ -316,6 +316,11 @@ class RidgeRounds(Recipe):
         sums = self.sums(first)
         whitening = regression.RidgeWhitening.of(self.constants, sums, mean)
         return whitening, regression.ridge_started(self.constants, sums, whitening)
+
+    def weights(self, releases: Sequence[Release]) -> Array:
+        """Return a head's weights ``(d,)``: the next round's, with the level of the first release's complete sums."""
+        whitening, result = self.states(releases)
+        return regression.ridge_settled(whitening, result[-1], self.first.constant)
 
     def values(self, releases: Sequence[Release]) -> dict[str, Values]:
         """Return the next round's M, w and c."""

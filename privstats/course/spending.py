@@ -16,11 +16,13 @@ from privstats.dp.privacy import Adjacency
 from privstats.errors import LedgerError, PlanError
 from privstats.optional_dependencies import require
 from privstats.plan import Plan
+from privstats.secagg.roster import Roster
+from privstats.session.accounting import Number
 from privstats.session.charges import RoundCharge
 
 
 def spend(
-    course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only: bool = False, multiplicity: int = 1
+    course: Course, ledger: Ledger, dataset: str, run: bytes | Roster, *, sums_only: bool = False, multiplicity: int = 1
 ) -> Spend:
     """Charge everything that the course can cost, before its first round; ``ledger.mark_started`` marks each round.
 
@@ -28,11 +30,13 @@ def spend(
     needs a registry: only ``RecordRegistry.charge`` begins its rounds.
 
     Args:
+        run: the run's name, or its roster. The ledger must accept a numbered roster's number; rounds on a random graph
+            need one.
         sums_only: the ledger is a server's, without records; each party's registry keeps a stream's records disjoint.
         multiplicity: maximum number of rows that one record is in; not for streams.
 
     Raises:
-        LedgerError: no such account, an exceeded cap, or a reused run name.
+        LedgerError: no such account, an exceeded cap, a reused run name, or not the next number of these parties.
         PlanError: the course prices fewer rounds than it has, and nothing keeps their records disjoint.
         MissingExtraError: a round's package is not installed; nothing is spent then.
 
@@ -47,7 +51,28 @@ def spend(
     if not sums_only:
         for plan in every_plan(course):  # before anything is spent on rounds that could not be measured here
             require(*plan.schema.packages, by="measuring this course")
-    return ledger.spend_course(dataset, course=course.digest, run=run, nodes=course.most, costs=costs, apart=apart)
+    name, number = _named(course, ledger, dataset, run, sums_only=sums_only)
+    return ledger.spend_course(
+        dataset, course=course.digest, run=name, nodes=course.most, costs=costs, apart=apart, number=number
+    )
+
+
+def _named(
+    course: Course, ledger: Ledger, dataset: str, run: bytes | Roster, *, sums_only: bool
+) -> tuple[bytes, Number]:
+    """Return the run's name, and on a random graph its number, which the ledger accepts with the spend."""
+    if course.first.masking.failure_basis and not sums_only:
+        if not isinstance(run, Roster) or run.counter is None:
+            raise LedgerError(
+                "a course on a random graph needs a run whose number the ledger accepts: pass run=Roster.numbered(...)"
+            )
+        return run.run, (run.members, run.counter)
+    if not isinstance(run, Roster):
+        return run, None
+    earlier = next((each.of_run(run.run) for each in ledger.accounts() if each.dataset == dataset), None)
+    if run.counter is not None and (earlier is None or earlier.plan != course.digest):
+        ledger.accept_counter(run.members, run.counter, run.run)
+    return run.run, None
 
 
 def require_room(course: Course, ledger: Ledger, dataset: str, run: bytes) -> None:

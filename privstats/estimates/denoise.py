@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -340,6 +340,20 @@ class NoisyGram:
     sigma_h: float
     sigma_q: float
     records: float | None
+
+    def about(self, weights: Array) -> NoisyGram:
+        """Return the sums with residuals ``y - weights' x`` in the place of targets; one target, weights ``(d,)``.
+
+        Noise in G enters ``h - G w`` by ``sigma_G |w|`` at most per entry, and q by ``sigma_G |w|^2``.
+        """
+        w, h, length = weights, self.h[:, 0], float(np.sqrt(weights @ weights))
+        return replace(
+            self,
+            h=(h - self.G @ w)[:, None],
+            q=float(self.q - 2 * (w @ h) + w @ self.G @ w),
+            sigma_h=math.hypot(self.sigma_h, self.sigma_G * length),
+            sigma_q=math.hypot(self.sigma_q, 2 * length * self.sigma_h, self.sigma_G * length**2),
+        )
 
 
 @dataclass(frozen=True)

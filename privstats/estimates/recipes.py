@@ -151,6 +151,9 @@ _MEAN_CERTAINTY = 5.0  # n mu over sqrt d from which a schedule gains by a mean
 _LEAST_CERTAINTY = 40.0  # n mu below which sizes are fixed, not learned
 _LEAST_SHARE = 1 / 64
 _WIDEST_AVERAGED = 1.25
+_WIDENING = 0.25
+_SIGN_CLIP = 0.05
+_NEAR_LEAST_SQUARES = 2.0
 _COUNT_SHARE = 0.05
 _UNREAD_SHARE = 0.001  # budget share of a sum that a fixed schedule does not read
 
@@ -254,14 +257,18 @@ class RidgeRecipe:
 
     @cached_property
     def width(self) -> float:
-        """g: the residuals' clip, in residual standard deviations, that makes a round most informative.
+        """g: the residuals' clip, in residual standard deviations; it grows without bound as noise falls.
 
-        g minimises ``(d (g^2 + 1 / (k d^2)) / (m n mu_t^2) + E min(r^2, g^2)) / P(|r| <= g)^2`` between 1/4 and 2, with
-        k the count's share and m = 1, for Gaussian residuals r. Over many rounds noise averages out, so m = sqrt T, up
-        to g = 1.25: a tenth of the records may be missing, which resembles clipping.
+        g is the larger of two widths. The first, at most 2, makes a round most informative of Gaussian residuals: it
+        minimises ``(d (g^2 + 1 / (k d^2)) / (m n mu_t^2) + E min(r^2, g^2)) / P(|r| <= g)^2``, with k the count's share
+        and m = 1. Over many rounds noise averages out, so m = sqrt T, up to g = 1.25: a tenth of the records may be
+        missing, which resembles clipping. The second, ``sqrt(n mu / d) / 4``, serves skewed residuals. Clipping moves
+        their mean by at most ``1 / (4 g)`` standard deviations, and the noise of all rounds moves a prediction by about
+        ``g d / (n mu)``. Both vanish with this width, so that rounds end at least squares (benchmarks/refinement).
         """
         alone = self._width(1.0)
-        return max(alone, min(self._width(math.sqrt(self.rounds)), _WIDEST_AVERAGED)) if self.many else alone
+        usual = max(alone, min(self._width(math.sqrt(self.rounds)), _WIDEST_AVERAGED)) if self.many else alone
+        return max(usual, self._widening)
 
     def _width(self, averaged: float) -> float:
         g, count = np.geomspace(0.25, 2.0, 1_000), self.round_shares["kappa"]
@@ -272,14 +279,43 @@ class RidgeRecipe:
         return float(g[int(((noise + square) / np.square(within)).argmin())])
 
     @property
-    def mean_length(self) -> float:
-        """Value of b = max(1/2, g / 2), and 1 for few rounds: the length retained by a row of root mean square length.
+    def robust_width(self) -> float | None:
+        """The clip in residual standard deviations, where it is below 2; None where rounds end near least squares.
 
-        For a fixed schedule it is 1/4: under strong noise rows become directions.
+        A fixed schedule knows no deviation, so Y / 4 stands for it, as in ``sign_clip``.
+
+        Example:
+            >>> from privstats.estimates.recipes import RidgeRecipe
+            >>> recipe = RidgeRecipe(features=30, records=1_000, mu=0.2, clip_norm=1.0, target_bound=1.0, rounds=24)
+            >>> round(recipe.robust_width, 2), RidgeRecipe(30, 100_000, 0.2, 1.0, 1.0, 24).robust_width
+            (0.65, None)
+        """
+        width = 4 * self.sign_clip / self.target_bound if self.descends else self.width
+        return width if width < _NEAR_LEAST_SQUARES else None
+
+    @property
+    def sign_clip(self) -> float:
+        """c of a fixed schedule: Y / 20, or g times Y / 4, which stands for the unknown standard deviation.
+
+        The second, g = sqrt(n mu / d) / 4 as in ``width``, is larger from n mu = .64 d on.
+        """
+        return self.target_bound * max(_SIGN_CLIP, self._widening / 4)
+
+    @property
+    def _widening(self) -> float:
+        return _WIDENING * math.sqrt(self.records * self.mu / self.features)
+
+    @property
+    def mean_length(self) -> float:
+        """Value of b: rows longer than b times their root mean square length are shortened to it.
+
+        It is max(1/2, g / 2), for few rounds at least 1. So rows stay complete as noise falls: shortened rows weigh
+        records unequally, which moves the slopes of a curved relation. For a fixed schedule b is 1/4: under strong
+        noise rows become directions.
         """
         if self.descends:
             return 0.25
-        return max(0.5, self.width / 2) if self.many else 1.0
+        return max(0.5 if self.many else 1.0, self.width / 2)
 
     @property
     def single(self) -> bool:

@@ -13,7 +13,11 @@ from privstats.estimates.recipes import RidgeRecipe
 
 _LEAST_EIGENVALUE = 1e-6
 _LEAST_CURVATURE = 0.1
-_SIGN_CLIP = 0.05
+_LEAST_CLIP = 1.5
+_LEAST_DEVIATION = 1e-3
+"""Smallest deviation of residuals, as a share of Y."""
+_CERTAIN = 2.0
+"""Standard deviations of noise beyond which a number is certain."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class RidgeWhitening:
     Attributes:
         vectors, values: V, ``(d, d)``, and denoised eigenvalues l of G / n, ``(d,)``.
         scale: P, ``(d,)``, all above 0.
-        mean_length: b, as in ``RidgeRecipe``.
+        mean_length: b, as in ``RidgeRecipe``, and no larger than any row needs.
 
     Example:
         >>> from privstats.estimates.regression import RidgeWhitening
@@ -35,7 +39,7 @@ class RidgeWhitening:
         >>> sums = NoisyGram(G=np.diag([90.0, 10.0]), h=np.array([[25.0], [0.0]]), q=20.0, records=100.0, **noise)
         >>> recipe = RidgeRecipe(features=2, records=100, mu=5.0, clip_norm=1.0, target_bound=1.0, rounds=4)
         >>> np.diag(RidgeWhitening.of(recipe, sums).matrix).round(1).tolist()  # the short direction is stretched
-        [0.9, 1.8]
+        [0.5, 1.0]
     """
 
     vectors: Array
@@ -62,7 +66,9 @@ class RidgeWhitening:
             trace = float(positive_part(np.trace(sums.G) / (n * d), sums.sigma_G / (n * math.sqrt(d))))
             level = min(max(trace, _LEAST_EIGENVALUE * recipe.clip_norm**2), most)
         values = values * (level / values.mean())
-        return cls(vectors, values, (values + 0.3 * level) ** -0.5, recipe.mean_length)
+        scale = (values + 0.3 * level) ** -0.5
+        longest = recipe.clip_norm * float(scale.max()) / math.sqrt(float(values @ np.square(scale)))
+        return cls(vectors, values, scale, min(recipe.mean_length, longest))
 
     @property
     def length(self) -> float:
@@ -94,7 +100,10 @@ class RidgeWhitening:
 
 @dataclass(frozen=True)
 class RidgeState:
-    """The filters, the gradients so far, and the next round's weights ``(d,)`` (M's coordinates) and residual clip.
+    """The first release's sums, the filters, the gradients so far, and the next round's weights and residual clip.
+
+    Weights ``(d,)`` are in M's coordinates. ``deviation`` is the residuals' standard deviation, from which the clip
+    follows.
 
     Example:
         >>> from privstats.estimates.regression import RidgeWhitening, ridge_started
@@ -108,9 +117,11 @@ class RidgeState:
         ((2,), True)
     """
 
+    sums: NoisyGram
     filters: KalmanBank
     history: GradientHistory
     weights: Array
+    deviation: float
     clip: float
 
 
@@ -148,7 +159,7 @@ def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitenin
     curvature, n = whitening.curvature, recipe.records
     first = whitening.length * (whitening.vectors.T @ denoised_solve(sums).weights[:, 0]) / whitening.scale
     if recipe.descends:
-        return DescentState(first, _SIGN_CLIP * recipe.target_bound)
+        return DescentState(first, recipe.sign_clip)
     hidden = 1 + sums.sigma_G * math.sqrt(2 * recipe.features) / n / float(whitening.values.mean())
     energy = (sums.q / n, sums.sigma_q / n)
     filters = KalmanBank.of(curvature, whitening.scale**-2.0, hidden, energy, recipe.target_bound, single=recipe.single)
@@ -156,9 +167,28 @@ def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitenin
     gradient = (whitening.vectors.T @ sums.h[:, 0]) * scale
     origin = np.zeros(recipe.features)
     filters = filters.pointed(origin, gradient / curvature, sums.sigma_h * scale / curvature, 1.0, curvature)
-    return RidgeState(
-        filters, GradientHistory.empty(recipe.features), first, recipe.clip(filters.deviation(first, curvature))
-    )
+    return _state(recipe, whitening, sums, filters, GradientHistory.empty(recipe.features), first)
+
+
+def _state(
+    recipe: RidgeRecipe,
+    whitening: RidgeWhitening,
+    sums: NoisyGram,
+    filters: KalmanBank,
+    history: GradientHistory,
+    weights: Array,
+) -> RidgeState:
+    """Return the state whose clip follows from the residuals' deviation.
+
+    The filters compute it from counts, as for Gaussian residuals. That is too little where few residuals are large, and
+    too much where the clip is far above all of them. So it stays within two standard deviations of the mean square of
+    residuals that the first release knows.
+    """
+    about = sums.about(whitening.published(weights))
+    low, high = (math.sqrt(max(0.0, about.q + sign * _CERTAIN * about.sigma_q) / recipe.records) for sign in (-1, 1))
+    high = max(high, _LEAST_DEVIATION * recipe.target_bound)
+    deviation = min(max(filters.deviation(weights, whitening.curvature), low), high)
+    return RidgeState(sums, filters, history, weights, deviation, recipe.clip(deviation))
 
 
 def ridge_refined(
@@ -198,9 +228,46 @@ def ridge_refined(
         return DescentState(state.weights + length * direction, state.clip, state.steps + 1)
     n, diagonal, point = recipe.records, whitening.curvature, state.weights
     filters = state.filters.counted(point, (within / n, sigma[1] / n), state.clip, n, diagonal)
-    shares, scale = filters.within(point, state.clip, diagonal), n * whitening.mean_length
+    shares, scale = filters.within(point, state.clip, diagonal), n * min(1.0, whitening.mean_length)
     direction, noise, share = whitening.vectors.T @ gradient / scale, sigma[0] / scale, float(filters.belief @ shares)
     history = state.history.on(point, direction / share, noise / share)
     curvature = history.curvature(diagonal)
     filters = filters.pointed(point, curvature.solved(direction), curvature.noise(noise), shares, diagonal)
-    return RidgeState(filters, history, filters.mean, recipe.clip(filters.deviation(filters.mean, diagonal)))
+    return _state(recipe, whitening, state.sums, filters, history, filters.mean)
+
+
+def ridge_settled(whitening: RidgeWhitening, state: RidgeState | DescentState, constant: float | None) -> Array:
+    """Return the weights ``(d,)`` on the original features, with the level that unclipped sums support.
+
+    Clipping at c moves the mean of skewed residuals by at most ``t = s^2 / (4 c)``, with s their standard deviation;
+    t counts as s / 6 at most. The first release is unclipped: its mean residual D errs by its noise v alone. So the
+    intercept moves by ``D t^2 / (t^2 + v^2)``, the posterior mean of a shift of standard deviation t. If D exceeds two
+    deviations of its noise by more than t explains, ``D^2 / 4 - v^2`` replaces t^2. Without noise the mean residual
+    becomes 0, as in least squares with an intercept. A fixed schedule, whose first release knows no level, stays as it
+    is.
+
+    Args:
+        whitening, state: of the last round.
+        constant: value of the last feature, which is constant; None without an intercept.
+
+    Example:
+        >>> from privstats.estimates.regression import RidgeWhitening, ridge_settled, ridge_started
+        >>> from privstats.estimates.recipes import RidgeRecipe
+        >>> from privstats.estimates.denoise import NoisyGram
+        >>> noise = {"sigma_G": 0.0, "sigma_h": 0.0, "sigma_q": 0.0}
+        >>> sums = NoisyGram(G=np.diag([9.0, 100.0]), h=np.array([[0.0], [30.0]]), q=20.0, records=100.0, **noise)
+        >>> recipe = RidgeRecipe(features=2, records=100, mu=5.0, clip_norm=2.0, target_bound=1.0, rounds=4)
+        >>> whitening = RidgeWhitening.of(recipe, sums)
+        >>> ridge_settled(whitening, ridge_started(recipe, sums, whitening), constant=1.0).round(6).tolist()
+        [0.0, 0.3]
+    """
+    weights = whitening.published(state.weights)
+    if isinstance(state, DescentState) or constant is None:
+        return weights
+    about = state.sums.about(weights)
+    records = max(about.G[-1, -1], 2 * about.sigma_G) / constant**2
+    shift, error = (float(each) / (constant * records) for each in (about.h[-1, 0], about.sigma_h))
+    usual = state.deviation**2 / (4 * max(state.clip, _LEAST_CLIP * state.deviation))
+    explained = max(usual**2, (shift / _CERTAIN) ** 2 - error**2)
+    weights[-1] += shift / constant * explained / (explained + error**2)
+    return weights

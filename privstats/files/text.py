@@ -15,6 +15,7 @@ from typing import Any
 
 _PLAIN = re.compile(r"[\t\r\n -~]*")
 _MOST_PARTS, _MOST_DOTTED = 16, 1 << 12
+_INTEGER_BITS = 64
 _PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+"""
 _START = r"(?m)(?:^|[\[{,])"
 _LONG_KEY = re.compile(rf"{_START}[ \t]*+(?:{_PART}\.[ \t]*+){{{_MOST_PARTS}}}")
@@ -37,7 +38,7 @@ def toml_tables(text: str) -> dict[str, Any]:
     """Return the tables of a TOML document.
 
     Raises:
-        TOMLDecodeError: no TOML, a key of many parts, too deep nesting, or a number without end.
+        TOMLDecodeError: no TOML, a key of many parts, too deep nesting, or an integer of more than 64 bits.
 
     Example:
         >>> from privstats.files.text import toml_tables
@@ -49,11 +50,22 @@ def toml_tables(text: str) -> dict[str, Any]:
     if sum(1 for _ in islice(_DOTTED_KEY.finditer(text), _MOST_DOTTED + 1)) > _MOST_DOTTED:
         raise tomllib.TOMLDecodeError(f"more than {_MOST_DOTTED:,} keys have three parts or more; write tables")
     try:
-        return tomllib.loads(text)
+        tables = tomllib.loads(text)
+        endless = _has_long_integer(tables)
     except tomllib.TOMLDecodeError:
         raise
     except (RecursionError, ValueError):
         raise tomllib.TOMLDecodeError("it nests too deeply or holds an endless number") from None
+    if endless:
+        raise tomllib.TOMLDecodeError(f"an integer has more than {_INTEGER_BITS} bits, which no file of ours needs")
+    return tables
+
+
+def _has_long_integer(value: Any) -> bool:
+    """Return whether an integer is too long for every setting: it overflows floats, and fills pages where printed."""
+    if isinstance(value, dict | list):
+        return any(map(_has_long_integer, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int) and value.bit_length() > _INTEGER_BITS
 
 
 def json_value(value: Any) -> Any:

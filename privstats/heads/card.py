@@ -12,6 +12,7 @@ from privstats.dp.privacy import MODELS
 from privstats.heads.diagnostics import RANKS, RARE, only_ranks
 from privstats.heads.provenance import UNKNOWN, Provenance
 from privstats.heads.rules import Preprocessing
+from privstats.plan.exclusions import ASSUMED
 from privstats.transforms import input_features
 from privstats.version import __version__
 
@@ -61,10 +62,21 @@ class Described:
             "Provenance": list(_origin(getattr(self, "provenance_", UNKNOWN))),
             "Parameters": [_table(("parameter", "value"), _parameters(self))],
             "Evaluation": list(_evaluation(scores or {})),
-            "Limits": list(_UNKNOWN),
+            "Limits": list(_limits(self)),
         }
         body = "\n\n".join(f"## {title}\n\n" + "\n\n".join(lines) for title, lines in sections.items())
         return f"# {type(self).__name__}\n\n{_headline(self)}\n\n{body}\n"
+
+
+def _limits(head: Any) -> Iterator[str]:
+    if getattr(head, "provenance_", UNKNOWN).exact is False:  # a plan with a promise refuses no record
+        cells = head.preprocessing_.cells
+        gaps = "without a readable label or target" if cells is not None and not cells.missing else "with a gap"
+        yield (
+            f"Records that a party could not read, such as records {gaps}, are in no sum. The model holds for such "
+            f"records too only if {ASSUMED.format('its values')}."
+        )
+    yield from _UNKNOWN
 
 
 _UNKNOWN = (
@@ -101,6 +113,13 @@ def _inputs(head: Any) -> Iterator[str]:
 def _outputs(head: Any) -> Iterator[str]:
     if not hasattr(head, "classes_"):
         yield "One number per target."
+        if (width := getattr(head, "width_", None)) is not None:
+            yield (
+                "**It may miss the mean of skewed targets**: under noise residuals were clipped at "
+                f"{width:.2g} of their standard deviations (Huber's estimate), so large targets count less, and the "
+                "mean prediction is between the targets' median and their mean. More records, fewer columns or a "
+                "larger epsilon bring it to least squares."
+            )
         return
     labels = head.classes_.tolist()
     shown = ", ".join(map(str, labels[:_SHOWN_LABELS])) + (", ..." if len(labels) > _SHOWN_LABELS else "")

@@ -18,7 +18,6 @@ from privstats.estimates.denoise import NoisyGram
 from privstats.heads.registry import able
 from privstats.kinds import RidgeSchema
 from privstats.schema import Schema, narrowed
-from privstats.transforms import ConstantFeature
 
 
 class Governing(Protocol):
@@ -322,7 +321,6 @@ def release_gram(release: Released, records: int | None) -> GramEvidence:
     schema = narrowed(release.plan.schema, RidgeSchema, refusal)
     d, T, F = schema.features, schema.targets, schema.folds
     G, h, q = (require_finite(name, getattr(moments, name)) for name in "Ghq")
-    last = schema.transform[-1] if schema.transform else None
     G = (G.reshape(d, d) + G.reshape(d, d).T) / 2
     return GramEvidence(
         G=G,
@@ -334,7 +332,7 @@ def release_gram(release: Released, records: int | None) -> GramEvidence:
         records=None if records is None else float(records),
         feature_means=np.zeros(d),
         target_means=np.zeros(T),
-        constant=schema.on_grid(last.value) if isinstance(last, ConstantFeature) else None,
+        constant=schema.constant,
         folds=None if F == 1 else _fold_sums(moments, d, T, F),
         # no record adds more than its bounds allow
         least_records=max(float(d), float(np.trace(G)) / schema.clip_norm**2, float(q.sum()) / schema.target_bound**2),

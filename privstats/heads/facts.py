@@ -24,6 +24,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         pairs: names of the pairs of columns whose tables add to the scores.
         prevalence: class shares of the records, ``(C,)``.
         mean_noise: standard deviation that noise gives the mean probability of the second class.
+        width: clip of a regression's residuals in their standard deviations, where it ends short of least squares.
 
     Example:
         >>> from privstats.heads.facts import Facts
@@ -37,6 +38,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     pairs: tuple[tuple[str, str], ...] | None = None
     prevalence: tuple[Share, ...] | None = None
     mean_noise: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    width: Positive | None = None
 
     @classmethod
     def of(cls, head: Any) -> Self | None:

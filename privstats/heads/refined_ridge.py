@@ -27,7 +27,12 @@ from privstats.progress import progress_bar
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RefinedRidge(LinearRegressor):
-    """Linear regression of one target from a ``Rounds`` course.
+    """Linear regression of one target from a ``Rounds`` course: least squares as noise falls.
+
+    Rounds clip residuals and shorten rows, at widths that grow with n mu / d (``RidgeRecipe.width``). The first
+    release's sums, which no clip of residuals touches, set the level. So mean prediction and slopes converge to those
+    of least squares as records or epsilon grow. Where noise is strong for the number of columns, ``width_`` states the
+    clip, and the model is Huber's estimate.
 
     Args:
         rounds: T, for :meth:`fit` and :meth:`fit_private`.
@@ -36,7 +41,9 @@ class RefinedRidge(LinearRegressor):
     Attributes:
         coef_, intercept_: ``(d,)`` and a float.
         rounds_: gradient rounds used.
-        clip_: next round's residual clip: about the residuals' size, or Y / 20 where n mu is below 40.
+        clip_: next round's residual clip.
+        width_: that clip in residual standard deviations, where it is below 2, else None. Where n mu is below 40 the
+            deviation is unknown, and a quarter of ``target_bound`` stands for it.
 
     Example:
         >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (4_000, 2))
@@ -54,16 +61,13 @@ class RefinedRidge(LinearRegressor):
     fit_intercept: bool = True
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit on local records X ``(n, d)``, y ``(n,)``, without noise or bounds.
-
-        Residuals are clipped as in a course, so outliers count less than in least squares.
-        """
+        """Fit on local records X ``(n, d)``, y ``(n,)``, without noise or bounds: the rounds end at least squares."""
         check_parameters(self, self.bounds)
         X, y = validate_data(self, *local(X, y), dtype=np.float64, y_numeric=True)
         self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
         norm = float(np.sqrt(np.square(X).sum(axis=1)).max()) or 1.0
         rows = np.hstack([X, np.full((len(X), 1), norm / 2)]) if self.fit_intercept else X
-        weights = self._fit_rows(rows, np.asarray(y, np.float64), 1.25 * norm)
+        weights = self._fit_rows(rows, np.asarray(y, np.float64), 1.25 * norm, norm / 2)
         if not self.fit_intercept:
             return self._settle(weights, 0.0)
         return self._settle(weights[:-1], float(weights[-1] * norm / 2))
@@ -90,9 +94,10 @@ class RefinedRidge(LinearRegressor):
         self._warn_without_constant(recipe.first.transform)
         take_columns(self, Preprocessing.of_release(have[0]))
         self.provenance_ = UNKNOWN
-        whitening, states = recipe.states(have)
+        _, states = recipe.states(have)
         self.rounds_, self.clip_ = len(states) - 1, states[-1].clip
-        self._settle(whitening.published(states[-1].weights), 0.0)
+        self._settle(recipe.weights(have), 0.0)
+        self.width_ = recipe.constants.robust_width
         self.provenance_ = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
         return self
 
@@ -104,7 +109,7 @@ class RefinedRidge(LinearRegressor):
         self.releases_, course = promise.releases("rounds", schema, rows.n, records, rounds=self.rounds)
         return self.fit_releases(self.releases_)._assuming(rows.assumed, course)
 
-    def _fit_rows(self, X: Array, y: Array, norm: float) -> Array:
+    def _fit_rows(self, X: Array, y: Array, norm: float, constant: float) -> Array:
         n, d = X.shape
         bound = float(np.abs(y).max()) or 1.0
         recipe = RidgeRecipe(d, n, math.inf, norm, bound, self.rounds)
@@ -120,7 +125,7 @@ class RefinedRidge(LinearRegressor):
                 state = regression.ridge_refined(recipe, whitening, state, gradient, within, (0.0, 0.0))
                 advance(1)
         self.rounds_, self.clip_ = self.rounds, state.clip
-        return whitening.published(state.weights)
+        return regression.ridge_settled(whitening, state, constant if self.fit_intercept else None)
 
     def _settle(self, weights: Array, intercept: float) -> Self:
         if not (np.isfinite(weights).all() and math.isfinite(intercept)):

@@ -34,12 +34,20 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
         rule_: weights behind the transform, constant included.
         n_features_in_, feature_names_in_: columns that ``predict`` expects.
         flat_: whether predictions are ``(n,)``, of one flat target.
+        width_: the clip of residuals in their standard deviations, where rounds under a promise end short of least
+            squares; else None. The model is then Huber's estimate: where targets are skewed, its mean prediction is
+            between their median and their mean.
     """
 
     fit_intercept: bool
     rule_: LinearRule
     preprocessing_: Preprocessing
     flat_: bool
+    width_: float | None
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        words, width = super().__repr__(N_CHAR_MAX), getattr(self, "width_", None)
+        return words if width is None else f"{words} [Huber's estimate, residuals clipped at {width:.2g} deviations]"
 
     bounds: ClassVar[Bounds]
 
@@ -119,7 +127,7 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
             )
 
     def _adopt(self, rule: LinearRule) -> None:
-        self.rule_ = rule
+        self.rule_, self.width_ = rule, None
 
     def _restore(self, saved: FittedState) -> None:
         self.flat_ = saved.flat

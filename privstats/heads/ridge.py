@@ -49,7 +49,8 @@ class Ridge(MultiOutputMixin, LinearRegressor):
             noise; ``"wiener"`` is :func:`~privstats.estimates.denoise.denoised_solve`; ``"aggregate"`` averages adassp,
             smaller penalties, wiener and zero weights by estimated risk; ``"auto"`` is aggregate for noisy releases,
             else plain. With solver and penalty ``"auto"``, :meth:`fit_private` of one target refines by rounds like
-            :class:`RefinedRidge`, at the same charge. Under ``"add-remove"`` without ``expected_records`` a noisy count
+            :class:`RefinedRidge`, at the same charge; they end at least squares as noise falls, and ``width_`` states
+            where they do not. Under ``"add-remove"`` without ``expected_records`` a noisy count
             of the records, 1/64 of mu^2, comes first; ``"replace-one"`` with ``max_records`` has one release.
         penalty: a number >= 0, ``"gcv"``, ``"evidence"`` (marginal likelihood), ``"folds"`` (fold sums), or ``"auto"``:
             evidence for noisy sums, else folds if released, else GCV, or evidence without a count.

@@ -118,8 +118,6 @@ class CellDesign:
     def notes(self, equations: NormalEquations) -> list[str]:
         """Return warnings about empty or collinear cells, or hidden G."""
         notes, empty = list[str](), [f"{each.name}: {cell}" for each in self.columns for cell in self._empty(each)]
-        if self.complete:
-            notes.append(f"records with a gap in {', '.join(self.complete)} are excluded: estimates are of the others")
         if empty:
             few = "no more records than noise could show" if equations.sigma_G else "no records"
             notes.append(f"{few} in {', '.join(empty)}: not reported, and excluded from the fit")

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
+from privstats.inference.declared_levels import declared_levels
+from privstats.inference.hidden_levels import DeclaredLevels, HiddenLevels, Level
 from privstats.inference.inversion import folded
 from privstats.inference.last_step import LastStep
 from privstats.inference.releases import reckoned_sigma
@@ -101,6 +103,12 @@ class _Sums(NamedTuple):
     vx: Array
     early: NDArray[np.bool_]
 
+    def shown(self, basis: Array, bins: NDArray[np.bool_]) -> _Sums:
+        """Return the sums along directions of the columns, ``(m, p)``, and over some bins."""
+        scores = (basis.T @ self.early_score, basis.T @ self.late_score)
+        squares = (basis.T @ self.early_xx @ basis, basis.T @ self.late_xx @ basis)
+        return _Sums(*scores, *squares, self.r[bins], self.v[bins], basis.T @ self.vx[:, bins], self.early[bins])
+
 
 class _Noise(NamedTuple):
     g: float
@@ -110,6 +118,10 @@ class _Noise(NamedTuple):
     r: Array
     v: Array
     vx: Array
+
+    def shown(self, bins: NDArray[np.bool_]) -> _Noise:
+        """Return the noise over some bins; along orthonormal directions of the columns it is the same."""
+        return self._replace(r=self.r[bins], v=self.v[bins], vx=self.vx[bins])
 
 
 def column_proportionality(
@@ -125,30 +137,75 @@ def column_proportionality(
     """
     schema, own = (narrowed(each.plan.schema, HazardSchema, ReleaseError(_NO_ROUND)) for each in (last, check))
     sums, noise = _sums_of(last, check, schema, own.periods)
-    scored = _scored(sums, noise) if errors.arrived.all() else None
+    hidden = _hidden(declared_levels(schema), sums, noise, schema.constant)
+    basis, bins = hidden.remaining_basis(len(names)), ~hidden.constants
+    scored = None
+    if errors.arrived[errors.identified].all():
+        scored = _scored(sums.shown(basis, bins), noise.shown(bins), basis)
     if scored is None:
         nothing = np.full(len(names), math.nan)
         return ColumnProportionality(tuple(names), own.bins.edges[-1], nothing, nothing, nothing, np.ones(len(names)))
-    reported, value = scored.information > _SURE * scored.spread, np.maximum(scored.information, 0.0)
-    error = np.sqrt(scored.variance)
+    moved, unknown = _of_hidden(hidden, sums, noise, scored, schema.constant)
+    identified = ~hidden.compared(np.eye(len(names), len(names) + len(bins)))
+    reported = identified & errors.identified & (scored.information > _SURE * scored.spread)
+    value = np.maximum(scored.information, 0.0)
+    error = np.sqrt(scored.variance + unknown)
     statistic = np.abs(scored.changed) / error
     with np.errstate(invalid="ignore", divide="ignore"):
         change = np.where(reported, scored.changed / value, math.nan) * scale
         std_err = np.where(reported, error / value, math.nan) * np.abs(scale)
+    bias = (errors.inversion.bias * np.sqrt(value) + moved) / error
     return ColumnProportionality(
         names=tuple(names),
         split=own.bins.edges[-1],
         change=change,
         std_err=std_err,
         test_statistic=np.where(reported, np.square(statistic), math.nan),
-        p_value=np.where(reported, folded(statistic, errors.inversion.bias * np.sqrt(value) / error), 1.0),
+        p_value=np.where(reported, folded(statistic, bias), 1.0),
     )
+
+
+def _hidden(declared: DeclaredLevels, sums: _Sums, noise: _Noise, constant: float) -> HiddenLevels:
+    """Return the levels that noise hides before or after the split, and the bins that it hides."""
+    found = set[Level]()
+    parts = ((sums.early_xx, sums.early, noise.early_H), (sums.late_xx, ~sums.early, noise.H + noise.early_H))
+    for xx, of, square in parts:
+        across = constant * sums.vx * of
+        G = np.block([[xx, across], [across.T, np.diag(constant**2 * sums.v * of)]])
+        held = declared.hidden(declared.possible(G), math.sqrt(square), _SURE).levels
+        found |= {level for level in held if level.part or of[level.members].all()}
+    return HiddenLevels(declared, tuple(level for level in declared.levels if level in found))
+
+
+def _of_hidden(
+    hidden: HiddenLevels, sums: _Sums, noise: _Noise, scored: _Scored, constant: float
+) -> tuple[Array, Array]:
+    """Return the largest bias from hidden levels in each score, and the variance of its noise.
+
+    Early and late records of a level move the score by different amounts, which that level's early and late scores
+    bound (:mod:`privstats.inference.hidden_levels`).
+    """
+    moved, variance = np.zeros(len(scored.changed)), np.zeros(len(scored.changed))
+    parts = (
+        (scored.early, sums.early_score, sums.early, noise.early_g),
+        (scored.late, sums.late_score, ~sums.early, noise.g + noise.early_g),
+    )
+    for weights, score, of, square in parts:
+        lines = np.zeros((len(moved), len(score) + len(of)))
+        lines[:, : len(score)] = weights @ scored.basis.T
+        lines[:, len(score) :][:, ~hidden.constants] = -weights @ scored.means / constant
+        part = hidden.directions * np.concatenate([np.ones(len(score)), of])
+        largest = hidden.largest(lines)
+        moved += largest @ np.abs(part @ np.concatenate([score, constant * sums.r]))
+        variance += square * hidden.noise(largest)
+    return moved, variance
 
 
 class _Scored(NamedTuple):
     """The score of a change of every column.
 
-    ``variance`` is chance, noise and the weights' noise; ``spread`` is the noise of ``information``.
+    ``variance`` is chance, noise and the weights' noise; ``spread`` is the noise of ``information``. ``early`` and
+    ``late`` weigh the parts' scores along ``basis``, from which ``means`` by bin are subtracted.
     """
 
     changed: Array
@@ -156,9 +213,14 @@ class _Scored(NamedTuple):
     noise: Array
     variance: Array
     spread: Array
+    early: Array
+    late: Array
+    basis: Array
+    means: Array
 
 
-def _scored(sums: _Sums, noise: _Noise) -> _Scored | None:
+def _scored(sums: _Sums, noise: _Noise, basis: Array) -> _Scored | None:
+    """Return the scores of all columns, from sums along the ``basis`` of those that noise does not hide, ``(p, m)``."""
     if (sums.v <= _SURE * np.sqrt(noise.v)).any():
         return None
     means = sums.vx / sums.v
@@ -171,7 +233,7 @@ def _scored(sums: _Sums, noise: _Noise) -> _Scored | None:
     if min(np.linalg.eigvalsh(each)[0] for each in information) <= 0:
         return None
     inverse = np.linalg.inv(information[0] + information[1])
-    early, late = information[1] @ inverse, information[0] @ inverse  # the weights of both scores
+    early, late = basis @ information[1] @ inverse, basis @ information[0] @ inverse  # the weights of both scores
     step = inverse @ (scores[0] + scores[1])
     chance = early @ information[0] @ early.T + late @ information[1] @ late.T
     own, value = np.diag(_noise_of_score(sums, noise, means, early, late, step)), np.diag(chance)
@@ -183,6 +245,10 @@ def _scored(sums: _Sums, noise: _Noise) -> _Scored | None:
         noise=own,
         variance=value + own + lost,
         spread=np.array([deviation for _, deviation in along]),
+        early=early,
+        late=late,
+        basis=basis,
+        means=means,
     )
 
 
@@ -213,9 +279,10 @@ def _symmetric(release: Release) -> Array:
 
 
 def _noise_of_score(sums: _Sums, noise: _Noise, means: Array, early: Array, late: Array, step: Array) -> Array:
-    one = np.eye(len(step))
+    one, both = np.eye(len(step)), early + late
     squares = (float(step @ step) * one + np.outer(step, step)) / 2
-    result = late @ (noise.g * one + noise.H * squares) @ late.T + noise.early_g * one + noise.early_H * squares
+    result = late @ (noise.g * one + noise.H * squares) @ late.T
+    result = result + both @ (noise.early_g * one + noise.early_H * squares) @ both.T
     for place, mean in enumerate(means.T):
         alone = sums.r[place] / sums.v[place] - mean @ step  # the step of the bin's own weight
         moved, square = np.outer(mean, step) - alone * one, np.outer(mean, mean)

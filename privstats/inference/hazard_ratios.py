@@ -16,8 +16,10 @@ from privstats.estimates.denoise import Array
 from privstats.inference.column_proportionality import ColumnProportionality, column_proportionality
 from privstats.inference.counts.survival import EVEN, SurvivalCurves, event_tables, kaplan_meier, reported_bins
 from privstats.inference.counts.two_groups import LogRank, Proportionality, logrank_test, proportionality_test
+from privstats.inference.declared_levels import declared_levels
 from privstats.inference.figures import plot_survival
 from privstats.inference.forest import forest_rows
+from privstats.inference.hidden_levels import HiddenLevels
 from privstats.inference.last_step import EARLY, HIDDEN_STEP, LastStep, is_robust, last_step, notes_on
 from privstats.inference.regression.interactions import interaction_lines, interaction_notes
 from privstats.inference.regression.score import fields_of_rounds
@@ -300,14 +302,15 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
     lost = sum(each is None for each in releases[1:])
     slopes, _ = raw_slopes(schema.transform, columns)
     rows = np.concatenate([slopes, np.zeros((columns, schema.sizes["feature"] - columns))], axis=1)
-    errors = last_step(rounds, weights, schema.clip_norm, rows)
+    errors = last_step(rounds, weights, schema.clip_norm, rows, levels=declared_levels(schema))
+    H = np.asarray(last.moments.H)
+    at_mean = _mean_hazard(schema, weights[-1], H, errors.hidden)
     return HazardRatios(
         **fields_of_rounds(rounds, errors),
         names=column_names(schema, columns),
         notes=(
             *_notes(notes_on(errors), len(rounds) + lost),
             *_early_end(counts, schema),
-            *_first_visit(counts, schema),
         ),
         columns=columns,
         model="Hazard ratios",
@@ -317,8 +320,8 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
         counts=() if counts is None else (counts.plan,),
         counted=counts,
         by=_crossed_by(schema, counts),
-        cap_bin=_cap_bin(schema, weights[-1], np.asarray(last.moments.H)),
-        events_within=_events_within(schema, weights[-1], np.asarray(last.moments.H), counts),
+        cap_bin=_cap_bin(schema, at_mean),
+        events_within=_events_within(schema, at_mean, H, counts),
         checked=check,
         lost=sum(each is None for each in releases),
     )
@@ -408,56 +411,37 @@ def _early_end(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:
     )
 
 
-def _first_visit(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:
-    """Note events in the first bin, where nobody is at risk at discrete times with an entry."""
-    if counts is None or not _empty_bins(schema):
-        return ()
-    (table,) = event_tables(counts, schema.bins.name, schema.event, None, "discrete", causes=True).values()
-    events = float(table.counts[0, 1])
-    if events <= _SURE * table.sigma:
-        return ()
-    return (
-        f"about {events:,.0f} events are in the first bin, {schema.bins.cells[0]}, and count in no ratio: at discrete "
-        "times nobody is at risk at the visit of the entry; number visits from 1, and enter 0 for a person who is "
-        "there from the start",
-    )
-
-
-def _empty_bins(schema: HazardSchema) -> int:
-    """Return the number of first bins in which nobody is ever at risk."""
-    return int(schema.entry is not None and schema.times == "discrete")
-
-
-def _cap_bin(schema: HazardSchema, w: Array, H: Array) -> str | None:
+def _cap_bin(schema: HazardSchema, at_mean: Array) -> str | None:
     """Return the bin where a stratum's cumulative hazard, at the mean, passes the cap.
 
     The mean is of those at risk.
     """
-    hazards = _mean_hazard(schema, w, H).reshape(schema.baselines, -1)
-    passed = np.flatnonzero((np.cumsum(hazards, axis=1) > schema.cap).any(axis=0))
+    passed = np.flatnonzero((np.cumsum(np.nan_to_num(at_mean), axis=1) > schema.cap).any(axis=0))
     return schema.bins.cells[int(passed[0])] if len(passed) else None
 
 
-def _mean_hazard(schema: HazardSchema, w: Array, H: Array) -> Array:
+def _mean_hazard(schema: HazardSchema, w: Array, H: Array, hidden: HiddenLevels | None) -> Array:
+    """Return hazards at the columns' mean by stratum and bin; NaN in hidden bins."""
     columns = schema.features - 1
     among = float(np.diag(H)[columns:].sum())
     mean = H[:columns, columns:].sum(axis=1) / among * schema.constant if among > 0 else np.zeros(columns)
-    return np.asarray(np.exp(np.minimum(mean @ w[:columns] + schema.constant * w[columns:], 0.0)))
+    hazards = np.exp(np.minimum(mean @ w[:columns] + schema.constant * w[columns:], 0.0))
+    shown = hazards if hidden is None else np.where(hidden.constants, math.nan, hazards)
+    return np.asarray(shown.reshape(schema.baselines, -1))
 
 
-def _events_within(schema: HazardSchema, w: Array, H: Array, counts: Release | None) -> float:
+def _events_within(schema: HazardSchema, at_mean: Array, H: Array, counts: Release | None) -> float:
     """Return sum_j H_jj / a^2 (e^mu - 1) (1 - e^-mu) / mu^2 over the observed events."""
     if counts is None:
         return math.nan
     (table,) = event_tables(counts, schema.bins.name, schema.event, None, "continuous", causes=True).values()
-    first = _empty_bins(schema)
+    first = int(schema.entry is not None and schema.times == "discrete")  # nobody is at risk in that bin
     events = float(table.counts[first:-1, 1].sum())
     if events <= _SURE * table.sigma * math.sqrt(len(table.counts)):
         return math.nan
-    mu = _mean_hazard(schema, w, H)
-    seen = np.diag(H)[schema.features - 1 :] / schema.constant**2
-    each = (seen * np.expm1(mu) * -np.expm1(-mu) / mu**2).reshape(schema.baselines, -1)
-    expected = float(each[:, first:].sum())
+    seen = (np.diag(H)[schema.features - 1 :] / schema.constant**2).reshape(at_mean.shape)
+    each = seen * np.expm1(at_mean) * -np.expm1(-at_mean) / at_mean**2
+    expected = float(np.nansum(each[:, first:]))
     return min(max(expected / events, 0.0), 1.0)
 
 

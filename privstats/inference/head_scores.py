@@ -180,7 +180,7 @@ class HeadScore(RowTable):
         )
         if not own:
             return shown
-        foot, title = (f"Assumed: {source.assumed}.", *self.remarks), "Score of a head on your own records"
+        foot, title = (*source.assumptions, *self.remarks), "Score of a head on your own records"
         return replace(shown, title=title, promise="", foot=foot, methods="")
 
     @property

@@ -13,7 +13,8 @@ accepted where the score along ``a = G^-1 c / c'G^-1 c`` is within its quantile,
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -23,6 +24,7 @@ from scipy.linalg import eigh
 from scipy.special import chndtr, chndtrix, fdtrc, ndtr, ndtri, stdtr, stdtrit
 
 from privstats.estimates.denoise import Array
+from privstats.inference.hidden_levels import HiddenLevels
 
 _LOST = math.sqrt(np.finfo(np.float64).eps)
 _NORMAL = 1e12  # degrees from which F and chi2 agree to every digit
@@ -137,6 +139,11 @@ class NormalEquations:
         deviation = math.sqrt(self.sigma_q**2 + 4 * self.sigma_h**2 * length + self.sigma_G**2 * length**2)
         return max(self.q - float(self.h @ w) + max(bias, 0.0), deviation, 0.0) / self.degrees
 
+    def mapped(self, change: Callable[[Array], Array]) -> NormalEquations:
+        """Return these equations with G, h and J replaced by their images."""
+        measured = None if self.score_variance is None else change(self.score_variance)
+        return replace(self, G=change(self.G), h=change(self.h), score_variance=measured)
+
     @cached_property
     def _eigen(self) -> tuple[Array, Array]:
         values, vectors = np.linalg.eigh(self.G)
@@ -161,12 +168,18 @@ class Inversion:
         bias: for approximate equations with infinite degrees, the largest distance in the norm of G between their b and
             the intended one. Quantiles are those of |Z + ``relative_bias``|, valid for every bias up to it (Armstrong
             and Kolesar 2018).
+        residual: largest sum of |residuals| that approximate equations leave out.
+        largest: of lines a, ``(m, p)``, the largest |a'x| of a record; without a bias None.
+        hidden: levels that the equations leave out, which add bias and noise to every contrast.
     """
 
     equations: NormalEquations
     contrasts: Array
     degrees: float
     bias: float = 0.0
+    residual: float = math.inf
+    largest: Callable[[Array], Array] | None = None
+    hidden: HiddenLevels | None = None
 
     @cached_property
     def estimate(self) -> Array:
@@ -184,9 +197,12 @@ class Inversion:
 
     @cached_property
     def reach(self) -> Array:
-        """Largest quantile that reports the contrast: D / (|a|^2 sigma_G), infinite without noise in G."""
+        """Largest quantile that reports the contrast: D / (|a|^2 sigma_G), infinite without noise in G.
+
+        With hidden levels |a|^2 grows by half the squared norm of their share of the line.
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(self.precision > 0, self.precision / (self._size * self.equations.sigma_G), 0.0)
+            return np.where(self.precision > 0, self.precision / np.sqrt(self._curvature), 0.0)
 
     @cached_property
     def noise_error(self) -> Array:
@@ -199,12 +215,34 @@ class Inversion:
         return self._over_precision(self._noise + self._sampled)
 
     @cached_property
-    def relative_bias(self) -> Array:
-        """Largest bias in standard errors: ``bias sqrt(c'G^-1 c) / error`` by Cauchy-Schwarz."""
+    def step_bias(self) -> Array:
+        """Largest bias of approximate equations in standard errors.
+
+        The score along a is off by at most ``bias sqrt(D)`` (Cauchy and Schwarz) and ``residual`` times the largest
+        |a'x|.
+        """
         if not self.bias:
             return np.zeros(len(self.contrasts))
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(self.precision > 0, self.bias / (np.sqrt(self.precision) * self.error), np.inf)
+            moved = np.minimum(self.bias * np.sqrt(self.precision), self._residual)
+            return np.where(self.precision > 0, moved / (self.precision * self.error), np.inf)
+
+    @cached_property
+    def relative_bias(self) -> Array:
+        """Largest bias in standard errors: of the step, and of hidden levels, M times their scores."""
+        if self.hidden is None:
+            return self.step_bias
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moved = self._largest @ self.hidden.scores / (self.precision * self.error)
+            return np.where(self.precision > 0, self.step_bias + moved, np.inf)
+
+    @cached_property
+    def _residual(self) -> Array | float:
+        return math.inf if self.largest is None else self.residual * self.largest(self.directions)
+
+    @property
+    def _is_biased(self) -> bool:
+        return bool(self.bias) or self.hidden is not None
 
     def reported(self, alpha: float) -> NDArray[np.bool_]:
         """Return whether intervals are bounded."""
@@ -238,19 +276,20 @@ class Inversion:
         middle = z2 * self._slope / 2
         free = z2 * (self._noise + (self._sampled if sampling else 0.0))
         root = np.sqrt(np.maximum(np.square(middle) + square * free, 0.0))
-        moved = 0.0 if sampling or not self.bias else np.where(reported, self.relative_bias * self.error, 0.0)
+        moved = 0.0 if sampling or not self._is_biased else np.where(reported, self.relative_bias * self.error, 0.0)
         low, high = (middle - root) / square - moved, (middle + root) / square + moved
         return np.where(reported, self.estimate + low, -np.inf), np.where(reported, self.estimate + high, np.inf)
 
     def combined(self, rows: Array) -> Inversion:
         """Return linear combinations, ``(r, m)``."""
-        return Inversion(self.equations, rows @ self.contrasts, self.degrees, self.bias)
+        return replace(self, contrasts=rows @ self.contrasts)
 
     def joint_pvalue(self, null: Array | float = 0.0) -> float:
         """Return the F law's p-value of "linearly independent contrasts are ``null``".
 
         It uses score and V at the closest b under the null, and is never below the level above which every combination
-        is reported. With a bias, the noncentral chi-squared law applies at the largest one.
+        is reported. With a bias, the noncentral chi-squared law applies at the largest one. Hidden levels add their
+        noise to each contrast's variance, times the number of contrasts: their share of any combination is no larger.
         """
         eq, R = self.equations, self.contrasts
         if not (self.precision > 0).all() or math.isinf(self.bias):
@@ -258,31 +297,41 @@ class Inversion:
         inner, step = self._spread @ R.T, self.estimate - null
         nearest = eq.solution - self._spread.T @ np.linalg.solve(inner, step)
         k = eq.sigma_G**2 / 2
-        along = self._spread @ nearest
-        level = eq.sigma_h**2 + k * float(nearest @ nearest)
-        noise = level * self._spread @ self._spread.T + k * np.outer(along, along)
+        along, across = self._spread @ nearest, self._spread @ self._spread.T
+        added = len(R) * np.diag(self._added / np.square(self.precision))
+        noise = (eq.sigma_h**2 + k * float(nearest @ nearest)) * (across + added) + k * np.outer(along, along)
         covariance = noise + eq.variance * inner + self._beyond_model(inner)
         if eq.sigma_J:
-            c = eq.sigma_J * float(eigh(self._spread @ self._spread.T, covariance, eigvals_only=True)[-1])
+            c = eq.sigma_J * float(eigh(across, covariance, eigvals_only=True)[-1])
             covariance = covariance * (1 + _STUDENT * c * c)
         score = max(float(step @ np.linalg.solve(covariance, step)), 0.0)
-        share = float(eigh(inner, covariance, eigvals_only=True)[-1]) if self.bias else 0.0
-        return max(self._joint_tail(score, share), self._least_joint_level(inner, share))
+        moved = self._joint_bias(inner, covariance) if self._is_biased else 0.0
+        return max(self._joint_tail(score, moved), self._least_joint_level(inner, across + added / 2, moved))
 
-    def _joint_tail(self, score: float, share: float) -> float:
-        """Return P(chi2 > score); ``share`` is the maximum share of bias^2 in the score."""
-        r, moved = len(self.contrasts), self.bias**2 * share
+    def _joint_bias(self, inner: Array, covariance: Array) -> float:
+        """Return the largest bias of all contrasts together, in the norm of their covariance's inverse."""
+        share = float(eigh(inner, covariance, eigvals_only=True)[-1])
+        values, vectors = np.linalg.eigh(covariance)
+        root = np.abs((vectors / np.sqrt(values)) @ vectors.T)
+        moved = min(self.bias * math.sqrt(share), float(np.linalg.norm(root @ (self._residual / self.precision))))
+        if self.hidden is None:
+            return moved
+        return moved + float(np.linalg.norm(root @ (self._largest @ self.hidden.scores / self.precision)))
+
+    def _joint_tail(self, score: float, moved: float) -> float:
+        """Return P(chi2 > score) at the largest bias ``moved``."""
+        r = len(self.contrasts)
         central = float(fdtrc(r, self._finite_degrees, score / r))
-        if moved > _FAR**2:
+        if moved > _FAR:
             return 1.0
-        return max(central, float(1 - chndtr(score, r, moved))) if moved else central
+        return max(central, float(1 - chndtr(score, r, moved**2))) if moved else central
 
-    def _least_joint_level(self, inner: Array, share: float) -> float:
+    def _least_joint_level(self, inner: Array, across: Array, moved: float) -> float:
         if self.equations.sigma_G == 0:
             return 0.0
-        half = np.linalg.inv(np.linalg.cholesky(self._spread @ self._spread.T))
+        half = np.linalg.inv(np.linalg.cholesky(across))
         least = max(float(np.linalg.eigvalsh(half @ inner @ half.T)[0]), 0.0) / self.equations.sigma_G
-        return self._joint_tail(least**2, share)
+        return self._joint_tail(least**2, moved)
 
     def _beyond_model(self, inner: Array) -> Array:
         """Return the positive part of the measured covariance minus the model's, ``(r, r)``."""
@@ -293,10 +342,10 @@ class Inversion:
         return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
     def _quantile(self, alpha: float) -> Array | float:
-        return folded_quantile(alpha, self.relative_bias) if self.bias else quantile(alpha, self.degrees)
+        return folded_quantile(alpha, self.relative_bias) if self._is_biased else quantile(alpha, self.degrees)
 
     def _tail(self, statistic: Array) -> Array:
-        return folded(statistic, self.relative_bias) if self.bias else two_sided(statistic, self.degrees)
+        return folded(statistic, self.relative_bias) if self._is_biased else two_sided(statistic, self.degrees)
 
     @property
     def _finite_degrees(self) -> float:
@@ -327,21 +376,31 @@ class Inversion:
         unknown = np.square(self.equations.sigma_J * self._size) / np.where(total > 0, total, np.inf)
         return np.asarray(larger + _STUDENT * unknown)
 
+    @cached_property
+    def _largest(self) -> Array:
+        """M, the largest |a'x| of a record of each hidden level, ``(m, k)``."""
+        return np.zeros((len(self.contrasts), 0)) if self.hidden is None else self.hidden.largest(self.directions)
+
+    @cached_property
+    def _added(self) -> Array | float:
+        """Largest squared norm of the hidden levels' share of the line, which is orthogonal to a and to b."""
+        return 0.0 if self.hidden is None else self.hidden.noise(self._largest)
+
     # a'V(w + u a)a = noise + slope u + curvature u^2
 
     @cached_property
     def _noise(self) -> Array:
         eq, k = self.equations, self.equations.sigma_G**2 / 2
         level = eq.sigma_h**2 + k * float(eq.solution @ eq.solution)
-        return self._size * level + k * np.square(self.directions @ eq.solution)
+        return (self._size + self._added) * level + k * np.square(self.directions @ eq.solution)
 
     @cached_property
     def _slope(self) -> Array:
-        return 2 * self.equations.sigma_G**2 * self._size * (self.directions @ self.equations.solution)
+        return self.equations.sigma_G**2 * (2 * self._size + self._added) * (self.directions @ self.equations.solution)
 
     @cached_property
     def _curvature(self) -> Array:
-        return np.square(self.equations.sigma_G * self._size)
+        return self.equations.sigma_G**2 * self._size * (self._size + self._added / 2)
 
     def _over_precision(self, variance: Array) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -350,7 +409,7 @@ class Inversion:
 
 def condition(values: Array) -> float | None:
     """Return sqrt(largest / smallest) of ascending eigenvalues; None unless all are positive."""
-    return math.sqrt(float(values[-1]) / float(values[0])) if values[0] > 0 else None
+    return math.sqrt(float(values[-1]) / float(values[0])) if len(values) and values[0] > 0 else None
 
 
 def quantile(alpha: float, degrees: float) -> float:

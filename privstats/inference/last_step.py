@@ -12,14 +12,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.estimates.denoise import Array
 from privstats.inference.cell_design import CellDesign
+from privstats.inference.hidden_levels import DeclaredLevels, HiddenLevels
 from privstats.inference.inversion import Inversion, NormalEquations
 from privstats.inference.releases import reckoned_sigma
+from privstats.inference.reporting import listed
 from privstats.release import Release
 
 LOOK_BACK = 2
@@ -29,6 +32,8 @@ _ARRIVED = 2.0  # standard errors that the next step may move a coefficient by, 
 _SETTLED = 0.5  # log of the information along a coefficient that a round may have changed, at the most
 _SURE = 2.0  # standard deviations of noise that a measured change must allow for
 _NOTED = 0.5  # a note reports possible next steps from this many standard errors on
+_FLAT = 1e-4  # r below which rounding spoils (e^r - 1 - r) / r^2, which is at most (1 + r) / 2 there
+_HIDES = (3.0, 6.0, 12.0)  # standard deviations of its noise up to which a level's information hides the level, in turn
 _OF_NOISE = 2.0  # lengths of a score of noise alone, up to which noise explains a score
 
 EARLY = "the rounds ended before they converged: plan more rounds, or a public rate= near the mean of the outcome"
@@ -39,7 +44,6 @@ HIDDEN_STEP = (
     "epsilon"
 )
 """Note on rounds that noise keeps from converging."""
-_ALL = slice(None)
 
 
 @dataclass(frozen=True)
@@ -61,11 +65,15 @@ class LastStep:
 
     The inversion has variance 1 or a stated multiple of the model's, or the score's measured covariance where it is
     larger, normal quantiles, and :func:`remainder` as bias.
+
+    Attributes:
+        sums: the equations with hidden levels; None: those of the inversion.
     """
 
     inversion: Inversion
     offset: Array
     earlier: tuple[Earlier, ...] = ()
+    sums: NormalEquations | None = None
 
     @property
     def estimate(self) -> Array:
@@ -85,7 +93,19 @@ class LastStep:
     @property
     def remaining_step(self) -> Array:
         """Next step's maximum change in standard errors, ``(m,)``."""
-        return self.inversion.relative_bias
+        return self.inversion.step_bias
+
+    @property
+    def hidden(self) -> HiddenLevels | None:
+        """Levels that the step leaves out."""
+        return self.inversion.hidden
+
+    @cached_property
+    def identified(self) -> NDArray[np.bool_]:
+        """Mask of the parameters that compare no hidden level, ``(m,)``."""
+        if self.hidden is None:
+            return np.ones(len(self.offset), np.bool_)
+        return ~self.hidden.compared(self.inversion.contrasts)
 
     @cached_property
     def change(self) -> Array:
@@ -125,10 +145,10 @@ class LastStep:
         step long, and a score that is clear of noise elsewhere does not change that.
         """
         equations = self.inversion.equations
-        noise = equations.sigma_h * math.sqrt(len(equations.h))
+        noise = equations.sigma_h * math.sqrt(len(equations.determined))
         if float(np.linalg.norm(equations.h)) > _OF_NOISE * noise:
             return False
-        still = (self.remaining_step <= _ARRIVED) & (self._change(0.0) > _SETTLED)
+        still = (self.remaining_step <= _ARRIVED) & (self._change(0.0) > _SETTLED) & self.identified
         return not still.any()
 
     def reported(self, alpha: float) -> NDArray[np.bool_]:
@@ -151,25 +171,47 @@ class LastStep:
 
     def combined(self, rows: Array) -> LastStep:
         """Return linear combinations, ``(r, m)``."""
-        return LastStep(self.inversion.combined(rows), rows @ self.offset, self.earlier)
+        return replace(self, inversion=self.inversion.combined(rows), offset=rows @ self.offset)
+
+    @property
+    def equations(self) -> NormalEquations:
+        """The last round's equations, with hidden levels."""
+        return self.inversion.equations if self.sums is None else self.sums
 
     def joint_pvalue(self) -> float:
         """Return the joint p-value; 1 without convergence."""
         return self.inversion.joint_pvalue(-self.offset) if self.arrived.all() else 1.0
 
 
-def remainder(equations: NormalEquations, radius: float) -> float:
-    """Bound the step's remaining error in the norm of H.
+class Remainder(NamedTuple):
+    """Bounds on what a linear step leaves out.
 
-    The bound is ``(e^r - 1 - r) / r sqrt(b'Hb)`` with r = R |b|: log v moves by at most R |w - w'| between two weights
-    (self-concordance; Bach 2010). Infinite where noise makes H indefinite.
+    Attributes:
+        bias: of the error, in the norm of H.
+        residual: of the sum of |residuals|.
+    """
+
+    bias: float
+    residual: float
+
+
+def remainder(equations: NormalEquations, moved: float) -> Remainder:
+    """Bound what the step leaves out; infinite where noise makes H indefinite, or hides all of it.
+
+    Log v moves by at most r between two weights (self-concordance; Bach 2010), the largest |x'b|. So a record whose
+    linear predictor moves by t leaves out a residual of at most ``k v t^2``, k = (e^r - 1 - r) / r^2. Cauchy and
+    Schwarz bound the error by ``k r sqrt(b'Hb)``; and the residuals' sum is at most ``k b'Hb``, as sum v t^2 = b'Hb.
+
+    Args:
+        moved: r.
     """
     step = equations.solution
-    if equations.determined[0] <= 0:
-        return math.inf
-    r = min(radius * float(np.linalg.norm(step)), 50.0)
-    curve = (math.expm1(r) - r) / r if r > 0 else 0.0
-    return curve * math.sqrt(float(step @ equations.G @ step))
+    if not equations.determined.size or equations.determined[0] <= 0:
+        return Remainder(math.inf, math.inf)
+    r = min(moved, 50.0)
+    curve = (math.expm1(r) - r) / r**2 if r > _FLAT else (1 + r) / 2
+    square = float(step @ equations.G @ step)
+    return Remainder(curve * r * math.sqrt(square), curve * square)
 
 
 def last_step(
@@ -180,6 +222,7 @@ def last_step(
     design: CellDesign | None = None,
     *,
     variance: float | None = None,
+    levels: DeclaredLevels | None = None,
 ) -> LastStep:
     """Return the last round of a course of scores, solved without damping.
 
@@ -189,14 +232,64 @@ def last_step(
         radius: R, the largest norm of a row.
         rows: from weights to parameters, ``(m, d)``.
         variance: the outcome's variance over the model's, in place of the score's second moment.
+        levels: declared levels, which are left out where noise hides them.
     """
-    earlier = _earlier(present, weights, radius, design)
-    equations = _equations(settled(present, earlier), design)
+    if levels is None or not levels.levels:
+        return _solved(present, weights, rows, _Rows(radius, design, None), variance, None)
+    held, last = _Rows(radius, design, levels), present[-1]
+    sigma = reckoned_sigma(last)["H"]
+    solved = list[LastStep]()
+    for sure in _HIDES:  # a level whose own step is still long hides itself alone, where that lets all others converge
+        hidden = levels.hidden(held.information(last), sigma, sure)
+        solved.append(_solved(present, weights, rows, held, variance, hidden if hidden.levels else None))
+        if solved[-1].arrived[solved[-1].identified].all():
+            return solved[-1]
+    return solved[0]
+
+
+def _solved(
+    present: Sequence[Release],
+    weights: Sequence[Array],
+    rows: Array,
+    held: _Rows,
+    variance: float | None,
+    hidden: HiddenLevels | None,
+) -> LastStep:
+    """Return the last step without hidden levels."""
+    earlier = _earlier(present, weights, held, hidden)
+    equations = _equations(settled(present, earlier), held)
     if variance is not None:
         equations = replace(equations, known_variance=variance, score_variance=None, sigma_J=0.0)
-    contrasts = rows if design is None else design.contrasts
-    inversion = Inversion(equations, contrasts, math.inf, remainder(equations, radius))
-    return LastStep(inversion, rows @ weights[-1], earlier)
+    sums = equations
+    if hidden is not None:
+        equations = sums.mapped(hidden.without)
+        hidden = hidden.scored(sums.G, sums.h, equations.solution)
+    contrasts = rows if held.design is None else held.design.contrasts
+    left_out = remainder(equations, float(held.largest(equations.solution[None])[0]))
+    inversion = Inversion(equations, contrasts, math.inf, *left_out, held.largest, hidden)
+    return LastStep(inversion, rows @ weights[-1], earlier, sums)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Public values of the rows."""
+
+    radius: float
+    design: CellDesign | None
+    levels: DeclaredLevels | None
+
+    def information(self, release: Release) -> Array:
+        """Return a round's H, in the design's directions or without impossible entries."""
+        H = _symmetric(release)
+        if self.levels is not None:
+            return self.levels.possible(H)
+        return H if self.design is None else self.design.gram(H)
+
+    def largest(self, lines: Array) -> Array:
+        """Return the largest |a'x| of a row, ``(m,)``, for lines a."""
+        if self.levels is not None:
+            return self.levels.largest(lines)
+        return np.asarray(self.radius * np.linalg.norm(lines, axis=1))
 
 
 def settled(present: Sequence[Release], earlier: Sequence[Earlier]) -> list[Release]:
@@ -209,14 +302,17 @@ def is_robust(release: Release) -> bool:
     return "J" in release.plan.schema.statistics
 
 
-def ended_early(errors: LastStep, read: NDArray[np.bool_] | slice = _ALL) -> bool:
+def ended_early(errors: LastStep, read: NDArray[np.bool_] | bool = True) -> bool:
     """Return whether further rounds would let the rounds converge, for these parameters."""
-    return not errors.arrived[read].all() and not errors.noise_alone
+    return not errors.arrived[errors.identified & read].all() and not errors.noise_alone
 
 
-def notes_on(errors: LastStep, read: NDArray[np.bool_] | slice = _ALL) -> list[str]:
-    """Return warnings about rounds that ended too early, and about a last step that is noise."""
+def notes_on(errors: LastStep, read: NDArray[np.bool_] | bool = True) -> list[str]:
+    """Return warnings about hidden levels, rounds that ended too early, and a last step that is noise."""
+    read = errors.identified & read
     arrived, notes = errors.arrived[read], list[str]()
+    if errors.hidden is not None and errors.hidden.names:
+        notes.append(_note_on_hidden(errors.hidden))
     if not arrived.all():
         notes.append(EARLY if ended_early(errors, read) else HIDDEN_STEP)
     most = float(errors.remaining_step[read][arrived].max(initial=0.0))
@@ -227,23 +323,34 @@ def notes_on(errors: LastStep, read: NDArray[np.bool_] | slice = _ALL) -> list[s
     return notes
 
 
+def _note_on_hidden(hidden: HiddenLevels) -> str:
+    first = [level.name for level in hidden.levels if level.first]
+    remedy = f" ({listed(first)} is its column's first text: declare another one first)" if first else ""
+    return (
+        f"noise hides {listed(hidden.names)}: no record or event is there, or too few to show. What compares with it "
+        f"is not reported{remedy}. Every other row holds whatever is there"
+    )
+
+
 def _earlier(
-    present: Sequence[Release], weights: Sequence[Array], radius: float, design: CellDesign | None
+    present: Sequence[Release], weights: Sequence[Array], held: _Rows, hidden: HiddenLevels | None
 ) -> tuple[Earlier, ...]:
     rounds = []
     for back in range(1, min(LOOK_BACK, len(present) - 1) + 1):
-        H, sigma = _symmetric(present[-1 - back]), present[-1 - back].sigma["H"]
-        moved = radius * float(np.linalg.norm(weights[-1] - weights[-1 - back]))
-        rounds.append(Earlier(H if design is None else design.gram(H), sigma, moved, back))
+        before = present[-1 - back]
+        step = weights[-1] - weights[-1 - back]
+        # Weights of hidden levels wander, but no more of the information depends on them than noise explains.
+        (moved,) = held.largest((step if hidden is None else hidden.without(step))[None])
+        rounds.append(Earlier(held.information(before), before.sigma["H"], float(moved), back))
     return tuple(rounds)
 
 
-def _equations(rounds: Sequence[Release], design: CellDesign | None = None) -> NormalEquations:
-    last = rounds[0]
-    H, g = _symmetric(last), np.asarray(last.moments.g)
+def _equations(rounds: Sequence[Release], held: _Rows) -> NormalEquations:
+    last, design = rounds[0], held.design
+    H, g = held.information(last), np.asarray(last.moments.g)
     J, sigma_J = _second_moment(rounds) if is_robust(last) else (None, 0.0)
     if design is not None:
-        H, g, J = design.gram(H), design.vector(g), None if J is None else design.gram(J)
+        g, J = design.vector(g), None if J is None else design.gram(J)
     sigma = reckoned_sigma(last)
     noise = {"sigma_G": sigma["H"], "sigma_h": sigma["g"], "sigma_q": 0.0, "sigma_J": sigma_J}
     return NormalEquations(H, g, 0.0, **noise, degrees=math.inf, known_variance=1.0, score_variance=J)

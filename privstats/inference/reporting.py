@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from privstats.course.positions import charged_mu, is_followed
 from privstats.course.promise import epsilon_of
 from privstats.dp import Privacy
+from privstats.inference.exclusions import assumed_of, notes_on_excluded
 from privstats.inference.releases import averages_persons
 from privstats.inference.summary import Summary
 from privstats.kinds import CountSchema
@@ -39,6 +40,7 @@ class Source:
         last: the last release of the sessions, where the table's own is not.
         ahead: whether the whole course is charged before its first session, so that sessions to come count.
         converged: whether the rounds have converged for all numbers; those for which they have not are not reported.
+        known: for count tables, variables of which the reader uses the known values alone, by table.
     """
 
     release: Release
@@ -48,6 +50,7 @@ class Source:
     last: Release | None = None
     ahead: bool = False
     converged: bool = True
+    known: tuple[tuple[str, ...], ...] = ()
 
     def title(self, what: str) -> str:
         """Return the title of a table."""
@@ -55,15 +58,21 @@ class Source:
 
     @property
     def foot(self) -> list[str]:
-        """Claim, total guarantee, last plan, and assumptions."""
+        """Claim, total guarantee, last plan, assumptions, and excluded records."""
         plan = self.release.plan
         return [
             f"At most {self._percent(self.alpha)} of releases report an interval that misses, if the assumptions "
             f"hold. '{HIDDEN}' means not reported: noise hides it{self._or_early}.",
             self.promise,
             f"Plan {plan.digest[:_DIGITS]}, {len(self.release.survivors)} of {plan.cohort.clients} clients.",
-            f"Assumed: {self._assumed}.",
+            *self.assumptions,
         ]
+
+    @property
+    def assumptions(self) -> list[str]:
+        """Assumptions, also of excluded records, and the number of excluded records."""
+        stated = [f"Assumed: {self._assumed}."] if self._assumed else []
+        return stated + notes_on_excluded(self.release, self.known)
 
     def summary(
         self,
@@ -106,15 +115,16 @@ class Source:
             privacy: the guarantee, if the plans alone do not state it.
         """
         sentences = [self._test_noise, what, self._parties, privacy or self._guarantee, claim or self._claim]
-        sentences += [f"Assumed: {self._assumed}." if self.assumed else "", self._identity]
+        sentences += [f"Assumed: {self._assumed}." if self._assumed else "", self._identity]
         return " ".join(each.strip() for each in sentences if each)
 
     @property
     def _assumed(self) -> str:
-        if not averages_persons(self.release):
-            return self.assumed
-        text = "independent persons, each counted once, by the average of its rows, wherever a record is named; "
-        return text + self.assumed.replace("independent records, ", "")
+        own = self.assumed
+        if averages_persons(self.release):
+            text = "independent persons, each counted once, by the average of its rows, wherever a record is named; "
+            own = text + own.replace("independent records, ", "")
+        return "; ".join(filter(None, (own, assumed_of(self.release, self.known))))
 
     @property
     def _or_early(self) -> str:

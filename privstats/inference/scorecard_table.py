@@ -391,6 +391,7 @@ def card_summary(card: Scorecard) -> Summary:
         "Points in parentheses: noise alone could show so few records, so they are no finding.",
         _BANDS,
         promise,
+        *source.assumptions,
         f"Plan {release.plan.digest[:16]}, {len(release.survivors)} of {release.plan.cohort.clients} clients.",
     )
     words = source.methods(

@@ -16,14 +16,16 @@ from privstats.intake.csv_dialect import SEPARATORS, Dialect, Marks
 from privstats.intake.csv_records import (
     fields_of,
     first_lines,
+    first_records,
     header_of,
     is_blank,
     layout_of,
+    likely_separator,
     record_texts,
     split_records,
     stray_column,
 )
-from privstats.intake.meaning import meaning_of
+from privstats.intake.first_line import FIRST_RECORDS, doubt_of
 
 Lines = dict[str, list[str | None]]
 """The texts of some records by column; None throughout a record that has another number of fields."""
@@ -32,7 +34,6 @@ _TITLE_LINES = 20
 _LINES, _FIELDS = 1 << 13, 1 << 18
 _BLANKS = " \t\n\v\f\r"  # others may be letters in the file's true encoding, which distinguish two ids
 _HAS_BLANK = re.compile(f"[{_BLANKS}]")
-_DATE = re.compile(r"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}.*")
 
 
 @dataclass(frozen=True)
@@ -283,27 +284,39 @@ def _in_one_line(name: str) -> str:
     return re.sub(r"\s*[\r\n]\s*", " ", name.strip())
 
 
-def like_a_record(names: Sequence[str]) -> bool:
-    """Return whether a first line may be a record: it repeats a text, or holds a number, date or gap.
+def names_doubt(path: Path, dialect: Dialect) -> str:
+    """Return why a file's first line may be a record, as a sentence without its texts; "" where it is a row of names.
+
+    Only the first records are read, and none is refused.
 
     Example:
-        >>> from privstats.intake.csv_lines import like_a_record
-        >>> like_a_record(["age", "sex"]), like_a_record(["51", "f"])
-        (False, True)
+        >>> from pathlib import Path
+        >>> from privstats.intake.csv_dialect import Dialect
+        >>> from privstats.intake.csv_lines import names_doubt
+        >>> _ = Path("exported.csv").write_text("anna,no\\nbert,no\\ncarl,yes\\n")
+        >>> names_doubt(Path("exported.csv"), Dialect()).partition(", for")[0]
+        'the first line of exported.csv may be a record'
     """
-    readings = [meaning_of(name) for name in names]
-    return len(set(names)) < len(names) or any(not isinstance(each, str) or _DATE.fullmatch(each) for each in readings)
+    header, of = csv_header(path, dialect), f"the first line of {path}"
+    hint = other_separator(header.names, dialect.separator)
+    count = min(FIRST_RECORDS, lines_at_once(len(header.every)))
+    texts = first_records(path, dialect, header.end, header.lines, count)
+    rows = [row for row in _rows(texts, header, dialect.separator) if row is not None]
+    if not rows and any(map(str.strip, texts)):
+        return f"{of} may be a record, for no line below fits it: {first_misfit(path, dialect)}{hint}"
+    if doubt := doubt_of(header.every, _columns_of(header.every, rows), of, hint):
+        return doubt
+    other = likely_separator(header.text)
+    names = [*map(_in_one_line, fields_of(header.text, other) or ())]
+    if len(names) <= len(header.every):
+        return ""
+    rows = [row for text in texts if len(row := fields_of(text, other) or ()) == len(names)]
+    return doubt_of(names, _columns_of(names, rows), of, hint) if rows or not texts else ""
 
 
-def quoted_names(names: Sequence[str]) -> str:
-    """Return a header's names for an error; none where it may be a record.
-
-    Example:
-        >>> from privstats.intake.csv_lines import quoted_names
-        >>> quoted_names(["age", "sex"]), quoted_names(["51", "f"])
-        ('age, sex', 'no row of names, or names that are numbers')
-    """
-    return "no row of names, or names that are numbers" if like_a_record(names) else ", ".join(names)
+def _columns_of(names: Sequence[str], rows: Sequence[Sequence[str]]) -> dict[str, Sequence[str]]:
+    columns = zip(*rows, strict=True) if rows else ()
+    return {name: column for name, column in zip(names, columns, strict=False) if name}
 
 
 def other_separator(names: Sequence[str], separator: str) -> str:

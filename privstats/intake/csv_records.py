@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from privstats.errors import DataError
-from privstats.intake.csv_dialect import Dialect, is_wide
+from privstats.intake.csv_dialect import SEPARATORS, Dialect, is_wide
 from privstats.system import open_plain
 
 Misfit: TypeAlias = Callable[[str], str | None]
@@ -46,6 +46,15 @@ _NO_TEXTS = {
     b"<stata_d": "a file of Stata: export it as CSV",
 }
 """First bytes of files that hold no text, such as workbooks, each with the remedy that the refusal names."""
+_DOCUMENTS = {
+    re.compile(
+        rb'\s*(?:\{|\[\s*[\[{"0-9-])'
+    ): "JSON, and no table: export its records as CSV with a row of names, or Parquet",
+    re.compile(
+        rb"\s*<[?!/A-Za-z]"
+    ): "XML or HTML, and no table: export its records as CSV with a row of names, or Parquet",
+}
+"""How files of text begin that hold no table: their first line is a record, or a part of one."""
 _RECORDS = 1 << 13
 _HEADER_LINES = 20
 _ENDS = re.compile(rb'"|\r\n|\r|\n')
@@ -142,6 +151,9 @@ def header_of(path: Path, how: Dialect) -> tuple[str, int, bytes]:
     """
     _require_text(path, how)
     head = _head(path, how.encoding)
+    for beginning, what in _DOCUMENTS.items():
+        if beginning.match(head):
+            raise DataError(f"cannot read {path}: it is {what}")
     end, texts = _line_end(head), list[str]()
     for number, line in enumerate(head.split(end, _HEADER_LINES)[:_HEADER_LINES], 1):
         try:
@@ -178,6 +190,17 @@ def stated_separator(line: str) -> str | None:
     """
     stated = _SEPARATOR_LINE.fullmatch(line.strip("\r\n"))
     return stated[1] if stated else None
+
+
+def likely_separator(line: str) -> str:
+    """Return the separator by which a first line has the largest number of fields.
+
+    Example:
+        >>> from privstats.intake.csv_records import likely_separator
+        >>> likely_separator("age;sex"), likely_separator("age")
+        (';', ',')
+    """
+    return max(SEPARATORS, key=lambda each: len(fields_of(line, each) or ()))
 
 
 def wide_encoding(path: Path) -> str:
@@ -269,6 +292,19 @@ def record_texts(path: Path, how: Dialect, layout: Layout, skip: int) -> Iterato
         start = max(skip + 1 - number, 0)
         yield range(number + start, number + len(lines)), lines[start:]
         number += len(lines)
+
+
+def first_records(path: Path, how: Dialect, end: bytes, skip: int, count: int) -> list[str]:
+    """Return the texts of the first records below the header's lines; the rest of the file is not read.
+
+    Args:
+        end: the byte that ends lines.
+        skip: lines of the header.
+    """
+    if how.lines:
+        _, texts = next(record_texts(path, how, Layout(end, spans=False), skip), ((), []))
+        return texts[:count]
+    return [record.text for record in islice(_grouped(path, how, end, skip), count)]
 
 
 @dataclass(frozen=True)

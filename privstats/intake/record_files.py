@@ -168,6 +168,14 @@ class RecordFile(Unopened):
         """A CSV file's columns without a name, counted from 1, which are never read."""
         return table_file(Path(self.path), self.dialect).nameless
 
+    @property
+    def doubt(self) -> str:
+        """Why a table's row of names may be a record, in a sentence without its texts; "" where it is none.
+
+        For those who show or write names. It compares them with the first records; no session asks it.
+        """
+        return table_file(Path(self.path), self.dialect).doubt
+
     def table(self, names: Sequence[str] | None = None, marks: Sequence[Marks] = ()) -> Table:
         """Load columns as written; ``marks`` states for each what its declaration lets a field be."""
         table = table_file(Path(self.path), self.dialect)

@@ -165,7 +165,7 @@ def _all_readings(values: NDArray[Any]) -> list[Readings]:
 
 @dataclass(frozen=True)
 class _Read:
-    """What is read of some records.
+    """Readings of some records.
 
     Attributes:
         hashed: words ``(n, entries)`` that coins follow from; equal texts have equal hashes.

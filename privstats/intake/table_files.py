@@ -16,7 +16,8 @@ from privstats.files.arrays import MOST_BYTES
 from privstats.intake.column_names import place_of, same_names
 from privstats.intake.columns import with_zones
 from privstats.intake.csv_dialect import Dialect, Marks
-from privstats.intake.csv_lines import csv_header, csv_lines, first_misfit, line_of, lines_at_once
+from privstats.intake.csv_lines import csv_header, csv_lines, first_misfit, line_of, lines_at_once, names_doubt
+from privstats.intake.first_line import FIRST_RECORDS, doubt_of
 from privstats.intake.frames import Refusal, each_refusing, refusing
 from privstats.optional_dependencies import load, require
 
@@ -90,6 +91,11 @@ class Csv:
         """Return where a record is, counted from 0."""
         return f"line {line_of(self.path, self.dialect, record)}"
 
+    @property
+    def doubt(self) -> str:
+        """Why the first line may be a record, in a sentence without its texts; "" where it is a row of names."""
+        return names_doubt(self.path, self.dialect)
+
     @staticmethod
     def records(part: Mapping[str, list[Any]]) -> Mapping[str, list[Any]]:
         """Return a part's records; one that is no row is None throughout, which no field is."""
@@ -138,6 +144,11 @@ class Parquet:
     def place(self, record: int) -> str:
         """Return where a record is, counted from 0."""
         return f"record {record + 1}"
+
+    @property
+    def doubt(self) -> str:
+        """Why the names may be a record, as a file without a row of names yields them; "" where they are names."""
+        return doubt_of(self.names, first_part(self.parts(self.names, gaps=True)), f"the row of names of {self.path}")
 
     @staticmethod
     def records(part: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -232,6 +243,11 @@ def joined_values(parts: Sequence[Any]) -> Any:
     if len({part.dtype for part in parts}) == 1:
         return np.concatenate(parts)
     return np.fromiter(chain(*parts), object, sum(map(len, parts)))
+
+
+def first_part(parts: Iterator[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the first records of a table by column."""
+    return {name: values[:FIRST_RECORDS] for name, values in next(parts, {}).items()}
 
 
 def refusal_of(path: Path) -> Refusal:

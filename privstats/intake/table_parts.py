@@ -18,7 +18,7 @@ from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.intake.column_names import place_of, places_in
 from privstats.intake.columns import Readings, read
 from privstats.intake.csv_dialect import Marks
-from privstats.intake.csv_lines import names_below, other_separator, quoted_names
+from privstats.intake.csv_lines import names_below, other_separator
 from privstats.intake.frames import Declaration
 from privstats.intake.meaning import listed, meaning_of
 from privstats.intake.person_ids import typed_ids
@@ -72,7 +72,12 @@ def parts_of(file: RecordFile, requested: Requested, *, gaps: bool, words: Colle
         raise DataError(f"{file.path}: {persons!r} holds the person ids, and the plan reads it; name another column")
     columns = _Columns(tuple(features), tuple(targets), persons)
     if requested is None or isinstance(requested, tuple):
-        yield from _of_features(file, table, names, columns, words, gaps=gaps)
+        try:
+            yield from _of_features(file, table, names, columns, words, gaps=gaps)
+        except RecordError:
+            if requested is None and (doubt := file.doubt):  # the error names columns as the file does
+                raise DataError(doubt) from None
+            raise
     else:
         yield from _of_cells(file, table, requested, columns, words, gaps=gaps)
 
@@ -100,7 +105,8 @@ def persons_column(file: RecordFile, names: list[str]) -> str | None:
 def _column(file: RecordFile, names: list[str], name: str | None, lacks: str) -> str:
     place = None if name is None else place_of(name, names)
     if place is None:
-        raise DataError(f"{file.path}{lacks}; it has {quoted_names(names)}{column_hint(file, names, name)}")
+        shown = file.doubt or "it has " + ", ".join(names)
+        raise DataError(f"{file.path}{lacks}; {shown}{column_hint(file, names, name)}")
     return names[place]
 
 

@@ -20,8 +20,9 @@ from privstats.intake.column_names import place_of, places_in, require_records
 from privstats.intake.columns import with_zones
 from privstats.intake.csv_dialect import Dialect, Marks
 from privstats.intake.csv_lines import lines_at_once
+from privstats.intake.first_line import doubt_of
 from privstats.intake.frames import each_refusing, refusing
-from privstats.intake.table_files import Csv, Parquet, Table, joined_values, refusal_of, require_file
+from privstats.intake.table_files import Csv, Parquet, Table, first_part, joined_values, refusal_of, require_file
 from privstats.optional_dependencies import load
 
 _CSV, _PARQUET, _DUCKDB = (".csv", ".txt", ".tsv", ".tab"), ".parquet", ".duckdb"
@@ -51,6 +52,8 @@ class Several:
             lacking = [name for name in names if place_of(name, file.names) is None]
             more = [name for name in file.names if place_of(name, names) is None]
             if lacking or more:
+                if doubt := files[0].doubt or file.doubt:
+                    raise DataError(doubt)
                 raise DataError(
                     f"{file.path} {'lacks' if lacking else 'also has'} the column {(lacking or more)[0]!r}, unlike "
                     f"{files[0].path}: files that are read together must have the same columns"
@@ -66,6 +69,11 @@ class Several:
     def misfit(self) -> str:
         """Place of the first record that does not fit its file's header; "" if all fit."""
         return next((f"{file.path.name}, {why}" for file in self.files if (why := file.misfit)), "")
+
+    @property
+    def doubt(self) -> str:
+        """Why the first line of a file may be a record; "" where all are rows of names."""
+        return next((doubt for file in self.files if (doubt := file.doubt)), "")
 
     def place(self, record: int) -> str:
         """Return where a record is, counted from 0."""
@@ -130,6 +138,11 @@ class DuckDb:
             raise DataError(f"{path} {which}; name one of its own as {path}/TABLE, such as {shown or 'a new one'}")
         ((name, columns),) = names.items()
         return cls(path, name, columns)
+
+    @property
+    def doubt(self) -> str:
+        """Why the names may be a record, as a file without a row of names yields them; "" where they are names."""
+        return doubt_of(self.names, first_part(self.parts(self.names, gaps=True)), f"the row of names of {self.path}")
 
     def place(self, record: int) -> str:
         """Return where a record is, counted from 0."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from privstats.kinds.gradients import GRADIENT_STATISTICS as GRADIENT_STATISTICS
     from privstats.kinds.gradients import GradientSchema as GradientSchema
     from privstats.kinds.hazard import HazardSchema as HazardSchema
+    from privstats.kinds.late_entry import LateEntry as LateEntry
     from privstats.kinds.lookup import of_records as of_records
     from privstats.kinds.lookup import row_of as row_of
     from privstats.kinds.mean import MeanSchema as MeanSchema

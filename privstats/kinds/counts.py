@@ -21,6 +21,7 @@ from privstats.errors import DataError, SchemaError
 from privstats.intake.declared.categories import Categories
 from privstats.intake.meaning import checked_names
 from privstats.kinds.base import Kind
+from privstats.kinds.late_entry import LateEntry, beyond_of, checked_late_entry
 from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
 from privstats.moments.base import ExactClass, Moments, RealMoments
 from privstats.records.cells import cells_in, require_cells
@@ -61,6 +62,8 @@ class CountSchema(Kind):
         transform: none, or :class:`~privstats.Cells` alone: numeric columns and dates are then counted as codes.
         numbers: bounded columns, each a :class:`Number`; sums x and sums of squares q are released too. Variables and
             tables may then be empty.
+        late_entry: two variables of times, for readers with late entry: a record that leaves before it enters is
+            unreadable (:class:`LateEntry`).
 
     Guarantee:
         Unit: one record; J tables (one per number included), m numbers, weights T, x and q (1 / sigma^2). Under
@@ -106,6 +109,7 @@ class CountSchema(Kind):
     tables: tuple[tuple[str, ...], ...]
     transform: tuple[Transform, ...] = ()
     numbers: tuple[Number, ...] | None = None
+    late_entry: LateEntry | None = None
 
     def __post_init__(self) -> None:
         minimum = 1 if self.numbers is None else 0
@@ -122,6 +126,7 @@ class CountSchema(Kind):
             tables = tuple(each for each in tables if each not in (*own, *map(list, own)))
         tables = (*_checked_tables(tables, names), *own)
         settle(self, tables=tables, transform=_checked_transform(self.transform, variables))
+        settle(self, late_entry=checked_late_entry(self))
         cells = self.sizes["cell"]
         if cells > MAX_COUNT_CELLS:
             raise SchemaError(
@@ -143,6 +148,12 @@ class CountSchema(Kind):
         """What is read of each record: every variable by name, or declared columns in batches."""
         names = () if self.transform else tuple(each.name for each in self.read)
         return replace(super().reading, columns=names, batches=bool(self.transform))
+
+    @property
+    def reads_any_record(self) -> bool:
+        """Whether every value has a cell: an unlisted one as "other", a gap as missing."""
+        every = all(each.missing and getattr(each, "other", True) for each in self.read)
+        return every and self.late_entry is None and not self.excludes_gaps
 
     @property
     def statistics(self) -> str:
@@ -195,6 +206,7 @@ class CountSchema(Kind):
             "variables": [plain_variable(variable) for variable in self.variables],
             "tables": [list(table) for table in self.tables[: len(self.tables) - len(numbers)]],
             **({"numbers": numbers} if numbers else {}),
+            **({} if self.late_entry is None else {"late_entry": plain_variable(self.late_entry)}),
         }
 
     @property
@@ -382,14 +394,29 @@ def _all(schema: CountSchema, records: Opened) -> Iterator[tuple[_Read, NDArray[
         if declared is not None and declared.missing:
             gaps: Why = {(repr(each.name), UNCODED): columns[each.name].missing for each in declared.columns}
             fine, why = fine & ~np.logical_or.reduce(list(gaps.values())), {**why, **gaps}
+        numbers = {name: column.numbers for name, column in columns.items()}
+        if schema.late_entry is not None:
+            late = _never_at_risk(schema, schema.late_entry, numbers, cell_of)
+            fine, why = fine & ~late, {**why, (repr(schema.late_entry.entry), schema.late_entry.reason): late}
+            if excluded is None:
+                schema.late_entry.refuse(late)
         if excluded is not None:
             for each in schema.read:
                 why |= spelled(repr(each.name), each, columns[each.name])
             excluded.add(fine, why, listed_columns(schema.read, columns))
-        numbers = {name: column.numbers for name, column in columns.items()}
         report = None if schema.transform else moments.edge_report.EdgeReport.of(schema.variables, numbers)
         readable = {name: each[fine] for name, each in cell_of.items()}
         yield _Read(readable, {name: each[fine] for name, each in numbers.items()}, report), fine
+
+
+def _never_at_risk(
+    schema: CountSchema,
+    late: LateEntry,
+    numbers: Mapping[str, NDArray[np.float64]],
+    cell_of: Mapping[str, NDArray[np.intp]],
+) -> NDArray[np.bool_]:
+    times = numbers[late.entry], numbers[late.time]
+    return late.never_at_risk(*times, cell_of[late.entry], cell_of[late.time], beyond_of(schema.variable(late.time)))
 
 
 def _counted(schema: CountSchema, read: _Read) -> CountMoments:
@@ -440,7 +467,8 @@ def _pairs(schema: CountSchema, weights: Mapping[str, float]) -> list[tuple[Reco
 
 
 def _of_record(schema: CountSchema, record: Record) -> Sums:
-    return wire(moments.exact_moments(bare(schema), _in_cells(schema, record)))
+    anyone = replace(bare(schema), late_entry=None)  # it excludes records, and changes what none of them adds
+    return wire(moments.exact_moments(anyone, _in_cells(schema, record)))
 
 
 def _in_cells(schema: CountSchema, record: Record) -> dict[str, list[Any]]:

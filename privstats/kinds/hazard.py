@@ -24,6 +24,7 @@ from privstats.intake.meaning import listed
 from privstats.kinds.base import Kind
 from privstats.kinds.column_facts import number_facts
 from privstats.kinds.counts import CountSchema
+from privstats.kinds.late_entry import LateEntry
 from privstats.kinds.score import SQUARE, Errors, checked_errors, errors_facts, within_length
 from privstats.kinds.subdistribution import cells_of, check_ratios, check_staying, staying_parts
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
@@ -32,7 +33,7 @@ from privstats.progress import progress_bar
 from privstats.records.cells import cells_in, gaps_in, require_cells
 from privstats.records.emptied import ListedColumn, listed_columns
 from privstats.records.reading import Reading, Unread
-from privstats.records.reasons import GAP, LATE, LATE_VISIT, NO_CELL, WORD, Why, no_number, spelled
+from privstats.records.reasons import GAP, NO_CELL, WORD, Why, no_number, spelled
 from privstats.records.variables import Bins, Variable, plain_variable, variable_of
 from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
@@ -145,6 +146,7 @@ class HazardSchema(AdaptiveSchema, Kind):
         "a step of a survival analysis: which columns raise or lower the rate at which an event happens"
     )
     no_persons: ClassVar[str] = "a record of a HazardSchema is a person already, over all periods: one row each"
+    ignorable: ClassVar[str] = "its times and event given the columns"
     proved: ClassVar[str] = "gHJ"
     unstated: ClassVar[Mapping[str, Any]] = {"errors": "model"}
     several_sessions: ClassVar[bool] = True
@@ -252,7 +254,14 @@ class HazardSchema(AdaptiveSchema, Kind):
         tables = [tuple(each.name for each in every if each is not enters)]
         if self.entry is not None:
             tables.append((self.entry, *(each.name for each in groups if each is not None)))
-        return CountSchema(every, tuple(tables))
+        return CountSchema(every, tuple(tables), late_entry=self.late_entry)
+
+    @property
+    def late_entry(self) -> LateEntry | None:
+        """The times of which the entry must come before the exit, if persons enter late."""
+        if self.entry is None or self.times is None:
+            return None
+        return LateEntry(self.entry, self.bins.name, self.times, rounded=self.time_unit is not None)
 
     def _two(self, name: str) -> Categories:
         levels: Any = self.transform[0]
@@ -568,32 +577,17 @@ def _read(schema: HazardSchema, records: Opened) -> tuple[_Persons, Why, dict[st
     strata = () if schema.strata is None else (schema.strata,)
     stratum = cells[strata[0].name] if strata else np.zeros_like(bins)
     since, entries = np.full_like(bins, -1), np.zeros(len(bins))
-    if schema.entry is not None:
-        since, entries = of_cell[cells[schema.entry]], np.nan_to_num(columns[schema.entry].numbers)
-        late = _not_before(schema, columns[schema.entry].numbers, columns[clock.name].numbers, since, bins)
-        reason = LATE_VISIT if schema.times == "discrete" else LATE
-        if records.excluded is None and late.any():
-            raise RecordError(f"X has records that {reason}, in {schema.entry!r}; correct or omit them")
-        why[repr(schema.entry), reason] = late
+    if (entering := schema.late_entry) is not None:
+        since, entries = of_cell[cells[entering.entry]], np.nan_to_num(columns[entering.entry].numbers)
+        exits = columns[clock.name].numbers
+        late = entering.never_at_risk(columns[entering.entry].numbers, exits, since, bins, beyond=schema.periods)
+        if records.excluded is None:
+            entering.refuse(late)
+        why[repr(entering.entry), entering.reason] = late
     worded = listed_columns((event, *strata, *(() if levels is None else levels.columns)), columns)
     others = (cells[event.name] > 1) & (bins < schema.periods)
     persons = _Persons(rows, np.minimum(bins, schema.periods - 1), died, times, stratum, since, entries, others)
     return persons, why, worded
-
-
-def _not_before(
-    schema: HazardSchema,
-    entries: NDArray[np.float64],
-    exits: NDArray[np.float64],
-    since: NDArray[np.intp],
-    bins: NDArray[np.intp],
-) -> NDArray[np.bool_]:
-    """Return who is never at risk because the exit is not after the entry, ``(n,)``.
-
-    Times rounded down to one unit may be equal: the person left later within that unit.
-    """
-    late = exits < entries if schema.time_unit is not None else exits <= entries
-    return late | (bins <= since) & (bins < schema.periods) if schema.times == "discrete" else late
 
 
 def _numbers(schema: HazardSchema, name: str, column: Readings) -> NDArray[np.float64]:

@@ -18,10 +18,10 @@ from privstats.kinds.column_facts import gap_facts
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of, rows_of, wire
 from privstats.moments.base import ExactClass, Moments, RealMoments
 from privstats.records.reading import Targets
-from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, by_letter, letters_of
+from privstats.schema.base import OUTCOME, Adjacency, Predicted, Schema, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, as_int, check_coarseness, checked_vectors, settle, size
 from privstats.schema.narrowing import bare
-from privstats.transforms import Transform
+from privstats.transforms import ConstantFeature, Transform
 
 if TYPE_CHECKING:
     from privstats.moments.adders import FoldAdder
@@ -77,6 +77,7 @@ class RidgeSchema(Added["RidgeMoments"]):
     proved: ClassVar[str] = "Ghq"
     nearer: ClassVar[bool] = True
     statements: ClassVar[Mapping[str, str]] = {"moments": "folds", "norm": "norms"}
+    ignorable: ClassVar[str] = OUTCOME
 
     features: int = REQUIRED
     targets: int = 1
@@ -105,6 +106,11 @@ class RidgeSchema(Added["RidgeMoments"]):
         return Targets(self.targets, gaps=self.missing is not None)
 
     @property
+    def excludes_gaps(self) -> bool:
+        """Whether a record with a gap is in no sum, under a promise or without one."""
+        return self.missing is not None or super().excludes_gaps
+
+    @property
     def sizes(self) -> dict[str, int]:
         """Axis lengths and cell counts."""
         return {"fold": self.folds, "feature": self.features, "target": self.targets}
@@ -113,6 +119,12 @@ class RidgeSchema(Added["RidgeMoments"]):
     def target_scale(self) -> float:
         """Grid steps per target unit."""
         return self.steps / self.target_bound
+
+    @property
+    def constant(self) -> float | None:
+        """Value of a last ``ConstantFeature`` as sums hold it; None without an intercept."""
+        last = self.transform[-1] if self.transform else None
+        return self.on_grid(last.value) if isinstance(last, ConstantFeature) else None
 
     @property
     def record(self) -> str:

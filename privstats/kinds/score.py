@@ -28,7 +28,7 @@ from privstats.printable import at_least
 from privstats.records.input_validation import dense
 from privstats.records.reading import Labels, Targets
 from privstats.records.reasons import EXPOSURE
-from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
+from privstats.schema.base import OUTCOME, Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import AdaptiveSchema
@@ -161,6 +161,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
     task: ClassVar[str] = "score"
     purpose: ClassVar[str] = "a step of a regression for an outcome that is yes or no, or a count"
     no_persons: ClassVar[str] = ""
+    ignorable: ClassVar[str] = OUTCOME
     proved: ClassVar[str] = "gHJQV"
     nearer: ClassVar[bool] = True
     levels_apart: ClassVar[bool] = True

@@ -22,7 +22,7 @@ from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, first, many, plain, record_of, vectors, wire
 from privstats.moments.base import ExactClass, Moments, RealMoments, checked_index
 from privstats.records.reading import Targets
-from privstats.schema.base import Adjacency, Statistic, letters_of
+from privstats.schema.base import OUTCOME, Adjacency, Statistic, letters_of
 from privstats.schema.checks import (
     REQUIRED,
     checked_groups,
@@ -91,6 +91,7 @@ class SitesSchema(Kind):
 
     task: ClassVar[str] = "sites"
     purpose: ClassVar[str] = "a regression that compares records within a party, and never one party with another"
+    ignorable: ClassVar[str] = OUTCOME
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)
     appended: ClassVar[int] = 1

@@ -142,7 +142,7 @@ def of_persons(
     Persons of at most ``clip.records`` rows are added as records: their weight cannot exceed the clip.
     """
     from privstats.intake.person_ids import LIKE_ANOTHER, persons_of  # only plans of persons need it
-    from privstats.intake.shared_ids import shared_ids
+    from privstats.intake.shared_ids import id_remarks
 
     if isinstance(persons, str | bytes):
         raise DataError(f"persons must be an id for each row, got a text: give table[{str(persons)!r:.40}]")
@@ -168,9 +168,8 @@ def of_persons(
             left_out += unread
             advance(len(of_each))
     _warn_of_ids_like_others(int((codes == LIKE_ANOTHER).sum()))
-    for shared in shared_ids(persons, codes):
-        remark = f"{shared.remark(named=False)}. Do not share this number"
-        warnings.warn(remark, UnreadableRecordsWarning, stacklevel=4)
+    for remark in id_remarks(persons, codes, named=False):
+        warnings.warn(f"{remark}. Do not share this number", UnreadableRecordsWarning, stacklevel=4)
     result = replace(total.moments(), persons=int(codes.max(initial=-1)) + 1)
     return result, left_out, int((codes == -1).sum())
 

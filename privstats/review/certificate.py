@@ -59,6 +59,8 @@ def _certificate(plan: Plan, privacy: Privacy, noise: Noise) -> dict[str, Any]:
     mu = _root(square[0]), _root(square[1] * (1 + _ROUNDING))
     low = gaussian_delta_bounds(mu[0], epsilon)[0]
     high = (1 + 2 * slack) * gaussian_delta_bounds(mu[1], epsilon - 2 * slack)[1]
+    basis = plan.masking.failure_basis
+    masking = {"masking": {**basis, "failure": str(Fraction(plan.masking.failure))}} if basis else {}
     weights = {row.statistic: (row.sigma * plan.schema.scale_of(row.statistic)) ** -2 for row in noise.rows}
     return {
         "version": 1,
@@ -73,6 +75,7 @@ def _certificate(plan: Plan, privacy: Privacy, noise: Noise) -> dict[str, Any]:
         "statistics": {row.statistic: _statistic(plan, privacy, noise, row) for row in noise.rows},
         "joint": {"worst": _worst(plan, privacy, weights), "mu_squared": _interval(*square)},
         "delta_at_epsilon": _interval(low, high),
+        **masking,
     }
 
 

@@ -21,6 +21,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from itertools import islice, product
 from pathlib import Path
@@ -37,6 +38,8 @@ SLACK = Fraction(1, 10**20)  # a part of the logarithm of any probability, where
 MAX_PLAN = 1 << 20  # characters, as in the library
 MAX_BYTES = 1 << 23  # of a certificate
 MAX_INTEGER = 1 << 53
+COMMITTEE = 1024  # clients at most, whose signatures fix the one survivor list
+MAX_NEIGHBOURS = 255
 TINY = Fraction("1e-30")
 PI = Fraction(31415926535897932384626433832795028841971693993751058209749445923078164062862089986280348253421170679)
 FINDING = "; finding: who records all messages and breaks X25519 later reads each party's sums"
@@ -824,7 +827,7 @@ def _is_range(ends: list[Any]) -> bool:
 class Counts(Kind):
     """Tables T of counts, and sums x and q of numbers and their squares by group."""
 
-    keys = "variables tables numbers? transform=[]"
+    keys = "variables tables numbers? late_entry? transform=[]"
     unsigned = ("Tq", "Tq")
     of_persons = closer_averages = True
 
@@ -1135,6 +1138,7 @@ KEYS = {  # of tables beside the schema's; "k?" may be missing, and a missing "k
     "values": "name values other?=false missing?=false",
     "numbers": "name low high by?=[] missing?=false",
     "bins": 'name edges closed?="left"',
+    "late_entry": "entry time times rounded?=false",
     "edges": 'name edges closed?="left" missing?=false open?="both"',
     "numeric": 'name kind edges? gaps?=[] unit?="" suffix?="" censored?=false',
     "dates": 'name kind edges? gaps?=[] written?=""',
@@ -1215,11 +1219,11 @@ WORDS = {
     "left_out": "counted",
 }
 NAMED: dict[type, str] = {  # keys whose value is of a type, and no more
-    str: "statistics module event entry exposure head name sha256 after registrar registrar_key page words exact",
-    dict: "schema cohort privacy aggregation published validity devices merge shares bins strata",
+    str: "statistics module event entry time exposure head name sha256 after registrar registrar_key page words exact",
+    dict: "schema cohort privacy aggregation published validity devices merge shares bins strata late_entry",
     list: "outcome transform variables tables pulls values edges class_names feature_names among panel organisations "
     "outcome_names subgroups cuts numbers by",
-    bool: "nonnegative reference other missing by_class",
+    bool: "nonnegative reference other missing by_class rounded",
 }
 
 
@@ -1247,7 +1251,7 @@ def _parts(plan: Table) -> Iterator[Part]:
     for key in OPTIONAL_LISTS:
         for each in _listed(schema, key):
             yield _part(each, KEYS[key if key == "numbers" else "edges" if "edges" in each else "values"], "variable")
-    for name, keys in (("bins", "bins"), ("strata", "values")):
+    for name, keys in (("bins", "bins"), ("strata", "values"), ("late_entry", "late_entry")):
         if name in schema:
             yield _part(schema[name], KEYS[keys], "variable")
 
@@ -1509,6 +1513,53 @@ def _weight(sigma: Table, matrix: bool, model: str, honest: list[int]) -> Fracti
     return 1 / min(each)
 
 
+# --- The masking -----------------------------------------------------------------------------------------------------
+
+
+def _on_random_graph(plan: Table) -> bool:
+    own, cohort = plan["aggregation"], plan["cohort"]
+    complete = own["graph"] == "complete" or (own["graph"] == "auto" and cohort["clients"] <= 256)
+    return "panel" not in own and not complete
+
+
+def masking_failure(plan: Table, claimed: Table) -> Fraction:
+    """Return the claimed bound on the probability that a random graph's masks show more than the sum.
+
+    The union of the failures in docs/protocol.md, Thresholds, by exact hypergeometric tails.
+    """
+    numbers = [claimed[name] for name in ("neighbours", "threshold", "signatures")]
+    require(set(claimed) == {"neighbours", "threshold", "signatures", "failure"}, "form", "not the claims of a masking")
+    require(_types(numbers) == {int}, "form", "a masking's numbers are integers")
+    k, t, tau = numbers
+    cohort, own = plan["cohort"], plan["aggregation"]
+    n, c = cohort["clients"], cohort["colluders"]
+    gone, s = n - cohort["min_survivors"], min(n, COMMITTEE)
+    disputes = int(_hides_from_quantum(plan))
+    require(2 <= k <= min(n - 2, MAX_NEIGHBOURS) and k % 2 == 0 and k < 2 * t <= 2 * k, "masking", "no graph of a plan")
+    require(2 * disputes <= k - t and s < 2 * tau <= 2 * s, "masking", "no graph of a plan")
+    arc = Fraction(n)
+    for i in range(k // 2):
+        arc *= Fraction(max(0, c + gone - i), n - i)
+    failure = arc + n * draws_at_least(n - 1, c, k, 2 * t - k)
+    if own["graph"] != "sparse":
+        failure += n * draws_at_least(n - 1, c, k // 2, t - disputes - k // 2) + draws_at_least(n, c, s, 2 * tau - s)
+    stated = _rational(claimed["failure"])
+    require(failure <= stated <= failure * (1 + TIGHT), "masking", "another probability of failure")
+    return stated
+
+
+def draws_at_least(total: int, marked: int, drawn: int, least: int) -> Fraction:
+    """Return the probability that ``drawn`` of ``total`` hold ``least`` of the ``marked`` or more."""
+    least, most = max(least, 0, drawn - (total - marked)), min(marked, drawn)
+    if least > most:
+        return ZERO
+    ways = whole = math.comb(marked, least) * math.comb(total - marked, drawn - least)
+    for x in range(least, most):
+        ways = ways * (marked - x) * (drawn - x) // ((x + 1) * (total - marked - drawn + x + 1))
+        whole += ways
+    return Fraction(whole, math.comb(total, drawn))
+
+
 # --- The certificate -------------------------------------------------------------------------------------------------
 
 CLAIMS = "version plan_digest plan model unit adjacency epsilon delta honest_shares statistics joint delta_at_epsilon"
@@ -1528,17 +1579,24 @@ def check(plan_text: str, certificate_text: str) -> str:
 
 
 class Checked(NamedTuple):
-    """A certificate that holds: the sentence on it, mu^2 of its unit, and the plan's tables."""
+    """A certificate that holds: the sentence on it, mu^2 of its unit, its masking's failure, and the plan's tables."""
 
     sentence: str
     square: Fraction
+    failure: Fraction
     plan: Table
 
 
 def _checked(plan_text: str, certificate_text: str) -> Checked:
     claimed = _json(certificate_text)
-    require(set(claimed) == {*CLAIMS.split()} and repr(claimed["version"]) == "1", "form", "no claims of version 1")
+    names = {*claimed} - {"masking"}
+    require(names == {*CLAIMS.split()} and repr(claimed["version"]) == "1", "form", "no claims of version 1")
     plan = read(plan_text, claimed)
+    require(
+        ("masking" in claimed) == _on_random_graph(plan),
+        "form",
+        "a masking is claimed on a random graph, and only there",
+    )
     _check_promise(plan, claimed)
     rows, joint, kind = claimed["statistics"], claimed["joint"], kind_of(plan["schema"])
     require(set(rows) == set(kind.sent), "form", f"the plan sends {kind.sent}")
@@ -1556,9 +1614,10 @@ def _checked(plan_text: str, certificate_text: str) -> Checked:
     reached = _worst(plan, joint["worst"], weights, square)
     _check_delta(plan, square, claimed["delta_at_epsilon"])
     _check_interval(joint["mu_squared"], square, square, "mu")
+    failure = masking_failure(plan, claimed["masking"]) if "masking" in claimed else ZERO
     whom = f"{_whom(plan['privacy'])}, while {_condition(plan)}; the worst case reaches {float(reached):.4f} of mu^2"
-    said = f"holds: plan {claimed['plan_digest']}, {_promise(plan['privacy'])} for {whom}{_finding([plan])}"
-    return Checked(said, square, plan)
+    said = f"holds: plan {claimed['plan_digest']}, {_promise(plan['privacy'], failure)} for {whom}{_finding([plan])}"
+    return Checked(said, square, failure, plan)
 
 
 def _check_promise(plan: Table, claimed: Table) -> None:
@@ -1634,8 +1693,20 @@ def _adjacent(plan: Table, kind: Kind, row: Table) -> bool:
     return bool(fits and (not row["beside"] or (kind.beside_others and not plan["held"])))
 
 
-def _promise(promise: Table) -> str:
-    return f"epsilon {float(promise['epsilon']):g} at delta {float(promise['delta']):g}"
+def _promise(promise: Table, failure: Fraction) -> str:
+    """Return epsilon, and delta with the masking's failure, rounded up."""
+    delta = f"{_at_most(Fraction(promise['delta']) + failure, 6):g}"
+    masking = f" ({_at_most(failure, 2):g} of it for the masking)" if failure else ""
+    return f"epsilon {float(promise['epsilon']):g} at delta {delta}{masking}"
+
+
+def _at_most(value: Fraction, digits: int) -> float:
+    """Round up to ``digits`` digits; the nearest such number is accepted if it is below by at most a part in 10^7."""
+    nearest = float(f"{float(value):.{digits}g}")
+    if Fraction(nearest) >= value * (1 - Fraction(1, 10**7)):
+        return nearest
+    exact = Decimal(value.numerator) / Decimal(value.denominator)
+    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(exact))
 
 
 def _whom(privacy: Table) -> str:
@@ -1643,9 +1714,12 @@ def _whom(privacy: Table) -> str:
     return f"one {privacy['unit']}{at}, {privacy['adjacency']}"
 
 
+def _hides_from_quantum(plan: Table) -> bool:
+    return "mlkem768-x25519" in plan["aggregation"].values()
+
+
 def _finding(plans: list[Table]) -> str:
-    recorded = any("mlkem768-x25519" not in plan["aggregation"].values() for plan in plans)
-    return FINDING if recorded else ""
+    return "" if all(map(_hides_from_quantum, plans)) else FINDING
 
 
 def _condition(plan: Table) -> str:
@@ -1662,7 +1736,7 @@ def _condition(plan: Table) -> str:
     helped = several if cohort["colluders"] else "no party works with"
     if "panel" in own:
         return f"{first}leader and helpers do not all work together and {helped} them"
-    whole = own["graph"] == "complete" or (own["graph"] == "auto" and cohort["clients"] <= 256)
+    whole = not _on_random_graph(plan)
     honest = "the server follows the protocol, dropouts do not depend on the random graph, and "
     server = honest if own["graph"] == "sparse" else ""
     end = "" if whole else ", chosen without knowledge of the random graph"
@@ -1679,6 +1753,7 @@ class Composition(NamedTuple):
     """All sessions of a course together: mu^2 of its unit, and the promise of the course's file."""
 
     square: Fraction
+    failure: Fraction
     slack: Fraction
     epsilon: Fraction
     delta: Fraction
@@ -1713,7 +1788,7 @@ def _checked_course(course_text: str, claimed: Table) -> str:
     _check_interval(claimed["delta_at_epsilon"], low, high, "interval")
     require(_rational(claimed["delta_at_epsilon"]["high"]) <= whole.delta, "interval", "it ends above the promise")
     return (
-        f"holds: {len(sessions)} sessions together, {_promise(whole._asdict())} for {whole.whom}; "
+        f"holds: {len(sessions)} sessions together, {_promise(whole._asdict(), whole.failure)} for {whole.whom}; "
         f"that course {digest} has no further session is for its parties to check (privstats course check)"
     )
 
@@ -1731,11 +1806,11 @@ def composition(course_text: str, sessions: list[Table]) -> Composition:
     plans = [each.plan for each in checked]
     units = [{k: v for k, v in p["privacy"].items() if k not in ("epsilon", "delta", "shares")} for p in plans]
     require(all(unit == units[0] for unit in units), "unit", "the sessions do not protect the same unit alike")
-    square = sum((each.square for each in checked), ZERO)
+    square, failure = (sum(each, ZERO) for each in zip(*((one.square, one.failure) for one in checked), strict=True))
     slack = SLACK * len(plans) if units[0]["model"] == "distributed" else ZERO
     conditions = "; and ".join(dict.fromkeys(_condition(plan) for plan in plans))
     whom = f"{_whom(units[0])}, while {conditions}{_finding(plans)}"
-    return Composition(square, slack, epsilon, delta, whom)
+    return Composition(square, failure, slack, epsilon, delta, whom)
 
 
 def _promise_of_course(text: str) -> tuple[Fraction, Fraction]:

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from privstats.errors import PlanError, SchemaError
-from privstats.records.reading import Goal, Reading
+from privstats.records.reading import Goal, Reading, Unread
 
 if TYPE_CHECKING:
     from privstats.schema.public_values import Values
@@ -127,6 +127,9 @@ def by_letter(table: tuple[Statistic, ...], letters: str) -> tuple[Statistic, ..
 Predicted: TypeAlias = Literal["classes", "ridge", "parties"]
 """A model's output: ``"classes"``; ``"ridge"``: targets; ``"parties"``: classes, from one vector per party."""
 
+OUTCOME = "its outcome given the columns"
+"""Values that exclusion must not depend on, where sums relate an outcome to columns. It may depend on the columns."""
+
 
 class Schema(ABC):
     """The bounds that every record obeys, as a frozen value without data; each kind is a dataclass.
@@ -148,6 +151,7 @@ class Schema(ABC):
         several_sessions: whether a plan's promise is divided among a course's sessions before any runs.
         levels_apart: whether ``Levels`` may be the first map without ``ByArm`` as the last.
         statements: by level of ``Validity``, the name of the statement that clients prove of these sums.
+        ignorable: what the exclusion of a record must not depend on, for estimates from the others to hold for all.
 
     Example:
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0)
@@ -171,6 +175,7 @@ class Schema(ABC):
     several_sessions: ClassVar[bool] = False
     levels_apart: ClassVar[bool] = False
     statements: ClassVar[Mapping[str, str]] = {}
+    ignorable: ClassVar[str] = "its values"
 
     if TYPE_CHECKING:  # the kinds have fields or properties of these names
 
@@ -254,6 +259,18 @@ class Schema(ABC):
         appended, cuts = max(self.appended, 0), self.finds_cuts
         features = self.features - self.appended
         return Reading(features, self.transform, self.feature_names, self.goal, appended=appended, open_cells=cuts)
+
+    @property
+    def reads_any_record(self) -> bool:
+        """Whether every record is readable, whatever its values."""
+        reading = self.reading
+        return reading.gaps_have_cells and len(reading.maps) == 1 and isinstance(reading.goal, Unread)
+
+    @property
+    def excludes_gaps(self) -> bool:
+        """Whether a record with a gap is in no sum, under a promise or without one."""
+        cells = self.reading.declaration
+        return cells is not None and cells.missing is not None
 
     @property
     def class_names(self) -> tuple[str, ...] | None:

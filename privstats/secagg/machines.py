@@ -89,12 +89,19 @@ class Masking(Protocol):
         """Bound on the probability of revealing more than the sum; the budget adds it to delta."""
 
     @property
+    def failure_basis(self) -> Mapping[str, int]:
+        """The numbers beside the plan's own from which :attr:`failure` follows; empty where masking never fails."""
+
+    @property
     def remedy(self) -> str:
         """The remedy for too large a :attr:`failure`, as a sentence's end."""
 
     @property
     def condition(self) -> str:
         """The promise's assumption: a clause that follows "while"."""
+
+    def check_roster(self, roster: Roster) -> None:
+        """Raise ``LocalProtocolError`` for a roster whose size or run name does not fit, before any spend."""
 
 
 def working_with(colluders: int, clients: int) -> str:
@@ -124,6 +131,12 @@ def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
     withdraw = getattr(on_upload, "withdraw", None)
     if withdraw is not None and not uploaded:
         withdraw()
+
+
+def check_clients(masking: Masking, roster: Roster) -> None:
+    """Raise ``LocalProtocolError`` unless the roster has as many clients as the parameters."""
+    if len(roster) != masking.clients:
+        raise LocalProtocolError(f"the roster lists {len(roster)} clients, the parameters {masking.clients}")
 
 
 def session_id(parameters: Masking, roster: Roster | bytes) -> bytes:

@@ -72,12 +72,14 @@ class Roster:
         publics: the clients' Ed25519 public keys, 32 bytes each.
         server: the server's Ed25519 public key; clients accept opening and abort messages under no other key.
         run: up to 64 bytes that name this aggregation, agreed like the keys and used once; a signature of another run
-            is invalid here. ``split`` needs 16 to 32 bytes. A graph that is not complete needs :meth:`numbered`.
+            is invalid here. ``split`` needs 16 to 32 bytes. A graph that is not complete needs :meth:`numbered`, and in
+            a course's round :meth:`of_round` of a numbered roster.
         names: the clients' readable names, one each, or none; in no digest.
 
     Attributes:
         label: from :meth:`numbered`, else empty.
         counter: from :meth:`numbered`, else None.
+        derived: whether ``run`` follows from keys, label, counter and a round's place alone.
 
     Raises:
         LocalProtocolError: a key of another length or low order, a duplicate key (the server's too), too long a run
@@ -97,6 +99,7 @@ class Roster:
     names: tuple[str, ...] = field(default=(), kw_only=True)
     label: str = field(default="", init=False)
     counter: int | None = field(default=None, init=False)
+    derived: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "publics", _keys(self.publics))
@@ -134,7 +137,24 @@ class Roster:
         roster = cls(unnamed.publics, server=server, run=run, names=tuple(names))
         object.__setattr__(roster, "label", label)
         object.__setattr__(roster, "counter", counter)
+        object.__setattr__(roster, "derived", True)
         return roster
+
+    def of_round(self, place: int) -> Roster:
+        """Return the roster of one round of a course: the same parties, under the round's run name.
+
+        Guarantee: if this roster is numbered, keys, label, counter and ``place`` determine the run name. Neither the
+        course nor a value that an earlier round released is in it, so a server cannot search for it.
+
+        Example:
+            >>> ulm, bonn, server = (ps.secagg.Identity.generate(os.urandom).public for _ in range(3))
+            >>> roster = ps.secagg.Roster.numbered((ulm, bonn), server=server, label="hips", counter=0)
+            >>> roster.of_round(0).run == ps.course.run_of_round(roster.run, 0), roster.of_round(0).counter
+            (True, None)
+        """
+        round_ = Roster(self.publics, server=self.server, run=run_of_round(self.run, place), names=self.names)
+        object.__setattr__(round_, "derived", self.derived)
+        return round_
 
     def __len__(self) -> int:
         return len(self.publics)
@@ -231,6 +251,19 @@ class Roster:
         from privstats.secagg.roster_file import read
 
         return cls._of(read(path))
+
+
+def run_of_round(run: bytes, place: int) -> bytes:
+    """Return a round's session name: 32 bytes that no party can choose.
+
+    Example:
+        >>> run = os.urandom(16)
+        >>> len(ps.course.run_of_round(run, 0)), ps.course.run_of_round(run, 0) == ps.course.run_of_round(run, 1)
+        (32, False)
+    """
+    return hashlib.sha256(
+        b"privstats/course/node\0" + len(run).to_bytes(8, "big") + run + place.to_bytes(8, "big")
+    ).digest()
 
 
 def require_roster(roster: object) -> Roster:

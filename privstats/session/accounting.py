@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _FRESH_RUN_BYTES = 16
 _Result = TypeVar("_Result")
+Number: TypeAlias = tuple[bytes, int] | None
+"""The digest of a numbered roster's members, and its counter."""
 
 
 class Chargeable(ABC):
@@ -35,8 +37,11 @@ class Chargeable(ABC):
     per_round: ClassVar[bool] = False
 
     @abstractmethod
-    def spend(self, plan: Plan, run: bytes) -> Spend:
+    def spend(self, plan: Plan, run: bytes, number: Number = None) -> Spend:
         """Charge a session, or return its earlier spend.
+
+        Args:
+            number: of a numbered run on a random graph, which the ledger accepts with the spend.
 
         Raises:
             LedgerError: the run has no name, its name is used up, or the cap would be exceeded; nothing is spent.
@@ -49,6 +54,13 @@ class Chargeable(ABC):
     @abstractmethod
     def withdraw(self, plan: Plan, run: bytes) -> None:
         """Refund the spend if nothing was sent."""
+
+    def check_round(self, run: bytes) -> None:  # noqa: ARG002
+        """Refuse the run name of a course's round, which a session alone does not have."""
+        raise LedgerError(
+            f"the roster is that of one round of a course, and {type(self).__name__} charges no course: give "
+            "course.authorize's charge, or the course's own roster"
+        )
 
     def check_moments(self, moments: Moments) -> None:  # noqa: B027
         """Refuse moments of other records than the charge's; by default accept all."""
@@ -84,10 +96,23 @@ def charge_of(plan: Plan, charge: Charging) -> Chargeable | None:
 
 
 def register_run(plan: Plan, charge: Chargeable, roster: secagg.Roster) -> Spend:
-    """Charge the run to the account, whose ledger must accept the number of a numbered run (``accept_counter``)."""
-    if roster.counter is not None:
-        charge.ledger.accept_counter(roster.members, roster.counter, roster.run)
-    return charge.spend(plan, roster.run)
+    """Charge the run to the account, whose ledger must accept the number of a numbered run (``accept_counter``).
+
+    In a course on a random graph the ledger has accepted the course's number, and each round has the run name that
+    follows from it: so no server chooses among graphs.
+
+    Raises:
+        LedgerError: another number is next, or the roster is not that of the charge's round.
+    """
+    number = None if roster.counter is None else (roster.members, roster.counter)
+    if not plan.masking.failure_basis:
+        if number is not None:
+            charge.ledger.accept_counter(*number, roster.run)
+        return charge.spend(plan, roster.run)
+    if charge.per_round or number is None:
+        charge.check_round(roster.run)
+        number = None
+    return charge.spend(plan, roster.run, number)
 
 
 def charged(plan: Plan, charge: Chargeable | None, run: bytes, make: Callable[[], _Result]) -> _Result:

@@ -13,7 +13,8 @@ from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.secagg.machines import Peer
 from privstats.secagg.protocols import protocol_of
-from privstats.session.accounting import Chargeable
+from privstats.secagg.roster import run_of_round
+from privstats.session.accounting import Chargeable, Number
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Charge(Chargeable):
                 f"{type(self.allow_second_exact_release).__name__}: leave it out"
             )
 
-    def spend(self, plan: Plan, run: bytes) -> dp.Spend:
+    def spend(self, plan: Plan, run: bytes, number: Number = None) -> dp.Spend:
         """Spend a session, or return its entry if it was spent before."""
         return self.ledger.spend(
             self.dataset,
@@ -63,6 +64,7 @@ class Charge(Chargeable):
             condition=plan.condition,
             allow_second_exact_release=self.allow_second_exact_release,
             multiplicity=self.multiplicity,
+            number=number,
         )
 
     def entry_of(self, plan: Plan, run: bytes) -> dp.Spend:
@@ -112,7 +114,7 @@ class RoundCharge(Chargeable):
     place: int
     plan: str
 
-    def spend(self, plan: Plan, run: bytes) -> dp.Spend:  # noqa: ARG002  a round has no name but its place
+    def spend(self, plan: Plan, run: bytes, number: Number = None) -> dp.Spend:  # noqa: ARG002  its place is its name
         """Mark the round, once.
 
         Raises:
@@ -131,6 +133,21 @@ class RoundCharge(Chargeable):
         """
         self._check(plan)
         self.ledger.finish_round(self.entry, self.place, upload)
+
+    def check_round(self, run: bytes) -> None:
+        """Refuse the run name of another round or course, and a course whose number the ledger has not accepted.
+
+        Each place of a counted course has one random graph.
+
+        Raises:
+            LedgerError: the name is not that of ``roster.of_round(place)``, with the roster of the entry's run.
+        """
+        self.ledger.require_counted(self.entry.run)
+        if run != run_of_round(self.entry.run, self.place):
+            raise LedgerError(
+                f"the roster is not that of round {self.place} of the course that was charged: give "
+                f"roster.of_round({self.place}), with the roster that course.spend charged"
+            )
 
     def check_moments(self, moments: Moments) -> None:
         """Accept all moments."""
@@ -159,7 +176,7 @@ class ReleaseCharge(RoundCharge):
         True
     """
 
-    def spend(self, plan: Plan, run: bytes) -> dp.Spend:  # noqa: ARG002  a round has no name but its place
+    def spend(self, plan: Plan, run: bytes, number: Number = None) -> dp.Spend:  # noqa: ARG002  its place is its name
         """Mark the round unless it is marked."""
         self._check(plan)
         if self.place not in self.ledger.entry(self.entry).begun:

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from shlex import quote
 from typing import Any
 
@@ -21,6 +22,7 @@ from privstats.intake.columns import Readings
 from privstats.intake.declared.columns import column_to_plan, days_of
 from privstats.intake.declared.dates import DateForm
 from privstats.intake.gap_words import is_gap_word
+from privstats.intake.meaning import is_decimal
 from privstats.transforms import Column, Dates, Numeric, Truth
 
 _AFFIXED = re.compile(
@@ -192,10 +194,22 @@ def numeric_form(name: str, numbers: int, texts: Mapping[str, int], stated: Coll
     return Numeric(name, gaps=gaps, suffix=suffix if one else "", censored=any(match[1] for match in matches.values()))
 
 
-def date_form(name: str, numbers: Any, texts: Mapping[str, int], stated: Collection[str] = ()) -> Dates | None:
-    """Return a column of dates in one form, if nearly all values are such or ISO dates, which every form reads.
+def date_form(
+    name: str,
+    numbers: Any,
+    texts: Mapping[str, int],
+    stated: Collection[str] = (),
+    least: float = _NEARLY_ALL,
+) -> Dates | None:
+    """Return a column of dates in one form, if nearly all dates are such or ISO dates, which every form reads.
 
     Gap words count for nothing. A text such as 31.02.2020 counts as one of the form, but not for at least half of all.
+
+    Args:
+        numbers: the values that are numbers; with ISO dates they may be Excel's days.
+        texts: count of each other text.
+        stated: further gap words.
+        least: minimum share of dates among the values that are no gaps.
 
     Example:
         >>> from privstats.workflows.forms import date_form
@@ -206,17 +220,22 @@ def date_form(name: str, numbers: Any, texts: Mapping[str, int], stated: Collect
     rest = {text: count for text, count in texts.items() if text not in gaps}
     given = len(numbers) + sum(rest.values())
     short = sum(count for text, count in rest.items() if text[:1].isdigit() and len(text) <= _LONGEST_DATE)
-    if len(numbers) + short < _NEARLY_ALL * given:
-        return None
+    needed = max(least * given, _NEARLY_ALL * (len(numbers) + short))
     iso = sum(count for text, count in rest.items() if _is_iso(text))
+    if iso >= _NEARLY_ALL * given > 0:
+        return Dates(name, gaps=gaps)
+    if iso and iso + len(numbers) >= _NEARLY_ALL * given and like_excel_days(numbers):
+        return Dates(name, gaps=gaps, written=EXCEL)
+    if len(numbers) + short < needed:
+        return None
     impossible = {text: count for text, count in rest.items() if not _is_date(text)}
     for form, days in sorted(_DAYS.items(), key=lambda item: -_fits(item[1], rest)):
         of_numbers = int(np.isfinite(days.days_of_numbers(numbers)).sum()) if days.compact and len(numbers) else 0
         own = _fits(days, rest) + of_numbers
         shaped = sum(count for text, count in impossible.items() if days.pattern and days.pattern.fullmatch(text))
-        if own and own + iso >= _MOSTLY * given and own + iso + shaped >= _NEARLY_ALL * given:
+        if own and own + iso >= _MOSTLY * given and own + iso + shaped >= needed:
             return Dates(name, gaps=gaps, written=form)
-    return None
+    return Dates(name, gaps=gaps) if iso >= needed > 0 else None
 
 
 def other_orders(column: Dates, texts: Mapping[str, int]) -> tuple[str, ...]:
@@ -239,8 +258,13 @@ def why_no_number(numbers: int, texts: Mapping[str, int]) -> str | None:
     return several_dates(numbers, texts, _MOSTLY)
 
 
-def several_dates(numbers: int, texts: Mapping[str, int], least: float = _NEARLY_ALL) -> str | None:
+def several_dates(
+    numbers: int, texts: Mapping[str, int], least: float = _NEARLY_ALL, *, serials: int = 0
+) -> str | None:
     """Return a sentence where a minimum share of the values are dates, which no single form reads.
+
+    Args:
+        serials: number of values that may be Excel's days, next to dates that are texts.
 
     Example:
         >>> from privstats.workflows.forms import several_dates
@@ -248,6 +272,7 @@ def several_dates(numbers: int, texts: Mapping[str, int], least: float = _NEARLY
         '7 of 7 look like dates in several forms: write one form, or ISO dates'
     """
     given, dates = numbers + sum(texts.values()), _dates_in(texts)
+    dates += serials * bool(dates)
     if not dates or dates < least * given:
         return None
     return f"{dates:,} of {given:,} look like dates in several forms: write one form, or ISO dates"
@@ -292,6 +317,8 @@ def declared_remedy(column: Column, unread: Mapping[str, int]) -> str:
         form = form or Numeric(column.name, gaps=gap_words(unread))
     elif isinstance(column, Dates):
         form = date_form(column.name, np.empty(0), unread) or Dates(column.name, gaps=gap_words(unread))
+        if not form.written and like_excel_days([float(text) for text in unread if is_decimal(text)]):
+            form = replace(form, written=EXCEL)
         others = other_orders(form, unread)
     lines = "" if form is None else " or ".join((toml_of(form), *map(repr, others)))
     if isinstance(column, Truth):

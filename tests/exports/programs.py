@@ -230,8 +230,9 @@ EXPORTS: dict[str, Export] = {
     "excel_old_mac": Export(naive(plain, end="\r").encode(), NUMBERS, BOTH),
     "excel_serial_days": Export(
         naive(columns(age=age, seen=lambda k: str((SEEN[k] - date(1899, 12, 30)).days), ill=ill)).encode(),
-        {"age": "numeric", "seen": "numeric"},
-        {"age": AGE, "seen": [each + 25569 for each in DAYS]},
+        {"age": "numeric"},
+        {"age": AGE},
+        left_out={"seen": "or as Excel's days"},
     ),
     "excel_unicode_text": Export(
         naive(plain, "\t", "\r\n").encode("utf-16"), NUMBERS, BOTH, options="--encoding utf-16-le --separator tab"
@@ -249,7 +250,7 @@ EXPORTS: dict[str, Export] = {
         ).encode("utf-8-sig"),
         {"age": "numeric"},
         {"age": AGE},
-        left_out={"record_id": "running number", "note": "free text", "complete": "one value alone"},
+        left_out={"record_id": "different values in", "note": "free text", "complete": "one value alone"},
     ),
     "redcap_labels": Export(
         quoted(
@@ -262,7 +263,7 @@ EXPORTS: dict[str, Export] = {
         {"Age": "numeric", "Risk (choice=smoker)": "categories"},
         {"Age": AGE},
         target="Ill?",
-        left_out={"Record ID": "running number"},
+        left_out={"Record ID": "different values in"},
     ),
     "redcap_notes": Export(quoted(noted).encode(), NUMBERS, BOTH, left_out={"note": "free text"}),
     "redcap_notes_like_records": Export(
@@ -369,7 +370,7 @@ EXPORTS: dict[str, Export] = {
         ).encode(),
         {"year_of_birth": "numeric", "value_as_number": "numeric", "measurement_date": "dates"},
         {"value_as_number": gapped(CRP), "measurement_date": DAYS},
-        left_out={"person_id": "running number"},
+        left_out={"person_id": "different values in"},
         options="--separator tab",
     ),
     "mysql": Export(
@@ -397,11 +398,11 @@ EXPORTS: dict[str, Export] = {
         {"SEEN": DAYS},
     ),
     "icd_11": Export(
-        naive(columns(age=age, code=lambda k: ICD11[k * k % 5], ill=ill)).encode(),
+        naive(columns(age=age, code=lambda k: ICD11[k * k % 11 % 5], ill=ill)).encode(),
         {"age": "numeric", "code": "categories as_text = true"},
     ),
     "icd_9": Export(
-        naive(columns(age=age, code=lambda k: ICD9[k % 5], ill=ill)).encode(),
+        naive(columns(age=age, code=lambda k: ICD9[k * k % 13 % 5], ill=ill)).encode(),
         {"age": "numeric", "code": "categories as_text = true"},
     ),
     "google_sheets": Export(

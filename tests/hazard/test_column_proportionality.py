@@ -136,7 +136,7 @@ def test_without_noise_it_is_the_score_test_of_a_further_column() -> None:
     late[:, 3 : 3 + EARLY] = 0
     score = g[:3] - early_g[:3] - late @ np.linalg.solve(H, g)
     information = late[:, :3] - late @ np.linalg.solve(H, late.T)
-    found = _scored(sums, no_noise())
+    found = _scored(sums, no_noise(), np.eye(3))
     assert found is not None
     assert np.allclose(found.changed, score)
     assert np.allclose(found.information, np.diag(information))
@@ -165,9 +165,9 @@ def test_the_variance_of_the_noise_is_that_of_many_noisy_sums() -> None:
             v=sums.v + rng.normal(size=6) * level**0.5,
             vx=sums.vx + rng.normal(size=(3, 6)) * (level / 2) ** 0.5,
         )
-        drawn.append(_scored(noisy, no_noise()))
+        drawn.append(_scored(noisy, no_noise(), np.eye(3)))
     changed, information = (np.array([getattr(each, name) for each in drawn]) for name in ("changed", "information"))
-    found = _scored(sums, noise)
+    found = _scored(sums, noise, np.eye(3))
     assert found is not None
     assert np.allclose(changed.var(axis=0), found.noise, rtol=0.15)
     assert (found.variance > found.information + found.noise).all()
@@ -260,7 +260,7 @@ def test_proportional_columns_are_rejected_as_often_as_stated_under_the_noise_of
             vx=means * v + rng.normal(size=(2, 4)) * noise.vx**0.5,
             early=early,
         )
-        found = _scored(noisy, noise)
+        found = _scored(noisy, noise, np.eye(2))
         assert found is not None
         rejected += np.abs(found.changed) > 1.96 * np.sqrt(found.variance)
         blind += np.abs(found.changed) > 1.96 * np.sqrt(found.information)

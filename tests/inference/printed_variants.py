@@ -20,6 +20,7 @@ from tests.inference import test_left_out as excluded
 from tests.inference import test_missing_outcomes as missing
 from tests.inference import test_risk_ratios as ratios
 from tests.inference import test_survival as survival
+from tests.inference.level_worlds import TABLES, World
 from tests.made import promise
 from threat_models.audits.effect_worlds import played
 
@@ -164,13 +165,23 @@ def _entering() -> Any:
 
 
 def _late(times: str) -> Any:
-    return inf.kaplan_meier(late.exact(late.persons()), **{**late.WORDS, "times": times}, entry="enters", start=1)
+    release = late.exact(late.persons(), late.schema_at(times))
+    return inf.kaplan_meier(release, **{**late.WORDS, "times": times}, entry="enters", start=1)
+
+
+def _gaps_in_times() -> Any:
+    months, died = ps.Bins("months", (0, 1, 2, 3), missing=True), ps.Categories("died", (0, 1), missing=True)
+    schema = ps.CountSchema((months, died), (("months", "died"),))
+    records: dict[str, Any] = {"months": [0, 1, 2, None] * 40, "died": [0, 1, None, 1] * 40}
+    release = ps.Release.exact(schema, ps.measure(schema, records))
+    return inf.kaplan_meier(release, time="months", event="died", times="discrete")
 
 
 VARIANTS: dict[str, Callable[[], Any]] = {
     "hazards of persons who enter late": _entering,
     "curves of persons who enter late": lambda: _late("discrete"),
     "curves of persons who enter late, by spans": lambda: _late("continuous"),
+    "curves of records with gaps": _gaps_in_times,
     "curves with few at risk": lambda: inf.kaplan_meier(
         survival.exact(survival.falling((60, 20, 9), (90, 60, 40)), survival.CROWD), **survival.CURVE, by="sex"
     ).summary(),
@@ -230,6 +241,7 @@ VARIANTS: dict[str, Callable[[], Any]] = {
     "odds that a next round could move": lambda: _odds(3, 8.0),
     "odds ratios": lambda: _odds(4, 8.0).summary(exponentiate=True),
     "odds after one round": lambda: _odds(1, 100.0),
+    "odds with a first text that nobody has": lambda: TABLES["logit"](World(0, 1), "first", 8.0),
     "odds that noise hides": lambda: _odds(4, 0.3, 300),
     "averages": _averages,
     "rare outcomes of a head": _rare,

@@ -1,10 +1,12 @@
 """Late entry: at risk from the entry on, as statsmodels has it, under noise, and refused where it cannot be read."""
 
+import math
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from statsmodels.duration.survfunc import SurvfuncRight, survdiff
@@ -15,6 +17,7 @@ from privstats import inference as inf
 from privstats import session
 from privstats.dp import joint_mu
 from privstats.errors import ReleaseError
+from privstats.inference.counts import survival
 from privstats.inference.counts.entries import person_time
 from privstats.randomness import seeded
 from tests import made
@@ -24,7 +27,15 @@ EDGES = tuple(range(26))
 WORDS: dict[str, Any] = {"time": "months", "event": "died", "times": "discrete"}
 ARM, DIED = ps.Categories("arm", ("a", "b")), ps.Categories("died", (0, 1))
 MONTHS, ENTERS = (ps.Bins(name, EDGES, open="above") for name in ("months", "enters"))
-SCHEMA = ps.CountSchema((ARM, MONTHS, ENTERS, DIED), (("arm", "months", "died"), ("arm", "enters")))
+TABLES = ("arm", "months", "died"), ("arm", "enters")
+
+
+def schema_at(times: str) -> ps.CountSchema:
+    late_entry = ps.LateEntry("enters", "months", times)
+    return ps.CountSchema((ARM, MONTHS, ENTERS, DIED), TABLES, late_entry=late_entry)
+
+
+SCHEMA = schema_at("discrete")
 
 
 def persons(n: int = 8_000, seed: int = 0) -> dict[str, Any]:
@@ -87,7 +98,7 @@ def test_a_curve_that_ends_where_it_begins_names_the_missing_start() -> None:
     ],
 )
 def test_the_number_at_risk_has_a_legend(times: str, legend: str) -> None:
-    curve = inf.kaplan_meier(exact(persons()), **{**WORDS, "times": times}, entry="enters", start=3)
+    curve = inf.kaplan_meier(exact(persons(), schema_at(times)), **{**WORDS, "times": times}, entry="enters", start=3)
     assert legend in " ".join(str(curve.summary()).split())
 
 
@@ -103,15 +114,77 @@ def test_everyone_from_the_first_bin_on_is_the_reader_without_entry() -> None:
     died, left = rng.exponential(20, n), rng.exponential(30, n)
     arm = np.where(rng.random(n) < 0.5, "a", "b")
     records = {"arm": arm, "enters": np.zeros(n), "months": np.minimum(died, left), "died": (died <= left).astype(int)}
-    for times in ("discrete", "continuous"):
+    after = {name: column[records["months"] >= 1] for name, column in records.items()}
+    for times, seen in (("discrete", after), ("continuous", records)):
         how: dict[str, Any] = {**WORDS, "times": times}
-        plain = inf.kaplan_meier(exact(records), **how)
-        late = inf.kaplan_meier(exact(records), **how, entry="enters", start=1)
+        plain = inf.kaplan_meier(exact(seen, schema_at(times)), **how)
+        late = inf.kaplan_meier(exact(seen, schema_at(times)), **how, entry="enters", start=1)
         assert isinstance(plain, inf.SurvivalCurve)
         assert isinstance(late, inf.SurvivalCurve)
         np.testing.assert_allclose(
             late.survival_function_, plain.survival_function_[1:] / plain.survival_function_[0], rtol=1e-9
         )
+
+
+def ties(seed: int, n: int) -> dict[str, Any]:
+    """Visits of any order: entries before, at and after the visit of the exit, and beyond the last edge."""
+    rng = np.random.default_rng(seed)
+    enters, months = rng.integers(0, rng.integers(2, 28), n), rng.integers(0, rng.integers(2, 28), n)
+    arm = rng.choice(["a", "b"], n)
+    return {"arm": arm, "enters": enters, "months": months, "died": rng.integers(0, 2, n)}
+
+
+def left_out(records: dict[str, Any], schema: ps.CountSchema = SCHEMA) -> ps.Release:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ps.errors.UnreadableRecordsWarning)
+        return ps.Release.exact(schema, ps.measure(schema, records, unreadable="leave out"))
+
+
+@given(st.integers(0, 2**32), st.integers(30, 400), st.integers(0, 10))
+def test_curves_of_any_visits_are_kaplan_and_meiers_product_over_those_at_risk(seed: int, n: int, start: int) -> None:
+    records = ties(seed, n)
+    assume((records["enters"] < records["months"]).any())
+    curve = inf.kaplan_meier(left_out(records), **WORDS, entry="enters", start=start)
+    assert isinstance(curve, inf.SurvivalCurve)
+    survival = 1.0
+    for place, time in enumerate(range(start, start + len(curve.timeline))):
+        at_risk = (records["enters"] < time) & (records["months"] >= time)
+        events = int((at_risk & (records["months"] == time) & (records["died"] == 1)).sum())
+        survival *= 1 - events / max(at_risk.sum(), 1)
+        assert (curve.at_risk[place], curve.events[place]) == (at_risk.sum(), events)
+        assert curve.survival_function_[place] == pytest.approx(survival, abs=1e-12)
+    beyond = range(start + len(curve.timeline), EDGES[-2])  # the last bin is open
+    assert not any(((records["enters"] < time) & (records["months"] >= time)).any() for time in beyond)
+
+
+@given(st.floats(0.0, 30.0), st.floats(0.0, 30.0), st.sampled_from(["discrete", "continuous"]))
+def test_a_record_whose_event_counts_is_at_risk_in_the_bin_of_its_event(
+    enters: float, months: float, times: str
+) -> None:
+    visits = times == "discrete" and math.floor(months) < EDGES[-2]
+    assume(enters < months and not (visits and math.floor(enters) == math.floor(months)))
+    record = {"arm": ["a"], "enters": [enters], "months": [months], "died": [1]}
+    release = left_out(record, schema_at(times))
+    (table,) = survival.event_tables(release, "months", "died", None, times, entry="enters").values()  # type: ignore[arg-type]
+    held = table.counts[:-1] if times == "discrete" else table.counts  # the last bin is open: never reported
+    exposure = survival.exposure_in(table.counts, times, late=True)[: len(held)]  # type: ignore[arg-type]
+    assert ((exposure > 0) | (held[:, 1] == 0)).all()
+    assert (exposure >= 0).all()
+
+
+def test_events_right_after_the_entry_do_not_bias_curves_of_continuous_times() -> None:
+    """Who enters and leaves in one bin is at risk between both times; leaving such records out would bias the curve."""
+    rng, n = np.random.default_rng(3), 400_000
+    enters, died = rng.uniform(0, 12, n), rng.exponential(6.0, n)
+    left = enters + rng.exponential(6.0, n)
+    records = {"arm": np.where(rng.random(n) < 0.5, "a", "b"), "enters": enters, "months": np.minimum(died, left)}
+    seen = died > enters
+    records = {name: column[seen] for name, column in {**records, "died": (died <= left) * 1}.items()}
+    curves = inf.kaplan_meier(
+        left_out(records, schema_at("continuous")), **{**WORDS, "times": "continuous"}, entry="enters", start=2
+    )
+    assert isinstance(curves, inf.SurvivalCurve)
+    np.testing.assert_allclose(curves.survival_function_[:12], np.exp(-(curves.timeline[:12] - 2) / 6.0), atol=0.004)
 
 
 @given(st.floats(0.0, 200.0), st.floats(0.0, 100.0), st.floats(0.001, 2.0))
@@ -165,8 +238,8 @@ OTHER = ps.Bins("enters", tuple(range(0, 26, 5)), open="above")
 CAUSES = ps.Categories("died", (0, 1, 2))
 
 
-def _schema(*variables: Any, tables: Any = SCHEMA.tables) -> ps.Release:
-    return exact(persons(), ps.CountSchema(variables, tables))
+def _schema(*variables: Any, tables: Any = TABLES, late: ps.LateEntry | None = None) -> ps.Release:
+    return exact(persons(), ps.CountSchema(variables, tables, late_entry=late))
 
 
 WRONG: list[tuple[Any, str]] = [
@@ -191,6 +264,26 @@ WRONG: list[tuple[Any, str]] = [
         lambda: inf.logrank_test(_schema(ARM, MONTHS, ENTERS, CAUSES), **WORDS, by="arm", entry="enters"),
         "exactly two values",
     ),
+    (
+        lambda: inf.kaplan_meier(_schema(ARM, MONTHS, ENTERS, DIED), **WORDS, entry="enters"),
+        r"needs a plan with late_entry=LateEntry\('enters', 'months', times='discrete'\).* this plan states none",
+    ),
+    (
+        lambda: inf.kaplan_meier(exact(persons()), **{**WORDS, "times": "continuous"}, entry="enters"),
+        r"times='continuous'\).* this plan states LateEntry\(entry='enters', time='months', times='discrete'",
+    ),
+    (
+        lambda: inf.logrank_test(_schema(ARM, MONTHS, ENTERS, DIED), **WORDS, by="arm", entry="enters"),
+        "may count events of persons who were never at risk",
+    ),
+    (
+        lambda: inf.kaplan_meier(
+            _schema(ARM, MONTHS, ENTERS, ps.Categories("died", (0, 1), missing=True), late=SCHEMA.late_entry),
+            **WORDS,
+            entry="enters",
+        ),
+        "needs every record's event, and 'died' has a cell for missing values",
+    ),
 ]
 
 
@@ -203,9 +296,8 @@ def test_strata_have_entries_of_their_own() -> None:
     records = persons()
     site = np.where(np.arange(len(records["arm"])) % 2, "north", "south")
     where = ps.Categories("site", ("north", "south"))
-    schema = ps.CountSchema(
-        (ARM, where, MONTHS, ENTERS, DIED), (("arm", "site", "months", "died"), ("arm", "site", "enters"))
-    )
+    tables = ("arm", "site", "months", "died"), ("arm", "site", "enters")
+    schema = ps.CountSchema((ARM, where, MONTHS, ENTERS, DIED), tables, late_entry=SCHEMA.late_entry)
     release = exact({**records, "site": site}, schema)
     found = inf.logrank_test(release, **WORDS, by="arm", strata="site", entry="enters", start=4)
     difference, variance = 0.0, 0.0  # statsmodels' test with entry has no strata

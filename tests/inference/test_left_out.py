@@ -66,7 +66,7 @@ def test_the_table_has_records_left_out_by_arm_and_reason_and_they_add_up() -> N
     assert f"left out {sum(map(sum, found.values())):.0f} +- " in text
     assert arms in text
     assert "none missing" not in text
-    assert "whether a record is excluded does not depend on its outcome" in text
+    assert "whether a record is excluded as unreadable does not depend on its outcome" in text
 
 
 def test_an_emptied_arm_is_named_with_its_declared_texts_and_no_negative_count() -> None:

@@ -77,6 +77,11 @@ _COUNTS = ps.CountSchema(
     ),
     (FEATURES,),
 )
+_LATE = ps.CountSchema(
+    (*(ps.Bins(name, (-0.1, 0.0, 0.1)) for name in FEATURES[:2]), ps.Bins("f2", (-1.0, 0.0, 1.0), missing=True)),
+    (("f0", "f2"), ("f1",)),
+    late_entry=ps.LateEntry("f1", "f0", times="continuous"),
+)
 
 
 def _fine(rnd: random.Random) -> float:
@@ -96,6 +101,7 @@ PLANS: Mapping[str, Plan] = {
         ps.ClassSchema(2, _CELLS.width, "NA", 1.0, transform=(_CELLS,)), lambda rnd: rnd.randrange(2), "table"
     ),
     "counts": Plan(_COUNTS, lambda _: 0, "counts"),
+    "late entry": Plan(_LATE, lambda _: 0, "counts"),
 }
 CLIPS: Sequence[float | str | None] = (None, None, 2, "average")
 

@@ -10,7 +10,7 @@ import pytest
 
 import privstats as ps
 from privstats.errors import UnreadableRecordsWarning
-from privstats.intake.shared_ids import shared_ids
+from privstats.intake.shared_ids import digits_left, id_remarks, shared_ids
 from tests import made
 
 SCHEMA = ps.ClassSchema(2, 2, "NAB", 1.0)
@@ -66,3 +66,29 @@ def test_only_a_word_is_named_outside_of_the_data_holders_screen() -> None:
     """A warning may be written to a log, and no id is."""
     (said,) = measured([*EACH, *["p12345"] * 301])[1]
     assert said.startswith("301 rows share one id and count as ONE person")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "left"),
+    [
+        ([7.00001e10, 7.00002e10, 7.00013e10], 6),
+        ([2.0**60, 2.0**61], 15),
+        ([1234567890123450.0, 1234567890123460.0, 1234567890999990.0], 15),
+        ([6.5e9, 7.2e9, 11e9], 0),  # cells per litre
+        ([150000.0, 151000.0, 152000.0], 0),
+        ([70000112345.0, 70000112346.0, 70000112347.0], 0),
+        ([0.5, 7.00001e10], 0),
+        ([], 0),
+    ],
+)
+def test_lost_digits_are_known_from_the_numbers_that_are_left(numbers, left):
+    assert digits_left(np.array(numbers, np.float64)) == left
+
+
+def test_ids_that_excel_rounded_are_warned_of():
+    """A few persons had the rows of 1,500, and nothing stated it."""
+    ids = [f"{70000112345 + 500 * place:.5E}" for place in range(1500)]
+    (remark,) = id_remarks(ids)
+    assert f"1,500 rows have {len({*ids})} ids, and several persons may count as ONE. Export the ids as texts" in remark
+    assert measured(ids)[1] == [f"{remark}. Do not share this number"]
+    assert id_remarks([f"{70000112345 + 500 * place}" for place in range(1500)]) == ()

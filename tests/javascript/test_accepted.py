@@ -49,6 +49,7 @@ TEXTS = {
 SEX = ps.Categories("sex", ("f", "m"), other=True, missing=True)
 AGE = ps.Bins("age", (0, 40, 60), closed="right", missing=True, open="above")
 WARD = ps.Categories("ward", (1, 2, 3))
+TIMES = (ps.Bins("left", (0, 6, 12)), ps.Bins("came", (0, 6, 12)))
 HOURS = ps.Number("hours", 0, 80, by=("sex",), missing=True)
 COUNTS = ps.CountSchema((SEX, AGE, WARD), (("sex", "age"), ("ward",)), numbers=(HOURS,))
 CLASSES = ps.ClassSchema(3, 4, "NAB", 1.0)
@@ -78,6 +79,11 @@ PLANS: dict[str, dict[str, Any]] = {
     "bins without a missing cell": counts(ps.Bins("age", (0, 40, 60))),
     "categories alone": counts(replace(SEX, other=False, missing=False)),
     "an answer that is a word for a gap": counts(ps.Categories("drug", ("none", "aspirin"), missing=True)),
+    "late entry": {
+        "schema": ps.CountSchema(
+            TIMES, (("left",), ("came",)), late_entry=ps.LateEntry("came", "left", "continuous", rounded=True)
+        )
+    },
     "a number over all": {"schema": ps.CountSchema((), (), numbers=(ps.Number("km", -1.5, 1),))},
     "counts of codes": {"schema": ps.CountSchema((ps.Bins("age", (0, 40, 65)),), (("age",),), transform=(CELLS,))},
     **{

@@ -20,7 +20,7 @@ from privstats.dp.ledger import file as ledger_file
 from privstats.dp.ledger.accounts import LedgerState
 from privstats.dp.ledger.anchor import head_path
 from privstats.dp.ledger.book import FIRST_COUNTER
-from privstats.dp.ledger.records import NO_RECORDS, Capped, Counted, Finished, Head, Opened, Part, Spent, encode, link
+from privstats.dp.ledger.records import Capped, Counted, Finished, Head, Opened, Part, Spent, encode, link, no_records
 from privstats.errors import LedgerError, PrivstatsError
 from tests import made
 from tests.faults import Fuse, Killed, fails, killed
@@ -134,7 +134,7 @@ def test_a_ledger_cut_off_anywhere_is_refused_in_one_sentence(ledger):
 
 
 def test_a_chain_that_was_computed_anew_after_an_edit_is_noticed_by_the_head(ledger):
-    head, changes = NO_RECORDS, []
+    head, changes = no_records(), []
     for number, body, _ in rows(ledger):
         forged = body.replace('"epsilon":3.0', '"epsilon":30.0')
         head = link(head, forged.encode())

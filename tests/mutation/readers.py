@@ -353,7 +353,7 @@ READERS: dict[str, Mutant] = {
         name_in("privstats.inference.regression.clipping", "_MOST", lambda right: 1.0),
         _CLIPPING + "test_coefficients_of_clipped_targets_are_not_told_in_any_way"),
     "a first record told as names": bug("the error for a table without a row of names tells its first record",
-        name_in("privstats.intake.csv_lines", "like_a_record", lambda right: lambda names: False),
+        name_in("privstats.intake.first_line", "_is_value", lambda right: lambda text: False),
         _LINES + "test_a_first_record_in_the_place_of_names_is_not_told"),
     "kinds of a rehearsal kept": bug("the file that a rehearsal keeps says what it took the columns for",
         name_in("privstats.cli.parts.declared_columns", "OPEN", lambda right: "numeric"),

@@ -55,6 +55,13 @@ CELLS = ps.Cells(
 )
 
 
+LATE_COUNTS = ps.CountSchema(
+    (*(ps.Bins(name, (0, 6, 12, 18)) for name in ("months", "entered")), ps.Categories("died", (0, 1))),
+    (("months", "died"), ("entered",)),
+    late_entry=ps.LateEntry("entered", "months", times="continuous", rounded=True),
+)
+
+
 class Certified(NamedTuple):
     """A plan with its file, its tables and its certificate."""
 
@@ -183,6 +190,7 @@ def _others() -> dict[str, ps.Plan]:
             made.promise(),
             published=Published("1" * 64),
         ),
+        "counts of late entry": made.plan(LATE_COUNTS, COHORT, made.promise(adjacency="replace-one")),
         "a subdistribution": made.plan(
             ps.HazardSchema(
                 3,

@@ -35,6 +35,7 @@ BESIDE_THE_PROMISE = (
     "the threshold|at least clients|honest sites|several sites|groups",  # how many parties
     "clip_norm|rate|module|expected_records|course_mu|among|at most 65,?536|at most 4,?096|at most 8,?192",
     "edges|values|tables|variables",  # which cells, not how many a record counts in
+    "late_entry",  # which records count
     "(gaps|unit|ordered|suffix|censored|written|as_text) of|as_text is set",  # cells
     "columns|column|signs must|^bits must|the bits of Cells|ramp must|a step of",  # cells
     # what a number means, not how far a record moves it

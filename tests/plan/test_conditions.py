@@ -78,6 +78,7 @@ NO_CONDITION = {
     "outcome_names": "texts of columns",
     "event": "the text of a column",
     "entry": "the text of a column",
+    "late_entry": "the texts of two columns of times, and what a bin of them is",
     "exposure": "the text of a column",
     "targets": "the number of target columns",
     "outcomes": "the number of outcome columns",

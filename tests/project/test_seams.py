@@ -30,6 +30,7 @@ OF_THE_PROTOCOL = (
     "benchmarks/secagg/",  # measures the interactive protocol itself
     "threat_models/attacks/protocol.py",  # lies to the interactive protocol's machines, also with old messages
     "threat_models/attacks/several_lists.py",  # likewise, on a random graph
+    "threat_models/attacks/searched_graphs.py",  # searches for one
     "threat_models/attacks/recorded.py",  # reads what they sent
     "threat_models/attacks/staged.py",  # sets those machines up
 )

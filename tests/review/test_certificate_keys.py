@@ -46,6 +46,8 @@ FREE = {  # keys that another plan of the same promise has not; every other one 
         "times",
         "time_unit",
         "left_out",
+        "late_entry",
+        "rounded",
         "spread",
         "strata",
     ),

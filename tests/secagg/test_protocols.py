@@ -46,8 +46,12 @@ class OpenParameters:
     steps: ClassVar[tuple[str, ...]] = ("report",)
     upload_step: ClassVar[str] = "report"
     failure: ClassVar[float] = 0.0
+    failure_basis: ClassVar[dict[str, int]] = {}
     remedy: ClassVar[str] = "mask something"
     condition: ClassVar[str] = "every party is honest"
+
+    def check_roster(self, roster) -> None:
+        assert len(roster) == self.clients
 
     @property
     def min_listed(self) -> int:

@@ -1,14 +1,14 @@
 """Read the declaration of a table's columns for ``plan init`` from a public file, never from private records.
 
-From a private file only the header line is read. All else comes from ``columns.toml``, filled in by a person, or from a
-fully public table.
+From a private file only the column names are used. All else comes from ``columns.toml``, filled in by a person, or from
+a fully public table.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,10 +25,15 @@ _PAIR, _NAMED = 2, 6
 
 @dataclass(frozen=True)
 class Declaration:
-    """The columns of a plan; the target is separate."""
+    """The columns of a plan; the target is separate.
+
+    Attributes:
+        left_out: columns of a public file that are not declared, with reasons.
+    """
 
     columns: tuple[Column, ...]
     target: Column
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def cells(self) -> Cells:
@@ -145,9 +150,13 @@ def declaration(public: Path, target: str | None, drop: Sequence[str]) -> Declar
     return Declaration(remaining, columns[predicted])
 
 
-def of_public_file(file: RecordFile, drop: Sequence[str]) -> Declaration:
-    """Declare the columns of a public table from all of its rows."""
-    from privstats.intake.column_names import place_of
+def of_public_file(file: RecordFile, drop: Sequence[str], trusted: Sequence[str] = ()) -> Declaration:
+    """Declare the columns of a public table from all of its rows.
+
+    Args:
+        trusted: columns that name no person or record, although their values look like ids.
+    """
+    from privstats.intake.column_names import place_of, places_in
     from privstats.workflows.rehearsal.assumed import kinds_of
     from privstats.workflows.rehearsal.parties import read_file
 
@@ -156,11 +165,19 @@ def of_public_file(file: RecordFile, drop: Sequence[str]) -> Declaration:
     predicted = next((place_of(target, names) for target in file.targets), None)
     if predicted is None:
         raise DataError(f"name the column of {file.path} to predict with --target: {', '.join(names)}")
-    kinds = kinds_of({name: found.readings(name) for name in names}, found.raw, affixed=found.affixed(names))
+    places = places_in(trusted, names)
+    if None in places:
+        raise DataError(
+            f"{file.path} has no column {trusted[places.index(None)]!r} that --read names; correct the name"
+        )
+    wanted = {names[place] for place in (predicted, *places) if place is not None}
+    table = {name: found.readings(name) for name in names}
+    kinds = kinds_of(table, found.raw, affixed=found.affixed(names), trusted=wanted)
     target = kinds.pop(names[predicted])
     if isinstance(target, str):
         raise DataError(f"the target {names[predicted]!r} cannot be predicted: {target}; name another one")
-    return Declaration(tuple(each for each in kinds.values() if not isinstance(each, str)), target)
+    columns = tuple(each for each in kinds.values() if not isinstance(each, str))
+    return Declaration(columns, target, {name: why for name, why in kinds.items() if isinstance(why, str)})
 
 
 def require_names_alone(place: Path, given: Mapping[str, Any], *, force: bool) -> None:
@@ -177,19 +194,16 @@ def require_names_alone(place: Path, given: Mapping[str, Any], *, force: bool) -
 
 
 def names_of(file: RecordFile, drop: Sequence[str] = ()) -> list[str]:
-    """Return a table's column names without reading any record.
+    """Return a table's column names; the first records are compared with them, and used for nothing else.
 
     Raises:
         DataError: the first line may be a record, which is not shown; or the file does not fit.
     """
     from privstats.intake.column_names import place_of
-    from privstats.intake.csv_lines import like_a_record
 
     names = file.columns
-    if like_a_record(names):
-        raise DataError(
-            f"the first line of {file.path} has a number, a date or a gap where a name belongs: add a row of names"
-        )
+    if doubt := file.doubt:
+        raise DataError(doubt)
     gone = {name: place_of(name, names) for name in drop}
     if unknown := [name for name, place in gone.items() if place is None]:
         raise DataError(f"{file.path} has no column {', '.join(unknown)} that --drop names; correct the name")

@@ -319,7 +319,7 @@ def columns_file(path: Path, file: RecordFile, drop: Sequence[str], *, ask: bool
     from privstats.cli.parts.declaring import names_of
 
     names = names_of(file, drop)
-    say(f"column names of {file.path}, the only part that was read: {', '.join(names)}")
+    say(f"column names of {file.path}, the only part that is used: {', '.join(names)}")
     if file.nameless:
         say(f"no name, and so never read: column {', '.join(map(str, file.nameless))}")
     if ask:

@@ -165,7 +165,7 @@ def _posterior(plan: Plan, total: Total, kept: Guarantee) -> str:
     after = hits / (hits + (count - 1) * _FALSE_ALARMS)
     likely = math.exp(min(total.epsilon, 700))
     bound = likely / (likely + count - 1)
-    but = f", but for a chance of {at_most(total.delta, '.2g')}" if total.delta else ""
+    but = f", but for a chance of {delta_text(total.delta)}" if total.delta else ""
     return (
         f"1 in {count:,} before: at most 1 in {at_least(1 / bound, ',.4g')}{but}; by a test with 1 false alarm "
         f"and at most {explanations.hits(kept):g} hits in 100, 1 in {at_least(1 / after, ',.4g')}."

@@ -251,7 +251,7 @@ def query_of(
 
             - ``ClassSchema`` whose transform is :class:`~privstats.Cells` alone, with ``clip_norm=1``: N counts
               classes, A, D, T and F count cells by class, B counts pairs of cells, and S pairs by class.
-            - ``CountSchema`` without ``numbers``: T counts the cells of each table.
+            - ``CountSchema`` without ``numbers`` or ``late_entry``: T counts the cells of each table.
         table: the table or view, its parts divided by points (``hospital.patients``); or a sequence of parts.
         y: the name of the column of labels; None for a ``CountSchema``.
         dialect: ``duckdb``, ``postgres`` (from version 12) or ``spark`` (from 3.5).
@@ -335,6 +335,8 @@ def refuses_sql(schema: Schema) -> str:
         'its sums are of numbers and not of cells'
     """
     if isinstance(schema, CountSchema):
+        if schema.late_entry is not None:
+            return "its late_entry compares two times of a record"
         return "its numbers are summed and not counted; omit numbers" if schema.numbers else ""
     if not isinstance(schema, ClassSchema):
         return "its sums are of numbers and not of cells"

@@ -17,7 +17,7 @@ from privstats.contrib.streams.person_rows import PersonRows
 from privstats.contrib.streams.registry_index import KEY_BYTES, SECRET_BYTES, Send, State, record_keys
 from privstats.contrib.streams.registry_log import Changes, RegistryLog, View
 from privstats.contrib.streams.stream import Stream
-from privstats.course.base import Releases, run_of_round, verify_next
+from privstats.course.base import Releases, verify_next
 from privstats.dp import Ledger, NoPrivacy, Privacy, Spend
 from privstats.errors import DataError, LedgerError
 from privstats.intake.meaning import LOST
@@ -25,6 +25,8 @@ from privstats.intake.person_ids import RULE, names_of
 from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.release import Release
+from privstats.secagg.roster import run_of_round
+from privstats.session.accounting import Number
 from privstats.session.charges import RoundCharge, prove_excluded_upload
 
 
@@ -392,7 +394,7 @@ class RegistryCharge(RoundCharge):
                 f"{self.place}: pass what the registry's delta returns for them"
             )
 
-    def spend(self, plan: Plan, run: bytes) -> Spend:  # noqa: ARG002  a node has no name but its place
+    def spend(self, plan: Plan, run: bytes, number: Number = None) -> Spend:  # noqa: ARG002  its place is its name
         """Mark the node and its records, once.
 
         Raises:

@@ -132,8 +132,10 @@ class Synthetic(Stepped):
         _check_numbers(self.share, self.screen, self.levels)
         promised(self.plan)
         schema = self.plan.schema
-        if not isinstance(schema, CountSchema) or schema.numbers or schema.transform:
-            raise PlanError("a synthetic table is drawn from counts: give a CountSchema without numbers or transform")
+        if not isinstance(schema, CountSchema) or schema.numbers or schema.transform or schema.late_entry:
+            raise PlanError(
+                "a synthetic table is drawn from counts: give a CountSchema without numbers, transform or late_entry"
+            )
         names = tuple(variable.name for variable in schema.variables)
         if schema.tables != tuple((name,) for name in names) or not 2 <= len(names) <= _MOST_COLUMNS:
             raise PlanError(

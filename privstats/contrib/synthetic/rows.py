@@ -23,6 +23,7 @@ from privstats.course.promise import total_of
 from privstats.errors import ReleaseError
 from privstats.files.atomic import atomic_write
 from privstats.intake.column_names import SYNTHETIC_MARK
+from privstats.plan.exclusions import assumed_of_excluded
 from privstats.schema import Bins, Variable
 
 NO_INTERVALS = (
@@ -42,6 +43,7 @@ class SyntheticRows(Mapping[str, list[Any]]):
         pairs: with a measured joint table.
         distances: of every released table.
         records: estimated number of records.
+        assumed: of records that the plan excludes; empty if it excludes none.
 
     Example:
         >>> from privstats.contrib.synthetic.columns import schema_of
@@ -61,6 +63,7 @@ class SyntheticRows(Mapping[str, list[Any]]):
     pairs: Pairs
     distances: tuple[Distance, ...]
     records: float
+    assumed: str = ""
 
     def __getitem__(self, name: str) -> list[Any]:
         if name == SYNTHETIC_MARK:
@@ -82,7 +85,8 @@ class SyntheticRows(Mapping[str, list[Any]]):
     def note(self) -> str:
         """The promise, what was measured, and the warning against intervals."""
         measured = ", ".join(" x ".join(pair) for pair in self.pairs)
-        return f"Synthetic rows, no records: {self.promise}. Pairs measured: {measured}. {NO_INTERVALS}"
+        assumed = f" Assumed: {self.assumed}." if self.assumed else ""
+        return f"Synthetic rows, no records: {self.promise}. Pairs measured: {measured}.{assumed} {NO_INTERVALS}"
 
     def summary(self) -> str:
         """Return the note, and a line per released table."""
@@ -137,7 +141,8 @@ def synthetic(
         column = declared.get(variable.name)
         values[variable.name] = drawn if column is None else restored(column, drawn)
     distances = tuple(fit.distances(fine))
-    return SyntheticRows(values, promise_of(course), fit.pairs, distances, fit.model.records)
+    assumed = assumed_of_excluded(course.plan)
+    return SyntheticRows(values, promise_of(course), fit.pairs, distances, fit.model.records, assumed)
 
 
 def promise_of(course: Synthetic) -> str:

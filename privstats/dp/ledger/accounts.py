@@ -101,6 +101,13 @@ class Spend:
         return (self.freed is None and self.withdrawn is None) or bool(self.begun)
 
     @property
+    def sent(self) -> bool:
+        """Whether an upload is on record for the session, or for each begun session of a course with any."""
+        if not self.begun:
+            return self.released is not None
+        return {place for place, _ in self.uploads}.issuperset(self.begun)
+
+    @property
     def waiting(self) -> bool:
         """Whether the spend is a single session that has sent nothing yet."""
         single = self.nodes == 1 and not self.begun and bool(self.run)
@@ -233,7 +240,7 @@ class Account:
     @property
     def unfinished(self) -> tuple[Spend, ...]:
         """Spends that count without a record that anything was sent."""
-        return tuple(entry for entry in self.counted if entry.released is None)
+        return tuple(entry for entry in self.counted if not entry.sent)
 
     @property
     def waiting(self) -> tuple[Spend, ...]:
@@ -262,16 +269,23 @@ def epsilon_of(mu: float, delta: float) -> float:
 
 @dataclass(frozen=True)
 class LedgerState:
-    """Accounts by data set, and the last accepted run counter and name by digest of a roster's members."""
+    """Accounts by data set, and the accepted numbers of runs.
+
+    Attributes:
+        counters: the last accepted number and its run's name, by digest of a roster's members.
+        counted: names of all runs whose numbers were accepted.
+    """
 
     accounts: Mapping[str, Account]
     counters: Mapping[bytes, tuple[int, bytes]]
+    counted: frozenset[bytes]
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> LedgerState:
         """Read every record of a ledger, in order."""
         caps, spends = defaultdict[str, list[Cap]](list), dict[int, tuple[str, Spend]]()
         counters: dict[bytes, tuple[int, bytes]] = {}
+        counted: set[bytes] = set()
         for number, record in enumerate(records, start=1):
             match record:
                 case Capped():
@@ -295,11 +309,13 @@ class LedgerState:
                     spends[record.spend] = _withdrawn(spends.get(record.spend), record)
                 case Counted():
                     counters[bytes.fromhex(record.members)] = record.counter, bytes.fromhex(record.run)
+                    counted.add(bytes.fromhex(record.run))
         entries = defaultdict[str, list[Spend]](list)
         for dataset, entry in spends.values():
             entries[dataset].append(entry)
         names = sorted(caps.keys() | entries.keys())
-        return cls({name: Account(name, tuple(caps[name]), tuple(entries[name])) for name in names}, counters)
+        accounts = {name: Account(name, tuple(caps[name]), tuple(entries[name])) for name in names}
+        return cls(accounts, counters, frozenset(counted - {b""}))
 
     def account(self, dataset: str) -> Account:
         """Return a data set's account."""

@@ -43,6 +43,7 @@ from privstats.dp.ledger.rules import (
     check_name,
     check_name_unused,
     check_node,
+    check_one_account,
     check_room,
     check_round_begun,
     check_run,
@@ -153,6 +154,7 @@ class Ledger(LedgerPlace):
         condition: str = "",
         allow_second_exact_release: bool = False,
         multiplicity: int = 1,
+        number: tuple[bytes, int] | None = None,
     ) -> Spend:
         """Allow one release: write and sync its record, and return; only then may anything be sent.
 
@@ -169,13 +171,17 @@ class Ledger(LedgerPlace):
                 difference of the two releases is that client's exact vector.
             multiplicity: maximum rows with one record, under resampling: the price is that many times mu.
             condition: the assumption of the promise, a clause that follows "while"; the entry keeps it.
+            number: of a run on a random graph: ``Roster.members`` and its counter, which must be the next, as for
+                :meth:`accept_counter`. It counts with the spend, and no other account may hold the run: a server could
+                show one session's old advertisements in the other (docs/protocol.md, Names of runs).
 
         Raises:
             LedgerError: no such account, the cap exceeded, the run's name used up, exact sums released again, costs per
                 client unknown, or another schema's noise. Nothing is spent then, and nothing may be sent.
         """
         costs = [Cost(schema, privacy, noise, masking_failure, Cost.repeated(multiplicity), condition)]
-        return self._spend(dataset, plan, run, costs, what, allow_second_exact_release, nodes=1, apart="")
+        again = allow_second_exact_release
+        return self._spend(dataset, plan, run, costs, what, again, nodes=1, apart="", number=number)
 
     def spend_course(
         self,
@@ -188,6 +194,7 @@ class Ledger(LedgerPlace):
         what: str = "course",
         allow_second_exact_release: bool = False,
         apart: ApartBy = "",
+        number: tuple[bytes, int] | None = None,
     ) -> Spend:
         """Allow a full course: the cost of all its rounds is spent before the first one starts.
 
@@ -199,7 +206,7 @@ class Ledger(LedgerPlace):
             nodes: maximum number of rounds that may start.
             costs: one per round and possible retry; fewer only where ``apart`` ensures that rounds hold different
                 records.
-            dataset, what, allow_second_exact_release: as for :meth:`spend`.
+            dataset, what, allow_second_exact_release, number: as for :meth:`spend`.
             apart: what ensures that rounds hold different records: ``"holding"``, the record registry in a party's
                 ledger; ``"parties"``, the parties' registries, in the ledger of a server, which sees sums only.
 
@@ -213,7 +220,8 @@ class Ledger(LedgerPlace):
         if nodes < 1 or not costs:
             raise LedgerError("a course has at least one round, and a cost: give both")
         check_apart(costs, apart, nodes)
-        return self._spend(dataset, course, run, list(costs), what, allow_second_exact_release, nodes, apart)
+        again = allow_second_exact_release
+        return self._spend(dataset, course, run, list(costs), what, again, nodes, apart, number)
 
     def mark_started(self, entry: Spend, node: int, *, sums_only: bool = False) -> None:
         """Record that a round of a course starts: on disk before its noise is sampled, and never undone.
@@ -232,7 +240,16 @@ class Ledger(LedgerPlace):
             log.append(Marked(at=self.stamp(), spend=stored.id, node=node))
 
     def _spend(
-        self, dataset: str, plan: str, run: bytes, costs: list[Cost], what: str, again: bool, nodes: int, apart: ApartBy
+        self,
+        dataset: str,
+        plan: str,
+        run: bytes,
+        costs: list[Cost],
+        what: str,
+        again: bool,
+        nodes: int,
+        apart: ApartBy,
+        number: tuple[bytes, int] | None,
     ) -> Spend:
         check_name(dataset)
         check_name(what)
@@ -241,7 +258,10 @@ class Ledger(LedgerPlace):
         for each in costs:
             check_condition(each.condition)
         with self._writing() as log:
-            account = LedgerState.of(log.records).account(dataset)
+            state = LedgerState.of(log.records)
+            account = state.account(dataset)
+            if number is not None:
+                check_one_account(state.accounts.values(), dataset, run)
             cost, failure = price(account, costs), math.fsum(cost.masking_failure for cost in costs)
             if (earlier := account.of_run(run)) is not None:
                 return self._repeated(log, earlier, plan, cost, apart)
@@ -249,6 +269,8 @@ class Ledger(LedgerPlace):
                 check_first_exact(account, again)
             check_room(account, cost)
             check_masking(account, failure)
+            if number is not None:
+                self._count(log, *number, run)
             record = Spent(
                 at=self.stamp(),
                 dataset=dataset,
@@ -353,19 +375,35 @@ class Ledger(LedgerPlace):
             LedgerError: another counter, another name under the last one, or an upload was sent under it.
         """
         check_run(run)
-        check_counter(members, counter)
         with self._writing() as log:
-            state = LedgerState.of(log.records)
-            last, name = state.counters.get(members, (FIRST_COUNTER - 1, b""))
-            if (counter, run) == (last, name):
-                check_name_unused(state.accounts.values(), run)
-                return
-            if counter != last + 1:
+            self._count(log, members, counter, run)
+
+    def _count(self, log: Log, members: bytes, counter: int, run: bytes) -> None:
+        check_counter(members, counter)
+        state = LedgerState.of(log.records)
+        last, name = state.counters.get(members, (FIRST_COUNTER - 1, b""))
+        if (counter, run) == (last, name):
+            check_name_unused(state.accounts.values(), run)
+            return
+        if counter != last + 1:
+            raise LedgerError(
+                f"the next run of these parties is number {last + 1} and this one is number {counter}: refuse it, "
+                "or ask the others why and, if runs were missed, say so with skip_to_counter"
+            )
+        log.append(Counted(at=self.stamp(), members=members.hex(), counter=counter, run=run.hex()))
+
+    def require_counted(self, run: bytes) -> None:
+        """Refuse a run whose number this ledger has not accepted (:meth:`accept_counter`).
+
+        Raises:
+            LedgerError: the name is that of no accepted number.
+        """
+        with self._reading() as log:
+            if run not in LedgerState.of(log.records).counted:
                 raise LedgerError(
-                    f"the next run of these parties is number {last + 1} and this one is number {counter}: refuse it, "
-                    "or ask the others why and, if runs were missed, say so with skip_to_counter"
+                    "a course on a random graph needs a run whose number this ledger has accepted: give course.spend "
+                    "the numbered roster (Roster.numbered), and not the name of its run"
                 )
-            log.append(Counted(at=self.stamp(), members=members.hex(), counter=counter, run=run.hex()))
 
     def skip_to_counter(self, members: bytes, counter: int) -> None:
         """Record a person's statement that this party missed the runs before ``counter``."""

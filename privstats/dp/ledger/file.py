@@ -27,7 +27,7 @@ from privstats.dp.ledger.anchor import (
     stored_outside,
 )
 from privstats.dp.ledger.records import (
-    NO_RECORDS,
+    DOMAIN,
     Assigned,
     Capped,
     Head,
@@ -37,7 +37,9 @@ from privstats.dp.ledger.records import (
     Uploaded,
     Withdrawn,
     decode,
+    domain_of,
     link,
+    no_records,
     sealed,
 )
 from privstats.errors import LedgerError, PrivstatsError
@@ -73,12 +75,14 @@ class Log:
     Attributes:
         heads: the head after each record, starting with that of no records.
         missing: minimum number of records that an accepted older copy lacks.
+        domain: first bytes of each link of its hash chain.
     """
 
     connection: sqlite3.Connection
-    heads: list[Head] = field(default_factory=lambda: [NO_RECORDS])
+    heads: list[Head] = field(default_factory=lambda: [no_records()])
     records: list[Record] = field(default_factory=list)
     missing: int = 0
+    domain: bytes = DOMAIN
 
     @property
     def head(self) -> Head:
@@ -94,7 +98,7 @@ class Log:
     def append(self, record: Record) -> int:
         """Write a record and return its number; it counts once the transaction is committed."""
         body = sealed(record)
-        head = link(self.head, body)
+        head = link(self.head, body, self.domain)
         row = (head.length, body.decode(), head.digest)
         self.connection.execute("INSERT INTO log (number, body, digest) VALUES (?, ?, ?)", row)
         if format_of(record) > _pragma(self.connection, "user_version"):
@@ -120,7 +124,10 @@ class Log:
         for number, body, digest in rows:
             if not isinstance(body, str) or not isinstance(digest, str):  # a file cut short reads as NULL
                 raise LedgerError(f"record {self.head.length + 1} is cut short")
-            head = link(self.head, body.encode())
+            if not self.records:
+                self.domain = domain_of(body.encode(), digest)
+                self.heads = [no_records(self.domain)]
+            head = link(self.head, body.encode(), self.domain)
             if number != head.length or not hmac.compare_digest(digest.encode(), head.digest.encode()):
                 raise LedgerError(f"record {head.length} was edited, removed or moved")
             self.take(decode(body.encode()), head)
@@ -173,7 +180,7 @@ def writing(
             with suppress(PrivstatsError):  # the spend is committed; the next writer updates the heads
                 keep_head(path, log.head)
                 keep_outside(log.name, log.head)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # sqlite quotes a damaged schema in its error
         raise LedgerError(f"ledger {path} {_reason(error)}; nothing was spent") from error
 
 
@@ -194,7 +201,7 @@ def reading(path: Path, timeout: float, *, expected: Head | None = None) -> Iter
             check_head(path, log.heads, stored, expected)
             check_outside(path, log.heads, stored_outside(log.name), log.name)  # no writer commits while this one reads
             yield log
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise LedgerError(f"ledger {path} {_reason(error)}") from error
 
 
@@ -228,7 +235,7 @@ def _created(connection: sqlite3.Connection, path: Path, at: str) -> tuple[Log, 
     if tables or _pragma(connection, "application_id"):
         raise LedgerError(f"there is already a file at {path}: open it with Ledger.open, or choose another name")
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-    return _begun(connection, [Opened(at=at, ledger=secrets.token_hex(16))]), NO_RECORDS
+    return _begun(connection, [Opened(at=at, ledger=secrets.token_hex(16))]), no_records()
 
 
 def _opened(connection: sqlite3.Connection, path: Path, expected: Head | None) -> tuple[Log, Head]:
@@ -276,7 +283,7 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
-def _reason(error: sqlite3.Error) -> str:
+def _reason(error: Exception) -> str:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_BUSY:
         return "is locked by another process: try again when that release has finished"
@@ -287,7 +294,7 @@ def _reason(error: sqlite3.Error) -> str:
             "is not readable, and may be no ledger at all: name the file that `privstats ledger open` wrote; if it is "
             "that, restore it from a backup, and do not start a new one for the same data"
         )
-    if code == sqlite3.SQLITE_CORRUPT:
+    if code == sqlite3.SQLITE_CORRUPT or isinstance(error, UnicodeDecodeError):
         return "is not readable: restore it from a backup, and do not start a new one for the same data"
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
         return "cannot be opened for writing: check its folder and permissions"

@@ -13,7 +13,10 @@ from msgspec import Meta
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.errors import LedgerError
 
-_DOMAIN = b"privstats/dp/ledger/2"
+DOMAIN = b"privstats/ledger/2"
+"""First bytes of every link of a new ledger's hash chain. They are stored in digests, so they never change."""
+_DOMAINS = (DOMAIN, b"privstats/dp/ledger/2")
+"""Domains of stored ledgers: some commits of 1.0.0rc1 wrote the second. A ledger has one domain in all its records."""
 Hex: TypeAlias = Annotated[str, Meta(pattern="^([0-9a-f]{2})*$")]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 ApartBy: TypeAlias = Literal["", "holding", "parties"]
@@ -165,14 +168,26 @@ class Head:
 
 
 _DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
-NO_RECORDS = Head(0, hashlib.sha256(_DOMAIN).hexdigest())
-"""The head before the first record."""
 
 
-def link(before: Head, body: bytes) -> Head:
+def no_records(domain: bytes = DOMAIN) -> Head:
+    """Return the head before the first record."""
+    return Head(0, hashlib.sha256(domain).hexdigest())
+
+
+def link(before: Head, body: bytes, domain: bytes = DOMAIN) -> Head:
     """Return the head after one more record: SHA-256(domain, digest before, length before, body)."""
-    sealed = _DOMAIN + bytes.fromhex(before.digest) + before.length.to_bytes(8, "big") + body
+    sealed = domain + bytes.fromhex(before.digest) + before.length.to_bytes(8, "big") + body
     return Head(before.length + 1, hashlib.sha256(sealed).hexdigest())
+
+
+def domain_of(body: bytes, digest: str) -> bytes:
+    """Return the domain in which a first record has this digest, or that of new ledgers, in which it is refused.
+
+    No domain is a prefix of another, so two domains hash no bytes alike: an edit that two domains overlook is an edit
+    that one domain overlooks.
+    """
+    return next((each for each in _DOMAINS if link(no_records(each), body, each).digest == digest), DOMAIN)
 
 
 def encode(record: Record) -> bytes:

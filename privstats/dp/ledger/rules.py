@@ -74,6 +74,16 @@ def same_spend(earlier: Spend, plan: str, cost: Price, apart: ApartBy = "") -> S
     return earlier
 
 
+def check_one_account(accounts: Iterable[Account], dataset: str, run: bytes) -> None:
+    """Refuse a run that another account holds: two sessions under one name could be shown to each other."""
+    for account in accounts:
+        if account.dataset != dataset and account.of_run(run) is not None:
+            raise LedgerError(
+                f"this run on a random graph was begun for {account.dataset!r}, and such a run is of one data set: "
+                f"take the roster of the next number for {dataset!r}; nothing was spent"
+            )
+
+
 def check_apart(costs: Sequence[Cost], apart: ApartBy, nodes: int) -> None:
     """Refuse a price for disjoint rounds, or for too few, without a role that keeps rounds disjoint."""
     cheaper = any(times < 1 for cost in costs for times in cost.multiplicity.values())

@@ -155,11 +155,7 @@ class Folder(FolderDocuments):
         Raises:
             LedgerError: the cap would be exceeded, or the run's name does not fit.
         """
-        roster = self.roster
-        known = any(account.of_run(roster.run) is not None for account in self.ledger.accounts())
-        if roster.counter is not None and not known:
-            self.ledger.accept_counter(roster.members, roster.counter, roster.run)
-        return spend(self.course, self.ledger, dataset, roster.run)
+        return spend(self.course, self.ledger, dataset, self.roster)
 
     def _loaded(self, place: int, path: Path) -> Release:
         release, position = Release.load(path, signed_by=self.roster.server), self.position(place)

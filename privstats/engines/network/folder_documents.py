@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from shlex import quote
 
-from privstats.course import Course, Single, document, run_of_round
+from privstats.course import Course, Single, document
 from privstats.course.kinds import CourseKind, course_kind
 from privstats.course.promise import every_plan
 from privstats.dp import Ledger
@@ -94,10 +94,7 @@ class FolderDocuments:
 
     def session(self, place: int) -> Roster:
         """Return the roster of a round's session, with a run name derived from course and round."""
-        if self.kind.single:
-            return self.roster
-        run = run_of_round(self.roster.run, place)
-        return Roster(self.roster.publics, server=self.roster.server, run=run, names=self.roster.names)
+        return self.roster if self.kind.single else self.roster.of_round(place)
 
 
 def read_documents(home: Path) -> tuple[Course, Roster]:
@@ -221,6 +218,7 @@ def _check_fits(plan: Plan, roster: Roster) -> None:
         )
     if plan.panel and roster.server.hex() != plan.panel[0]:
         raise LocalProtocolError("the roster's server is not the leader that the plan's panel names: make one fit")
+    plan.masking.check_roster(roster)
     size = plan.masking.upload_bytes
     if size > UPLOAD_LIMIT:
         raise DataError(

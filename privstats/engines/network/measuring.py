@@ -49,6 +49,7 @@ CHECKED_FILE = "checked-file"
 """The sealed digest of the file that a course's first round read."""
 
 _MOMENTS = "moments"
+_PIECE = 1 << 20  # bytes of a file that are read at once
 
 
 class _Stored(StoredMoments, frozen=True, kw_only=True):
@@ -190,27 +191,79 @@ def _measured(folder: RoundFolder, script: Mapping[str, Any], account: str) -> M
 
 
 def swapped(folder: RoundFolder, file: Path) -> str:
-    """Return a warning where a later round of a course reads another file than the first; empty otherwise.
+    """Return a warning where a session reads other records than it should; empty otherwise.
 
-    The first round seals the file's digest in the party's folder, from which nothing of it leaves.
+    All sessions of a course read one file. Only at an interim look the file has grown by the records since the look
+    before. The first session, and that of each look, seals the file's digest in the party's folder, from which nothing
+    of it leaves.
     """
-    if folder.above.kind.single or not file.is_file():
+    course = folder.above
+    if course.kind.single or not file.is_file():
         return ""
-    note = folder.base / CHECKED_FILE
+    noted = [each for each in _noted(folder) if each.place <= folder.place]
+    begins = folder.place == 0 or course.kind.pauses(course.course, folder.place)
+    before = [each for each in noted if not begins or each.place < folder.place]
     with file.open("rb") as opened:
-        digest = file_digest(opened, "sha256").digest()
-    if folder.place == 0:
-        write_sealed(note, folder.key, digest)
+        now = _File(place=folder.place, digest=file_digest(opened, "sha256").digest(), size=file.stat().st_size)
+    if begins:
+        write_sealed(folder.base / CHECKED_FILE, folder.key, msgspec.msgpack.encode([*before, now]))
+    if not before:
         return ""
+    return _growth(file, before[-1], now) if begins else _change(file, before[-1], now)
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    """A file as one session read it."""
+
+    place: int
+    digest: bytes
+    size: int
+
+
+def _noted(folder: RoundFolder) -> list[_File]:
+    """Return the files of the earlier sessions; a damaged note counts as none."""
     try:
-        before = read_sealed(note, folder.key)
-    except PrivstatsError:
+        note = read_sealed(folder.base / CHECKED_FILE, folder.key)
+        return from_msgpack(note, list[_File])
+    except (PrivstatsError, msgspec.DecodeError):
+        return []
+
+
+def _digest_of_first(size: int, file: Path) -> bytes:
+    digest = sha256()
+    with file.open("rb") as opened:
+        while size and (piece := opened.read(min(size, _PIECE))):
+            digest.update(piece)
+            size -= len(piece)
+    return digest.digest()
+
+
+def _change(file: Path, before: _File, now: _File) -> str:
+    if before.digest == now.digest:
         return ""
-    if before == digest:
+    begun = "look" if before.place else "course"
+    return (
+        f"{file.name} has changed since the first session of this {begun} read it, so the sessions are over different "
+        f"records: put the earlier file back, or have the {begun} run anew"
+    )
+
+
+def _growth(file: Path, before: _File, now: _File) -> str:
+    if before.digest == now.digest:
+        return (
+            f"{file.name} is as it was at the look before, so this look adds no record of this party: if there are "
+            "new ones, stop, and write them into the file first"
+        )
+    if now.size < before.size:
+        return (
+            f"{file.name} is shorter than at the look before, and a look sums all records so far: if it holds the new "
+            "records alone, stop, and append them to the earlier file"
+        )
+    if _digest_of_first(before.size, file) == before.digest:
         return ""
     return (
-        f"{file.name} has changed since the first session of this course read it, so the sessions are over different "
-        "records: put the earlier file back, or have the course run anew"
+        f"{file.name} does not begin with the file of the look before, and a look sums all records so far: check that "
+        "it holds the earlier records too"
     )
 
 

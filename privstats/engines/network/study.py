@@ -26,7 +26,7 @@ from privstats.review.special_facts import needs_course
 from privstats.schema.public_values import values_path
 from privstats.secagg import Identity, Roster
 
-_OWNER_ONLY = 0o700
+_OWNER_ONLY, _STUDY = 0o700, 0o755
 
 
 def write_study(
@@ -78,7 +78,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[Course, dict[str, bytes]]:
 
 def _folder(study: Path, folder: Path) -> None:
     try:
-        study.mkdir(exist_ok=True)
+        study.mkdir(mode=_STUDY, exist_ok=True)
         for each in (*reversed(folder.relative_to(study).parents), folder.relative_to(study)):
             (study / each).mkdir(mode=_OWNER_ONLY, exist_ok=True)
     except OSError as error:

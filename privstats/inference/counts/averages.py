@@ -101,7 +101,8 @@ def averages_summary(rows: list[dict[str, object]], release: Release, alpha: flo
     low, high = ends_of(alpha)
     words = "Means have Fieller's intervals and variances those of the delta method, with the noise of all sums; both "
     words += "are at least those of rare values at an end of the range, by Wilson's."
-    source = Source(release, alpha, "independent records, means near normal, honest clients")
+    known = tuple((name,) for name in dict.fromkeys(str(row["number"]) for row in rows))
+    source = Source(release, alpha, "independent records, means near normal, honest clients", known=known)
     return source.summary("Averages", ("", "mean", low, high, "variance", low, high), texts, methods=words)
 
 

@@ -14,8 +14,10 @@ import numpy as np
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.counts.table import CountTable, count_table
+from privstats.kinds import CountSchema
+from privstats.kinds.late_entry import LateEntry
 from privstats.release import Release
-from privstats.schema import Bins
+from privstats.schema import Bins, narrowed
 
 _SMALL = 1e-2
 _CROWDED = 0.9  # largest share of those at risk or entering who may leave in a bin, for even rates to give their time
@@ -23,7 +25,7 @@ _STEPS = 30
 
 
 def with_entries(
-    release: Release, table: CountTable, entry: str, groups: tuple[str, ...], start: float | None
+    release: Release, table: CountTable, entry: str, groups: tuple[str, ...], times: str, start: float | None
 ) -> CountTable:
     """Return counts of time against event with minus the entries in each bin, from ``start`` on.
 
@@ -32,12 +34,18 @@ def with_entries(
         entry: a variable of ``Bins`` with the edges of the time, crossed with ``groups``.
 
     Raises:
-        ReleaseError: other edges, no such table, or a start that is no edge.
+        ReleaseError: other edges, no such table, a start that is no edge, a plan that may count records that are never
+            at risk, or an event with a cell for missing values.
     """
-    clock = table.variables[-2]
+    clock, event = table.variables[-2:]
     assert isinstance(clock, Bins)  # noqa: S101  the reader has refused others
     if table.counts.shape[-1] != 2:
         raise ReleaseError("late entry needs an event of two values: causes that censor are not offered with it")
+    if event.missing:
+        raise ReleaseError(
+            f"late entry needs every record's event, and {event.name!r} has a cell for missing values, whose records "
+            "are among the entries; declare it without missing=True"
+        )
     entries = count_table(release, *groups, entry).known()
     enters = entries.variables[-1]
     if not isinstance(enters, Bins) or (enters.edges, enters.closed, enters.open) != (
@@ -48,12 +56,25 @@ def with_entries(
         raise ReleaseError(
             f"entry {entry!r} must be Bins with the edges of {clock.name!r}, so that both are counted in the same bins"
         )
+    _require_exclusion(release, LateEntry(entry, clock.name, times))
     counts = np.concatenate([table.counts, -entries.counts[..., None]], axis=-1)
     begins = 0 if start is None else _edge(clock, start)
     edges = clock.edges[begins:]
     later = replace(clock, edges=edges)
     sigma = max(table.sigma, entries.sigma)  # they differ where one table sums over further variables
     return CountTable((*table.variables[:-2], later, table.variables[-1]), counts[..., begins:, :], sigma, late=True)
+
+
+def _require_exclusion(release: Release, late: LateEntry) -> None:
+    """Refuse counts that may hold events of records that are never at risk: no reader can remove them."""
+    schema = narrowed(release.plan.schema, CountSchema, ReleaseError("late entry is read from count tables"))
+    if schema.late_entry is None or replace(schema.late_entry, rounded=False) != late:
+        needed = f"LateEntry({late.entry!r}, {late.time!r}, times={late.times!r})"
+        states = "states none" if schema.late_entry is None else f"states {schema.late_entry}"
+        raise ReleaseError(
+            f"late entry needs a plan with late_entry={needed}, which excludes records that leave before they enter; "
+            f"this plan {states}: it may count events of persons who were never at risk; count again under such a plan"
+        )
 
 
 def _edge(clock: Bins, start: float) -> int:
@@ -68,7 +89,8 @@ def person_time(at_risk: Array, entered: Array, gone: Array) -> Array:
 
     ``r(t)' = E - l r(t)`` from r at risk, with E entries, has the person-time ``e = r f + E (1 - f) / l``, ``f = (1 -
     exp(-l)) / l``; the rate l solves ``l e = gone``. Without entries it is ``r q / -log(1 - q)`` with ``q = gone / r``.
-    Where more than .9 of all leave, those who enter or leave count half.
+    Where more than .9 of all leave, those who enter or leave count half, and those who must do both one third: the mean
+    time between two even times.
 
     Args:
         at_risk, entered, gone: of each bin, real or complex.
@@ -89,7 +111,8 @@ def person_time(at_risk: Array, entered: Array, gone: Array) -> Array:
         slope = r * np.exp(-rate) + E * _rest_slope(rate)
         rate = rate - (rate * (r * f + E * rest) - d) / np.where(np.abs(slope) < 1e-9, 1.0, slope)
     f, rest = _shares(rate)
-    return np.asarray(np.where(crowded, at_risk + (entered - gone) / 2, r * f + E * rest))
+    both = np.where(np.real(gone) > np.real(at_risk), gone - at_risk, 0.0)
+    return np.asarray(np.where(crowded, at_risk + (entered - gone) / 2 + both / 3, r * f + E * rest))
 
 
 def _shares(rate: Array) -> tuple[Array, Array]:

@@ -159,6 +159,7 @@ class Incidence(RowTable):
     release: Release = field(repr=False)
     alpha: float
     times: Times
+    _known: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def reported(self) -> bool:
@@ -188,7 +189,7 @@ class Incidence(RowTable):
         ]
         assumed = "independent records, censoring independent of the events"
         even = "" if self.times == "discrete" else f", {EVEN}"
-        return Source(self.release, self.alpha, assumed + even).summary(
+        return Source(self.release, self.alpha, assumed + even, known=(self._known,)).summary(
             "Cumulative incidence",
             ("", "time", "events", "incidence", *ends_of(self.alpha)),
             rows or [(HIDDEN, *[HIDDEN] * 5)],
@@ -220,7 +221,8 @@ def cumulative_incidence(
         4
     """
     times, z = checked_times(times), z_of(alpha)
-    table = count_table(release, *((by,) if by is not None else ()), time, event).known()
+    names = (*(() if by is None else (by,)), time, event)
+    table = count_table(release, *names).known()
     clock, outcome = table.variables[-2:]
     if not isinstance(clock, Bins) or clock.edges[0] < 0:
         raise ReleaseError(f"time {time!r} must be a variable of Bins with edges at or above 0")
@@ -239,7 +241,7 @@ def cumulative_incidence(
         for place, cause in enumerate(map(str, outcome.values[1:]), start=1):
             curves[group, cause] = _curve(counts, place, collapsed, table.sigma, n_bins, times, z)
             events[group, cause] = counts[:n_bins, place]
-    return Incidence(curves, events, timeline, release, alpha, times)
+    return Incidence(curves, events, timeline, release, alpha, times, names)
 
 
 def _curve(counts: Array, place: int, whole: CountTable, sigma: float, n_bins: int, times: Times, z: float) -> Array:

@@ -89,6 +89,7 @@ class SurvivalCurve(RowTable):
     _times: Times = field(repr=False)
     _z: float = field(repr=False)
     late: bool = False
+    _known: tuple[str, ...] = field(default=(), repr=False)
 
     def restricted_mean(self, tau: float) -> Interval:
         """Return the mean survival time up to ``tau``, at most the last edge: the area under the curve.
@@ -289,7 +290,8 @@ def kaplan_meier(
     z = z_of(alpha)
     tables = event_tables(release, time, event, by, times, entry=entry, start=start)
     assert times is not None  # noqa: S101  refused before
-    curves = SurvivalCurves({level: _curve(table, times, release, alpha, z) for level, table in tables.items()})
+    known = _names(time, event, by)
+    curves = SurvivalCurves({level: _curve(table, times, release, alpha, z, known) for level, table in tables.items()})
     return curves if by is not None else curves[""]
 
 
@@ -324,7 +326,8 @@ def follow_up(
     tables = event_tables(release, time, event, by, times)
     assert times is not None  # noqa: S101  refused before
     reversed_ = {level: replace(table, counts=table.counts[:, ::-1]) for level, table in tables.items()}
-    curves = {level: _curve(table, times, release, alpha, z) for level, table in reversed_.items()}
+    known = _names(time, event, by)
+    curves = {level: _curve(table, times, release, alpha, z, known) for level, table in reversed_.items()}
     return FollowUp(SurvivalCurves(curves))
 
 
@@ -406,7 +409,7 @@ def event_tables(
             "read cumulative_incidence"
         )
     if entry is not None:
-        table = with_entries(release, table, entry, () if by is None else (by,), start)
+        table = with_entries(release, table, entry, () if by is None else (by,), checked_times(times), start)
         clock = table.variables[-2]
     if by is None:
         return {"": table}
@@ -464,21 +467,28 @@ def reported_bins(table: CountTable) -> int:
     clock, bins = table.variables[0], len(table.counts)
     assert isinstance(clock, Bins)  # noqa: S101  refused before
     at_risk = at_risk_in(table.counts)[: bins - (clock.open in ("above", "both"))]
-    if table.sigma == 0:
-        return int((at_risk > 0).sum())
+    if table.sigma == 0:  # with late entry bins without anyone at risk may come before others
+        return int(np.flatnonzero(at_risk > 0).max(initial=-1)) + 1
     deviation = table.sigma * np.sqrt(table.counts.shape[-1] * np.arange(bins, 0, -1)[: len(at_risk)])
     few = at_risk < np.maximum(_SURE * deviation, _FEWEST_AT_RISK)
     return int(np.argmax(few)) if few.any() else len(at_risk)
 
 
-def _curve(table: CountTable, times: Times, release: Release, alpha: float, z: float) -> SurvivalCurve:
+def _names(time: str, event: str, by: str | None) -> tuple[str, ...]:
+    return (*(() if by is None else (by,)), time, event)
+
+
+def _curve(
+    table: CountTable, times: Times, release: Release, alpha: float, z: float, known: tuple[str, ...]
+) -> SurvivalCurve:
     clock = table.variables[0]
     assert isinstance(clock, Bins)  # noqa: S101  refused before
     edges, n_bins = np.array(clock.edges), reported_bins(table)
     clock_times = edges[:-1] if times == "discrete" and clock.closed == "left" else edges[1:]
     values, errors = spread(partial(_survival, times=times, late=table.late), table.counts.reshape(-1), table.sigma)
     if table.late:  # entries and exits of a record are in two cells, so cells are not independent
-        errors = values * greenwood(table.counts, exposure_in(table.counts, times, late=True), times)
+        relative = greenwood(table.counts, exposure_in(table.counts, times, late=True), times)
+        errors = np.multiply(values, relative, out=np.zeros_like(values), where=values > 0)  # where all have left
     interval = _inverted(table, times, n_bins, z)
     if table.sigma == 0:
         interval = _log_log(values[:n_bins], errors[:n_bins], z, interval)
@@ -499,6 +509,7 @@ def _curve(table: CountTable, times: Times, release: Release, alpha: float, z: f
         _times=times,
         _z=z,
         late=table.late,
+        _known=known,
     )
 
 
@@ -595,7 +606,8 @@ def curve_source(curves: Mapping[str, SurvivalCurve]) -> Source:
             ", entry independent of the event among those still alive, "
             f"{'entry before the bin of the exit' if first._times == 'discrete' else 'entries even inside a bin'}"
         )
-    return Source(first.release, first.alpha, assumed if first._times == "discrete" else f"{assumed}, {EVEN}")
+    assumed = assumed if first._times == "discrete" else f"{assumed}, {EVEN}"
+    return Source(first.release, first.alpha, assumed, known=(first._known,))
 
 
 def curve_summary(curves: Mapping[str, SurvivalCurve]) -> Summary:

@@ -12,7 +12,14 @@ from scipy.special import chdtrc
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.counts.entries import with_entries
-from privstats.inference.counts.survival import Times, at_risk_in, event_tables, exposure_in, reported_bins
+from privstats.inference.counts.survival import (
+    Times,
+    at_risk_in,
+    checked_times,
+    event_tables,
+    exposure_in,
+    reported_bins,
+)
 from privstats.inference.counts.table import CountTable, count_table, gradients, spread
 from privstats.inference.summary import chance_of, formerly
 from privstats.release import Release
@@ -136,7 +143,8 @@ def _groups(
         counts, sigma = np.stack([table.counts[None] for table in tables]), tables[0].sigma
     else:
         every = count_table(release, by, strata, time, event).known()
-        every = every if entry is None else with_entries(release, every, entry, (by, strata), start)
+        if entry is not None:
+            every = with_entries(release, every, entry, (by, strata), checked_times(times), start)
         counts, sigma = every.counts, every.sigma
     own = (CountTable(tables[0].variables, each, sigma, late) for group in counts for each in group)
     return counts, sigma, min(reported_bins(each) for each in own)

@@ -126,7 +126,8 @@ class GroupShares(RowTable):
             if each.quartiles:
                 rows.append(("  median [IQR]", *map(_median, each.quartiles), *[""] * len(self._compared)))
         even = "values even inside a bin, " if any(each.quartiles for each in self.variables.values()) else ""
-        source = Source(self.release, self.alpha, f"independent records, {even}honest clients")
+        known = ((self.by,), *((name,) for name in self.variables))
+        source = Source(self.release, self.alpha, f"independent records, {even}honest clients", known=known)
         columns = ("", *(f"{group}, n (%)" for group in self.groups), *self._compared)
         head = ((f"records {group}", count_of(n)) for group, n in zip(self.groups, self.records, strict=True))
         return source.summary(f"Cells by {self.by}", columns, rows, head=head, notes=(_FOOT,), methods=_METHODS)
@@ -153,7 +154,9 @@ def group_shares(
     if by is None:
         names = ", ".join(dict.fromkeys(name for table in tables for name in table))
         raise ReleaseError(f"count tables need by=..., the variable of the groups (on the command line --by): {names}")
-    others = list(dict.fromkeys(name for table in tables if by in table for name in table if name != by))
+    numbers = {number.name for number in getattr(release.plan.schema, "numbers", None) or ()}  # they have averages
+    crossed = (name for table in tables if by in table for name in table if name != by and name not in numbers)
+    others = list(dict.fromkeys(crossed))
     if not others:
         raise ReleaseError(f"no released table crosses {by!r} with another variable; name one that is crossed")
     z, others = z_of(alpha), chosen_names(others, columns, f"crossed with {by}")

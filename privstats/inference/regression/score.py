@@ -12,6 +12,7 @@ import numpy as np
 from privstats.course.newton import weights_after
 from privstats.errors import ReleaseError
 from privstats.inference.cell_design import declared_cells, gap_note
+from privstats.inference.declared_levels import declared_levels
 from privstats.inference.evidence import CONSTANT, cell_design, contrasts_of
 from privstats.inference.inversion import NormalEquations, condition
 from privstats.inference.last_step import LastStep, ended_early, is_robust, last_step, notes_on, settled
@@ -117,23 +118,25 @@ def _regression(
         constant = None if schema.constant is None else schema.on_grid(schema.constant)
         rows = contrasts_of(*raw_slopes(schema.transform, columns), constant)
         names = (*(() if schema.constant is None else (CONSTANT,)), *column_names(schema, columns))
-    errors = last_step(present, weights, schema.clip_norm, rows, design)
+    levels = declared_levels(schema) if design is None else None
+    given = (present, weights, schema.clip_norm, rows, design)
+    errors = last_step(*given, levels=levels)
     dispersed = family == "poisson" and is_robust(last) and schema.constant is not None
-    dispersion = _dispersion(errors.inversion.equations) if dispersed else None
+    dispersion = _dispersion(errors.equations) if dispersed else None
     if quasi and schema.negative_binomial is not None:
         raise ReleaseError(
             "quasi_poisson assumes a variance of one multiple of the mean, and these rounds weigh records by "
             "negative_binomial: omit quasi_poisson"
         )
     if quasi:
-        errors = last_step(present, weights, schema.clip_norm, rows, design, variance=_multiple(dispersion))
+        errors = last_step(*given, variance=_multiple(dispersion), levels=levels)
     errors = _per_exposure(errors, names, schema)
     notes, fields = notes_on(errors), fields_of_rounds(present, errors)
     fields |= {"dispersion": dispersion, **({"cov_type": "quasi-Poisson"} if quasi else {})}
     if schema.overdispersion is not None:
         read = settled(present, errors.earlier)
         found = overdispersion(read, schema)
-        found = found if errors.arrived.all() else found._replace(reported=False)
+        found = found if errors.arrived[errors.identified].all() else found._replace(reported=False)
         fields["overdispersion"] = found
         if found.reported:
             fields["saturation_"] = Saturation(share_cut(read, schema, found.value), math.nan)

@@ -40,8 +40,8 @@ _ADJUSTED = (
 )
 
 _LEFT_OUT = (
-    "Excluded are records that a party holds and cannot read; with those analysed they make up an arm. Noise may "
-    "turn a few into 0, and 0 into a few. People in no file belong in the flow chart."
+    "Excluded records and those analysed make up an arm. Noise may turn a few into 0, and 0 into a few. People in no "
+    "file belong in the flow chart."
 )
 
 

@@ -20,15 +20,13 @@ if TYPE_CHECKING:
 
 _TRIAL = (
     "each record, a patient or a whole clinic, was assigned by the plan's probability, alone or in permuted blocks and "
-    "not together with other records; the columns were measured before assignment; one outcome per record, none "
-    "missing; what one receives does not affect another's outcome; honest clients"
+    "not together with other records; the columns were measured before assignment; one outcome per record analysed; "
+    "what one receives does not affect another's outcome; honest clients"
 )
 _INCOMPLETE = _TRIAL.replace(
-    "one outcome per record, none missing",
+    "one outcome per record analysed",
     "one outcome per record; the propensity of being observed or the outcome models are right for the records included",
 )
-_NONE_MISSING = ("one outcome per record, none missing", "one outcome each, none missing")
-_EXCLUDED = "one outcome per record analysed; whether a record is excluded does not depend on its outcome"
 _AT_RANDOM = "Outcomes are missing at random given the arm and the columns named in the plan: no sum can test this."
 _ASSIGNED = "The effect is that of assignment: people who did not comply count in their assigned arm."
 _RATIO = (
@@ -43,7 +41,7 @@ _CLOSER = (
 _CONFOUNDING = "No unmeasured confounding given the columns named in the plan: no sum can test this."
 _ADJUSTED = (
     "the columns were measured before treatment; the propensity or the outcome models are right among the records "
-    "included; independent records, one outcome each, none missing; what one receives does not affect another's "
+    "included; independent records, one outcome per record analysed; what one receives does not affect another's "
     "outcome; honest clients"
 )
 _ROWS = {"ate": "all", "att": "treated", "overlap": "overlap"}
@@ -178,11 +176,7 @@ def _named(name: str, table: EffectTable) -> list[tuple[str, EffectTable]]:
 
 
 def _assumed(table: EffectTable) -> str:
-    text = _ADJUSTED if table.design != "trial" else _INCOMPLETE if table.missing else _TRIAL
-    if getattr(table.release.plan.schema, "left_out", None):  # the table counts excluded records
-        for none_missing in _NONE_MISSING:
-            text = text.replace(none_missing, _EXCLUDED)
-    return text
+    return _ADJUSTED if table.design != "trial" else _INCOMPLETE if table.missing else _TRIAL
 
 
 def caution_of(table: EffectTable) -> str:

@@ -110,6 +110,7 @@ class EffectSchema(Kind):
     task: ClassVar[str] = "effect"
     purpose: ClassVar[str] = "how much a treatment changes an outcome, on average over many records"
     no_persons: ClassVar[str] = "the interval of an effect needs one row a person, or person_clip='average'"
+    ignorable: ClassVar[str] = "its outcome"
     needs_privacy: ClassVar[str] = (
         "influence values cannot be released without differential privacy: the published models can be chosen so "
         "that one record counts alone; add a Privacy to the plan"

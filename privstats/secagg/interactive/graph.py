@@ -1,8 +1,9 @@
-"""The graph of neighbours that exchange masks: a function of parameters and roster alone.
+"""The graph of neighbours that exchange masks: complete, or a random k-regular Harary graph.
 
-Each client computes it, so the server cannot choose it. It is complete, or a random k-regular Harary graph: a public
-permutation puts clients on a circle, neighbours are the k nearest. Another permutation selects the committee that signs
-the one survivor list.
+A permutation puts the clients on a circle, and the k nearest are neighbours. Another permutation selects the committee
+that signs the one survivor list. The roster's digest alone seeds both, so each client computes them. Neither a plan nor
+a course is in the seed: in a course the server writes what earlier rounds released, and would search for the graph of
+the next round.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import LocalProtocolError
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.interactive.random_graph import committee_size
 from privstats.secagg.prg import keystream
@@ -26,23 +26,14 @@ class Graph:
     """The neighbours of every client, in increasing order.
 
     Raises:
-        LocalProtocolError: the roster does not fit, or the graph is not complete and the roster not numbered.
-            Without a number, distant clients could be shown another run's advertisements (docs/protocol.md).
+        LocalProtocolError: the roster does not fit the parameters.
     """
 
     parameters: Parameters
     roster: Roster
 
     def __post_init__(self) -> None:
-        if len(require_roster(self.roster)) != self.parameters.clients:
-            raise LocalProtocolError(
-                f"the roster lists {len(self.roster)} clients, the parameters {self.parameters.clients}"
-            )
-        if not self.parameters.complete and self.roster.counter is None:
-            raise LocalProtocolError(
-                "a graph that is not complete needs a run name that no party can choose or repeat: "
-                "build the roster with Roster.numbered(publics, server=..., label=..., counter=...)"
-            )
+        self.parameters.check_roster(require_roster(self.roster))
 
     @cached_property
     def place(self) -> bytes:
@@ -73,15 +64,14 @@ class Graph:
     def committee(self) -> frozenset[int]:
         """The clients whose signatures on a survivor list count: all, or the first of a public permutation.
 
-        It follows from parameters and roster alone. If it followed from a session's transcript, a server could compute
+        It follows from the roster alone. If it followed from a session's transcript, a server could compute
         two transcripts and show each to the committee of its own (docs/theorems.md, 8).
         """
-        return _committee(labelled("committee", self.place), self.parameters.clients)
+        return _committee(labelled("committee", self.roster.digest), self.parameters.clients)
 
     @cached_property
     def _table(self) -> NDArray[np.int32]:
-        seed = labelled("graph", self.parameters.digest, self.roster.digest)
-        return _harary(seed, self.parameters.clients, self.parameters.neighbours)
+        return _harary(labelled("graph", self.roster.digest), self.parameters.clients, self.parameters.neighbours)
 
 
 @lru_cache(maxsize=4)

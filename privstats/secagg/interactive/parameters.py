@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 import msgspec
 
 from privstats.encoding.ring import Group
-from privstats.errors import PlanError
+from privstats.errors import LocalProtocolError, PlanError
 from privstats.secagg.interactive.random_graph import (
     CERTAIN,
     COMMITTEE,
@@ -21,7 +21,8 @@ from privstats.secagg.interactive.random_graph import (
     solve_sparse,
 )
 from privstats.secagg.keys import CLASSICAL, HYBRID
-from privstats.secagg.machines import check_levels, working_with
+from privstats.secagg.machines import check_clients, check_levels, working_with
+from privstats.secagg.roster import Roster
 
 StepName: TypeAlias = Literal["advertise", "share", "check", "mask", "agree", "unmask", "done", "failed"]
 
@@ -39,6 +40,9 @@ SUITES = {
 }
 """The suite of each version, by the plan's ``key_agreement``."""
 COMPLETE_LIMIT = 256
+_UPWARDS = 1 + 2.0**-32  # above the rounding of the tails' logarithms, which is some 1e-12
+GRAPH_RULE = 2
+"""The number of the rule that draws a random graph. Rule 1 also put the plan's digest into the seed."""
 
 GraphKind: TypeAlias = Literal["auto", "complete", "sparse", "robust"]
 
@@ -165,6 +169,22 @@ class Parameters:
             return self.min_survivors
         return self.min_survivors + excludable(self.clients, self.neighbours, self.disputes)
 
+    def check_roster(self, roster: Roster) -> None:
+        """Refuse a roster of another size, and on a random graph a run name that a party could choose or repeat.
+
+        Under a repeated name distant clients could be shown another run's advertisements (docs/protocol.md).
+
+        Raises:
+            LocalProtocolError: the roster does not fit.
+        """
+        check_clients(self, roster)
+        if not self.complete and not roster.derived:
+            raise LocalProtocolError(
+                "a graph that is not complete needs a run name that no party can choose or repeat: build the roster "
+                "with Roster.numbered(publics, server=..., label=..., counter=...), and that of a course's round with "
+                "of_round"
+            )
+
     @property
     def bounds(self) -> FailureBounds:
         """The remaining failure probabilities, as log2; -inf in the complete graph."""
@@ -184,8 +204,8 @@ class Parameters:
         """32-byte digest of parameters, plan and cryptographic suite."""
         numbers = (self.clients, self.threshold, self.min_survivors, self.colluders, self.neighbours)
         layers = (self.levels,) if self.levels else ()
-        signed = () if self.complete else (self.signatures,)
-        parts = (SUITES[self.key_agreement], numbers, self.ring.segments, self.plan_digest, *layers, *signed)
+        graph = () if self.complete else (self.signatures, GRAPH_RULE)
+        parts = (SUITES[self.key_agreement], numbers, self.ring.segments, self.plan_digest, *layers, *graph)
         return hashlib.sha256(b"privstats/secagg/parameters" + msgspec.msgpack.encode(parts)).digest()
 
     @property
@@ -199,7 +219,7 @@ class Parameters:
 
         The union of connectivity, privacy and, if :attr:`server_may_lie`, a lying server and two lists; 0 where
         complete. If :attr:`condition` states that the server follows the protocol, it shows one list. Liveness is
-        excluded: a session without a sum reveals no client.
+        excluded: a session without a sum reveals no client. The float is at least the exact rational.
         """
         if self.complete:
             return 0.0
@@ -207,7 +227,14 @@ class Parameters:
         counted = [bounds.connectivity, bounds.privacy]
         if self.server_may_lie:
             counted += [bounds.lying_server, bounds.two_lists]
-        return math.fsum(2.0**bound for bound in counted)
+        return math.fsum(2.0**bound for bound in counted) * _UPWARDS
+
+    @property
+    def failure_basis(self) -> dict[str, int]:
+        """Degree, threshold and signatures of a random graph; empty where complete."""
+        if self.complete:
+            return {}
+        return {"neighbours": self.neighbours, "threshold": self.threshold, "signatures": self.signatures}
 
     @property
     def remedy(self) -> str:

@@ -9,8 +9,8 @@ from privstats.randomness import Generator
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.keys import Entropy, Identity, draw, require_identity
 from privstats.secagg.roster import Roster
-from privstats.secagg.upload.panel import Offer, check_run, end_of
-from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.panel import Offer, end_of
+from privstats.secagg.upload.parameters import UploadParameters, check_run
 
 
 class HelperKeys(Exclusive):

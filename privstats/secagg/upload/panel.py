@@ -15,7 +15,7 @@ from privstats.errors import LocalProtocolError
 from privstats.files.signing import require_order, verify
 from privstats.secagg.keys import Identity
 from privstats.secagg.roster import Roster
-from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.parameters import UploadParameters, check_run
 from privstats.secagg.upload.signed_statements import context_of, offer_statement, panel_digest
 from privstats.secagg.upload.suites import SUITES
 
@@ -24,7 +24,6 @@ LASTING_SECONDS = 30 * 24 * 3600
 
 _END_LIMIT = 1 << 63
 _LATEST = 253_402_300_799  # the last second that a date can show
-_RUN_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -278,12 +277,6 @@ def end_of(until: int | None) -> int:
             f"until must be an integer number of seconds since 1970, in the future, got {until!r:.30}"
         )
     return until
-
-
-def check_run(roster: Roster) -> None:
-    """Require a run name of 16 to 32 bytes: runs with one name would share offers."""
-    if not _RUN_BYTES <= len(roster.run) <= 2 * _RUN_BYTES:
-        raise LocalProtocolError("an upload's run is named by 16 to 32 bytes: Roster.numbered, or run=os.urandom(16)")
 
 
 def digest_of(roster: Roster | bytes) -> bytes:

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import msgspec
 
 from privstats.encoding.ring import Group, Ring
-from privstats.errors import PlanError
+from privstats.errors import LocalProtocolError, PlanError
 from privstats.secagg.keys import CLASSICAL
-from privstats.secagg.machines import working_with
+from privstats.secagg.machines import check_clients, working_with
+from privstats.secagg.roster import Roster
 from privstats.secagg.statements import Claim
 from privstats.secagg.upload.state import STEPS, UPLOAD_STEP
 from privstats.secagg.upload.suites import SUITES, Suite
@@ -24,7 +25,14 @@ MAX_PART = 1024
 
 _ANSWERS = 1 << 25  # bytes of answers to one batch
 _NOISY = "noisy helpers"  # a further element of the digest's input, if helpers add noise
+_RUN_BYTES = 16
 _MAX_BODY = (1 << 31) - 17  # the limit of one call of AES-GCM
+
+
+def check_run(roster: Roster) -> None:
+    """Require a run name of 16 to 32 bytes: runs with one name would share offers."""
+    if not _RUN_BYTES <= len(roster.run) <= 2 * _RUN_BYTES:
+        raise LocalProtocolError("an upload's run is named by 16 to 32 bytes: Roster.numbered, or run=os.urandom(16)")
 
 
 @dataclass(frozen=True)
@@ -100,6 +108,15 @@ class UploadParameters:
         if self.min_survivors > self.clients:
             raise PlanError(f"min_survivors must be at most clients {self.clients}, got {self.min_survivors}")
 
+    def check_roster(self, roster: Roster) -> None:
+        """Refuse a roster of another size, or a run name of another length than 16 to 32 bytes.
+
+        Raises:
+            LocalProtocolError: the roster does not fit.
+        """
+        check_clients(self, roster)
+        check_run(roster)
+
     @property
     def min_listed(self) -> int:
         """The minimum number of listed reports: ``min_survivors``."""
@@ -152,6 +169,11 @@ class UploadParameters:
     def max_in_part(self) -> int:
         """Maximum number of reports in a batch: 1,024, or fewer if their answers exceed 32 MiB; at least 1."""
         return MAX_PART if not self.answer_bytes else min(MAX_PART, max(1, _ANSWERS // self.answer_bytes))
+
+    @property
+    def failure_basis(self) -> dict[str, int]:
+        """Empty: this masking never fails."""
+        return {}
 
     @property
     def condition(self) -> str:

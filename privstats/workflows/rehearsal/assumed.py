@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import pairwise
+from itertools import islice
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,21 +17,22 @@ import numpy as np
 from privstats.dp import Privacy
 from privstats.errors import DataError, SchemaError
 from privstats.intake.columns import Readings, read_texts
-from privstats.intake.declared.columns import days_of
 from privstats.intake.gap_words import is_gap_word
-from privstats.intake.meaning import LOST
+from privstats.intake.meaning import TRUTH_TEXTS, check_distinct, checked_names, meaning_of
 from privstats.transforms import Categories, Column, Dates, Numeric, Truth
 from privstats.workflows.forms import (
     are_codes,
     bare_numbers,
     date_form,
     gap_words,
+    like_excel_days,
     numeric_form,
     other_orders,
     several_dates,
     toml_of,
     why_no_number,
 )
+from privstats.workflows.identifiers import Question, id_questions
 from privstats.workflows.rehearsal.stated import NO_GAPS, StatedGaps
 
 MOST_ROWS = 1
@@ -48,6 +49,7 @@ class RehearsalOptions:
         test: approximate held-out share.
         persons: id column, for a guarantee per person; None: per record.
         gaps: further words that mean a gap, in every column; ``crp=-9`` for a code of one column.
+        read: columns that name no person, although their values look like ids.
     """
 
     target: str
@@ -59,6 +61,7 @@ class RehearsalOptions:
     drop: tuple[str, ...] = ()
     persons: str | None = None
     gaps: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
 
     def privacy(self, parties: int) -> Privacy:
         """Return the rehearsed guarantee."""
@@ -90,15 +93,15 @@ def words_of(parties: int, *, persons: bool = False) -> Mapping[str, tuple[Any, 
 _LEVELS = frozenset(("none", "null", "na"))
 """Words for a gap that are levels of ordinary columns, too."""
 _VALUES = 12
-"""Texts of a column that are listed: the most frequent ones; the rest are "other"."""
+"""Values of a column that are listed: the most frequent ones; the rest are "other"."""
 _FEW = 6
 """Different integers that are still names of categories."""
-_NEARLY_ALL = 0.95
+_NEARLY_ALL, _MOSTLY = 0.95, 0.5
 _FREE = 0.5
 _LISTED = 0.1
-"""Minimum share of a column's texts that the listed values hold; with less, the column is an id."""
+"""Minimum share of a column's values that the listed ones hold; with less, the column is an id."""
 _RECURS = 0.9
-"""Texts count as recurring up to this share of distinct ones, as ids of persons with several rows do."""
+"""Values count as recurring up to this share of distinct ones, as ids of persons with several rows do."""
 _IDS = "names, ids or free text"
 _RECURRING = f"{_IDS} that recur"
 _WHOSE = "whose a record is"
@@ -162,6 +165,16 @@ class Assumed:
         return (*sentences, Sentence("not read", excluded, "your own choice")) if excluded else tuple(sentences)
 
     @property
+    def questions(self) -> tuple[str, ...]:
+        """A question for each column that is not read because it may name persons or records."""
+        asked = {name: why for name, why in self.left_out.items() if isinstance(why, Question)}
+        return tuple(
+            f"{name}: {why}; it is not read. Does it name persons or records? Then pass --persons {quote(name)} or "
+            f"--drop {quote(name)} (in Python persons=, drop=); else pass --read {quote(name)} (in Python read=)"
+            for name, why in asked.items()
+        )
+
+    @property
     def _sizes(self) -> dict[str, int]:
         sizes = {"persons": self.persons, "records": self.records}
         return {what: size for what, size in sizes.items() if size is not None}
@@ -179,17 +192,18 @@ def assumed_of(
     raw: Mapping[str, Sequence[Any]] | None = None,
     stated: StatedGaps = NO_GAPS,
     affixed: Mapping[str, Readings] | None = None,
+    trusted: Collection[str] = (),
 ) -> Assumed:
     """Infer column declarations from one file's values; ``records`` counts all files.
 
     Args:
-        raw, affixed: as for :func:`kinds_of`.
+        raw, affixed, trusted: as for :func:`kinds_of`.
         stated: gaps that a person stated; the table lacks values of their codes.
 
     Raises:
         DataError: the target has one value or too many, or no usable column remains.
     """
-    kinds = kinds_of({name: values for name, values in table.items() if name != target}, raw, stated, affixed)
+    kinds = kinds_of({name: values for name, values in table.items() if name != target}, raw, stated, affixed, trusted)
     columns = tuple(each for each in kinds.values() if not isinstance(each, str))
     if not columns:
         raise DataError(
@@ -222,6 +236,7 @@ def kinds_of(
     raw: Mapping[str, Sequence[Any]] | None = None,
     stated: StatedGaps = NO_GAPS,
     affixed: Mapping[str, Readings] | None = None,
+    trusted: Collection[str] = (),
 ) -> dict[str, Column | str]:
     """Return columns' declarations, or reasons for exclusion.
 
@@ -229,65 +244,66 @@ def kinds_of(
         raw: columns whose values are texts as a file has them, which show what a number would lose.
         affixed: the same columns with their decimal marks read in values such as ``39,9%``, too; ``table`` if omitted.
         stated: gaps that a person stated; the table lacks values of their codes.
+        trusted: columns that name no person, whatever their values look like.
     """
-    return {
+    kinds = {
         name: _accepted(name, values, (affixed or {}).get(name, values), (raw or {}).get(name, ()), stated)
         for name, values in table.items()
     }
+    codes = {name: read_texts((raw or {})[name]) for name, kind in kinds.items() if getattr(kind, "as_text", False)}
+    judged = {name: kind for name, kind in kinds.items() if name not in trusted}
+    return kinds | id_questions({**table, **codes}, judged)
 
 
 def _accepted(name: str, readings: Readings, affixed: Readings, raw: Sequence[Any], stated: StatedGaps) -> Column | str:
     texts = dict.fromkeys((*(each for each in raw if isinstance(each, str)), *stated.codes.get(name, ())))
     try:
         codes = len(raw) and are_codes(texts)
-        kind = _of_codes(name, read_texts(raw)) if codes else _kind_of(name, readings, affixed, stated.words)
+        if codes:
+            written = read_texts(raw)
+            kind = _of_levels(name, written.counted(~written.missing), as_text=True)
+        else:
+            kind = _kind_of(name, readings, affixed, stated.words)
         return kind if isinstance(kind, str) else stated.declared(kind)
     except SchemaError:
         return "a plan cannot list its name or values"
 
 
-def _of_codes(name: str, readings: Readings) -> Column | str:
-    return _of_texts(name, readings, len(readings.numbers) - int(readings.missing.sum()), as_text=True)
-
-
 def _kind_of(name: str, readings: Readings, affixed: Readings, stated: Collection[str]) -> Column | str:
-    texts = Counter(readings.texts.values())
+    texts, values = Counter(readings.texts.values()), readings.counted(~readings.missing)
     gaps = gap_words(texts, stated)
-    non_missing = len(readings.numbers) - int(readings.missing.sum())
-    if not non_missing:
+    if not values:
         return "empty"
-    numbers = readings.numbers[~np.isnan(readings.numbers)]
-    if len(np.unique(numbers)) + len(texts) == 1:
+    if len(values) == 1:
         words = set(readings.words.values())
-        if len(words) == len(texts) == 1 and words <= _LEVELS:  # one of two levels is not a gap
-            return Categories(name, tuple(sorted({*words, *texts})))
-        return "one value alone" if non_missing == len(readings.numbers) else Categories(name, ())
-    given = non_missing - sum(texts[word] for word in gaps)
+        if len(words) == 1 and words <= _LEVELS:  # one of two levels is not a gap
+            return Categories(name, tuple(sorted({*words, *values})))
+        return "one value alone" if not readings.missing.any() else Categories(name, ())
+    numbers = readings.numbers[~np.isnan(readings.numbers)]
+    rest = {text: count for text, count in texts.items() if text not in gaps}
+    given = len(numbers) + sum(rest.values())
+    if len(numbers) and rest and set(numbers.tolist()) <= {0.0, 1.0} and rest.keys() <= TRUTH_TEXTS.keys():
+        return Truth(name, gaps=gaps)
     if len(numbers) >= _NEARLY_ALL * given > 0:
-        return _with_gaps(_of_numbers(name, numbers), gaps)
-    if sum(count for text, count in texts.items() if np.isfinite(days_of(text))) >= _NEARLY_ALL * given > 0:
-        return Dates(name, gaps=gaps)
-    if (dates := date_form(name, numbers, texts, stated)) is not None:
+        kind = _of_numbers(name, numbers)
+        if rest and isinstance(kind, Categories | Truth):
+            kind = _of_levels(name, Counter(rest) + readings.counted(~np.isnan(readings.numbers)))
+        return kind if isinstance(kind, str) else replace(kind, gaps=gaps)
+    many = len(values) > _VALUES
+    if (dates := date_form(name, numbers, texts, stated, _MOSTLY if many else _NEARLY_ALL)) is not None:
         return dates
-    if (
-        why := several_dates(len(numbers), {text: count for text, count in texts.items() if text not in gaps})
-    ) is not None:
+    serials = len(numbers) if like_excel_days(numbers) else 0
+    if (why := several_dates(len(numbers), rest, serials=serials)) is not None:
         return why
     signed = Counter(affixed.texts.values())
     numeric = numeric_form(name, int(np.isfinite(affixed.numbers).sum()), signed, stated)
-    if numeric is not None and len(np.unique(numbers)) + len(texts) > _VALUES:
+    if numeric is not None and many:
         return numeric
-    kind = _of_texts(name, readings, non_missing)
-    if isinstance(kind, Categories) and (own := tuple(word for word in gaps if word in stated)):
-        values: Any = tuple(value for value in kind.values if value not in own)
-        kind = replace(kind, values=values if len(values) > 1 else (), gaps=own)
-    if not isinstance(kind, str):
-        return kind
-    return why_no_number(len(numbers), texts) or why_no_number(len(numbers), bare_numbers(signed)) or kind
-
-
-def _with_gaps(kind: Column | str, gaps: tuple[str, ...]) -> Column | str:
-    return kind if isinstance(kind, str) else replace(kind, gaps=gaps)
+    own = tuple(word for word in gaps if word in stated)
+    levels = _of_levels(name, Counter({value: count for value, count in values.items() if value not in own}))
+    if not isinstance(levels, str):
+        return replace(levels, gaps=own)
+    return why_no_number(len(numbers), texts) or why_no_number(len(numbers), bare_numbers(signed)) or levels
 
 
 def _of_numbers(name: str, numbers: Any) -> Column | str:
@@ -298,24 +314,42 @@ def _of_numbers(name: str, numbers: Any) -> Column | str:
         return Truth(name)
     if len(different) <= _FEW:
         return _first_accepted(lambda: Categories(name, tuple(map(int, different.tolist()))), lambda: Numeric(name))
-    if len(different) == len(numbers) and all(low < high for low, high in pairwise(numbers.tolist())):
-        return "a running number"
     return Numeric(name)
 
 
-def _of_texts(name: str, readings: Readings, given: int, *, as_text: bool = False) -> Column | str:
-    counts = Counter(readings.texts.values())
-    listed = sum(times for _, times in counts.most_common(_VALUES))
+def _of_levels(name: str, counts: Counter[str], *, as_text: bool = False) -> Column | str:
+    """List the commonest values, numbers and texts alike; or return why they are none of categories.
+
+    Args:
+        counts: the number of records with each value, as it is read.
+    """
+    given = counts.total()
+    listed = sum(count for _, count in counts.most_common(_VALUES))
     if len(counts) > max(_VALUES, _FREE * given) or listed < _LISTED * given:
         return _RECURRING if len(counts) <= _RECURS * given else _IDS
-    common = sorted(((text, times) for text, times in counts.items() if LOST not in text), key=_by_count)
-    frequent = tuple(sorted(text for text, _ in common[:_VALUES]))
-    kind = partial(Categories, name, as_text=as_text)
-    return _first_accepted(lambda: kind(values=frequent), lambda: kind(values=()))
+    common = (value for value, _ in sorted(counts.items(), key=_by_count) if _is_listable(value, as_text))
+    frequent = tuple(sorted(islice(common, _VALUES), key=None if as_text else _in_order))
+    return Categories(name, frequent if len(frequent) > 1 else (), as_text=as_text)
 
 
 def _by_count(item: tuple[str, int]) -> tuple[int, str]:
     return -item[1], item[0]
+
+
+def _in_order(value: str) -> tuple[float, str]:
+    """Order numbers by size, and texts behind them."""
+    number = meaning_of(value)
+    return number if isinstance(number, float) else np.inf, value
+
+
+def _is_listable(value: str, as_text: bool) -> bool:
+    """Return whether a plan may list a value, by itself."""
+    try:
+        checked_names("a value", (value,))
+        check_distinct("a value", (value,), texts=as_text)
+    except SchemaError:
+        return False
+    return True
 
 
 def _first_accepted(make: Callable[[], Column], less: Callable[[], Column]) -> Column:

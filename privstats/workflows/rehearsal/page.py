@@ -141,8 +141,8 @@ def bars(rehearsal: Rehearsal) -> list[Bar]:
 
 
 def oddities(what: Opened) -> list[str]:
-    """Return remarks on odd columns."""
-    return [remark for party in what.parties for remark in party.odd]
+    """Return questions about columns that were not read, and remarks on odd columns."""
+    return [*what.public.questions, *(remark for party in what.parties for remark in party.odd)]
 
 
 def costs(found: Rehearsal) -> list[tuple[str, str]]:

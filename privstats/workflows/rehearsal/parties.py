@@ -17,12 +17,11 @@ from privstats.errors import DataError
 from privstats.intake.column_names import places_in
 from privstats.intake.columns import Listed, Readings, read
 from privstats.intake.csv_dialect import Dialect, Marks
-from privstats.intake.csv_lines import quoted_names
 from privstats.intake.declared.unlisted import often
 from privstats.intake.meaning import meaning_of
 from privstats.intake.person_ids import names_of
 from privstats.intake.record_files import RecordFile
-from privstats.intake.shared_ids import shared_ids
+from privstats.intake.shared_ids import id_remarks
 from privstats.intake.splits import Split
 from privstats.intake.table_parts import column_hint, misfits
 from privstats.records.input_validation import places_of
@@ -38,9 +37,9 @@ from privstats.workflows.rehearsal.stated import NO_GAPS, StatedGaps
 def odd(file: Source, public: Assumed, found: Found) -> tuple[str, ...]:
     """Return a sentence, with the file's name, for excluded records and for each column that may need mending.
 
-    Values of the target that are no class of the first file are always odd. In other columns unlisted values alone are
-    normal, because a rehearsal lists only the first file's frequent ones. Odd are a column of unlisted values only, and
-    values that differ from listed ones by case alone.
+    Values of the target that are no class of the first file are always odd. In other columns few unlisted values are
+    normal, because a rehearsal lists only the first file's frequent ones. Odd are unlisted values of more than a tenth,
+    and values that differ from listed ones by case alone.
     """
     name = file.path if isinstance(file, HeldTable) else Path(os.fspath(file.path)).name
     of_columns = (
@@ -49,7 +48,7 @@ def odd(file: Source, public: Assumed, found: Found) -> tuple[str, ...]:
         for remark in _of_column(column, found.readings(column.name, column), found.raw.get(column.name, ()))
     )
     excluded = [misfits(found.broken, found.first_broken)] if found.broken else []
-    shared = () if found.ids is None else [each.remark(named=False) for each in shared_ids(found.ids)]
+    shared = () if found.ids is None else id_remarks(found.ids, named=False)
     labels = _labels(public, found)
     twice = [
         f"{public.target}: {remark}" for remark in _spelled_twice(public.classes, labels, range(len(public.classes)))
@@ -66,9 +65,14 @@ def _of_column(column: Column, readings: Readings, written: Sequence[Any]) -> It
         yield f"{column.name}: {gap_code_question(column.name, codes, seen.records)}"
     if isinstance(column, Categories) and not seen.unreadable:
         rest = unlisted(column, readings)
-        if not column.values or not (
-            _is_all(seen.other, seen.records - seen.missing) or spellings(column.values, rest)
-        ):
+        given = seen.records - seen.missing
+        if not column.values or not (_is_all(seen.other, given) or spellings(column.values, rest)):
+            if seen.other > _MANY * given:
+                frequent = ", ".join(value for value, _ in rest.most_common(_SHOWN))
+                yield (
+                    f"{column.name}: {seen.other:,} of {given:,} values count as other, such as {frequent}: a "
+                    "rehearsal lists the most frequent values of the first file alone"
+                )
             return
     for remark in seen.oddities:
         yield f"{column.name}: {remark}"
@@ -87,6 +91,8 @@ def _is_all(other: int, given: int) -> bool:
     return 0 < other == given
 
 
+_MANY = 0.1
+"""Share of a column's values beyond which those without a listed value are remarked."""
 _SPLIT = 0
 _SHOWN = 3
 _BOTH = 2
@@ -134,23 +140,28 @@ class Party:
         return 0 if self.ids is None else len(set(self.ids[self.test == test]))
 
 
-def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], persons: str | None = None) -> list[str]:
-    """Return the columns that all files have, without dropped ones and ids, from headers alone.
+def shared_names(
+    files: Sequence[Source], target: str, drop: Sequence[str], persons: str | None = None, wanted: Sequence[str] = ()
+) -> list[str]:
+    """Return the columns that all files have, without dropped ones and ids.
 
     Raises:
-        DataError: a file cannot be read or lacks a named column, or the target is the id column.
+        DataError: a file cannot be read, lacks a named column or a row of names, or the target is the id column.
     """
     headers, ids = [file.columns for file in files], () if persons is None else (persons,)
     for file, names in zip(files, headers, strict=True):
-        required = (target, *drop, *ids)
-        for wanted, place in zip(required, places_in(required, names), strict=True):
+        required = (target, *drop, *ids, *wanted)
+        for name, place in zip(required, places_in(required, names), strict=True):
             if place is None:
-                hint = column_hint(file, names, wanted) if isinstance(file, RecordFile) else ""
+                hint = column_hint(file, names, name) if isinstance(file, RecordFile) else ""
+                shown = file.doubt or "it has " + ", ".join(names)
                 raise DataError(
-                    f"{file.path} has no column {wanted!r}, and a rehearsal needs the same names in every table: "
-                    "name another one in --target, --drop or --persons (in Python target=, drop=, persons=), or "
-                    f"rename its column; it has {quoted_names(names)}{hint}"
+                    f"{file.path} has no column {name!r}, and a rehearsal needs the same names in every table: "
+                    "name another one in --target, --drop, --persons or --read (in Python target=, drop=, persons=, "
+                    f"read=), or rename its column; {shown}{hint}"
                 )
+    if doubt := next((doubt for file in files if (doubt := file.doubt)), ""):
+        raise DataError(doubt)
     if persons is not None and places_in([persons], headers[0]) == places_in([target], headers[0]):
         raise DataError(f"{persons!r} holds the person ids and cannot be predicted; name another column in --target")
     gone = set(places_in((*drop, *ids), headers[0]))

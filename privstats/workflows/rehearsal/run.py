@@ -32,7 +32,7 @@ from privstats.heads import LDA, RefinedSoftmax
 from privstats.heads.diagnostics import FewRecordsWarning, only_ranks
 from privstats.heads.rules import WhitenedRule
 from privstats.inference import Scorecard, scorecard
-from privstats.intake.column_names import place_of
+from privstats.intake.column_names import place_of, places_in
 from privstats.intake.meaning import same
 from privstats.intake.tables import Codes
 from privstats.kinds import ClassSchema
@@ -146,13 +146,21 @@ def opened(files: Sequence[Source], asked: RehearsalOptions) -> Opened:
     asked.privacy(len(files))
     if not 0 < asked.test < 1:
         raise DataError(f"test must be between 0 and 1, got {asked.test:g}; give the share to score on, such as 0.25")
-    names = shared_names(files, asked.target, asked.drop, asked.persons)
+    names = shared_names(files, asked.target, asked.drop, asked.persons, asked.read)
     gaps = StatedGaps.of(asked.gaps, names)
     target = names[place_of(asked.target, names) or 0]
     first = read_file(files[0], names, asked.persons, gaps)
     readings = {name: first.readings(name) for name in names}
+    trusted = {names[place] for place in places_in(asked.read, names) if place is not None}
     public = assumed_of(
-        readings, target, 1, persons=asked.persons, raw=first.raw, stated=gaps, affixed=first.affixed(names)
+        readings,
+        target,
+        1,
+        persons=asked.persons,
+        raw=first.raw,
+        stated=gaps,
+        affixed=first.affixed(names),
+        trusted=trusted,
     )
     try:
         Cells(public.columns)  # refuses too many columns before the other files are read
@@ -299,6 +307,7 @@ def rehearse(
     gaps: Sequence[str] = (),
     page: str | os.PathLike[str] | None = None,
     rng: Generator | None = None,
+    read: Sequence[str] = (),
 ) -> Rehearsal:
     """Rehearse a study on tables that you may look at: ``privstats try`` in Python.
 
@@ -320,6 +329,8 @@ def rehearse(
             ``"crp=-9"`` states a code of one column, which may be a number.
         page: file for the page, which is replaced.
         rng: test randomness; the operating system's when omitted.
+        read: columns that name no person or record, although their values look like ids; such a column is not read
+            before, and ``opened.public.questions`` states why.
 
     Raises:
         DataError: tables without common columns, names or ids, or with too few records of a class.
@@ -337,7 +348,8 @@ def rehearse(
     """
     if page is not None:
         require_place(page)
-    options = RehearsalOptions(target, epsilon, delta, adjacency, model, test, tuple(drop), persons, tuple(gaps))
+    lists = {"drop": tuple(drop), "gaps": tuple(gaps), "read": tuple(read)}
+    options = RehearsalOptions(target, epsilon, delta, adjacency, model, test, persons=persons, **lists)
     result = with_progress(opened(_sources_of(tables, target), options), rng)
     if page is not None:
         write_page(result, page)

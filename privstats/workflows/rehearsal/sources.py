@@ -13,8 +13,10 @@ from typing import Any, ClassVar, TypeAlias
 
 from privstats.errors import DataError
 from privstats.intake.column_names import places_in
-from privstats.intake.csv_dialect import SEPARATORS, THOUSANDS, Dialect, Marks
-from privstats.intake.csv_records import fields_of, first_lines, stated_separator, wide_encoding
+from privstats.intake.columns import values_of
+from privstats.intake.csv_dialect import THOUSANDS, Dialect, Marks
+from privstats.intake.csv_records import fields_of, first_lines, likely_separator, stated_separator, wide_encoding
+from privstats.intake.first_line import FIRST_RECORDS, doubt_of
 from privstats.intake.frames import in_memory
 from privstats.intake.table_files import Table
 from privstats.intake.table_sources import csv_files
@@ -48,6 +50,13 @@ class HeldTable:
                 "mapping of columns, or the path of a file"
             )
         return tuple(names)
+
+    @property
+    def doubt(self) -> str:
+        """Why the names may be a record, as ``RecordFile.doubt`` states it; "" where they are names."""
+        names, data = self.columns, in_memory(self.data)
+        columns = {name: values_of(data[name])[:FIRST_RECORDS] for name in names}
+        return doubt_of(names, columns, f"the row of names of {self.path}")
 
     def table(self, names: Sequence[str], marks: Sequence[Marks] = ()) -> Table:  # noqa: ARG002 - of files
         """Return the named columns, in upper or lower case.
@@ -116,7 +125,7 @@ def detect_dialect(path: Path) -> Dialect:
     except UnicodeDecodeError:
         shown, encoding = text.decode("cp1252", "replace"), "cp1252"
     header, *rows = shown.split("\n")
-    separator = stated_separator(header) or max(SEPARATORS, key=lambda each: len(fields_of(header, each) or ()))
+    separator = stated_separator(header) or likely_separator(header)
     fields = Counter(bare_number(field.strip()) for field in _fields_in(rows, separator))
     return Dialect(encoding, separator, *_marks_in(fields, separator))
 

@@ -9,7 +9,6 @@ from typing import Any
 from privstats.errors import DataError
 from privstats.intake.column_names import place_of
 from privstats.intake.columns import Listed, read, read_texts, values_of
-from privstats.intake.csv_lines import quoted_names
 from privstats.intake.meaning import meaning_of
 from privstats.transforms import Column
 from privstats.workflows.forms import are_codes
@@ -47,7 +46,7 @@ class StatedGaps:
             if place is not None:
                 codes[names[place]] = (*codes.get(names[place], ()), code)
             elif sign and isinstance(meaning_of(code), float):
-                raise DataError(f"--gaps {each} names no column of the tables; name one of {quoted_names(names)}")
+                raise DataError(f"--gaps {each} names no column of the tables; name one of {', '.join(names)}")
             elif isinstance(meaning_of(each), float):
                 raise DataError(
                     f"gaps without a column are words in a rehearsal, got {each}: a number may be a value of another "

@@ -372,7 +372,7 @@ def _unless(delta: float) -> str:
 
 def chance(delta: float) -> str:
     """Return a small chance in words; from decimal text, because ``1 / 1e-5`` is below 100,000."""
-    return f"1 in {int(1 / Decimal(repr(delta))):,} (delta {at_most(delta, '.2g')})"
+    return f"1 in {int(1 / Decimal(repr(delta))):,} (delta {delta_text(delta)})"
 
 
 def _count(number: int, noun: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from privstats.course import Course
 from privstats.course.kinds import course_kind
-from privstats.course.promise import promise_facts, total_of
+from privstats.course.promise import promise_facts, total_of, unlike_session
 from privstats.dp import Account, Guarantee, NoPrivacy
 from privstats.errors import HeadError, PlanError, ReleaseError
 from privstats.heads.provenance import Provenance
@@ -106,9 +106,13 @@ class Statement:
     course: Course | None = None
 
     def __post_init__(self) -> None:
-        if self.release is not None and self.release.plan.digest != self.plan.digest:
+        released = None if self.release is None else self.release.plan
+        if released is not None and self.course is not None and released.position is not None:
+            if wrong := unlike_session(self.course, released):
+                raise ReleaseError(f"the release is of another course: {wrong}; pass the course that it was made under")
+        elif released is not None and released.digest != self.plan.digest:
             raise ReleaseError(
-                f"the release was made under another plan, {self.release.plan.digest[:16]}..., and this one is "
+                f"the release was made under another plan, {released.digest[:16]}..., and this one is "
                 f"{self.plan.digest[:16]}...: pass the plan that it was made under"
             )
         if self.course is None and (columns := self.plan.schema.open_columns):
@@ -204,7 +208,9 @@ def _worst(guarantee: Guarantee, found: Sequence[spending.Together]) -> float | 
 
 def _released(release: Release, course: Course | None) -> list[tuple[str, str]]:
     plan, cohort = release.plan, release.plan.cohort
+    session = [] if plan.position is None else [("session", f"{plan.position.place}: {plan.position.step}")]
     out = [
+        *session,
         ("parties in it", f"{len(release.survivors)} of {cohort.clients}; {plan.masking.min_listed} were needed"),
         ("left out", _suppressed(release)),
     ]

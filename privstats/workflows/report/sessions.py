@@ -34,7 +34,7 @@ def sessions_in(plan: Plan, course: Course | None) -> Iterator[Session]:
     if isinstance(course, DisjointRounds):
         yield Session(f"each of {course.most}", course.most, course.priced[0])
         return
-    begin = 1
+    begin = 0
     for _, alike in groupby(course.priced, key=_alike):
         plans = list(alike)
         last = begin + len(plans) - 1

@@ -99,7 +99,11 @@ def charges(digests: Sequence[str], accounts: Sequence[Account]) -> Iterator[str
 def _ending(entry: Spend) -> str:
     if entry.withdrawn:
         return f", and withdrawn on {entry.withdrawn[:10]}: nothing was sent"
-    return "" if entry.released else "; whether anything was sent is not known"
+    if entry.nodes == 1 and not entry.begun:
+        return "" if entry.sent else "; whether anything was sent is not known"
+    begun = f"; {len(entry.begun)} of at most {entry.nodes} sessions have begun"
+    unsent = sorted({*entry.begun} - {place for place, _ in entry.uploads})
+    return begun + (f", and whether anything was sent in {', '.join(map(str, unsent))} is not known" if unsent else "")
 
 
 def _spent(account: Account) -> Guarantee:

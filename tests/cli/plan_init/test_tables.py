@@ -56,7 +56,7 @@ def test_a_declaration_that_is_there_is_asked_for_by_its_option(init):
 def test_of_a_private_table_the_names_are_read_and_nothing_else(init, tmp_path):
     (tmp_path / "ward.csv").write_text(WARD)
     done = init("--from", "ward.csv", "--drop", "patient", code=0)
-    assert "column names of ward.csv, the only part that was read: age, bmi, stage, ill" in done.output
+    assert "column names of ward.csv, the only part that is used: age, bmi, stage, ill" in done.output
     text = Path("columns.toml").read_text()
     assert [f'name = "{name}"\nkind = "?"' in text for name in ("age", "bmi", "stage", "ill")] == [True] * 4
     assert not Path("plan.toml").exists()
@@ -70,7 +70,7 @@ def test_of_a_private_table_the_names_are_read_and_nothing_else(init, tmp_path):
 def test_a_person_sees_the_names_before_they_are_written(init, terminal, tmp_path):
     (tmp_path / "ward.csv").write_text(WARD)
     done = init("--from", "ward.csv", input="n\n")
-    assert "the only part that was read: patient, age" in done.output
+    assert "the only part that is used: patient, age" in done.output
     assert (done.exit_code, Path("columns.toml").exists()) == (1, False)
     assert init("--from", "ward.csv", input="y\n").exit_code == 0
     assert Path("columns.toml").exists()
@@ -169,7 +169,7 @@ def test_a_public_file_is_read_as_a_whole(init, tmp_path, monkeypatch):
         (WARD.replace("stage", "grade"), ["--from", "ward.csv", "--public", "c.toml", "--target", "ill"],
             "lacks 'stage'"),
         ("", ["--from", "ward.csv"], "ward.csv is empty"),
-        (WARD.partition("\n")[2], ["--from", "ward.csv"], "has a number, a date or a gap where a name belongs"),
+        (WARD.partition("\n")[2], ["--from", "ward.csv"], "has a number or a date where a name belongs, in column 2"),
         (WARD, ["--drop", "patient"], "--drop names a column: pass the table"),
         (WARD, ["--target", "ill"], "--target names a column: pass the table"),
     ],

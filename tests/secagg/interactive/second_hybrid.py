@@ -52,10 +52,9 @@ class SecondHybridClient(SecondClient):
 
     def advertise(self, opening: list) -> bytes:
         _, self.name, parameters, roster, server_key, server_kem, signature = opening
-        assert (parameters, roster) == self.digests()
+        assert (parameters, roster) == self.seeded()
         self.context = sha(label("context"), parameters, roster, self.name, server_key, sha(server_kem))
         self.server.verify(signature, label("open") + self.context)
-        self.graph_seed = sha(label("graph"), parameters, roster)
         secret, ciphertext = mlkem.encapsulate(server_kem, self.random())
         self.shared = exchange(self.box_key, server_key) + secret + ciphertext
         keys = public_of(self.box_key) + sha(self.kem_public) + sha(ciphertext)

@@ -22,6 +22,7 @@ from tests.secagg.plainly import ctr, exchange, pack, pack_tile, public_of, root
 
 SUITE = b"privstats/secagg/3 X25519 Ed25519 HKDF-SHA256 AES-256-GCM"
 COMMITTEE = 1024
+GRAPH_RULE = 2
 P = 2**255 - 19
 L = 2**252 + 27742317777372353535851937790883648493
 
@@ -129,7 +130,7 @@ class SecondClient:
         numbers = [frozen[name] for name in ("clients", "threshold", "min_survivors", "colluders", "neighbours")]
         content = [self.suite, numbers, frozen["ring"], bytes.fromhex(frozen["plan_digest"])]
         content += [self.levels] if self.levels else []
-        content += [] if frozen["neighbours"] == self.n - 1 else [self.majority]
+        content += [] if frozen["neighbours"] == self.n - 1 else [self.majority, GRAPH_RULE]
         keys = [ed25519(bytes.fromhex(private)) for private in (*frozen["identities"], frozen["server_identity"])]
         members = sha(label("members"), u32(self.n), *keys)
         run = bytes.fromhex(frozen["run"])
@@ -141,9 +142,9 @@ class SecondClient:
 
     def seeded(self) -> tuple[bytes, bytes]:
         """The digests, after which graph and committee are known."""
-        digests = self.digests()
-        self.graph_seed, self.committee_seed = sha(label("graph"), *digests), sha(label("committee"), *digests)
-        return digests
+        parameters, roster = self.digests()
+        self.graph_seed, self.committee_seed = sha(label("graph"), roster), sha(label("committee"), roster)
+        return parameters, roster
 
     def advertise(self, opening: list) -> bytes:
         _, self.name, parameters, roster, server_key, signature = opening

@@ -62,11 +62,27 @@ def test_points_of_the_complete_graph_skip_the_owner() -> None:
     ]
 
 
-def test_another_plan_or_another_roster_is_another_graph() -> None:
-    one, other = graph_of(40, 6), graph_of(40, 6, plan=1)
-    assert [one.neighbours(i) for i in range(40)] != [other.neighbours(i) for i in range(40)]
-    shuffled = Graph(one.parameters, numbered(one.roster.publics[::-1]))
-    assert [one.neighbours(i) for i in range(40)] != [shuffled.neighbours(i) for i in range(40)]
+def drawn(graph: Graph) -> tuple[list[tuple[int, ...]], frozenset[int]]:
+    """Neighbours of all clients, and the committee."""
+    return [graph.neighbours(i) for i in range(graph.parameters.clients)], graph.committee
+
+
+@given(st.integers(0, 2**256 - 1))
+def test_no_plan_chooses_the_graph_and_every_roster_and_round_has_its_own(plan: int) -> None:
+    """In a course the plan holds what earlier rounds released, and the server writes that."""
+    one, other = graph_of(40, 6), graph_of(40, 6, plan=plan)
+    assert drawn(one) == drawn(other)
+    rosters = (one.roster, numbered(one.roster.publics[::-1]), *map(one.roster.of_round, range(3)))
+    graphs = [drawn(Graph(one.parameters, roster))[0] for roster in rosters]
+    assert all(graphs.count(graph) == 1 for graph in graphs)
+
+
+def test_no_plan_chooses_the_committee_of_a_large_cohort() -> None:
+    publics = tuple(sha256(b"%d" % client).digest() for client in range(1_100))
+    roster = Roster.numbered(publics, server=sha256(b"server").digest(), label="large", counter=0)
+    one, other = (Parameters(1_100, 6, 1_100, 0, 8, Ring(((1, 8),)), plan * 32) for plan in (b"a", b"b"))
+    assert Graph(one, roster).committee == Graph(other, roster).committee
+    assert Graph(one, roster).committee != Graph(one, roster.of_round(0)).committee
 
 
 @given(sparse, st.data())
@@ -117,7 +133,7 @@ def connected(graph, members) -> int:
 def on_the_ring(graph) -> list[int]:
     """The order of the clients on the circle, as docs/protocol.md defines it."""
     purpose = b"privstats/secagg/2/graph\0"
-    seed = hashlib.sha256(purpose + graph.parameters.digest + graph.roster.digest).digest()
+    seed = hashlib.sha256(purpose + graph.roster.digest).digest()
     drawn = np.frombuffer(keystream(seed, 0, 0, 8 * graph.parameters.clients), "<u8")
     return [int(client) for client in np.argsort(drawn, kind="stable")]
 
@@ -143,7 +159,7 @@ def test_the_committee_of_a_large_cohort_is_the_pages() -> None:
     publics = tuple(sha256(b"%d" % client).digest() for client in range(1_100))
     roster = Roster.numbered(publics, server=sha256(b"server").digest(), label="large", counter=0)
     graph = Graph(parameters, roster)
-    seed = sha256(b"privstats/secagg/2/committee\0" + parameters.digest + roster.digest).digest()
+    seed = sha256(b"privstats/secagg/2/committee\0" + roster.digest).digest()
     drawn = ctr(seed, 0, 0, 8 * 1_100)
     order = sorted(range(1_100), key=lambda client: int.from_bytes(drawn[8 * client : 8 * client + 8], "little"))
     assert graph.committee == frozenset(order[:1_024])

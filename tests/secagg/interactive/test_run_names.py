@@ -23,7 +23,7 @@ PARAMETERS = Parameters(24, 4, 22, 0, 6, RING, PLAN)
 
 
 def roster_of(cohort: Cohort, counter: int) -> Roster:
-    return Roster.numbered(cohort.roster.publics, server=cohort.aggregator.public, label="sparse", counter=counter)
+    return Roster.numbered(cohort.roster.publics, server=cohort.aggregator.public, label="ward", counter=counter)
 
 
 def machines(cohort: Cohort, roster: Roster, label: str) -> tuple[Server, list[Client]]:
@@ -115,11 +115,14 @@ def test_a_repeated_session_under_a_repeated_counter_would_give_a_sum_over_too_f
 
 
 @pytest.mark.parametrize("run", [b"", b"monday"])
-def test_a_sparse_graph_takes_no_roster_that_is_not_numbered(run: bytes) -> None:
+def test_a_sparse_graph_accepts_no_roster_whose_run_name_a_party_could_choose(run: bytes) -> None:
     cohort = Cohort(PARAMETERS)
     roster = Roster(cohort.roster.publics, server=cohort.aggregator.public, run=run)
     with pytest.raises(LocalProtocolError, match="Roster.numbered"):
         cohort.client(0, roster=roster)
     with pytest.raises(LocalProtocolError, match="Roster.numbered"):
         Server(PARAMETERS, roster=roster, identity=cohort.aggregator)
-    assert machines(cohort, roster_of(cohort, 0), "numbered")
+    with pytest.raises(LocalProtocolError, match="Roster.numbered"):
+        cohort.client(0, roster=roster.of_round(3))
+    for fixed in (roster_of(cohort, 0), roster_of(cohort, 0).of_round(3)):
+        assert machines(cohort, fixed, "numbered")

@@ -12,6 +12,7 @@ from privstats.workflows.rehearsal.stated import StatedGaps
 RNG = np.random.default_rng(0)
 N = 60
 TARGET = ["no", "yes"] * (N // 2)
+NAMING = f"{N} different values in {N} records, as numbers of persons or records have"
 RECURRING = (
     "names, ids or free text that recur; name it with --persons (in Python persons=) if it shows whose a record is"
 )
@@ -32,8 +33,9 @@ def kind(values, name="x"):
         (["true", "False"] * (N // 2), ps.Truth("x")),
         ([1, 2, 3] * (N // 3), ps.Categories("x", (1, 2, 3), other=True, missing=True)),
         ([0.5, 1.5] * (N // 2), ps.Numeric("x")),
-        (list(range(N)), "a running number"),
-        (RNG.permutation(N), ps.Numeric("x")),
+        (list(range(N)), NAMING),
+        (RNG.permutation(N), NAMING),
+        ([12.5, *range(N - 1)], ps.Numeric("x")),
         ([f"2024-01-{1 + place % 28:02d}" for place in range(N)], ps.Dates("x")),
         (["2024-01-01"] * N, "one value alone"),
         (["a", "b"] * (N // 2), ps.Categories("x", ("a", "b"), other=True, missing=True)),
@@ -43,7 +45,10 @@ def kind(values, name="x"):
         ([3.0] * N, "one value alone"),
         (["same"] * N, "one value alone"),
         (["", None] * (N // 2), "empty"),
-        ([2.0**60, 2.0**61] * (N // 2), ps.Numeric("x")),
+        (
+            [2.0**60, 2.0**61] * (N // 2),
+            "its numbers are long and have at most 15 digits that are not zero, so several ids are one number",
+        ),
         (["a\u0000b\u2028c", "d"] * (N // 2), ps.Categories("x", (), other=True, missing=True)),
     ],
 )
@@ -89,7 +94,7 @@ def test_all_that_is_taken_for_public_is_said():
         "values of sex": "f, m",
         "classes of ill": "no, yes",
         "number of records": "1,234",
-        "not read": "id: a running number",
+        "not read": f"id: {NAMING}",
     }
     assert all(each.elsewhere for each in found.sentences)
 
@@ -152,7 +157,8 @@ LABS = [f"{3 + place * 0.7:.1f}" for place in range(N)]
         (["042", "42", "V30"] * (N // 3), "categories as_text = true"),
         (["1E30", "5A11"] * (N // 2), "categories as_text = true"),
         (["1E5", "2.5", "3.5"] * (N // 3), "numeric"),
-        ([f"{place * 37 % 100:03d}" for place in range(N)], "numeric"),
+        ([f"{place * 37 % 50:03d}" for place in range(N)], "numeric"),
+        ([f"{place * 37 % 100:03d}" for place in range(N)], NAMING),
         ([f"0{place}" for place in range(N)], "names, ids or free text"),
     ],
 )  # fmt: skip

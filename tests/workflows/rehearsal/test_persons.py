@@ -109,7 +109,10 @@ def test_the_next_commands_and_the_plan_say_persons(found: rehearsal.Rehearsal) 
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"persons": "nobody"}, r"has no column 'nobody'.*in --target, --drop or --persons \(in Python .*persons=\)"),
+        (
+            {"persons": "nobody"},
+            r"has no column 'nobody'.*in --target, --drop, --persons or --read \(in Python .*persons=, read=\)",
+        ),
         ({"target": "patient"}, "'patient' holds the person ids and cannot be predicted"),
     ],
 )

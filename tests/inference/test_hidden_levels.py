@@ -1,0 +1,178 @@
+"""A declared level, stratum or bin that few records or none have costs its own rows alone, in every table of rounds."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+import privstats as ps
+from privstats import inference as inf
+from privstats.inference.declared_levels import declared_levels
+from privstats.inference.hidden_levels import HiddenLevels
+from privstats.transforms import Centre, ConstantFeature, Interactions, Levels, Scale
+from tests import made
+from tests.inference.level_worlds import ARM, TABLES, World
+from tests.inference.test_score import played
+
+_WITH_PRODUCTS = "logit, arm by ward"
+_OF_CAUSES = "subdistribution hazards"
+"""The table whose ratio is no parameter of the worlds."""
+
+
+@pytest.mark.parametrize("levels", ["last", "first"])
+@pytest.mark.parametrize("name", TABLES)
+def test_a_level_that_nobody_has_costs_its_own_row_alone(name: str, levels: str) -> None:
+    for few in (0, 3):
+        world = World(few, seed=11)
+        found, without = (TABLES[name](world, each, 8.0) for each in (levels, "undeclared"))
+        arm = found.names.index("arm")
+        if (name, levels) == (_WITH_PRODUCTS, "first"):
+            assert not found.reported[arm], "with products, the arm's row is its effect in the first ward"
+            continue
+        (low, high), (lowest, highest) = (each.conf_int()[each.names.index("arm")] for each in (found, without))
+        assert found.reported[arm], found.notes
+        assert high - low < 1.25 * (highest - lowest)
+        assert name == _OF_CAUSES or low < ARM < high
+        if few == 0:
+            assert "ward: C" in " ".join(found.notes)
+            assert not found.reported[[place for place, each in enumerate(found.names) if "ward: C" in each]].any()
+        assert found.converged
+
+
+def _schema(texts: tuple[int, ...], *, centred: bool, products: bool) -> ps.ScoreSchema:
+    """Return a plan of declared columns of so many texts, and a number."""
+    columns = tuple(ps.Categories(f"c{place}", tuple(f"t{text}" for text in range(n))) for place, n in enumerate(texts))
+    names = (*(each.name for each in columns), "age")
+    read = Levels(columns, (), tuple(place for place, n in enumerate(texts) if n > 2))
+    width = read.outputs(len(names))
+    assert width is not None
+    scaled = (Centre((0.5,) * width), Scale((0.5,) * width)) if centred else (Scale((2.0,) * width),)
+    crossed = (Interactions.between(names, (("c0", "c1"),), read),) if products else ()
+    features = width + 1 + (len(crossed[0].pairs) if crossed else 0)
+    maps = (read, *scaled, *crossed, ConstantFeature(1.0))
+    return ps.ScoreSchema(features, features**0.5, transform=maps, feature_names=names, grid_bits=20)
+
+
+def _rows(schema: ps.ScoreSchema, texts: tuple[int, ...], rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return codes of every combination of texts, ``(n, columns)``, and rows as a session maps them."""
+    codes = np.array(list(itertools.product(*map(range, texts))) * 3)
+    raw = np.column_stack([codes, rng.uniform(0, 1, len(codes))])
+    return codes, np.rint(ps.transforms.apply(schema.transform, raw) * schema.scale) / schema.scale
+
+
+@given(
+    st.lists(st.integers(2, 5), min_size=2, max_size=3).map(tuple),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+)
+def test_levels_are_singled_out_and_bounds_hold_for_every_row(
+    texts: tuple[int, ...], centred: bool, products: bool, seed: int
+) -> None:
+    schema, rng = _schema(texts, centred=centred, products=products), np.random.default_rng(seed)
+    declared, (codes, X) = declared_levels(schema), _rows(schema, texts, rng)
+    levels = {level.name: level for level in declared.levels}
+    assert len(levels) == (texts[0] * texts[1] if products else texts[0] + texts[1]) + sum(texts[2:])
+    for name, level in levels.items():
+        parts = [each.split(": ") for each in name.split(", ")]
+        has = np.all([codes[:, int(column[1:])] == int(text[1:]) for column, text in parts], axis=0)
+        assert X @ level.direction == pytest.approx(has * 1.0, abs=1e-4)
+        lines = rng.normal(size=(4, X.shape[1]))
+        assert (np.abs(lines @ X[has].T).max(axis=1) <= declared.largest(lines, level) + 1e-9).all()
+    G = (X * rng.uniform(0, 1, len(X))[:, None]).T @ X
+    assert declared.possible(G) == pytest.approx(G, abs=1e-3)
+    noise = rng.normal(size=G.shape)
+    noise = noise + noise.T
+    assert np.linalg.norm(declared.possible(noise)) <= np.linalg.norm(noise)
+    assert declared.possible(declared.possible(noise)) == pytest.approx(declared.possible(noise))
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(-6, 6), st.sampled_from(["logistic", "poisson"]))
+def test_what_a_hidden_level_adds_is_bounded_by_its_own_score(seed: int, shift: float, family: str) -> None:
+    """Without noise, and whatever the shift: the score along a line is off by at most M times the level's score."""
+    rng, texts = np.random.default_rng(seed), (2, 4)
+    schema = _schema(texts, centred=True, products=False)
+    declared, (codes, X) = declared_levels(schema), _rows(schema, texts, rng)
+    level = next(each for each in declared.levels if each.name == "c1: t3")
+    hidden = HiddenLevels(declared, (level,))
+    mean = np.exp if family == "poisson" else lambda eta: 1 / (1 + np.exp(-eta))
+    fitted = X @ rng.normal(size=X.shape[1]) / 2
+    score = X.T @ (mean(fitted + shift * (codes[:, 1] == 3)) - mean(fitted))
+    lines = np.stack([hidden.without(each) for each in rng.normal(size=(5, X.shape[1]))])
+    found = hidden.scored(np.zeros((len(score),) * 2), score, np.zeros(len(score)))
+    assert (np.abs(lines @ score) <= hidden.largest(lines) @ found.scores * (1 + 1e-3) + 1e-9).all()
+
+
+def test_no_row_compares_with_a_first_text_that_nobody_has() -> None:
+    """Where b is noise over noise, a row may look known: only the public direction shows that nobody informs it."""
+    texts = tuple(f"t{place}" for place in range(14))
+    names = ("arm", "ward")
+    read = Levels((ps.Categories("arm", (0, 1)), ps.Categories("ward", texts)), (), (1,))
+    maps = (read, Centre((0.5,) * 14), Scale((0.5,) * 14), ConstantFeature(1.0))
+    schema = ps.ScoreSchema(15, 15**0.5, transform=maps, feature_names=names)
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = pd.DataFrame({"arm": rng.integers(0, 2, 3_000), "ward": rng.choice(texts[1:], 3_000)})
+        y = rng.integers(0, 2, 3_000)
+        course = ps.Newton.start(schema, ps.Cohort(2, 2, 6_000), made.promise(epsilon=8.0, delta=1e-6))
+        table = inf.logit(played(course, X, y, seed))
+        assert table.reported.tolist() == [False, True] + [False] * 13
+        assert "ward: t0 is its column's first text" in table.notes[0]
+
+
+def test_joint_tests_leave_hidden_levels_out_and_keep_their_level() -> None:
+    """Of arm and ward B at their true coefficients, with ten records in ward C."""
+    chances = []
+    for seed in range(60):
+        errors: Any = TABLES["logit"](World(10, seed), "last", 1.0).errors
+        rows = np.eye(4)[1:3]
+        chances.append(errors.inversion.combined(rows).joint_pvalue(np.array([ARM, 0.0]) - rows @ errors.offset))
+        assert errors.combined(np.eye(4)[1:]).joint_pvalue() == 1.0 or errors.identified.all()
+    assert np.median(chances) < 0.9
+    assert sum(chance < 0.05 for chance in chances) <= binom.ppf(0.999, 60, 0.05)
+
+
+def test_each_column_has_its_test_of_proportionality_where_a_level_is_empty_or_a_stratum_is() -> None:
+    names = ("hazards with a test by column", "hazards by stratum with a test by column")
+    for name in names:
+        chances = []
+        for seed in range(20):
+            table = TABLES[name](World(0, seed), "last", 8.0)
+            found = table.proportionality_by_column()
+            assert found.reported.tolist() == [not each.startswith("ward: C") for each in table.names]
+            chances.append(found.p_value[0])
+        assert sum(chance < 0.05 for chance in chances) <= binom.ppf(0.999, 20, 0.05)
+        assert np.median(chances) < 0.9
+    assert "not reported" in str(table.summary()) or len(table.names) == 1
+
+
+@pytest.mark.parametrize("few", [0, 10])
+@pytest.mark.parametrize(
+    ("name", "levels", "epsilon"),
+    [("logit", "last", 1.0), ("hazards by stratum", "last", 1.0), ("poisson", "first", 4.0)],
+)
+def test_intervals_cover_with_a_level_of_few_records_at_a_small_budget(
+    name: str, levels: str, epsilon: float, few: int
+) -> None:
+    missed, reported = _missed(name, levels, few, epsilon, range(40))
+    assert missed <= binom.ppf(0.999, 40, 0.05)
+    assert reported >= 38
+
+
+def _arm(table: Any) -> tuple[bool, float, float]:
+    place = table.names.index("arm")
+    low, high = table.conf_int()[place]
+    return bool(table.reported[place]), float(low), float(high)
+
+
+def _missed(name: str, levels: str, few: int, epsilon: float, seeds: Any) -> tuple[int, int]:
+    """Return how many worlds report an interval that misses, and how many report one."""
+    found = [_arm(TABLES[name](World(few, seed), levels, epsilon)) for seed in seeds]
+    return sum(known and not low < ARM < high for known, low, high in found), sum(known for known, _, _ in found)

@@ -1,0 +1,126 @@
+"""On a random graph every document states one delta, which includes the exact failure of the masking."""
+
+import json
+import re
+from fractions import Fraction
+from math import comb
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import privstats as ps
+from privstats.contrib.evidence.table import evidence_page
+from privstats.course.promise import total_of
+from privstats.errors import PlanError
+from privstats.printable import delta_text
+from privstats.review.certificate import certificate_text
+from privstats.review.certificate_checker import Refused, check, draws_at_least
+from privstats.secagg import Parameters
+from privstats.secagg.interactive.random_graph import committee_size
+from privstats.workflows.report.ethics import ethics_page
+from privstats.workflows.report.privacy_report import Statement, page_of
+from tests import made
+
+_DELTA = re.compile(r"delta(?: =|:)? ([0-9][0-9.e-]*[0-9])")
+
+
+@st.composite
+def plans(draw: st.DrawFn, largest: int = 1_500) -> ps.Plan:
+    """Plans on a random graph whose masking's failure is a visible part of a small delta."""
+    clients = draw(st.integers(40, largest))
+    gone = draw(st.integers(0, clients // 12))
+    colluders = draw(st.integers(0, clients // 25))
+    privacy = made.promise("distributed", delta=draw(st.sampled_from([4e-10, 1e-9, 3e-9, 1e-5 / 3])))
+    cohort = ps.Cohort(clients, clients - gone, 100_000, colluders)
+    schema = ps.ClassSchema(2, 2, "NA", 1.0)
+    graph = draw(st.sampled_from(["robust", "sparse"]))
+    keys = draw(st.sampled_from(["x25519", "mlkem768-x25519"]))
+    return ps.Plan(schema=schema, cohort=cohort, privacy=privacy, graph=graph, key_agreement=keys)
+
+
+def drawn(data: st.DataObject) -> ps.Plan:
+    while True:
+        try:
+            return data.draw(plans())
+        except PlanError:  # no graph of these numbers keeps the bounds
+            continue
+
+
+def failure_of(masking: Parameters) -> Fraction:
+    """The masking's failure by definition, in integers."""
+    n, c, k, t = masking.clients, masking.colluders, masking.neighbours, masking.threshold
+    gone, s, q = n - masking.min_survivors, committee_size(n), masking.disputes
+
+    def at_least(total: int, marked: int, count: int, least: int) -> Fraction:
+        ways = (comb(marked, x) * comb(total - marked, count - x) for x in range(max(0, least), min(marked, count) + 1))
+        return Fraction(sum(ways), comb(total, count))
+
+    arc = Fraction(n)
+    for i in range(k // 2):
+        arc *= Fraction(max(0, c + gone - i), n - i)
+    failure = arc + n * at_least(n - 1, c, k, 2 * t - k)
+    if masking.server_may_lie:
+        failure += n * at_least(n - 1, c, k // 2, t - q - k // 2)
+        failure += at_least(n, c, s, 2 * masking.signatures - s)
+    return failure
+
+
+def stated(text: str) -> set[str]:
+    return set(_DELTA.findall(re.sub(r"<[^>]*>", " ", text)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_check_certificate_and_checker_state_one_delta(data: st.DataObject) -> None:
+    plan = drawn(data)
+    budget, certificate = plan.budget(), certificate_text(plan)
+    exact = failure_of(plan.masking)
+    assert exact <= Fraction(plan.masking.failure) <= exact * (1 + Fraction(1, 10**9))
+    assert budget.delta == plan.noise.delta + plan.masking.failure == total_of(plan).delta
+    one = {delta_text(budget.delta)}
+    assert stated(str(budget)) == one
+    assert stated(check(plan.to_toml(), certificate)) == one
+
+
+@pytest.mark.parametrize("delta", [4e-10, 1e-5 / 3])
+def test_every_page_states_that_delta(delta: float) -> None:
+    cohort = ps.Cohort(300, 285, 100_000, 3)
+    privacy = made.promise("distributed", delta=delta)
+    plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=cohort, privacy=privacy)
+    assert plan.masking.failure > 0
+    one = delta_text(plan.budget().delta)
+    pages = {
+        "report": page_of(Statement(plan)),
+        "evidence": evidence_page(Statement(plan)),
+        "ethics": ethics_page(Statement(plan)),
+        "certificate": check(plan.to_toml(), certificate_text(plan)),
+    }
+    for name, page in pages.items():
+        assert stated(page) <= {one, repr(delta)}, name  # the plan's own file states the delta of its noise
+        assert name == "ethics" or one in page, name
+
+
+@given(st.integers(1, 40), st.data())
+def test_the_checkers_bound_is_the_hypergeometric(total: int, data: st.DataObject) -> None:
+    marked, count = (data.draw(st.integers(0, total)) for _ in range(2))
+    least = data.draw(st.integers(-2, count + 2))
+    ways = sum(
+        comb(marked, x) * comb(total - marked, count - x) for x in range(max(0, least), count + 1) if x <= marked
+    )
+    assert draws_at_least(total, marked, count, least) == Fraction(ways, comb(total, count))
+
+
+@pytest.mark.parametrize("change", ["failure", "neighbours", "threshold", "signatures", "absent"])
+def test_a_certificate_with_another_masking_is_refused(change: str) -> None:
+    cohort = ps.Cohort(300, 285, 100_000, 3)
+    plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=cohort, privacy=made.promise("distributed"))
+    claims = json.loads(certificate_text(plan))
+    if change == "absent":
+        del claims["masking"]
+    elif change == "failure":
+        claims["masking"]["failure"] = str(Fraction(claims["masking"]["failure"]) / 2)
+    else:
+        claims["masking"][change] -= 2
+    with pytest.raises(Refused, match="masking|form"):
+        check(plan.to_toml(), json.dumps(claims))
