@@ -87,6 +87,7 @@ class Split:
             y: targets ``(n,)`` or ``(n, targets)``, or a tuple of their readings.
             persons: ids ``(n,)``; the row of no person is not held out.
         """
+        X, y = _form(X), _form(y)
         if persons is None:
             held_out = [self._of_records(X, y, where) for where in _windows(X, y)]
             return np.concatenate(held_out) if held_out else np.zeros(0, np.bool_)
@@ -122,9 +123,7 @@ class Split:
         if isinstance(values, tuple):
             columns = [[column.part(where)] for column in values]
         else:
-            rows = (values.codes if isinstance(values, Codes) else values)[where]
-            flat = rows.reshape(-1) if np.ndim(rows) > 1 else rows
-            columns = [_all_readings(flat)]
+            columns = [_all_readings(values[where].reshape(-1))]
         size = where.stop - where.start
         pairs = [[self._words(readings) for readings in several] for several in columns]
         none = [np.empty((size, 0), np.uint64)]
@@ -146,7 +145,14 @@ class Split:
         return np.where(spoken, hashed, bits), np.where(spoken, exact, bits)
 
 
-def _all_readings(values: Any) -> list[Readings]:
+def _form(values: Any) -> Any:
+    """Return readings as they are, and all else as one array: its type is the same in every window of the pass."""
+    if isinstance(values, tuple | np.ndarray):
+        return values
+    return values.codes if isinstance(values, Codes) else np.asarray(values)
+
+
+def _all_readings(values: NDArray[Any]) -> list[Readings]:
     plain = values_of(values)
     if isinstance(plain, np.ndarray):
         return [_READERS[0](values)]  # numbers have one reading
