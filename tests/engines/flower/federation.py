@@ -27,6 +27,7 @@ from privstats.engines.network.folder_status import status_of
 from privstats.engines.network.status_file import supervision
 from privstats.release import Release
 from tests.engines.flower.observed import LINE, OBSERVED
+from tests.engines.network.courses.study import CourseStudy
 from tests.engines.network.fake import Study
 from tests.watchdog import watch
 
@@ -52,7 +53,7 @@ class Federation:
 
     def __init__(
         self,
-        study: Study,
+        study: Study | CourseStudy,
         place: Path,
         port: int | None = None,
         line: str = "",
@@ -62,7 +63,7 @@ class Federation:
     ) -> None:
         self.study, self.place = study, place
         self.marks, self.certificates = place / "marks", place / "certificates"
-        self.homes = [study.home(peer) for peer in range(len(study.identities) + len(study.helpers))]
+        self.homes = [study.home(peer) for peer in range(len(study.peers))]
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._lasting: set[str] = set()
         self._control_port = control_port or free_port()
