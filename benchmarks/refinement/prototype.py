@@ -110,7 +110,7 @@ def play(
 
 
 def play_ridge(recipe: RidgeRecipe, X: Array, y: Array, rng: np.random.Generator) -> Iterator[Array]:
-    """Weights ``(d,)`` of a course after no, one, ... gradient rounds; X and y are clipped already."""
+    """Return a head's weights ``(d,)`` after no, one, ... gradient rounds; X and y are clipped already."""
     bounds = {"G": recipe.clip_norm**2, "h": recipe.clip_norm * recipe.target_bound, "q": recipe.target_bound**2}
     sigma = {n: bounds[n] / (recipe.release_mu * math.sqrt(share)) for n, share in recipe.release_shares.items()}
     d = recipe.features
@@ -130,12 +130,13 @@ def play_ridge(recipe: RidgeRecipe, X: Array, y: Array, rng: np.random.Generator
         mean = NoisyMean((X / np.where(norms == 0, 1, norms)).mean(axis=0) + told * rng.standard_normal(d), told)
     whitening = regression.RidgeWhitening.of(recipe, sums, mean)
     state = regression.ridge_started(recipe, sums, whitening)
-    U, shares, mu = whitening.rows(X), recipe.round_shares, recipe.round_mu
+    shares, mu = recipe.round_shares, recipe.round_mu
     for done in range(recipe.rounds + 1):
-        w = whitening.published(state.weights)
-        yield w
+        yield regression.ridge_settled(recipe, whitening, state)
         if done < recipe.rounds:
-            residual = y - X @ w
+            U = X @ regression.ridge_map(recipe, whitening, state)
+            U /= np.maximum(np.linalg.norm(U, axis=1), 1.0)[:, None]
+            residual = y - X @ whitening.published(state.weights)
             noise = state.clip / (mu * math.sqrt(shares["g"]))
             G = np.clip(residual, -state.clip, state.clip) @ U + noise * rng.standard_normal(d)
             count = 1 / (mu * math.sqrt(shares["kappa"]))

@@ -239,6 +239,7 @@ class RidgeRounds(Recipe):
             schema.target_bound,
             self.rounds,
             mean=not self.proved,
+            constant=schema.constant,
         )
 
     @property
@@ -320,13 +321,13 @@ class RidgeRounds(Recipe):
     def weights(self, releases: Sequence[Release]) -> Array:
         """Return a head's weights ``(d,)``: the next round's, with the level of the first release's complete sums."""
         whitening, result = self.states(releases)
-        return regression.ridge_settled(whitening, result[-1], self.first.constant)
+        return regression.ridge_settled(self.constants, whitening, result[-1])
 
     def values(self, releases: Sequence[Release]) -> dict[str, Values]:
         """Return the next round's M, w and c."""
         whitening, result = self.states(releases)
         return {
-            "M": Values.rounded(whitening.matrix),
+            "M": Values.rounded(regression.ridge_map(self.constants, whitening, result[-1])),
             "w": Values.rounded(whitening.published(result[-1].weights)),
             "c": Values.rounded(result[-1].clip),
         }

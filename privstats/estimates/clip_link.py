@@ -102,7 +102,7 @@ def link_of(
     residual that ``last`` releases. Computed from releases alone.
     """
     counts = denoise.counts(sums.N, sums.sigma["N"])
-    scores = _scores(_covariance(whitening, sums, weights, counts), counts / counts.sum(), clip)
+    scores = _scores(normal_scores(whitening, sums, weights, counts), counts / counts.sum(), clip)
     temperature, shifts = _nearest(scores, unclipped(softmax(scores, axis=1), clip))
     noise = sums.sigma["N"] ** 2 * (1 / np.square(counts) + 1 / np.square(counts.sum() - counts))
     shifts = shifts * _SHIFT_VARIANCE / (_SHIFT_VARIANCE + noise)
@@ -188,13 +188,18 @@ def _covariance(whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Arra
     return np.asarray(max(within, between, key=np.trace))
 
 
-def _scores(covariance: Array, shares: Array, clip: float) -> Array:
-    C = len(shares)
+def normal_scores(whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Array, counts: Array) -> Array:
+    """Return 1,024 points of the scores' normal distribution over the records, about their mean, ``(1_024, C)``."""
+    covariance = _covariance(whitening, sums, weights, counts)
+    C = len(covariance)
     values, vectors = np.linalg.eigh(covariance)
     spread = np.sqrt(np.maximum(values, _LEAST_SPREAD**2))
     golden = _golden(C)
     places = np.modf((np.arange(_POINTS)[:, None] + 0.5) * golden ** -np.arange(1.0, C + 1))[0]
-    scattered = (ndtri(np.clip(places, 0.5 / _POINTS, 1 - 0.5 / _POINTS)) * spread[::-1]) @ vectors[:, ::-1].T
+    return np.asarray((ndtri(np.clip(places, 0.5 / _POINTS, 1 - 0.5 / _POINTS)) * spread[::-1]) @ vectors[:, ::-1].T)
+
+
+def _scores(scattered: Array, shares: Array, clip: float) -> Array:
     mean = np.log(shares)
     for _ in range(_STEPS):
         target = unclipped(softmax(scattered + mean, axis=1), clip).mean(axis=0)

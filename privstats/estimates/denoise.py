@@ -21,6 +21,8 @@ _SMALLEST_SHARE = 1e-3
 """Floor of a noisy count, as a share of the mean count: keeps A / N finite without moving any real class."""
 _MOST_SHIFT = 3.0
 """Standard errors that what is expected of a variance may count against what is seen of it."""
+_CERTAIN = 2.0
+"""Standard deviations of noise's energy from which an estimate is no longer in doubt."""
 _AGREE, _DOUBT = 0.5, 0.25
 """Prior mean and prior standard deviation of b."""
 
@@ -251,6 +253,27 @@ def positive_part(estimate: Array | float, error: Array | float) -> Array:
     mills = np.exp(-np.square(near) / 2 - _LOG_SQRT_2PI - log_ndtr(-near))
     shifted = np.where(far, safe / np.where(far, lower, 1.0), estimate + safe * mills)
     return np.where(error > 0, np.maximum(shifted, 0.0), np.maximum(estimate, 0.0))
+
+
+def seen_share(energy: float, by_noise: Array) -> float:
+    """Return the share of an estimate to retain: 0 where its energy is no larger than that of noise, else up to 1.
+
+    With ``e0 = sum(by_noise)`` and its standard deviation ``s = sqrt(2 sum(by_noise^2))``, the share is ``(e - e0) / (2
+    s)``, between 0 and 1. An estimate is complete from two standard deviations on, as in :func:`counts`.
+
+    Args:
+        energy: e, the estimate's squared length.
+        by_noise: squared length that noise alone gives it, by direction ``(k,)``.
+
+    Example:
+        >>> from privstats.estimates.denoise import seen_share
+        >>> [seen_share(energy, np.ones(8)) for energy in (7.0, 12.0, 16.0, 40.0)]
+        [0.0, 0.5, 1.0, 1.0]
+        >>> seen_share(1e-9, np.zeros(8))  # without noise nothing is in doubt
+        1.0
+    """
+    noise, spread = float(by_noise.sum()), math.sqrt(2 * float(np.square(by_noise).sum()))
+    return min(1.0, max(0.0, (energy - noise) / (_CERTAIN * spread))) if spread > 0 else 1.0
 
 
 def denoise_spectrum(matrix: Array, sigma: float, *, pull: bool = True) -> Spectrum:

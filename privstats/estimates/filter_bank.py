@@ -104,6 +104,7 @@ class KalmanBank:
     Attributes:
         weights, variance: posterior means and variances, ``(H, k)``; for the last L the curved direction's.
         others: the other directions' variances for the last L, ``(L, k)``.
+        prior: variances before any gradient, ``(H, k)``; for the last L those of the other directions.
         unexplained: mean square residual at the best weights, ``(H,)``.
         stretch: the factor on curvatures, ``(H,)``.
         evidence: log-probability up to a constant, ``(H,)``.
@@ -118,6 +119,7 @@ class KalmanBank:
     weights: Array
     variance: Array
     others: Array
+    prior: Array
     unexplained: Array
     stretch: Array
     evidence: Array
@@ -156,8 +158,9 @@ class KalmanBank:
         evidence[again] -= math.log(2)
         every = np.concatenate([np.arange(len(evidence)), again])
         variance, others = variance[every], variance[again] * stretched[again, None]
+        prior = np.concatenate([variance[: len(variance) - len(again)], others])
         unexplained = (energies * (1 - explained))[every]
-        return cls(np.zeros_like(variance), variance, others, unexplained, stretched[every], evidence[every])
+        return cls(np.zeros_like(variance), variance, others, prior, unexplained, stretched[every], evidence[every])
 
     @property
     def belief(self) -> Array:
@@ -169,6 +172,16 @@ class KalmanBank:
     def mean(self) -> Array:
         """Posterior mean weights, ``(k,)``."""
         return np.asarray(self.belief @ self.weights)
+
+    @property
+    def learned(self) -> tuple[Array, Array]:
+        """The mean's share A that gradients determine, and the variance that their noise adds to it, each ``(k,)``.
+
+        A filter that keeps the part 1 - A of its prior variance P has an estimate of noise variance ``A (1 - A) P``.
+        """
+        variance = np.concatenate([self.variance[: self._single.start], self.others])
+        share = 1 - variance / np.maximum(self.prior, _TINY)
+        return np.asarray(self.belief @ share), np.asarray(self.belief @ (share * variance))
 
     def energies(self, point: Array, curvature: Array) -> Array:
         """Return the mean square residual at these weights per hypothesis, ``(H,)``."""

@@ -154,6 +154,8 @@ _WIDEST_AVERAGED = 1.25
 _WIDENING = 0.25
 _SIGN_CLIP = 0.05
 _NEAR_LEAST_SQUARES = 2.0
+_WIDE = 4.0
+_ROUNDS_PER_LEVEL = 12
 _COUNT_SHARE = 0.05
 _UNREAD_SHARE = 0.001  # budget share of a sum that a fixed schedule does not read
 
@@ -169,6 +171,7 @@ class RidgeRecipe:
         clip_norm, target_bound: R and Y, the clips.
         rounds: T.
         mean: whether a session for a mean may follow; not where parties prove their sums.
+        constant: value of the last column, which is constant; None without an intercept.
 
     Example:
         >>> from privstats.estimates.recipes import RidgeRecipe
@@ -184,6 +187,7 @@ class RidgeRecipe:
     target_bound: float
     rounds: int
     mean: bool = True
+    constant: float | None = None
 
     @property
     def signal(self) -> float:
@@ -294,12 +298,36 @@ class RidgeRecipe:
         return width if width < _NEAR_LEAST_SQUARES else None
 
     @property
+    def level_rounds(self) -> int:
+        """L, the rounds at the end that sum residuals alone, for the level; one more such round is the first.
+
+        L is a twelfth of many rounds where the width is below 4 and rows end in a constant, else 0. There a clip hides
+        more of the level than noise does.
+        """
+        narrow = self.constant is not None and not self.descends and self.width < _WIDE
+        return self.rounds // _ROUNDS_PER_LEVEL if narrow else 0
+
+    @property
+    def level_width(self) -> float:
+        """The clip of these rounds in residual standard deviations: sqrt(n mu) / 2, for the mu of them all.
+
+        It balances the mean's shift of ``1 / (4 g)`` at most against the noise of ``g / (n mu)``, as ``width`` does.
+        """
+        certainty = self.records * self.round_mu * math.sqrt(self.level_rounds)
+        return max(self.width, math.sqrt(certainty) / 2)
+
+    @property
     def sign_clip(self) -> float:
         """c of a fixed schedule: Y / 20, or g times Y / 4, which stands for the unknown standard deviation.
 
         The second, g = sqrt(n mu / d) / 4 as in ``width``, is larger from n mu = .64 d on.
         """
         return self.target_bound * max(_SIGN_CLIP, self._widening / 4)
+
+    @property
+    def usual_share(self) -> float:
+        """Share of Gaussian residuals within ``sign_clip``, if Y / 4 is their standard deviation."""
+        return float(2 * ndtr(4 * self.sign_clip / self.target_bound) - 1)
 
     @property
     def _widening(self) -> float:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privstats.estimates.denoise import Array, NoisyGram, NoisyMean, denoise_spectrum, denoised_solve, positive_part
+from privstats.estimates.denoise import (
+    Array,
+    NoisyGram,
+    NoisyMean,
+    denoise_spectrum,
+    denoised_solve,
+    positive_part,
+    seen_share,
+)
 from privstats.estimates.filter_bank import GradientHistory, KalmanBank
 from privstats.estimates.recipes import RidgeRecipe
 
@@ -93,6 +101,10 @@ class RidgeWhitening:
         norm = np.sqrt(np.einsum("ij,ij->i", Z, Z))[:, None]
         return np.asarray(Z / np.maximum(norm, 1.0))
 
+    def whitened(self, weights: Array) -> Array:
+        """Return weights in M's coordinates, ``W = B V'w / P``, ``(d,)``."""
+        return np.asarray(self.length * (self.vectors.T @ weights) / self.scale)
+
     def published(self, weights: Array) -> Array:
         """Return weights on the original features, ``w = M W / B``, ``(d,)``."""
         return np.asarray(self.vectors @ (self.scale * weights) / self.length)
@@ -100,10 +112,14 @@ class RidgeWhitening:
 
 @dataclass(frozen=True)
 class RidgeState:
-    """The first release's sums, the filters, the gradients so far, and the next round's weights and residual clip.
+    """State of a course whose filters learn from every round.
 
-    Weights ``(d,)`` are in M's coordinates. ``deviation`` is the residuals' standard deviation, from which the clip
-    follows.
+    Attributes:
+        sums, filters, history: the first release's sums, beliefs about the weights, and the gradients so far.
+        origin: the weights ``(d,)`` that filters count from, a level alone; all weights are in M's coordinates.
+        weights, clip: the next round's weights ``(d,)`` and residual clip.
+        deviation: the residuals' standard deviation, from which the clip follows.
+        level, levels: variance of the level's error, and rounds for the level so far.
 
     Example:
         >>> from privstats.estimates.regression import RidgeWhitening, ridge_started
@@ -120,14 +136,21 @@ class RidgeState:
     sums: NoisyGram
     filters: KalmanBank
     history: GradientHistory
+    origin: Array
     weights: Array
     deviation: float
     clip: float
+    level: float
+    levels: int
 
 
 @dataclass(frozen=True)
 class DescentState:
-    """State of a fixed schedule: next weights ``(d,)`` in M's coordinates, the constant clip, and past steps.
+    """State of a fixed schedule.
+
+    Attributes:
+        weights, clip: next weights ``(d,)`` in M's coordinates, and the constant clip.
+        steps, variance: past steps, and the variance that their noise adds to each weight.
 
     Example:
         >>> from privstats.estimates.regression import DescentState
@@ -138,6 +161,7 @@ class DescentState:
     weights: Array
     clip: float
     steps: int = 0
+    variance: float = 0.0
 
 
 def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitening) -> RidgeState | DescentState:
@@ -156,39 +180,111 @@ def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitenin
         >>> np.abs(state.weights).round(1).tolist()
         [0.5, 0.0]
     """
-    curvature, n = whitening.curvature, recipe.records
-    first = whitening.length * (whitening.vectors.T @ denoised_solve(sums).weights[:, 0]) / whitening.scale
     if recipe.descends:
-        return DescentState(first, recipe.sign_clip)
+        return DescentState(whitening.whitened(denoised_solve(sums).weights[:, 0]), recipe.sign_clip)
+    row, level = np.zeros(recipe.features), 0.0
+    if recipe.constant is not None:
+        mean, noise = (float(each) / (recipe.constant * recipe.records) for each in (sums.h[-1, 0], sums.sigma_h))
+        most = (max(sums.q, 0.0) + _CERTAIN * sums.sigma_q) / recipe.records
+        gain = most / (most + noise**2) if most > 0 else 0.0
+        row[-1], level = gain * mean / recipe.constant, gain * noise**2
+    return _begun(recipe, whitening, sums, row, level, 0)
+
+
+def _begun(
+    recipe: RidgeRecipe, whitening: RidgeWhitening, sums: NoisyGram, row: Array, level: float, levels: int
+) -> RidgeState:
+    """Return the state before any gradient, with filters of what remains of the targets about a level."""
+    curvature, n, about = whitening.curvature, recipe.records, sums.about(row)
     hidden = 1 + sums.sigma_G * math.sqrt(2 * recipe.features) / n / float(whitening.values.mean())
-    energy = (sums.q / n, sums.sigma_q / n)
+    energy = (about.q / n, about.sigma_q / n)
     filters = KalmanBank.of(curvature, whitening.scale**-2.0, hidden, energy, recipe.target_bound, single=recipe.single)
     scale = whitening.scale / (whitening.length * n)
-    gradient = (whitening.vectors.T @ sums.h[:, 0]) * scale
-    origin = np.zeros(recipe.features)
-    filters = filters.pointed(origin, gradient / curvature, sums.sigma_h * scale / curvature, 1.0, curvature)
-    return _state(recipe, whitening, sums, filters, GradientHistory.empty(recipe.features), first)
+    gradient = (whitening.vectors.T @ about.h[:, 0]) * scale
+    zero, origin = np.zeros(recipe.features), whitening.whitened(row)
+    filters = filters.pointed(zero, gradient / curvature, about.sigma_h * scale / curvature, 1.0, curvature)
+    history = GradientHistory.empty(recipe.features)
+    first = zero if _of_level(recipe, history, levels) else whitening.whitened(denoised_solve(about).weights[:, 0])
+    state = RidgeState(sums, filters, history, origin, origin + first, 0.0, 0.0, level, levels)
+    return _clipped(recipe, whitening, state)
 
 
-def _state(
-    recipe: RidgeRecipe,
-    whitening: RidgeWhitening,
-    sums: NoisyGram,
-    filters: KalmanBank,
-    history: GradientHistory,
-    weights: Array,
-) -> RidgeState:
-    """Return the state whose clip follows from the residuals' deviation.
+def _clipped(recipe: RidgeRecipe, whitening: RidgeWhitening, state: RidgeState) -> RidgeState:
+    """Return the state with the residuals' deviation at its weights, and with the clip that follows.
 
-    The filters compute it from counts, as for Gaussian residuals. That is too little where few residuals are large, and
-    too much where the clip is far above all of them. So it stays within two standard deviations of the mean square of
-    residuals that the first release knows.
+    The filters compute the deviation from counts, as for Gaussian residuals. That is too little where few residuals are
+    large, and too much where the clip is far above all of them. So it stays within two standard deviations of the mean
+    square of residuals that the first release knows.
     """
-    about = sums.about(whitening.published(weights))
+    about = state.sums.about(whitening.published(state.weights))
     low, high = (math.sqrt(max(0.0, about.q + sign * _CERTAIN * about.sigma_q) / recipe.records) for sign in (-1, 1))
     high = max(high, _LEAST_DEVIATION * recipe.target_bound)
-    deviation = min(max(filters.deviation(weights, whitening.curvature), low), high)
-    return RidgeState(sums, filters, history, weights, deviation, recipe.clip(deviation))
+    deviation = min(max(state.filters.deviation(state.weights - state.origin, whitening.curvature), low), high)
+    clip = recipe.clip(deviation)
+    if _of_level(recipe, state.history, state.levels):
+        clip = min(recipe.level_width * deviation, 2 * recipe.target_bound)
+    return replace(state, deviation=deviation, clip=clip)
+
+
+def _of_level(recipe: RidgeRecipe, history: GradientHistory, levels: int) -> bool:
+    """Return whether the next round is for the level: the first one and the last ones."""
+    most = recipe.level_rounds
+    return most > 0 and (levels == 0 or recipe.rounds - 1 - len(history.noise) <= most)
+
+
+def _retained(recipe: RidgeRecipe, whitening: RidgeWhitening, state: RidgeState) -> Array:
+    """Return the filters' weights without doubtful slopes; the prediction at the mean row stays.
+
+    Chance among n records counts as noise, up to twice the standard deviation of the noise itself.
+    """
+    weights, n, c = state.filters.mean, recipe.records, recipe.constant
+    share, noise = state.filters.learned
+    deviation = state.filters.deviation(weights, whitening.curvature)
+    chance = np.square(share * deviation) / (n * whitening.curvature)
+    doubtful = _doubtful(whitening, weights, noise + np.minimum(4 * noise, chance), c)
+    weights = np.asarray(state.origin + weights - doubtful)
+    if c is None:
+        return weights
+    row = np.append(np.zeros(len(weights) - 1), state.sums.G[:-1, -1] @ whitening.published(doubtful)[:-1] / (n * c**2))
+    return weights + whitening.whitened(row)
+
+
+def _doubtful(whitening: RidgeWhitening, weights: Array, noise: Array, constant: float | None) -> Array:
+    """Return the part of the slopes that noise of this variance per weight may explain, in M's coordinates.
+
+    It is what :func:`~privstats.estimates.denoise.seen_share` excludes, from the mean square of predictions by slopes.
+    """
+    level = np.zeros(len(weights)) if constant is None else whitening.vectors[-1]
+    slopes = (np.eye(len(weights)) - np.outer(level, level)) * (whitening.scale / whitening.scale[:, None])
+    own, by_noise = slopes @ weights, whitening.curvature * (np.square(slopes) @ noise)
+    return np.asarray((1 - seen_share(float(whitening.curvature @ np.square(own)), by_noise)) * own)
+
+
+def ridge_map(recipe: RidgeRecipe, whitening: RidgeWhitening, state: RidgeState | DescentState) -> Array:
+    """Return the next round's public map ``(d, d)``: M, or the constant column alone in a round for the level.
+
+    Such a row is 1, so that the round sums residuals, and noise moves the level no more than it must.
+
+    Example:
+        >>> from privstats.estimates.regression import RidgeWhitening, ridge_map, ridge_refined, ridge_started
+        >>> from privstats.estimates.recipes import RidgeRecipe
+        >>> from privstats.estimates.denoise import NoisyGram
+        >>> noise = {"sigma_G": 0.1, "sigma_h": 0.1, "sigma_q": 0.1}
+        >>> sums = NoisyGram(G=np.eye(2) * 50, h=np.array([[25.0], [0.0]]), q=20.0, records=100.0, **noise)
+        >>> public = {"clip_norm": 1.0, "target_bound": 1.0, "rounds": 12, "constant": 0.5}
+        >>> recipe = RidgeRecipe(features=2, records=100, mu=1.0, **public)
+        >>> whitening = RidgeWhitening.of(recipe, sums)
+        >>> state = ridge_started(recipe, sums, whitening)
+        >>> for _ in range(recipe.rounds - recipe.level_rounds):
+        ...     state = ridge_refined(recipe, whitening, state, np.zeros(2), within=95.0, sigma=(0.1, 0.1))
+        >>> ridge_map(recipe, whitening, state).tolist()
+        [[0.0, 0.0], [0.0, 2.0]]
+    """
+    if isinstance(state, DescentState) or recipe.constant is None or not _of_level(recipe, state.history, state.levels):
+        return whitening.matrix
+    matrix = np.zeros_like(whitening.vectors)
+    matrix[-1, -1] = 1 / recipe.constant
+    return matrix
 
 
 def ridge_refined(
@@ -223,32 +319,55 @@ def ridge_refined(
     """
     if isinstance(state, DescentState):
         noise = max(1.0, sigma[0] * recipe.round_mu * math.sqrt(recipe.round_shares["g"]) / state.clip)
-        direction = whitening.vectors.T @ gradient / (recipe.records * state.clip)
-        length = recipe.stride(state.steps, noise) * recipe.target_bound * recipe.features * whitening.mean_length
-        return DescentState(state.weights + length * direction, state.clip, state.steps + 1)
-    n, diagonal, point = recipe.records, whitening.curvature, state.weights
+        length = recipe.stride(state.steps, noise) * recipe.target_bound / state.clip
+        step = length * recipe.features * whitening.mean_length / recipe.records
+        weights = state.weights + step * (whitening.vectors.T @ gradient)
+        retained = 1 - min(1.0, length * recipe.usual_share / 2)
+        return DescentState(weights, state.clip, state.steps + 1, retained**2 * state.variance + (step * sigma[0]) ** 2)
+    if _of_level(recipe, state.history, state.levels):
+        return _levelled(recipe, whitening, state, gradient[-1] / recipe.records, sigma[0] / recipe.records)
+    n, diagonal, point = recipe.records, whitening.curvature, state.weights - state.origin
     filters = state.filters.counted(point, (within / n, sigma[1] / n), state.clip, n, diagonal)
     shares, scale = filters.within(point, state.clip, diagonal), n * min(1.0, whitening.mean_length)
     direction, noise, share = whitening.vectors.T @ gradient / scale, sigma[0] / scale, float(filters.belief @ shares)
     history = state.history.on(point, direction / share, noise / share)
     curvature = history.curvature(diagonal)
     filters = filters.pointed(point, curvature.solved(direction), curvature.noise(noise), shares, diagonal)
-    return _state(recipe, whitening, state.sums, filters, history, filters.mean)
+    after = replace(state, filters=filters, history=history, weights=state.origin + filters.mean)
+    if not _of_level(recipe, history, state.levels):
+        return _clipped(recipe, whitening, after)
+    level = (state.deviation**2 / (4 * max(state.clip, _LEAST_CLIP * state.deviation))) ** 2
+    return _clipped(recipe, whitening, replace(after, weights=_retained(recipe, whitening, after), level=level))
 
 
-def ridge_settled(whitening: RidgeWhitening, state: RidgeState | DescentState, constant: float | None) -> Array:
-    """Return the weights ``(d,)`` on the original features, with the level that unclipped sums support.
+def _levelled(
+    recipe: RidgeRecipe, whitening: RidgeWhitening, state: RidgeState, residual: float, noise: float
+) -> RidgeState:
+    """Return the state whose level moved by Kalman's gain of a mean residual, given the level's variance."""
+    gain = state.level / (state.level + noise**2)
+    row, level = np.zeros(len(state.weights)), state.level * (1 - gain)
+    row[-1] = gain * residual / (recipe.constant or 1.0)
+    if state.levels == 0:
+        return _begun(recipe, whitening, state.sums, whitening.published(state.weights) + row, level, 1)
+    weights = state.weights + whitening.whitened(row)
+    return _clipped(recipe, whitening, replace(state, weights=weights, level=level, levels=state.levels + 1))
 
-    Clipping at c moves the mean of skewed residuals by at most ``t = s^2 / (4 c)``, with s their standard deviation;
-    t counts as s / 6 at most. The first release is unclipped: its mean residual D errs by its noise v alone. So the
-    intercept moves by ``D t^2 / (t^2 + v^2)``, the posterior mean of a shift of standard deviation t. If D exceeds two
-    deviations of its noise by more than t explains, ``D^2 / 4 - v^2`` replaces t^2. Without noise the mean residual
-    becomes 0, as in least squares with an intercept. A fixed schedule, whose first release knows no level, stays as it
-    is.
+
+def ridge_settled(recipe: RidgeRecipe, whitening: RidgeWhitening, state: RidgeState | DescentState) -> Array:
+    """Return a head's weights ``(d,)`` on the original features: certain slopes, and the level that all sums support.
+
+    Slopes that noise may explain are excluded (:func:`~privstats.estimates.denoise.seen_share`), so that no head is
+    worse than the mean where nothing can be learned.
+
+    Clipping at c moves the mean of skewed residuals by at most ``t = s^2 / (4 c)``, with s their standard deviation; t
+    counts as s / 6 at most, and t^2 as what rounds for the level have left of it. The first release is unclipped: its
+    mean residual D errs by its noise v alone. So the intercept moves by ``D t^2 / (t^2 + v^2)``, the posterior mean of
+    a shift of standard deviation t. If D exceeds two deviations of its noise by more than t explains, ``D^2 / 4 - v^2``
+    replaces t^2. Without noise the mean residual becomes 0, as in least squares with an intercept. A fixed schedule,
+    whose first release knows no level, keeps its own.
 
     Args:
         whitening, state: of the last round.
-        constant: value of the last feature, which is constant; None without an intercept.
 
     Example:
         >>> from privstats.estimates.regression import RidgeWhitening, ridge_settled, ridge_started
@@ -256,18 +375,29 @@ def ridge_settled(whitening: RidgeWhitening, state: RidgeState | DescentState, c
         >>> from privstats.estimates.denoise import NoisyGram
         >>> noise = {"sigma_G": 0.0, "sigma_h": 0.0, "sigma_q": 0.0}
         >>> sums = NoisyGram(G=np.diag([9.0, 100.0]), h=np.array([[0.0], [30.0]]), q=20.0, records=100.0, **noise)
-        >>> recipe = RidgeRecipe(features=2, records=100, mu=5.0, clip_norm=2.0, target_bound=1.0, rounds=4)
+        >>> public = {"clip_norm": 2.0, "target_bound": 1.0, "rounds": 4, "constant": 1.0}
+        >>> recipe = RidgeRecipe(features=2, records=100, mu=5.0, **public)
         >>> whitening = RidgeWhitening.of(recipe, sums)
-        >>> ridge_settled(whitening, ridge_started(recipe, sums, whitening), constant=1.0).round(6).tolist()
+        >>> ridge_settled(recipe, whitening, ridge_started(recipe, sums, whitening)).round(6).tolist()
         [0.0, 0.3]
     """
-    weights = whitening.published(state.weights)
-    if isinstance(state, DescentState) or constant is None:
+    constant = recipe.constant
+    if isinstance(state, DescentState):
+        noise = np.full(len(state.weights), state.variance)
+        return whitening.published(state.weights - _doubtful(whitening, state.weights, noise, constant))
+    begun = len(state.history.noise) > 0
+    levelled = begun and _of_level(recipe, state.history, state.levels)
+    if begun:
+        weights = whitening.published(state.weights if levelled else _retained(recipe, whitening, state))
+    else:
+        weights = whitening.published(state.origin)
+        weights += denoised_solve(state.sums.about(weights)).weights[:, 0]
+    if constant is None:
         return weights
     about = state.sums.about(weights)
     records = max(about.G[-1, -1], 2 * about.sigma_G) / constant**2
     shift, error = (float(each) / (constant * records) for each in (about.h[-1, 0], about.sigma_h))
-    usual = state.deviation**2 / (4 * max(state.clip, _LEAST_CLIP * state.deviation))
-    explained = max(usual**2, (shift / _CERTAIN) ** 2 - error**2)
+    usual = (state.deviation**2 / (4 * max(state.clip, _LEAST_CLIP * state.deviation))) ** 2
+    explained = max(state.level if levelled else usual, (shift / _CERTAIN) ** 2 - error**2)
     weights[-1] += shift / constant * explained / (explained + error**2)
     return weights

@@ -29,10 +29,11 @@ from privstats.progress import progress_bar
 class RefinedRidge(LinearRegressor):
     """Linear regression of one target from a ``Rounds`` course: least squares as noise falls.
 
-    Rounds clip residuals and shorten rows, at widths that grow with n mu / d (``RidgeRecipe.width``). The first
-    release's sums, which no clip of residuals touches, set the level. So mean prediction and slopes converge to those
-    of least squares as records or epsilon grow. Where noise is strong for the number of columns, ``width_`` states the
-    clip, and the model is Huber's estimate.
+    Rounds clip residuals and shorten rows, at widths that grow with n mu / d (``RidgeRecipe.width``). Sums of complete
+    residuals set the level: the first release's, and of twelve and more rounds the first and the last ones. So
+    mean prediction and slopes converge to those of least squares as records or epsilon grow. Where noise is strong for
+    the number of columns, ``width_`` states the clip, and the model is Huber's estimate. Slopes that noise alone may
+    explain are excluded, so that the model is no worse than a mean where nothing can be learned.
 
     Args:
         rounds: T, for :meth:`fit` and :meth:`fit_private`.
@@ -112,7 +113,8 @@ class RefinedRidge(LinearRegressor):
     def _fit_rows(self, X: Array, y: Array, norm: float, constant: float) -> Array:
         n, d = X.shape
         bound = float(np.abs(y).max()) or 1.0
-        recipe = RidgeRecipe(d, n, math.inf, norm, bound, self.rounds)
+        last = constant if self.fit_intercept else None
+        recipe = RidgeRecipe(d, n, math.inf, norm, bound, self.rounds, constant=last)
         levels = {"sigma_G": 0.0, "sigma_h": 0.0, "sigma_q": 0.0}
         sums = NoisyGram(G=X.T @ X, h=(X.T @ y)[:, None], q=float(y @ y), records=float(n), **levels)
         whitening = regression.RidgeWhitening.of(recipe, sums)
@@ -125,7 +127,7 @@ class RefinedRidge(LinearRegressor):
                 state = regression.ridge_refined(recipe, whitening, state, gradient, within, (0.0, 0.0))
                 advance(1)
         self.rounds_, self.clip_ = self.rounds, state.clip
-        return regression.ridge_settled(whitening, state, constant if self.fit_intercept else None)
+        return regression.ridge_settled(recipe, whitening, state)
 
     def _settle(self, weights: Array, intercept: float) -> Self:
         if not (np.isfinite(weights).all() and math.isfinite(intercept)):

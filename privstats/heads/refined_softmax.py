@@ -26,6 +26,7 @@ from privstats.course.read_recipe import recipe_of
 from privstats.course.recipes import ClassRounds, ModuleRounds
 from privstats.errors import HeadError, ReleaseError
 from privstats.estimates import denoise, recipes, softmax
+from privstats.estimates.class_level import level_shifts
 from privstats.estimates.clip_link import LastGradient, link_of
 from privstats.estimates.denoise import NoisyClassSums
 from privstats.estimates.discriminant import Priors, log_priors
@@ -68,7 +69,8 @@ class RefinedSoftmax(ClassHead):
         class_means_: class means of the first release behind the public map, ``(C, d)``; None of local records.
         temperature_: as in ``LDA``.
         link_: T and b ``(C,)``. For declared columns scores are ``W u / T + b``, because clipped residuals make W
-            overconfident (:mod:`~privstats.estimates.clip_link`); else 1 and 0.
+            overconfident (:mod:`~privstats.estimates.clip_link`). For other rows T is 1, and b moves each class's mean
+            probability to its share, as far as that is certain (:mod:`~privstats.estimates.class_level`).
         pairs_: names of the pairs of columns whose tables add to the scores.
         mean_noise_: standard deviation that noise alone gives the mean probability of the second of two classes; None
             where unknown.
@@ -295,17 +297,21 @@ class RefinedSoftmax(ClassHead):
         discriminant: Any,
     ) -> None:
         self.link_, rounds, match = _NO_CALIBRATION[1], recipe.rounds_behind(have), None
-        if len(have) > 1 and any(step.reads_cells for step in recipe.first.transform):
-            weights = _averaged(whitening, states[-1].weights, discriminant)
+        weights, sums = _averaged(whitening, states[-1].weights, discriminant), recipe.sums(have[0])
+        declared = any(step.reads_cells for step in recipe.first.transform)
+        if declared and len(have) > 1:
             last = None  # residuals of pairs are not of the linear scores that the link knows
             if rounds and paired_of(recipe, have) is None:
                 gradient = whitening.turned(np.asarray(rounds[-1].gradient))
                 last = LastGradient(states[-2].weights, gradient, rounds[-1].sigma)
-            link = link_of(whitening, recipe.sums(have[0]), weights, recipe.clip, last)
+            link = link_of(whitening, sums, weights, recipe.clip, last)
             self.link_, match = (link.temperature, link.shifts), link.match
-        self.temperature_ = recipe.temperature(have, self.link_[0])
+        self.temperature_ = heat = recipe.temperature(have, self.link_[0])
+        if not declared:
+            self.link_ = 1.0, heat * level_shifts(whitening, sums, weights / heat)
         self.mean_noise_ = None
-        if len(self.classes_) == _PAIR and len(states) > 1:
+        moved = not declared and self.link_[1].any()  # by counts, whose noise is of another kind
+        if len(self.classes_) == _PAIR and len(states) > 1 and not moved:
             noise = [(each.kappa, each.sigma) for each in rounds]
             heat = self.link_[0] * self.temperature_
             self.mean_noise_ = mean_noise(recipe.constants, recipe.sums(have[0]), whitening, states, noise, heat, match)

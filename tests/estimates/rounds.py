@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from privstats.estimates.recipes import RidgeRecipe
-from privstats.estimates.regression import RidgeState, RidgeWhitening, ridge_refined
+from privstats.estimates.regression import RidgeState, RidgeWhitening, ridge_map, ridge_refined
 
 
 def symmetric_noise(rng: np.random.Generator, d: int) -> np.ndarray:
@@ -23,9 +23,10 @@ def ridge_rounds(
     noise: Callable[[RidgeState], tuple[float, float]],
 ) -> Iterator[RidgeState]:
     """Yield the state after each round; ``noise`` gives the standard deviations of a round's gradient and count."""
-    rng, U = np.random.default_rng(0), whitening.rows(X)
+    rng = np.random.default_rng(0)
     for _ in range(recipe.rounds):
-        residual = y - X @ whitening.published(state.weights)
+        residual, U = y - X @ whitening.published(state.weights), X @ ridge_map(recipe, whitening, state)
+        U = U / np.maximum(np.linalg.norm(U, axis=1), 1.0)[:, None]
         sigma = noise(state)
         G = np.clip(residual, -state.clip, state.clip) @ U + sigma[0] * rng.standard_normal(recipe.features)
         within = float((np.abs(residual) <= state.clip).sum()) + sigma[1] * rng.standard_normal()

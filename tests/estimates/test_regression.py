@@ -235,23 +235,22 @@ def skewed(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def test_without_noise_residuals_of_any_shape_have_mean_zero(clip, seed):
     """The clip alone would leave a mean below the targets' own."""
     X, y = skewed(300, seed)
-    recipe, sums = RidgeRecipe(4, 300, 1.0, 1.2, 20.0, 4), sums_of(X, y)
+    recipe, sums = RidgeRecipe(4, 300, 1.0, 1.2, 20.0, 4, constant=0.5), sums_of(X, y)
     whitening = RidgeWhitening.of(recipe, sums)
-    state = replace(ridge_started(recipe, sums, whitening), weights=np.zeros(4), clip=clip)
-    settled = ridge_settled(whitening, state, constant=0.5)
+    state = replace(ridge_started(recipe, sums, whitening), clip=clip)
+    settled = ridge_settled(recipe, whitening, state)
     assert (y - X @ settled).mean() == pytest.approx(0.0, abs=1e-9)
-    assert ridge_settled(whitening, state, constant=None).tolist() == [0.0] * 4
 
 
 def test_noise_above_what_a_clip_can_hide_moves_no_level():
     X, y = skewed(2_000, 0)
-    recipe = RidgeRecipe(4, 2_000, 1.0, 1.2, 20.0, 4)
+    recipe = RidgeRecipe(4, 2_000, 1.0, 1.2, 20.0, 4, constant=0.5)
     moved = []
     for seed in range(50):
         sums = replace(sums_of(X, y, 2e4, seed), G=X.T @ X, sigma_G=0.0)
         whitening = RidgeWhitening.of(recipe, sums)
         state = replace(ridge_started(recipe, sums, whitening), weights=np.zeros(4), deviation=2.0, clip=6.0)
-        moved.append(0.5 * ridge_settled(whitening, state, constant=0.5)[-1])
+        moved.append(0.5 * ridge_settled(recipe, whitening, state)[-1])
     noise = 2e4 / (0.5 * 2_000)
     assert noise == 20
     assert np.std(moved) < 2  # of the noise 20; a shift of 1 / 6 deviations is the most that a clip explains
@@ -273,7 +272,7 @@ def test_few_large_residuals_and_few_counts_do_not_narrow_the_clip():
 @pytest.mark.parametrize(("n", "tolerance"), [(2_000, 0.08), (20_000, 0.02)])
 @pytest.mark.parametrize("mu", [0.3, 2.0])
 def test_rounds_of_skewed_targets_end_at_least_squares(n, tolerance, mu):
-    recipe, errors = RidgeRecipe(4, n, mu, 1.2, 20.0, 24), []
+    recipe, errors = RidgeRecipe(4, n, mu, 1.2, 20.0, 24, constant=0.5), []
     for seed in range(4):
         X, y = skewed(n, seed)
         rng, bounds = np.random.default_rng(seed), {"G": 1.2**2, "h": 1.2 * 20, "q": 400.0}
@@ -295,7 +294,7 @@ def test_rounds_of_skewed_targets_end_at_least_squares(n, tolerance, mu):
         *_, last = ridge_rounds(
             recipe, X, y, whitening, first, lambda state, noise=noise: (state.clip / noise[0], 1 / noise[1])
         )
-        fitted = X @ ridge_settled(whitening, last, constant=0.5)
+        fitted = X @ ridge_settled(recipe, whitening, last)
         least = X @ np.linalg.lstsq(X, y, rcond=None)[0]
         errors.append([(fitted - y).mean() / y.std(), np.square(fitted - least).mean() / y.var()])
     assert np.abs(errors).mean(axis=0).tolist() <= [tolerance, tolerance**1.5]

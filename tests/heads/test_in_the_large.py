@@ -1,6 +1,7 @@
 """Calibration in the large: every installed head's mean prediction, on skewed targets and for rare classes.
 
-A head that is named least squares has the mean and slopes of least squares. Worlds are in ``tests.heads.worlds``.
+A head that is named least squares has the mean and slopes of least squares. No classification is worse than the class
+shares by more than noise. Worlds are in ``tests.heads.worlds``.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ import numpy as np
 import pytest
 
 from privstats.heads.registry import HEADS, head_class
-from tests.heads.worlds import TARGETS, UNLEARNABLE
+from tests.heads.worlds import CLASSES, TARGETS, UNLEARNABLE
 
 REGRESSIONS = tuple(name for name, entry in HEADS.items() if entry.task == "ridge")
+CLASSIFICATIONS = tuple(name for name, entry in HEADS.items() if entry.task == "classes" and entry.closed_form)
 TERMS = {"delta": 1e-6, "adjacency": "replace-one", "clip_norm": 1.0, "ledger": "uncharged"}
 TESTED = 20_000
 
@@ -60,3 +62,28 @@ def test_its_errors_vanish_with_records(name, world):
     assert abs(mean) < 0.012
     assert abs(slope) < 0.012
     assert excess < 0.0005
+
+
+def class_errors_of(name: str, world: str, n: int, features: int, epsilon: float) -> tuple[float, float]:
+    """Return the log loss over that of the class shares, less 1, and the rarest class's mean probability likewise."""
+    chosen = CLASSES[world]
+    (X, y), (X_test, y_test) = chosen.records(0, n, features), chosen.records(1, TESTED, features)
+    terms = {**TERMS, "clip_norm": None, "expected_records": n} if name == "RefinedSoftmax" else TERMS
+    head = head_class(name)().fit_private(X, y, epsilon=epsilon, classes=range(len(chosen.shares)), **terms)
+    found, share = head.predict_proba(X_test), np.bincount(y_test) / TESTED
+    loss, least = (-np.log(p).mean() for p in (found[np.arange(TESTED), y_test].clip(1e-9), share[y_test]))
+    return loss / least - 1, found.mean(axis=0)[-1] / share[-1] - 1
+
+
+@pytest.mark.parametrize("name", CLASSIFICATIONS)
+@pytest.mark.parametrize("world", CLASSES)
+def test_a_classification_is_no_worse_than_the_class_shares(name, world):
+    loss, mean = class_errors_of(name, world, 20_000, 3, 3.0)
+    assert loss < 0.02
+    assert abs(mean) < 0.6  # of the rarest class; naive Bayes takes columns for normal
+
+
+@pytest.mark.parametrize("name", CLASSIFICATIONS)
+def test_a_rare_class_that_nothing_predicts_stays_rare_under_strong_noise(name):
+    loss, _ = class_errors_of(name, "rare, nothing", 2_000, 10, 1.0)
+    assert loss < 0.6

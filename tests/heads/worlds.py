@@ -1,7 +1,7 @@
 """Worlds in which the level of a model is easily wrong: skewed targets, rare classes, curves, and nothing to learn.
 
 Every world draws records of any number, so that a head's estimand is known: its mean prediction is the targets' mean,
-and its slopes are those of least squares, both computed from the same records.
+and its slopes are those of least squares, both computed from the same records. A class's mean probability is its share.
 """
 
 from __future__ import annotations
@@ -69,6 +69,10 @@ def _nothing(rng: np.random.Generator, z: np.ndarray) -> np.ndarray:
     return rng.standard_normal(len(z))
 
 
+def _uncentred_nothing(rng: np.random.Generator, z: np.ndarray) -> np.ndarray:
+    return 2 + rng.standard_normal(len(z))
+
+
 def _skewed_nothing(rng: np.random.Generator, z: np.ndarray) -> np.ndarray:
     return rng.lognormal(0, 1, len(z))
 
@@ -84,7 +88,42 @@ TARGETS: Mapping[str, World] = {
     "normal": World(_normal, 3.0),
     "nothing": World(_nothing, 5.0),
     "skewed, nothing": World(_skewed_nothing, 20.0),
+    "uncentred, nothing": World(_uncentred_nothing, 6.0),
 }
 """Targets by the name of their world."""
 
-UNLEARNABLE = ("nothing", "skewed, nothing")
+UNLEARNABLE = ("nothing", "skewed, nothing", "uncentred, nothing")
+
+
+@dataclass(frozen=True)
+class ClassWorld:
+    """Classes of uniform rows, whose log odds are linear in the first column.
+
+    Attributes:
+        shares: each class's share where the first column is 0.
+        signal: slope of the log odds between the last class and the first, halved.
+    """
+
+    shares: tuple[float, ...]
+    signal: float
+
+    def records(self, seed: int, n: int, features: int = 3) -> tuple[np.ndarray, np.ndarray]:
+        """Return n rows ``(n, features)`` of norm at most 1, and their classes ``(n,)``."""
+        rng = np.random.default_rng(seed)
+        rows = rng.uniform(-1, 1, (n, features))
+        raised = np.exp(self.signal * np.outer(rows[:, 0], np.linspace(-1, 1, len(self.shares)))) * self.shares
+        below = (raised / raised.sum(axis=1, keepdims=True)).cumsum(axis=1)[:, :-1]
+        return rows / features**0.5, (below < rng.random((n, 1))).sum(axis=1)
+
+
+UNEVEN = (0.6, 0.3, 0.08, 0.02)
+CLASSES: Mapping[str, ClassWorld] = {
+    "even": ClassWorld((0.5, 0.5), 2.0),
+    "rare": ClassWorld((0.98, 0.02), 2.0),
+    "very rare": ClassWorld((0.995, 0.005), 2.0),
+    "uneven": ClassWorld(UNEVEN, 1.0),
+    "nothing": ClassWorld((0.7, 0.3), 0.0),
+    "rare, nothing": ClassWorld((0.98, 0.02), 0.0),
+    "uneven, nothing": ClassWorld(UNEVEN, 0.0),
+}
+"""Classes by the name of their world."""
