@@ -15,7 +15,13 @@ from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.column_proportionality import ColumnProportionality, column_proportionality
 from privstats.inference.counts.survival import EVEN, SurvivalCurves, event_tables, kaplan_meier, reported_bins
-from privstats.inference.counts.two_groups import LogRank, Proportionality, logrank_test, proportionality_test
+from privstats.inference.counts.two_groups import (
+    LogRank,
+    Proportionality,
+    logrank_test,
+    proportionality_test,
+    without,
+)
 from privstats.inference.declared_levels import declared_levels
 from privstats.inference.figures import plot_survival
 from privstats.inference.forest import forest_rows
@@ -543,7 +549,7 @@ def _checked(table: HazardRatios, event: str, by_column: bool) -> tuple[str, ...
 
 def _proportional(test: Proportionality) -> str:
     chance = f"P = {chance_of(test.p_value)}" if test.reported else "not reported"
-    return f"{chance}, over {test.bins} bins"
+    return f"{chance}, over {test.bins} bins{without(test)}"
 
 
 def _before_and_after(test: ColumnProportionality) -> tuple[tuple[str, str], ...]:
