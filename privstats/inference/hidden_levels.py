@@ -33,9 +33,9 @@ from numpy.typing import NDArray
 from privstats.estimates.denoise import Array
 
 HIDES = (3.0, 6.0, 12.0)
-"""Standard deviations of its noise up to which a level's information hides the level, in turn.
+"""Standard deviations of its noise up to which a level's information hides the level.
 
-Where a level at the first bound leaves others unknown, a higher one may hide it alone.
+The first bound hides it always, a higher one only where the rest is unknown otherwise.
 """
 
 _ROUNDED = 1e-6  # part of a contrast along a hidden direction that is rounding

@@ -250,8 +250,9 @@ def last_step(
         return _solved(present, weights, rows, _Rows(radius, design, None), variance, None)
     held, last = _Rows(radius, design, levels), present[-1]
     G, sigma = held.information(last), reckoned_sigma(last)["H"]
-    hidden, pairs = levels.hidden(G, sigma, HIDES[0]), levels.hidden(G, sigma, HIDES[-1]).levels
-    others = [*levels.levels, *(each for each in pairs if each.either)]
+    hidden, few = levels.hidden(G, sigma, HIDES[0]), levels.hidden(G, sigma, HIDES[-1]).levels
+    # A bin has a step of its own only where it has few records.
+    others = [*few, *(each for each in levels.levels if each.part and each not in few)]
     first = solved = _solved(present, weights, rows, held, variance, hidden if hidden.levels else None)
     while not solved.arrived[solved.identified].all():
         # A level whose own step is still long hides itself alone, where that lets all others converge.
