@@ -15,6 +15,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
+from privstats import domains
 from privstats.errors import DataError, RandomnessError
 
 SEED_BYTES = 32
@@ -134,7 +135,7 @@ def seeded(seed: int) -> Generator:
 
     The seed is hashed, so nearby seeds yield unrelated streams.
     """
-    seed_bytes = hashlib.sha256(b"privstats: reproducible, not private: %d" % seed).digest()
+    seed_bytes = hashlib.sha256(domains.REPRODUCIBLE % seed).digest()
     return Generator(seed_bytes, reproducible=True)
 
 

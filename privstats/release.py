@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats import domains
 from privstats.dp import NoPrivacy
 from privstats.encoding import flatten, to_real
 from privstats.errors import ReleaseError
@@ -173,7 +174,7 @@ class Release:
         marks = (self.survivors, self.suppressed, self.reproducible, self.left_for, self.run)
         position = None if self.position is None else self.position.named
         facts = (self.plan.digest, little_endian(self.vector), *marks, position)
-        return hashlib.sha256(b"privstats/release/2\0" + msgspec.msgpack.encode(facts)).hexdigest()
+        return hashlib.sha256(domains.RELEASE + msgspec.msgpack.encode(facts)).hexdigest()
 
     def at(self, position: Position | None) -> Release:
         """Return this release as that of a course's session; None leaves it as it is.

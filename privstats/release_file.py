@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats import domains
 from privstats.errors import PrivstatsError, ReleaseError
 from privstats.files.decoding import from_json
 from privstats.files.envelope import MOST_UNSTATED, Content, Format, PathLike, Version, full_content
@@ -173,10 +174,10 @@ def _close(one: float | None, other: float | None) -> bool:
 
 
 FORMAT = Format(
-    name="privstats-release",
+    name=domains.RELEASE_FILE,
     noun="release",
     writer="Release.save",
     error=ReleaseError,
-    readers={3: Version(_read, full_content(b"privstats-release/3"), _most)},
+    readers={3: Version(_read, full_content(domains.RELEASE_FILE_3), _most)},
 )
 """Files of releases; version 2 did not name the course, and what version 1 sealed had no label and no lengths."""

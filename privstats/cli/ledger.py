@@ -175,7 +175,7 @@ def _document(account: Account) -> dict[str, Any]:
         "dataset": account.dataset,
         "mu": account.mu,
         "epsilon": account.spent,
-        "delta": delta,
+        "delta": account.total_delta,
         "masking_failure": account.masking_failure,
         "conditions": account.conditions,
         "exceeded": account.exceeded,

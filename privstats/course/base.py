@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
+from privstats import domains
 from privstats.dp import Privacy
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
@@ -310,4 +311,4 @@ def history(releases: Releases) -> bytes:
         (32, False)
     """
     steps = [each and (each.plan.digest, each.survivors, each.suppressed, each.vector.tobytes()) for each in releases]
-    return hashlib.sha256(b"privstats/course\0" + msgspec.msgpack.encode(steps)).digest()
+    return hashlib.sha256(domains.COURSE + msgspec.msgpack.encode(steps)).digest()

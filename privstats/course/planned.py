@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
+from privstats import domains
 from privstats.course.base import Course, Releases, mu_of
 from privstats.course.promise import Promise, epsilon_of, longest, require_promise, total_of
 from privstats.course.steps import Step, Steps
@@ -94,7 +95,7 @@ class Planned:
     def digest(self) -> str:
         """SHA-256 of the label and of all fields that two courses are compared by: all but the promise."""
         facts = msgspec.json.encode(self._facts, order="sorted")
-        return hashlib.sha256(f"privstats/course/{self.label}\0".encode() + facts).hexdigest()
+        return hashlib.sha256(domains.COURSE_KIND % self.label.encode() + facts).hexdigest()
 
     @property
     def _facts(self) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
+from privstats import domains
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import MOST_SIGNED, atomic_write, opened, read_bounded, read_open
 from privstats.files.decoding import from_json
@@ -171,8 +172,8 @@ class Format(Generic[T]):
             raise self.error(f"{path} is not a privstats {self.noun}; give a file written by {self.writer}")
         if header["version"] in map(str, range(1, min(self.readers))):
             raise self.error(
-                f"{path} has {self.noun} format {header['version']}, from before the first release of privstats"
-                f"{_named_writer(header['manifest'])}, and is no longer read; write it anew with {self.writer}"
+                f"{path} has {self.noun} format {header['version']}{_named_writer(header['manifest'])}, which is no "
+                f"longer read: read it with the version that wrote it, or make a new one with {self.writer}"
             )
         if header["version"] not in known:
             raise self.error(
@@ -274,9 +275,7 @@ def safetensors_metadata(data: bytes) -> dict[str, str]:
         return {}
 
 
-_FORMAT = "privstats-signature"
 _VERSION = 1
-_DOMAIN = b"privstats/document/1"
 _MOST_BYTES = 1 << 12
 
 
@@ -307,7 +306,7 @@ def sign_beside(path: str | os.PathLike[str], data: bytes, signer: Signer, error
         True
     """
     key = signing_key(signer, "signer", error)
-    document = {"format": _FORMAT, "version": _VERSION, "sha256": hashlib.sha256(data).hexdigest()}
+    document = {"format": domains.SIGNATURE_FILE, "version": _VERSION, "sha256": hashlib.sha256(data).hexdigest()}
     place = signature_path(path)
     atomic_write(place, json_text({**document, "ed25519": key.sign(_sealed(data)).hex()}).encode(), shared=True)
     return place
@@ -336,7 +335,7 @@ def is_signed_by(path: str | os.PathLike[str], signed_by: Verifier, error: type[
     beside = read_bounded(place, error, "privstats report --sign")
     try:
         document = json.loads(beside[:_MOST_BYTES])
-        if (document["format"], document["version"]) != (_FORMAT, _VERSION):
+        if (document["format"], document["version"]) != (domains.SIGNATURE_FILE, _VERSION):
             raise ValueError
         signature, digest = bytes.fromhex(document["ed25519"]), str(document["sha256"])
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -345,4 +344,4 @@ def is_signed_by(path: str | os.PathLike[str], signed_by: Verifier, error: type[
 
 
 def _sealed(data: bytes) -> bytes:
-    return b"".join(len(part).to_bytes(8, "little") + part for part in (_DOMAIN, data))
+    return b"".join(len(part).to_bytes(8, "little") + part for part in (domains.DOCUMENT, data))

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from privstats import domains
 from privstats.errors import HeadError, SchemaError
 from privstats.files.decoding import from_json
 from privstats.files.envelope import MOST_UNSTATED, Content, Format, PathLike, Version, full_content
@@ -28,6 +29,8 @@ _KNOWLEDGE = {"priors": "priors_", "prototypes": "prototypes_", "means": "class_
 """Stored arrays about the classes, each with its attribute; a head without the attribute omits the array."""
 _SCORES = ("quantiles",)
 """Stored arrays of :class:`ReleasedScores` of a head of two classes that was fitted on a release."""
+_EARLIER = ("prevalence", "area")
+"""Arrays that commits between 0.2.0 and 1.0.0rc1 stored. Class shares are facts since then; nothing reads the area."""
 _HEADS: dict[str, type[Stored]] = {}
 _MATRICES = 4
 _NOTHING = np.zeros(0)
@@ -165,9 +168,9 @@ def head_of(content: Content, path: PathLike) -> Any:
     cls = _class_of(manifest.head, path)  # before the rule: a head of another package may bring one of its own
     try:
         tensors = dict(content.tensors)
-        known, scores = (
+        known, scores, earlier = (
             {name: tensors.pop(_KNOWN + name) for name in names if _KNOWN + name in tensors}
-            for names in (_KNOWLEDGE, _SCORES)
+            for names in (_KNOWLEDGE, _SCORES, _EARLIER)
         )
         rule = rule_of(manifest.rule, tensors)
         head = cls(**manifest.parameters)
@@ -179,7 +182,7 @@ def head_of(content: Content, path: PathLike) -> Any:
             manifest.features, transform, manifest.clip_norm, manifest.feature_names, manifest.nonnegative
         )
         _check_fit(manifest, rule, preprocessing)
-        facts = manifest.facts or Facts()
+        facts = manifest.facts or _facts_of(earlier)
         facts.check(len(manifest.classes or ()))
         _check_known(manifest, known)
         _check_scores(facts, scores)
@@ -238,12 +241,12 @@ def _damaged(path: PathLike) -> HeadError:
 
 
 FORMAT = Format[Any](
-    name="privstats-head",
+    name=domains.HEAD_FILE,
     noun="head",
     writer="save",
     error=HeadError,
     readers={
-        3: Version(head_of, full_content(b"privstats-head/3"), _most),
+        3: Version(head_of, full_content(domains.HEAD_FILE_3), _most),
     },
 )
 """Files of heads; no release wrote versions 1 and 2."""
@@ -288,6 +291,15 @@ def _check_scores(facts: Facts, scores: dict[str, Any]) -> None:
         raise ValueError("scores must be float64 from 0 to 1")
     if not all((np.diff(scores[name]) >= 0).all() for name in scores):
         raise ValueError("quantiles must rise")
+
+
+def _facts_of(earlier: dict[str, Any]) -> Facts:
+    if "prevalence" not in earlier:
+        return Facts()
+    shares = tuple(earlier["prevalence"].tolist())
+    if min(shares) < 0:
+        raise ValueError("class shares must be from 0 to 1")
+    return Facts(prevalence=shares)
 
 
 def _manifest(head: Any) -> _Manifest:

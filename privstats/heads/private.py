@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
+from privstats import domains
 from privstats.dp import Privacy
 from privstats.dp.privacy import Adjacency
 from privstats.errors import AssumedPublicWarning, DataError, HeadError, RecordError
@@ -242,7 +243,7 @@ class PublicRecords:
         rows = preprocessing.apply(X)
         if not np.isfinite(rows).all():
             raise DataError("public holds values that are not finite; drop or impute them")
-        digest = hashlib.sha256(b"privstats/public\0" + rows.tobytes() + index.tobytes()).hexdigest()
+        digest = hashlib.sha256(domains.PUBLIC_ROWS + rows.tobytes() + index.tobytes()).hexdigest()
         return cls(public_means(rows, index, len(classes)), digest)
 
 

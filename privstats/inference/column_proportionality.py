@@ -167,14 +167,15 @@ def column_proportionality(
 
 def _hidden(declared: DeclaredLevels, sums: _Sums, noise: _Noise, constant: float) -> HiddenLevels:
     """Return the levels that noise hides before or after the split, and the bins that it hides."""
-    found = set[Level]()
+    found = dict[bytes, Level]()
     parts = ((sums.early_xx, sums.early, noise.early_H), (sums.late_xx, ~sums.early, noise.H + noise.early_H))
     for xx, of, square in parts:
         across = constant * sums.vx * of
         G = np.block([[xx, across], [across.T, np.diag(constant**2 * sums.v * of)]])
-        held = declared.hidden(declared.possible(G), math.sqrt(square), _SURE).levels
-        found |= {level for level in held if level.part or of[level.members].all()}
-    return HiddenLevels(declared, tuple(level for level in declared.levels if level in found))
+        held: Sequence[Level] = declared.hidden(declared.possible(G), math.sqrt(square), _SURE).levels
+        held = [level for level in held if level.part or of[level.members].all()]
+        found |= {level.direction.tobytes(): level for level in held}
+    return HiddenLevels(declared, tuple(found.values()))
 
 
 def _of_hidden(

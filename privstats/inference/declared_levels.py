@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations, product
 from typing import NamedTuple
 
@@ -13,8 +14,8 @@ from numpy.typing import NDArray
 from privstats.estimates.denoise import Array
 from privstats.inference.hidden_levels import DeclaredLevels, Level
 from privstats.inference.releases import interactions_of, map_columns
-from privstats.kinds import HazardSchema, ScoreSchema
-from privstats.transforms import Interactions
+from privstats.kinds import EffectSchema, HazardSchema, ScoreSchema
+from privstats.transforms import ByArm, Interactions
 from privstats.transforms.interactions import owners_of
 
 _EXACT = 1e-9  # largest error of x'v in a direction that singles out a level
@@ -39,10 +40,11 @@ def declared_levels(schema: ScoreSchema | HazardSchema) -> DeclaredLevels:
     """
     products = interactions_of(schema.transform)
     pairs = () if products is None else products.pairs
-    constants = _constants(schema)
+    hazard = schema if isinstance(schema, HazardSchema) else None
+    constants = _constants(schema, 1 if hazard is None else hazard.periods * hazard.baselines)
     width, columns = schema.sizes["feature"], schema.sizes["feature"] - len(constants)
     parts = [constants if len(constants) else np.zeros((1, width))]
-    levels = _bins(schema, constants) if isinstance(schema, HazardSchema) else []
+    levels = [] if hazard is None else _bins(hazard, constants)
     for group in _groups(_columns(schema, columns - len(pairs)), pairs):
         codes = np.array(list(product(*(range(len(each.values)) for each in group))))
         rows = _rows(group, codes, pairs, columns - len(pairs), width)
@@ -52,12 +54,22 @@ def declared_levels(schema: ScoreSchema | HazardSchema) -> DeclaredLevels:
     return DeclaredLevels(tuple(parts), tuple(levels), others, schema.clip_norm, 2 / schema.scale)
 
 
-def _constants(schema: ScoreSchema | HazardSchema) -> Array:
-    """Return the rows' constants, one row for each that a record can have, ``(bins, width)``."""
+def levels_of_arms(schema: EffectSchema) -> DeclaredLevels | None:
+    """Return the levels of an effect's columns, in the rows of one arm; None where no column is declared."""
+    last, levels = schema.transform[-1] if schema.transform else None, schema.reading.levels
+    if levels is None or not levels.columns or not isinstance(last, ByArm):
+        return None
+    maps = [replace(levels, outcomes=()) if each is levels else each for each in schema.transform[:-1]]
+    names, clip = schema.feature_names, schema.clip_norm
+    both = ScoreSchema(schema.width + 1, clip_norm=clip, transform=tuple(maps), feature_names=names)
+    return declared_levels(both).of([place for place in range(schema.width + 1) if place != last.column])
+
+
+def _constants(schema: ScoreSchema | HazardSchema, count: int) -> Array:
+    """Return the rows' constants, one row for each of the ``count`` that a record can have, ``(count, width)``."""
     width, constant = schema.sizes["feature"], schema.constant
     if constant is None:
         return np.zeros((0, width))
-    count = schema.periods * schema.baselines if isinstance(schema, HazardSchema) else 1
     return np.asarray(schema.on_grid(constant) * np.eye(width)[width - count :])
 
 
@@ -70,7 +82,7 @@ def _bins(schema: HazardSchema, constants: Array) -> list[Level]:
         names = [("", "") if place % len(cells) == 0 else name for place, name in enumerate(names)]
     alone = np.eye(len(names), dtype=np.bool_)
     return [
-        Level(*name, False, 0, members, direction)
+        Level(time, *name, False, 0, members, direction)
         for name, members, direction in zip(names, alone, np.linalg.pinv(constants).T, strict=True)
     ]
 
@@ -119,12 +131,13 @@ def _levels(
     for chosen in combinations(range(len(group)), 1 if alone else 2):
         if not alone and not any(_are(pair, *(group[each] for each in chosen)) for pair in pairs):
             continue
+        column = ", ".join(group[each].name for each in chosen)
         for values in product(*(range(len(group[each].values)) for each in chosen)):
             members = (codes[:, list(chosen)] == values).all(axis=1)
             direction = _direction(members, rows, constants)
             if direction is not None:
                 names = (f"{group[k].name}: {group[k].values[value]}" for k, value in zip(chosen, values, strict=True))
-                levels.append(Level(", ".join(names), "", alone and values == (0,), part, members, direction))
+                levels.append(Level(column, ", ".join(names), "", alone and values == (0,), part, members, direction))
     return levels
 
 

@@ -15,7 +15,13 @@ from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.column_proportionality import ColumnProportionality, column_proportionality
 from privstats.inference.counts.survival import EVEN, SurvivalCurves, event_tables, kaplan_meier, reported_bins
-from privstats.inference.counts.two_groups import LogRank, Proportionality, logrank_test, proportionality_test
+from privstats.inference.counts.two_groups import (
+    LogRank,
+    Proportionality,
+    logrank_test,
+    proportionality_test,
+    without,
+)
 from privstats.inference.declared_levels import declared_levels
 from privstats.inference.figures import plot_survival
 from privstats.inference.forest import forest_rows
@@ -299,7 +305,7 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
         )
     weights = [each.real for each in hazard_weights(schema, counts, rounds)[: len(rounds)]]
     columns, within = schema.features - 1, "" if schema.strata is None else f" and {schema.strata.name}"
-    lost = sum(each is None for each in releases[1:])
+    names, lost = column_names(schema, columns), sum(each is None for each in releases[1:])
     slopes, _ = raw_slopes(schema.transform, columns)
     rows = np.concatenate([slopes, np.zeros((columns, schema.sizes["feature"] - columns))], axis=1)
     errors = last_step(rounds, weights, schema.clip_norm, rows, levels=declared_levels(schema))
@@ -307,11 +313,8 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
     at_mean = _mean_hazard(schema, weights[-1], H, errors.hidden)
     return HazardRatios(
         **fields_of_rounds(rounds, errors),
-        names=column_names(schema, columns),
-        notes=(
-            *_notes(notes_on(errors), len(rounds) + lost),
-            *_early_end(counts, schema),
-        ),
+        names=names,
+        notes=(*notes_on(errors, names=names, words=_words(len(rounds) + lost)), *_early_end(counts, schema)),
         columns=columns,
         model="Hazard ratios",
         assumed=f"{_proportional_in(schema, within)}, {_times_of(schema, counts)}, one time zero for all, one row per "
@@ -389,14 +392,14 @@ def _times_of(schema: HazardSchema, counts: Release | None) -> str:
     return EVEN if counts is None else EVEN.replace("a bin", "a cell of the counts")
 
 
-def _notes(found: list[str], rounds: int) -> list[str]:
+def _words(rounds: int) -> dict[str, str]:
+    """Return the notes on rounds in the words of hazards."""
     remedy = "plan six rounds where a ratio above 2 or below .5 is expected" if rounds < _SIX else "plan more rounds"
-    of_hazards = {
+    return {
         EARLY: f"the rounds ended before they converged: {remedy}",
         HIDDEN_STEP: "noise hides the last step, and more rounds would not mend that: plan for more events, fewer bins "
         "or columns, or a larger epsilon",
     }
-    return [of_hazards.get(note, note) for note in found]
 
 
 def _early_end(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:
@@ -546,7 +549,7 @@ def _checked(table: HazardRatios, event: str, by_column: bool) -> tuple[str, ...
 
 def _proportional(test: Proportionality) -> str:
     chance = f"P = {chance_of(test.p_value)}" if test.reported else "not reported"
-    return f"{chance}, over {test.bins} bins"
+    return f"{chance}, over {test.bins} bins{without(test)}"
 
 
 def _before_and_after(test: ColumnProportionality) -> tuple[tuple[str, str], ...]:

@@ -9,9 +9,10 @@ this step's.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from privstats.estimates.denoise import Array
 from privstats.inference.cell_design import CellDesign
-from privstats.inference.hidden_levels import DeclaredLevels, HiddenLevels
+from privstats.inference.hidden_levels import HIDES, DeclaredLevels, HiddenLevels
 from privstats.inference.inversion import Inversion, NormalEquations
 from privstats.inference.releases import reckoned_sigma
 from privstats.inference.reporting import listed
@@ -33,7 +34,7 @@ _SETTLED = 0.5  # log of the information along a coefficient that a round may ha
 _SURE = 2.0  # standard deviations of noise that a measured change must allow for
 _NOTED = 0.5  # a note reports possible next steps from this many standard errors on
 _FLAT = 1e-4  # r below which rounding spoils (e^r - 1 - r) / r^2, which is at most (1 + r) / 2 there
-_HIDES = (3.0, 6.0, 12.0)  # standard deviations of its noise up to which a level's information hides the level, in turn
+_LONG = 0.5  # change of the linear predictor from which a level's own step is long
 _OF_NOISE = 2.0  # lengths of a score of noise alone, up to which noise explains a score
 
 EARLY = "the rounds ended before they converged: plan more rounds, or a public rate= near the mean of the outcome"
@@ -44,6 +45,17 @@ HIDDEN_STEP = (
     "epsilon"
 )
 """Note on rounds that noise keeps from converging."""
+
+_ONE_OUTCOME = ". Where all records of such a row have one outcome, its coefficient is infinite, and no plan reports it"
+_LATE = (
+    "rounds have not converged for {}: few records or events are there, all have one outcome, or their outcomes are "
+    "far from the others', for which more rounds help. What compares with it is not reported. Every other row holds "
+    "whatever is there"
+)
+_ALIKE = (
+    "hold the same records, as far as noise shows. What compares with either is not reported, because nothing "
+    "distinguishes the two: declare one of them. Every other row holds whatever is there"
+)
 
 
 @dataclass(frozen=True)
@@ -237,14 +249,22 @@ def last_step(
     if levels is None or not levels.levels:
         return _solved(present, weights, rows, _Rows(radius, design, None), variance, None)
     held, last = _Rows(radius, design, levels), present[-1]
-    sigma = reckoned_sigma(last)["H"]
-    solved = list[LastStep]()
-    for sure in _HIDES:  # a level whose own step is still long hides itself alone, where that lets all others converge
-        hidden = levels.hidden(held.information(last), sigma, sure)
-        solved.append(_solved(present, weights, rows, held, variance, hidden if hidden.levels else None))
-        if solved[-1].arrived[solved[-1].identified].all():
-            return solved[-1]
-    return solved[0]
+    G, sigma = held.information(last), reckoned_sigma(last)["H"]
+    hidden, few = levels.hidden(G, sigma, HIDES[0]), levels.hidden(G, sigma, HIDES[-1]).levels
+    # A bin has a step of its own only where it has few records.
+    others = [*few, *(each for each in levels.levels if each.part and each not in few)]
+    first = solved = _solved(present, weights, rows, held, variance, hidden if hidden.levels else None)
+    while not solved.arrived[solved.identified].all():
+        # A level whose own step is still long hides itself alone, where that lets all others converge.
+        step = solved.inversion.equations.solution
+        far = {levels.apart(step, each): each for each in others if not hidden.holds(each)}
+        if not far or max(far) < _LONG:
+            return first
+        hidden = hidden.joined(far[max(far)])
+        solved = _solved(present, weights, rows, held, variance, hidden)
+        if not solved.identified.any():
+            return first
+    return solved
 
 
 def _solved(
@@ -307,20 +327,41 @@ def ended_early(errors: LastStep, read: NDArray[np.bool_] | bool = True) -> bool
     return not errors.arrived[errors.identified & read].all() and not errors.noise_alone
 
 
-def notes_on(errors: LastStep, read: NDArray[np.bool_] | bool = True) -> list[str]:
-    """Return warnings about hidden levels, rounds that ended too early, and a last step that is noise."""
+def notes_on(
+    errors: LastStep,
+    read: NDArray[np.bool_] | bool = True,
+    names: Sequence[str] = (),
+    words: Mapping[str, str] = MappingProxyType({}),
+) -> list[str]:
+    """Return warnings about hidden levels, rounds that ended too early, and a last step that is noise.
+
+    Args:
+        read: parameters that a table reads.
+        names: of all parameters. A warning about some of them alone names these.
+        words: other sentences for :data:`EARLY` and :data:`HIDDEN_STEP`.
+    """
     read = errors.identified & read
     arrived, notes = errors.arrived[read], list[str]()
     if errors.hidden is not None and errors.hidden.names:
         notes.append(_note_on_hidden(errors.hidden))
+    if errors.hidden is not None and errors.hidden.late_names:
+        notes.append(_LATE.format(listed(errors.hidden.late_names)))
+    if errors.hidden is not None:
+        notes += [f"{both} {_ALIKE}" for both in errors.hidden.alike]
     if not arrived.all():
-        notes.append(EARLY if ended_early(errors, read) else HIDDEN_STEP)
+        note = EARLY if ended_early(errors, read) else HIDDEN_STEP
+        late = [name for name, is_late in zip(names, read & ~errors.arrived, strict=False) if is_late]
+        notes.append(_late(late, words.get(note, note)) if arrived.any() and late else words.get(note, note))
     most = float(errors.remaining_step[read][arrived].max(initial=0.0))
     if most >= _NOTED:
         notes.append(
             f"a next round could move a coefficient by up to {most:.1f} standard errors, which intervals include"
         )
     return notes
+
+
+def _late(names: Sequence[str], note: str) -> str:
+    return f"{listed(names)} alone {'is' if len(names) == 1 else 'are'} not reported: {note}{_ONE_OUTCOME}"
 
 
 def _note_on_hidden(hidden: HiddenLevels) -> str:

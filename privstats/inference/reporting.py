@@ -204,10 +204,11 @@ class Source:
         whole = epsilon_of(position.mu, privacy.delta)
         if self._epsilon(privacy) >= whole * _NEARLY:
             return ""
+        masking = " and the failure of each session's masking" if self.release.plan.masking.failure else ""
         part = "This is one session" if self._count == 1 else f"These are {self._count} sessions"
         return (
             f" {part} of a course that asks the same records again: all its sessions together cost epsilon "
-            f"{at_most(whole)} at delta {delta_text(privacy.delta)}, which ledgers charge."
+            f"{at_most(whole)} at delta {delta_text(privacy.delta)}{masking}, which ledgers charge."
         )
 
     @property

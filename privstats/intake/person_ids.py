@@ -43,12 +43,12 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats import domains
 from privstats.errors import DataError
 from privstats.intake.accepted import ColumnLike
 from privstats.intake.columns import array_of, values_of
 from privstats.intake.meaning import LOST, UNREADABLE, Meaning, is_decimal, of_number
 
-_SPLIT = b"privstats/split/persons\0"
 _NO_IDS = re.compile(
     r"(large_|fixed_size_)?list|struct|map<|array\(|(dense|sparse)_union|torch\.(b?float|complex)", re.I
 )
@@ -203,9 +203,7 @@ def _integers(plain: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.intp
 
 
 def fingerprints_of(ids: ColumnLike) -> NDArray[np.uint64]:
-    """Return 64 bits for each person, sorted: an integer's own bits, or eight bytes of a text's hash.
-
-    Equal bits mean one person, except that two texts collide with probability 2**-64.
+    """Return 64 bits for each person, sorted.
 
     Args:
         ids: see :func:`persons_of`.
@@ -215,21 +213,38 @@ def fingerprints_of(ids: ColumnLike) -> NDArray[np.uint64]:
         >>> np.array_equal(fingerprints_of(["007", "8", None]), fingerprints_of(np.array([8, 7, 7])))
         True
     """
+    return np.unique(fingerprints_by_row(ids)[0])
+
+
+def fingerprints_by_row(ids: ColumnLike) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+    """Return 64 bits of the person of each row that has one, and these rows' indices, both ``(m,)``.
+
+    The bits are an integer's own, or eight bytes of a text's hash. Equal bits mean one person, except that two texts
+    collide with probability 2**-64.
+
+    Args:
+        ids: see :func:`persons_of`.
+
+    Example:
+        >>> from privstats.intake.person_ids import fingerprints_by_row
+        >>> bits, rows = fingerprints_by_row(["007", None, 7, "anna"])
+        >>> bool(bits[0] == bits[1]), rows.tolist()
+        (True, [0, 2, 3])
+    """
     plain = typed_ids(ids)
     if isinstance(plain, np.ndarray):
         numbers, places = _integers(plain)
-        named = numbers[places]
-    else:
-        persons = {identity(value) for value in plain} - {None, AMBIGUOUS}
-        texts = [
-            hashlib.blake2b(str(each).encode(errors="surrogatepass"), digest_size=8).digest()
-            for each in persons
-            if isinstance(each, str)
-        ]
-        hashed = np.frombuffer(b"".join(texts), "<u8").astype(np.uint64)
-        named = np.array([each for each in persons if isinstance(each, float)], np.float64)
-        return np.unique(np.concatenate([hashed, (named + 0.0).view(np.uint64)]))
-    return np.unique((named + 0.0).view(np.uint64))
+        return (numbers[places] + 0.0).view(np.uint64), places
+    persons = {place: each for place, value in enumerate(plain) if (each := identity(value)) not in (None, AMBIGUOUS)}
+    bits = {each: _bits_of(each) for each in set(persons.values())}
+    return np.array([bits[each] for each in persons.values()], np.uint64), np.array([*persons], np.intp)
+
+
+def _bits_of(person: Meaning) -> int:
+    if isinstance(person, float):
+        return int(np.float64(person).view(np.uint64))
+    text = str(person).encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
 def typed_ids(ids: ColumnLike) -> NDArray[Any] | Sequence[object]:
@@ -312,5 +327,5 @@ def _number(person: Meaning, seed: int) -> float:
     """Return a hash of the person and the seed in [0, 1)."""
     number = isinstance(person, float)
     encoded = b"n" + struct.pack(">d", person) if number else b"t" + str(person).encode(errors="surrogatepass")
-    digest = hashlib.sha256(_SPLIT + str(seed).encode() + b"\0" + encoded).digest()
+    digest = hashlib.sha256(domains.SPLIT_PERSONS + str(seed).encode() + b"\0" + encoded).digest()
     return (int.from_bytes(digest[:8], "big") >> 11) * 2.0**-53

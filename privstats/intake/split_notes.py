@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from privstats import domains
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.files.decoding import from_json
@@ -73,9 +74,8 @@ def _alike(noted: tuple[str, ...], given: tuple[str, ...]) -> bool:
     return len(noted) == len(given) and places_in(noted, given) == list(range(len(given)))
 
 
-class _Notes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Notes(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="format", tag=domains.SPLITS_FILE):
     splits: tuple[_Split, ...]
-    format: Literal["privstats-splits"] = "privstats-splits"
     version: Literal[1] = 1
 
 

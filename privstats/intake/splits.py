@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats import domains
 from privstats.errors import DataError
 from privstats.intake.columns import Readings, read, read_local, read_texts, values_of
 from privstats.intake.split_shares import Shares
@@ -31,7 +32,6 @@ Words: TypeAlias = NDArray[np.uint64]
 RULE = 2
 """Version of the rule for records. Notes of splits store it: another rule holds out other records."""
 
-_DOMAIN = b"privstats/split/records/2\0"
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _GAP = np.float64(np.nan).view(np.uint64)
 _TEXT = 0xFFF8 << 48
@@ -87,6 +87,7 @@ class Split:
             y: targets ``(n,)`` or ``(n, targets)``, or a tuple of their readings.
             persons: ids ``(n,)``; the row of no person is not held out.
         """
+        X, y = _form(X), _form(y)
         if persons is None:
             held_out = [self._of_records(X, y, where) for where in _windows(X, y)]
             return np.concatenate(held_out) if held_out else np.zeros(0, np.bool_)
@@ -122,9 +123,7 @@ class Split:
         if isinstance(values, tuple):
             columns = [[column.part(where)] for column in values]
         else:
-            rows = (values.codes if isinstance(values, Codes) else values)[where]
-            flat = rows.reshape(-1) if np.ndim(rows) > 1 else rows
-            columns = [_all_readings(flat)]
+            columns = [_all_readings(values[where].reshape(-1))]
         size = where.stop - where.start
         pairs = [[self._words(readings) for readings in several] for several in columns]
         none = [np.empty((size, 0), np.uint64)]
@@ -146,7 +145,14 @@ class Split:
         return np.where(spoken, hashed, bits), np.where(spoken, exact, bits)
 
 
-def _all_readings(values: Any) -> list[Readings]:
+def _form(values: Any) -> Any:
+    """Return readings as they are, and all else as one array: its type is the same in every window of the pass."""
+    if isinstance(values, tuple | np.ndarray):
+        return values
+    return values.codes if isinstance(values, Codes) else np.asarray(values)
+
+
+def _all_readings(values: NDArray[Any]) -> list[Readings]:
     plain = values_of(values)
     if isinstance(plain, np.ndarray):
         return [_READERS[0](values)]  # numbers have one reading
@@ -200,7 +206,7 @@ def coins_of(words: Words, copies: Words, seed: int) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=16)
 def _keys_of(seed: int, entries: int) -> Words:
-    first = blake2b(_DOMAIN + str(seed).encode(), digest_size=8).digest()
+    first = blake2b(domains.SPLIT_RECORDS + str(seed).encode(), digest_size=8).digest()
     return _mixed(np.uint64(int.from_bytes(first, "big")) + np.arange(1, entries + 1, dtype=np.uint64) * _GOLDEN)
 
 

@@ -105,8 +105,8 @@ def persons_column(file: RecordFile, names: list[str]) -> str | None:
 def _column(file: RecordFile, names: list[str], name: str | None, lacks: str) -> str:
     place = None if name is None else place_of(name, names)
     if place is None:
-        shown = file.doubt or "it has " + ", ".join(names)
-        raise DataError(f"{file.path}{lacks}; {shown}{column_hint(file, names, name)}")
+        shown, hint = file.doubt or "it has " + ", ".join(names), column_hint(file, names, name)
+        raise DataError(f"{file.path}{lacks}; {shown}{'' if hint in shown else hint}")
     return names[place]
 
 

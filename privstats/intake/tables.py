@@ -115,6 +115,35 @@ def table_of(X: Any) -> Table:
     return Table(records, lambda rows: held[rows], lambda: list(held.T), lambda places: held[:, places])
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Several:
+    """Records of several tables, numbered through; each table keeps its own containers and types.
+
+    Attributes:
+        tables: X and y of each table.
+    """
+
+    tables: Sequence[tuple[Any, Any]]
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The number of all records."""
+        return (sum(table_of(X).records for X, _ in self.tables),)
+
+    def __getitem__(self, rows: NDArray[np.intp]) -> Several:
+        """Select rows, in ascending order; a table without one is omitted, unless all are."""
+        starts = np.cumsum([0, *(table_of(X).records for X, _ in self.tables)])
+        parts = np.split(rows, np.searchsorted(rows, starts[1:-1]))
+        named = list(zip(self.tables, parts, starts.tolist(), strict=False))
+        some = [each for each in named if len(each[1])] or named[:1]
+        return Several(
+            [
+                (table_of(X).take(part - start), None if y is None else table_of(y).take(part - start))
+                for (X, y), part, start in some
+            ]
+        )
+
+
 def column_of(column: ColumnLike) -> Table:
     """Return the table of one column."""
     return table_of(column if hasattr(column, "__getitem__") else array_of(column))

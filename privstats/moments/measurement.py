@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from privstats.errors import DataError, UnreadableRecordsWarning
 from privstats.intake.declared.unlisted import Lost, all_lost
+from privstats.intake.tables import Several
 from privstats.moments.base import Forms, Moments, forming
 from privstats.moments.clip_report import warn_if_clipped, warn_of_excluded
+from privstats.moments.record_sums import RecordTerms
 from privstats.records.opened import Reader
 from privstats.records.readable import LeftOut
 from privstats.records.table import lost_remark
@@ -20,7 +24,6 @@ from privstats.schema import Schema, require_schema
 if TYPE_CHECKING:
     from privstats.intake.accepted import ColumnLike, RecordsLike, TargetsLike
     from privstats.moments.persons import Clip, PersonMoments
-    from privstats.moments.record_sums import RecordTerms
     from privstats.records.reading import Unreadable
     from privstats.records.row_cache import RowCache
     from privstats.schema.public_values import Published
@@ -243,16 +246,21 @@ def noted_moments(
     reader = Reader(schema.reading, unreadable == "refuse", shown, stored, positions=persons is None)
 
     def summed(X: RecordsLike, y: TargetsLike | None) -> tuple[Moments, LeftOut]:
-        formed = reader.formed(lambda records: forms.moments_of(records, values), X, y)
-        return formed.result, formed.left_out
+        formed = [reader.formed(lambda records: forms.moments_of(records, values), *table) for table in _tables(X, y)]
+        return reduce(add, (each.result for each in formed)), reduce(add, (each.left_out for each in formed))
 
     def by_record(X: RecordsLike, y: TargetsLike | None) -> tuple[RecordTerms, LeftOut]:
-        formed = reader.formed(lambda records: forms.terms_of(records, values), X, y, marked=True)
-        return formed.result if formed.marks is None else formed.result.among(formed.marks), formed.left_out
+        formed = [
+            reader.formed(lambda records: forms.terms_of(records, values), *table, marked=True)
+            for table in _tables(X, y)
+        ]
+        terms = [each.result if each.marks is None else each.result.among(each.marks) for each in formed]
+        return RecordTerms.joined(terms), reduce(add, (each.left_out for each in formed))
 
     moments: Any
     with ExitStack() as closing:
-        X, y = reader.settled(X, y, closing)
+        if not isinstance(X, Several):
+            X, y = reader.settled(X, y, closing)
         if persons is None or person_clip is None:
             (moments, left_out), unnamed = summed(X, y), 0
         else:
@@ -262,6 +270,10 @@ def noted_moments(
     if published is not None and hasattr(moments, "published"):
         moments = replace(moments, published=published.sha256)
     return moments, Notes(left_out, unnamed, reader.lost)
+
+
+def _tables(X: Any, y: Any) -> Sequence[tuple[Any, Any]]:
+    return X.tables if isinstance(X, Several) else [(X, y)]
 
 
 def _check_persons(schema: Schema, persons: ColumnLike | None, clip: Clip | None) -> None:

@@ -163,8 +163,9 @@ def of_persons(
                 person, unread = _one_person(X, y, rows, first.schema, summed)
                 total.add(person)
             else:
-                terms, unread = by_record(*rows_at(X, y, rows))
-                total.add_many(terms, np.repeat(np.arange(len(of_each)), of_each))
+                ascending = np.argsort(rows)
+                terms, unread = by_record(*rows_at(X, y, rows[ascending]))
+                total.add_many(terms, np.repeat(np.arange(len(of_each)), of_each)[ascending])
             left_out += unread
             advance(len(of_each))
     _warn_of_ids_like_others(int((codes == LIKE_ANOTHER).sum()))
@@ -196,7 +197,7 @@ def _one_person(
     X: RecordsLike, y: TargetsLike | None, rows: NDArray[np.intp], schema: Schema, summed: MeasureRows
 ) -> tuple[tuple[Moments, ...], LeftOut]:
     max_rows = ((1 << _BITS) - 1) // schema.bound
-    result = [summed(*rows_at(X, y, part)) for part in np.array_split(rows, -(-len(rows) // max_rows))]
+    result = [summed(*rows_at(X, y, part)) for part in np.array_split(np.sort(rows), -(-len(rows) // max_rows))]
     parts, left_out = zip(*result, strict=True)
     return parts, reduce(add, left_out)
 

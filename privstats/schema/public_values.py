@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privstats import domains
 from privstats.errors import PlanError
 from privstats.schema.checks import MAX_ENTRIES
 
@@ -108,7 +109,7 @@ class Values:
     def digest(self) -> bytes:
         """SHA-256 of shape, exponent and integers."""
         header = f"{self.integers.shape} {self.exponent}".encode()
-        return hashlib.sha256(b"privstats/values/1\0" + header + b"\0" + self._bytes).digest()
+        return hashlib.sha256(domains.VALUES + header + b"\0" + self._bytes).digest()
 
     @property
     def _bytes(self) -> bytes:
@@ -236,7 +237,7 @@ def digest_of(values: Mapping[str, Values]) -> str:
         >>> digest_of({})[:8]
         '9ddd33d1'
     """
-    digest = hashlib.sha256(b"privstats/published/1\0")
+    digest = hashlib.sha256(domains.PUBLISHED)
     for name, value in sorted(values.items()):
         for part in (name.encode(), f"{value.integers.shape} {value.exponent}".encode()):
             digest.update(len(part).to_bytes(8, "little") + part)

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats import domains
 from privstats.errors import PlanError
 from privstats.files.decoding import from_json
 from privstats.files.envelope import Content, Format, PathLike, Version, full_content
@@ -153,13 +154,13 @@ def _not_together(path: PathLike, error: Exception) -> PlanError:
 
 
 FORMAT = Format(
-    name="privstats-published",
+    name=domains.PUBLISHED_FILE,
     noun="file of published values",
     writer="Published.save",
     error=PlanError,
     readers={
-        1: Version(_reader(_opened_1), full_content(b"privstats/published/file/1"), _most),
-        2: Version(_reader(_opened), full_content(b"privstats/published/file/2"), _most),
+        1: Version(_reader(_opened_1), full_content(domains.PUBLISHED_FILE_1), _most),
+        2: Version(_reader(_opened), full_content(domains.PUBLISHED_FILE_2), _most),
     },
 )
 """Files of published values."""

@@ -18,10 +18,11 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from privstats import domains
 from privstats.errors import LocalProtocolError
 from privstats.files.decoding import from_msgpack
 from privstats.files.signing import public_pem
-from privstats.secagg.wire import PROTOCOL, prefix
+from privstats.secagg.wire import prefix
 
 Entropy: TypeAlias = Callable[[int], bytes]
 
@@ -146,7 +147,7 @@ def require_identity(identity: object) -> Identity:
 
 def derive(secret: bytes | bytearray, label: str, *, salt: bytes = b"", size: int = 32) -> bytes:
     """Derive a key for the purpose that ``label`` names."""
-    return hkdf(secret, salt, (PROTOCOL + label).encode(), size)
+    return hkdf(secret, salt, domains.SECAGG + label.encode(), size)
 
 
 def hkdf(secret: bytes | bytearray, salt: bytes, info: bytes, size: int) -> bytes:

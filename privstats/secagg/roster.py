@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from privstats import domains
 from privstats.errors import LocalProtocolError
 from privstats.files.signing import require_order
 from privstats.secagg.keys import Entropy, Identity, draw, require_identity
@@ -53,7 +54,7 @@ def fingerprint(digest: bytes) -> str:
     a *given* fingerprint 2^99. Each attempt is one scrypt (N = 2^14, r = 8, p = 1; RFC 7914): 16 MiB and tens of
     milliseconds.
     """
-    stretched = hashlib.scrypt(digest, salt=b"privstats roster fingerprint", n=1 << 14, r=8, p=1, dklen=32)
+    stretched = hashlib.scrypt(digest, salt=domains.ROSTER_FINGERPRINT, n=1 << 14, r=8, p=1, dklen=32)
     digits = f"{int.from_bytes(stretched, 'big') % 10**_DIGITS:0{_DIGITS}}"
     return " ".join(digits[place : place + _GROUP] for place in range(0, _DIGITS, _GROUP))
 
@@ -261,9 +262,7 @@ def run_of_round(run: bytes, place: int) -> bytes:
         >>> len(ps.course.run_of_round(run, 0)), ps.course.run_of_round(run, 0) == ps.course.run_of_round(run, 1)
         (32, False)
     """
-    return hashlib.sha256(
-        b"privstats/course/node\0" + len(run).to_bytes(8, "big") + run + place.to_bytes(8, "big")
-    ).digest()
+    return hashlib.sha256(domains.COURSE_ROUND + len(run).to_bytes(8, "big") + run + place.to_bytes(8, "big")).digest()
 
 
 def require_roster(roster: object) -> Roster:

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tomllib import TOMLDecodeError
-from typing import Any, Final
+from typing import Any
 
 import tomli_w
 
+from privstats import domains
 from privstats.errors import LocalProtocolError
 from privstats.files.atomic import atomic_write, read_bounded
 from privstats.files.text import toml_tables
@@ -27,7 +28,6 @@ _LONGEST_NAME = 64
 _CLIENT_BYTES = 128 + 4 * _LONGEST_NAME
 _MAX_BYTES = _CLIENT_BYTES << 24  # for the maximum number of clients of any protocol
 _WRITER = "privstats roster make"
-_MAGIC: Final = b"\x93privstats roster 1\n"
 _KEY_BYTES, _LENGTH_BYTES, _MAX_HEAD = 32, 4, 4096
 
 
@@ -79,7 +79,7 @@ def packed(listed: Listed) -> bytes:
     """Return a binary file's bytes."""
     head = tomli_w.dumps({**_head(listed), "clients": len(listed.publics)}).encode()
     names = "".join(f"{name}\n" for name in listed.names).encode()
-    content = b"".join([_MAGIC, len(head).to_bytes(_LENGTH_BYTES, "big"), head, *listed.publics, names])
+    content = b"".join([domains.ROSTER_FILE, len(head).to_bytes(_LENGTH_BYTES, "big"), head, *listed.publics, names])
     return content + hashlib.sha256(content).digest()
 
 
@@ -92,7 +92,7 @@ def write(path: str | os.PathLike[str], listed: Listed) -> None:
 def read(path: str | os.PathLike[str]) -> Listed:
     """Read a file of either form, or raise ``LocalProtocolError``."""
     data = _bytes_of(path)
-    return _unpacked(data) if data.startswith(_MAGIC) else parsed(_text(path, data))
+    return _unpacked(data) if data.startswith(domains.ROSTER_FILE) else parsed(_text(path, data))
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
@@ -109,8 +109,8 @@ def _head(listed: Listed) -> dict[str, Any]:
 
 def _unpacked(data: bytes) -> Listed:
     content, digest = data[:-HASH_BYTES], data[-HASH_BYTES:]
-    start = len(_MAGIC) + _LENGTH_BYTES
-    size = int.from_bytes(content[len(_MAGIC) : start], "big")
+    start = len(domains.ROSTER_FILE) + _LENGTH_BYTES
+    size = int.from_bytes(content[len(domains.ROSTER_FILE) : start], "big")
     if hashlib.sha256(content).digest() != digest or size > _MAX_HEAD:
         raise _damaged()
     try:

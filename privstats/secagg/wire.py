@@ -16,28 +16,26 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Struct
 
+from privstats import domains
 from privstats.errors import LocalProtocolError
-
-# Versions 3 and 4 kept these labels: the suite in the parameters' digest separates them (docs/protocol.md, Digests).
-PROTOCOL = "privstats/secagg/2/"
 
 
 @dataclass(frozen=True)
 class Labels:
     """Labels of one protocol version's hashes, signatures and derived keys."""
 
-    protocol: str
+    protocol: bytes
 
     def prefix(self, purpose: str) -> bytes:
         """Return a statement's first bytes; each ends with a zero, so none is a prefix of another."""
-        return (self.protocol + purpose).encode() + b"\0"
+        return self.protocol + purpose.encode() + b"\0"
 
     def labelled(self, purpose: str, *parts: bytes | memoryview) -> bytes:
         """Hash ``parts`` with SHA-256 under a purpose; they have fixed length, come last, or carry their length."""
         return hashlib.sha256(self.prefix(purpose) + b"".join(parts)).digest()
 
 
-_LABELS = Labels(PROTOCOL)
+_LABELS = Labels(domains.SECAGG)
 prefix, labelled = _LABELS.prefix, _LABELS.labelled
 
 

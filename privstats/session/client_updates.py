@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats import dp
+from privstats import domains, dp
 from privstats.encoding import Layout, layout_of
 from privstats.errors import DataError, LedgerError, PlanError
 from privstats.files.text import json_text
@@ -115,7 +115,7 @@ class ClientUpdates:
         """SHA-256 of the public values, in hex."""
         stated = {"shapes": {name: list(shape) for name, shape in self.shapes.items()}, "clip_norm": self.clip_norm}
         stated |= {"epsilon": self.epsilon, "delta": self.delta, "rounds": self.rounds}
-        return hashlib.sha256(b"privstats/client updates/1\0" + json_text(stated).encode()).hexdigest()
+        return hashlib.sha256(domains.CLIENT_UPDATES + json_text(stated).encode()).hexdigest()
 
     def released(
         self,

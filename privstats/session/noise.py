@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats import dp
+from privstats import domains, dp
 from privstats.dp import Noise
 from privstats.encoding import Layout, RingVector
 from privstats.plan import Plan
@@ -15,8 +15,6 @@ from privstats.progress import track
 from privstats.randomness import Generator, bound_to
 from privstats.secagg.machines import ROOT_BYTES, Opening, layer_seeds
 from privstats.session.validation import require_plan
-
-_HELPER_NOISE = b"privstats/upload/noise/1"
 
 
 def client_noise(noise: Noise, layout: Layout, rng: Generator) -> tuple[NDArray[np.int64], bytes]:
@@ -49,7 +47,8 @@ def helper_noise(plan: Plan) -> Callable[[bytes], RingVector] | None:
         return None
 
     def sample(seed: bytes) -> RingVector:
-        return plan.ring.encode(dp.draw_member(noise, plan.layout, bound_to(seed, _HELPER_NOISE, plan.digest.encode())))
+        rng = bound_to(seed, domains.HELPER_NOISE, plan.digest.encode())
+        return plan.ring.encode(dp.draw_member(noise, plan.layout, rng))
 
     return sample
 

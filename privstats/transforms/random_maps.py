@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats import domains
 from privstats.errors import SchemaError
 from privstats.transforms.base import Transform
 from privstats.transforms.exact import Rows, arrays_of, product, scaled_rows, unscaled
@@ -31,7 +32,7 @@ _TAIL = 10 * GAUSSIAN_SCALE
 
 def expand_words(seed: int, purpose: str, count: int) -> NDArray[np.uint64]:
     """Return ``count`` uniform 64-bit words: SHAKE-256 of ``privstats|purpose|seed``, little-endian."""
-    message = f"privstats|{purpose}|{seed}".encode()
+    message = domains.RANDOM_MAP % (purpose.encode(), seed)
     return np.frombuffer(hashlib.shake_256(message).digest(8 * count), "<u8").astype(np.uint64, copy=False)
 
 

@@ -120,7 +120,8 @@ def suggest(
     features, target = named_target(X, y)
     rows = _checked_rows(features, transform)
     labels = np.zeros(len(rows), np.intp) if target is None else _checked_labels(target, len(rows))
-    held_out = None if target is None else Split(_HELD_OUT, seed=0).held_out(rows, labels)
+    split = Split(_HELD_OUT, seed=0)
+    held_out = None if target is None else split.held_out(rows, labels)
     trial = _Trial(rows, labels, held_out)
     norms = np.linalg.norm(rows, axis=1)
     radii = sorted({_rounded_up(float(q)) for q in np.quantile(norms, _QUANTILES) if q > 0})
@@ -135,7 +136,8 @@ def suggest(
     fine_enough = [choice.grid_bits for choice in grids if _loss(choice, finest) <= tolerance]
     error = None if trial.reference is None else math.sqrt(trial.reference * (1 - trial.reference) / trial.tested)
     bits = max(_USUAL, min(fine_enough))
-    return Suggestion(chosen, bits, clips, grids, trial.reference, error, tolerance, _remarks(rows, best))
+    remarks = (*_remarks(rows, best), *filter(None, [split.remark()]))
+    return Suggestion(chosen, bits, clips, grids, trial.reference, error, tolerance, remarks)
 
 
 class _Trial:

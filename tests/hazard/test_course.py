@@ -19,7 +19,7 @@ from privstats.course.base import as_next, mu_of
 from privstats.course.promise import Promise, epsilon_of
 from privstats.errors import PlanError, ReleaseError, SchemaError
 from privstats.estimates.score import shrunk_hazards
-from privstats.inference.hazard_ratios import _notes
+from privstats.inference.hazard_ratios import _words
 from privstats.inference.last_step import EARLY
 from privstats.printable import at_most
 from privstats.randomness import seeded
@@ -192,8 +192,8 @@ def test_more_rounds_are_the_advice_where_they_would_help() -> None:
     two = inf.hazards(played(course_of(20_000, 100.0, rounds=1), world(20_000, **steep), 1))
     assert not two.reported.all()
     assert "plan six rounds where a ratio above 2 or below .5 is expected" in " ".join(str(two.summary()).split())
-    assert not any("six rounds" in note for note in _notes([EARLY], 6))
-    assert _notes([EARLY], 7) == ["the rounds ended before they converged: plan more rounds"]
+    assert "six rounds" not in _words(6)[EARLY]
+    assert _words(7)[EARLY] == "the rounds ended before they converged: plan more rounds"
 
 
 def test_counts_without_a_sum_leave_the_ratios() -> None:

@@ -90,6 +90,20 @@ def test_sums_at_their_edges_give_a_head_or_one_sentence(name: str, edge: str, e
     np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["LDA", "QDA", "RDA", "NaiveBayes", "RefinedSoftmax"])
+def test_a_class_that_nobody_has_costs_its_own_score_alone(name: str) -> None:
+    """Under noise, where nothing shows that the class is empty; of the same records as in a plan without it."""
+    rng = np.random.default_rng(1)
+    means, y = rng.normal(size=(3, 4)), rng.integers(0, 2, 4_000)
+    X, fresh = (means[y] + rng.normal(size=(4_000, 4)) for _ in range(2))
+    known: dict[str, Any] = {"epsilon": 3.0, "delta": 1e-6, "adjacency": "add-remove", "ledger": "uncharged"}
+    known |= {"expected_records": 4_096} if name == "RefinedSoftmax" else {"clip_norm": 5.0}
+    heads = [quick(name).fit_private(X, y, classes=classes, **known) for classes in ((0, 1), (0, 1, 2))]
+    without, found = (float((head.predict(fresh) == y).mean()) for head in heads)
+    assert found > without - 0.015
+    assert heads[1].predict_proba(fresh)[:, 2].mean() < 0.02
+
+
 def test_rounds_name_a_class_without_a_record() -> None:
     X, y, _ = EDGES["a class without a record"]
     with pytest.raises(ps.ReleaseError, match="class 2 has no record in the release, or is suppressed"):

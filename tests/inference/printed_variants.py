@@ -242,6 +242,17 @@ VARIANTS: dict[str, Callable[[], Any]] = {
     "odds ratios": lambda: _odds(4, 8.0).summary(exponentiate=True),
     "odds after one round": lambda: _odds(1, 100.0),
     "odds with a first text that nobody has": lambda: TABLES["logit"](World(0, 1), "first", 8.0),
+    "odds with two levels of the same records": lambda: TABLES["logit, two columns alike"](World(200, 1), "last", 8.0),
+    "odds with a level in which nobody is ill": lambda: TABLES["logit"](World(400, 1, events=False), "last", 8.0),
+    "odds with a cell in which nobody is ill": lambda: TABLES["logit of cells"](
+        World(400, 1, events=False), "last", 8.0
+    ),
+    "treated by choice, and a level that nobody has": lambda: TABLES["effect, not randomised"](
+        World(0, 1), "last", 8.0
+    ),
+    "missing outcomes, and a level that nobody has": lambda: TABLES["effect, missing outcomes"](
+        World(0, 1), "last", 8.0
+    ),
     "odds that noise hides": lambda: _odds(4, 0.3, 300),
     "averages": _averages,
     "rare outcomes of a head": _rare,

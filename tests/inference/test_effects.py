@@ -449,7 +449,7 @@ def test_no_propensity_within_the_trim_adds_more_than_the_bound(estimand: Any) -
     S = root @ root.T
     sums = ArmSums(G, (np.zeros(d), np.zeros(d)), 1.0, 0.0, 0.0)  # type: ignore[arg-type]
     for side in (1,) if estimand == "att" else (0, 1):
-        largest = _Information(np.zeros((d, d)), 1.0).largest_hidden(sums, S)
+        largest = _Information(np.zeros((d, d)), np.zeros(d), 1.0, (1.0, 1.0)).largest_hidden(sums, S)
         most = _squared_weights(schema, sums.records, side) * largest
         for _ in range(200):
             e = rng.choice((0.1, rng.uniform(0.1, 0.9), 0.9), n)

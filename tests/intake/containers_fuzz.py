@@ -119,14 +119,14 @@ _VALUES: Mapping[str, Callable[[random.Random], Any]] = {
 }
 _CALM = ("float64", "float64", "float32", "integer")
 _ODD_NUMBERS = (None, float("nan"), float("inf"), 0.1, 3, -0.0, 2**53 + 1, 1e-320, True)
-_ODD = (
+ODD = (
     *(None, float("nan"), float("inf"), "", "word", "n/a", "0.5", "1e-3", "1,5", "true", "2020-01-02", "\u0663", "b"),
     *(True, False, 3, 7, 0.1, -0.0, 2**63, 2**70, 10**400, 1 + 0j, np.float32(0.1), np.float16(0.1), Decimal("0.25")),
     *(date(2020, 1, 2), datetime(2020, 1, 2, 3), timedelta(days=3), np.datetime64("2020-01-01")),
     *(b"x", [1], "M\ufffdn"),
 )
-_ODD_TARGETS = (None, "x", float("nan"), 9, "")
-_ODD_IDS = (
+ODD_TARGETS = (None, "x", float("nan"), 9, "")
+ODD_IDS = (
     *(None, "", "n/a", 1.5, "1.5", True, "True", date(2020, 1, 2), "2020-01-02", "A7", 2**60, "M\ufffdn", 77.0, "77"),
     *("inf", b"\xff\x01", "12:30:00", np.float32(77), "\u00e9", "007x", "1e5", "0x10"),
 )
@@ -147,7 +147,7 @@ def drawn(name: str) -> Table:
     rnd = random.Random(name)
     plan, clip = rnd.choice(list(PLANS)), rnd.choice(CLIPS)
     calm = rnd.random() < 0.5
-    odd = rnd.choice((_ODD, _ODD_NUMBERS)) if calm else _ODD
+    odd = rnd.choice((ODD, _ODD_NUMBERS)) if calm else ODD
     usual = (*(_CALM if calm else _VALUES), *(("date", "word") if PLANS[plan].reads == "table" else ()))
     kinds, id_of = [rnd.choice(usual) for _ in FEATURES], _IDS[rnd.choice(list(_IDS))]
 
@@ -156,11 +156,11 @@ def drawn(name: str) -> Table:
         if share_odd and rnd.random() < 0.05:  # only lists can hold such a row
             values = rnd.choice((values[:1], [*values, 0.5], []))
         is_odd = share_odd and rnd.random() < 0.15
-        return Row(values, rnd.choice(_ODD_TARGETS) if is_odd else PLANS[plan].target(rnd), person)
+        return Row(values, rnd.choice(ODD_TARGETS) if is_odd else PLANS[plan].target(rnd), person)
 
     persons = rnd.randint(1, 4)
     base = [row(id_of(person), 0.0) for person in range(persons) for _ in range(rnd.choice((1, 1, 2, 3, 5)))]
-    new = rnd.choice(_ODD_IDS) if rnd.random() < 0.3 else id_of(persons)
+    new = rnd.choice(ODD_IDS) if rnd.random() < 0.3 else id_of(persons)
     table = Table(
         name=name,
         plan=plan,
@@ -274,7 +274,8 @@ class Outcome:
 
 
 @cache
-def _clip_of(plan: str, clip: float | str) -> Any:
+def clip_of(plan: str, clip: float | str) -> Any:
+    """Return the clip of a plan of :data:`PLANS` under a promise per person."""
     limits: dict[str, Any] = {} if clip == "average" else {"max_records_per_person": 4}
     settings: dict[str, Any] = {"unit": "person", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-5}
     return ps.dp.person_clip(PLANS[plan].schema, ps.Privacy(model="central", person_clip=clip, **settings, **limits))
@@ -299,7 +300,7 @@ def _measured(held: Held, container: Container, table: Table, share: float) -> O
     if table.clip is None:
         is_split = container.is_split or (held.path is not None and table.is_split and plan.reads != "counts")
         return Outcome(flatten(ps.measure(plan.schema, X, y, unreadable="leave out")), is_split=is_split)
-    clip: Any = _clip_of(table.plan, table.clip)
+    clip: Any = clip_of(table.plan, table.clip)
     moments = ps.measure(plan.schema, X, y, unreadable="leave out", persons=persons, person_clip=clip)
     if plan.reads != "features" or held.path is not None or hasattr(X, "tocsr"):
         return Outcome(flatten(moments))
@@ -310,7 +311,7 @@ def _measured(held: Held, container: Container, table: Table, share: float) -> O
     return Outcome(sums, rows.digests)
 
 
-def _outcome(name: str, rows: Sequence[Row], table: Table, folder: Path, share: float = SHARE) -> Outcome:
+def outcome(name: str, rows: Sequence[Row], table: Table, folder: Path, share: float = SHARE) -> Outcome:
     """Measure some records in a container.
 
     Raises:
@@ -351,13 +352,14 @@ def verdict(name: str, table: Table, folder: Path) -> Verdict | None:
     with warnings.catch_warnings(action="ignore"):
         try:
             parts = (table.both, table.more, table.base)  # most of what a container cannot hold is in both
-            both, more, base = (_outcome(name, rows, table, folder) for rows in parts)
+            both, more, base = (outcome(name, rows, table, folder) for rows in parts)
             return _verdict(name, table, folder, base, more, both)
         except NotHeldError:
             return None
 
 
-def _verdict(name: str, table: Table, folder: Path, base: Outcome, more: Outcome, both: Outcome) -> Verdict:
+def judged(table: Table, base: Outcome, more: Outcome, both: Outcome) -> Verdict:
+    """Hold the rules "add" (without a split) and "refused" against three outcomes."""
     outcomes = {"base": base, "more": more, "both": both}
     refused = {part: each.refusal for part, each in outcomes.items() if each.refusal}
     if refused and _has_narrow_ids(table) and all(_BY_TYPE in refusal for refusal in refused.values()):
@@ -367,20 +369,27 @@ def _verdict(name: str, table: Table, folder: Path, base: Outcome, more: Outcome
         if len(refused) == len(outcomes) and not foreign:
             return Verdict({}, is_refused=True)
         return Verdict({"refused": "; ".join(f"{part}: {refusal}" for part, refusal in refused.items())})
-    broken = {}
+    if not both.is_split and (gap := both.sums - base.sums - more.sums).any():
+        return Verdict({"add": f"off by {gap[gap != 0][:4].tolist()}"})
+    return Verdict({})
+
+
+def _verdict(name: str, table: Table, folder: Path, base: Outcome, more: Outcome, both: Outcome) -> Verdict:
+    found = judged(table, base, more, both)
+    if found.is_refused or "refused" in found.broken:
+        return found
+    broken = dict(found.broken)
     if both.is_split:
         gap = both.sums - base.sums
         if not any(np.array_equal(gap, some) for some in _sums_of_some(name, table, folder)):
             broken["split"] = f"off by {gap[gap != 0][:4].tolist()}"
-    elif (gap := both.sums - base.sums - more.sums).any():
-        broken["add"] = f"off by {gap[gap != 0][:4].tolist()}"
     if base.digests is not None and both.digests is not None:
         alone = set(base.digests) - set(more.digests or ())
         if moved := sorted(person for person in alone if both.digests.get(person) != base.digests[person]):
             broken["digests"] = f"those of {moved[:4]} differ"
     container = CONTAINERS[name]
     if container.keeps and name != "list" and not (container.types_ids and _has_narrow_ids(table)):
-        listed = _listed(table)
+        listed = as_lists(table)
         if not listed.refusal and (gap := both.sums - listed.sums).any():
             broken["alike"] = f"off by {gap[gap != 0][:4].tolist()}"
     return Verdict(broken)
@@ -388,16 +397,16 @@ def _verdict(name: str, table: Table, folder: Path, base: Outcome, more: Outcome
 
 def _sums_of_some(name: str, table: Table, folder: Path) -> Iterator[Any]:
     """Yield the sums of none, some and all of the records more."""
-    alone = [_outcome(name, [row], table, folder, NO_SHARE).sums for row in table.more]
+    alone = [outcome(name, [row], table, folder, NO_SHARE).sums for row in table.more]
     for size in range(len(alone) + 1):
         for some in combinations(alone, size):
             yield sum(some, 0 * alone[0])
 
 
 @lru_cache(maxsize=1)
-def _listed(table: Table) -> Outcome:
+def as_lists(table: Table) -> Outcome:
     """Return the outcome of all records of a table as lists, which is the same beside every container."""
-    return _outcome("list", table.both, table, Path())  # lists need no folder
+    return outcome("list", table.both, table, Path())  # lists need no folder
 
 
 _BY_TYPE = "do not distinguish persons: pass"

@@ -12,6 +12,7 @@ import pytest
 import privstats as ps
 from privstats.intake.csv_dialect import Dialect
 from privstats.intake.table_sources import table_file
+from privstats.workflows import rehearsal
 from tests.cli.test_one_reader import COMMANDS, PRIVACY, SCHEMA, Form
 from tests.engines.network.fake import study_of
 
@@ -207,3 +208,15 @@ def test_a_frame_whose_names_are_a_record_is_refused(tmp_path, library):
         with pytest.raises(ps.DataError, match=r"t.parquet may be a record") as refused:
             ps.rehearse([place, place], target="ill", epsilon=3)
         assert MARK not in str(refused.value)
+
+
+def test_a_refusal_names_another_separator_once(tmp_path):
+    path = tmp_path / "german.csv"
+    path.write_text("name;ill\n" + "".join(f"{each};ja\n" for each in unique(np.random.default_rng(0), SIZE)))
+    for call in (
+        lambda: next(iter(ps.moments.RecordFile(path, "ill").batches())),
+        lambda: rehearsal.opened([ps.moments.RecordFile(path, "ill")] * 2, rehearsal.RehearsalOptions("ill", 3.0)),
+    ):
+        with pytest.raises(ps.DataError, match="set --separator") as refusal:
+            call()
+        assert str(refusal.value).count("set --separator") == 1

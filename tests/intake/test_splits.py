@@ -195,6 +195,15 @@ def test_one_table_is_split_alike_in_every_container(tmp_path: Path) -> None:
             assert np.array_equal(scored.y, out.y)
 
 
+def test_a_gap_in_a_typed_column_moves_no_other_record_across_a_split() -> None:
+    """A gap makes objects of integers, but for windows without one."""
+    y = pandas.Series(np.arange(40_000) % 2, dtype="Int64")
+    X = np.zeros((40_000, 2))
+    whole = Split(0.5, 1).held_out(X, y)
+    gaps = pandas.concat([y, pandas.Series([None], dtype="Int64")], ignore_index=True)
+    assert np.array_equal(Split(0.5, 1).held_out(np.zeros((40_001, 2)), gaps)[:-1], whole)
+
+
 CELLS = ps.Cells((ps.Categories("icd", ("042", "42", "7"), as_text=True), ps.Truth("smoker")))
 SCHEMA = ps.ClassSchema(2, CELLS.width, "NA", 1.0, class_names=("no", "yes"), transform=(CELLS,))
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privstats import ClassSchema
+from privstats import ClassSchema, domains
 from privstats.dp import Ledger, NoPrivacy, Privacy, calibrate
 from privstats.dp.ledger import anchor as ledger_anchor
 from privstats.dp.ledger import file as ledger_file
@@ -432,7 +432,7 @@ def test_spends_that_0_2_0_took_over_from_format_1_still_count(tmp_path):
     cap = {"dataset": "ward", "unit": "record", "adjacency": "add-remove", "epsilon": 3.0, "delta": 1e-6}
     records = [Opened(at="", ledger="5" * 32), Capped(at="2030", **cap), Spent(at="2031", **told)]
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute(f"PRAGMA application_id = {ledger_file._APPLICATION_ID}")
+        connection.execute(f"PRAGMA application_id = {domains.LEDGER_FILE}")
         head = ledger_file._begun(connection, [*records, Finished(at="2032", spend=3, upload="")]).head
     ledger_anchor.keep_head(path, head)
     before = Ledger(path).account("ward")

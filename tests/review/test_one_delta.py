@@ -1,18 +1,24 @@
 """On a random graph every document states one delta, which includes the exact failure of the masking."""
 
 import json
+import os
 import re
 from fractions import Fraction
 from math import comb
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privstats as ps
+from privstats.cli.parts.party_facts import standing
 from privstats.contrib.evidence.table import evidence_page
 from privstats.course.promise import total_of
 from privstats.errors import PlanError
+from privstats.heads.provenance import Provenance
+from privstats.inference.reporting import Source
 from privstats.printable import delta_text
 from privstats.review.certificate import certificate_text
 from privstats.review.certificate_checker import Refused, check, draws_at_least
@@ -72,33 +78,62 @@ def stated(text: str) -> set[str]:
 
 @settings(max_examples=25, deadline=None)
 @given(st.data())
-def test_check_certificate_and_checker_state_one_delta(data: st.DataObject) -> None:
+def test_the_budgets_delta_includes_the_exact_failure_of_the_masking(data: st.DataObject) -> None:
     plan = drawn(data)
-    budget, certificate = plan.budget(), certificate_text(plan)
     exact = failure_of(plan.masking)
     assert exact <= Fraction(plan.masking.failure) <= exact * (1 + Fraction(1, 10**9))
-    assert budget.delta == plan.noise.delta + plan.masking.failure == total_of(plan).delta
-    one = {delta_text(budget.delta)}
-    assert stated(str(budget)) == one
-    assert stated(check(plan.to_toml(), certificate)) == one
+    assert plan.budget().delta == plan.noise.delta + plan.masking.failure == total_of(plan).delta
 
 
-@pytest.mark.parametrize("delta", [4e-10, 1e-5 / 3])
-def test_every_page_states_that_delta(delta: float) -> None:
-    cohort = ps.Cohort(300, 285, 100_000, 3)
-    privacy = made.promise("distributed", delta=delta)
-    plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=cohort, privacy=privacy)
-    assert plan.masking.failure > 0
-    one = delta_text(plan.budget().delta)
-    pages = {
-        "report": page_of(Statement(plan)),
-        "evidence": evidence_page(Statement(plan)),
-        "ethics": ethics_page(Statement(plan)),
+def documents(plan: ps.Plan, account: ps.dp.Account) -> dict[str, str]:
+    """What is printed about one release under the plan, which ``account`` was charged for."""
+    survivors = tuple(range(plan.cohort.clients))
+    left_for = plan.noise.levels[-1:] * len(survivors)
+    release = ps.Release(plan, np.zeros(plan.layout.size, np.int64), survivors, left_for=left_for)
+    table = Source(release, 0.05, "")
+    statement = Statement(plan, accounts=(account,))
+    return {
+        "check": str(plan.budget()),
+        "report": page_of(statement),
+        "evidence": evidence_page(statement),
+        "ethics": ethics_page(statement),
         "certificate": check(plan.to_toml(), certificate_text(plan)),
+        "ledger": standing(account),
+        "release": f"delta {release._repr_html_().partition(', delta of this release alone')[2].partition(', ')[2]}",
+        "table's foot": "\n".join(table.foot),
+        "table's methods": table.methods("Sums."),
+        "head": str(Provenance.of([release])),
     }
-    for name, page in pages.items():
-        assert stated(page) <= {one, repr(delta)}, name  # the plan's own file states the delta of its noise
-        assert name == "ethics" or one in page, name
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.data())
+def test_every_document_states_that_delta(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    plan = drawn(data)
+    ledger = made.ledger(tmp_path_factory.mktemp("spent") / "ledger", delta=plan.noise.delta)
+    ps.session.Charge(ledger, "ward").spend(plan, b"may")
+    account = ledger.account("ward")
+    assert account.total_delta == total_of(plan).delta
+    one = delta_text(plan.budget().delta)
+    for name, page in documents(plan, account).items():
+        # A page with the plan's file or the cap of an account states the delta of the noise, too.
+        assert stated(page) <= {one, repr(plan.noise.delta), delta_text(plan.noise.delta)}, name
+        assert name == "ethics" or one in stated(page), name
+
+
+def test_a_courses_ledger_states_the_delta_of_all_its_sessions(tmp_path: Path) -> None:
+    cohort = ps.Cohort(300, 285, 100_000, 3)
+    schema = ps.ClassSchema(3, 6, "NAB", 1.0, transform=(ps.transforms.UnitNorm(),))
+    plan = ps.Plan(schema=schema, cohort=cohort, privacy=made.promise("distributed", delta=4e-10))
+    course = ps.Rounds.within(plan, rounds=2)
+    keys = [ps.secagg.Identity.generate(os.urandom).public for _ in range(301)]
+    roster = ps.secagg.Roster.numbered(keys[1:], server=keys[0], label="hips", counter=0)
+    ledger = made.ledger(tmp_path / "ledger", delta=4e-10)
+    ps.course.spend(course, ledger, "ward", roster)
+    total, account = total_of(course), ledger.account("ward")
+    assert total.sessions > 1
+    assert account.masking_failure > course.first.masking.failure > 0
+    assert stated(standing(account)) == {delta_text(total.delta)} == stated(total.claim)
 
 
 @given(st.integers(1, 40), st.data())

@@ -37,7 +37,8 @@ def audit_ledger(ledger: Ledger, dataset: str | None = None) -> Report:
     rows = [row for account in accounts for row in _rows(account)]
     notes = [_note(account) for account in accounts]
     notes += [
-        f"{a.dataset}: to delta comes {at_most(a.masking_failure, '.2g')} for the masking"
+        f"{a.dataset}: totals hold at delta {delta_text(a.total_delta)}, {at_most(a.masking_failure, '.2g')} of it for "
+        "the masking"
         for a in accounts
         if a.masking_failure
     ]

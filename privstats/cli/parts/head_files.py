@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from privstats import domains
 from privstats.cli.parts.verifying import NO, begins, is_signed, key_of, together
 from privstats.errors import HeadError, PrivstatsError
 from privstats.files.envelope import file_metadata
@@ -22,7 +23,6 @@ from privstats.release import Release
 if TYPE_CHECKING:
     from privstats.course import Course
 
-_PERSONAL = "privstats-personal-head"
 _PROBES = 64
 _SAME_SCORES = 1e-6
 
@@ -55,7 +55,7 @@ class HeadFile:
 
 
 def _load(path: Path, header: Mapping[str, str], signed_by: bytes | None = None) -> Any:
-    if header.get("format") == _PERSONAL:
+    if header.get("format") == domains.PERSONAL_HEAD_FILE:
         return of_contrib("personal", "a personal head's file", HeadError).load(path, signed_by)
     return persistence.load(path, signed_by)
 

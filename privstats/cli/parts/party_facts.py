@@ -139,10 +139,10 @@ def standing(account: Account) -> str:
     if cap is None:
         return _exact(account) + (f"; masks hide each party's sums while {held}" if held else "")
     most = cap.epsilon if cap.delta == delta else epsilon_of(account.mu_cap, delta)
-    spent = f"spent epsilon {at_most(account.spent)} of {at_most(most)} at delta {delta_text(delta)}"
-    masking = f"; masking adds {at_most(account.masking_failure, '.2g')} to delta" if account.masking_failure else ""
+    spent = f"spent epsilon {at_most(account.spent)} of {at_most(most)} at delta {delta_text(account.total_delta)}"
+    masking = f" ({at_most(account.masking_failure, '.2g')} of it for the masking)" if account.masking_failure else ""
     condition = f", while {held}" if held else ""
-    return spent + condition + masking + ("; MORE THAN THE CAP ADMITS" if account.exceeded else "")
+    return spent + masking + condition + ("; MORE THAN THE CAP ADMITS" if account.exceeded else "")
 
 
 def _exact(account: Account) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from hashlib import sha256
 
+from privstats import domains
 from privstats.contrib.http.exchange import Answer, Refused, Request
 from privstats.contrib.http.folders import End
 from privstats.contrib.http.intake import Intake, deadline, length_of
@@ -23,7 +24,6 @@ from privstats.engines.network.statements import REPLY_HEAD_BYTES, Header, most_
 OFFER, REPLY = "application/vnd.privstats.offer", "application/vnd.privstats.reply"
 MESSAGE, END = "application/vnd.privstats.message", "application/vnd.privstats.end"
 NONCE, PAYLOAD, OK = "privstats-nonce", "privstats-payload", "ok"
-_ASKING = b"privstats/http/1/exchange\0"
 _NONCE_BYTES, _NONCES = 32, 2
 _MOST_OFFER, _SMALL = 2 << 10, 64 << 10
 _POLL_SECONDS = 1
@@ -32,7 +32,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 def question_of(header: Header, nonce: bytes) -> bytes:
     """Return what a reply signs: run and nonce."""
-    return _ASKING + header.encode() + nonce
+    return domains.HELPER_QUESTION + header.encode() + nonce
 
 
 class HelperDesk:

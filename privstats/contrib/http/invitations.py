@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from secrets import compare_digest
 
+from privstats import domains
 from privstats.errors import LocalProtocolError
 from privstats.secagg import Identity
 from privstats.secagg.keys import Entropy, draw, hkdf
 
 CODE_BYTES = 16
 
-_DOMAIN = b"privstats/devices/1/"
 _VERSION = "1"
 _LETTERS, _CHECK_LETTERS = 26, 4
 _MOST_CHARACTERS = 4096
@@ -37,7 +37,7 @@ def identity_of(code: bytes) -> Identity:
     """Return a code's identity: Ed25519 from HKDF-SHA256(code, no salt, "privstats/devices/1/identity"), 32 bytes."""
     if not isinstance(code, bytes) or len(code) != CODE_BYTES:
         raise LocalProtocolError(f"a code has {CODE_BYTES} bytes: draw_code() draws one")
-    return Identity(hkdf(code, b"", _DOMAIN + b"identity", 32))
+    return Identity(hkdf(code, b"", domains.DEVICE_IDENTITY, 32))
 
 
 @dataclass(frozen=True)
@@ -131,11 +131,11 @@ def study_of(run: bytes, plan: bytes, roster: bytes) -> str:
         raise LocalProtocolError(f"a run's name has 1 to {_LONGEST_RUN} bytes")
     if len(plan) != _DIGEST_BYTES or len(roster) != _DIGEST_BYTES:
         raise LocalProtocolError(f"the digests of plan and roster have {_DIGEST_BYTES} bytes each")
-    return sha256(_DOMAIN + b"study\0" + bytes([len(run)]) + run + plan + roster).hexdigest()
+    return sha256(domains.DEVICE_STUDY + bytes([len(run)]) + run + plan + roster).hexdigest()
 
 
 def _check_of(text: str) -> str:
-    return b32encode(sha256(_DOMAIN + b"link\0" + text.encode()).digest()).decode()[:_CHECK_LETTERS]
+    return b32encode(sha256(domains.DEVICE_LINK + text.encode()).digest()).decode()[:_CHECK_LETTERS]
 
 
 def _unread() -> LocalProtocolError:

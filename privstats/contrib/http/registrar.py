@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from privstats import domains
 from privstats.contrib.http.browsers import unanswered
 from privstats.contrib.http.invitations import Invitation, draw_code, study_of
 from privstats.contrib.http.settings import FILE, Limits, Settings
@@ -27,7 +28,6 @@ LINKS = "links.txt"
 
 _PLAN, _SIGNATURE, _PAGE, _STUDY = "plan.toml", "roster.signature", "page.txt", "study.json"
 _ROSTER, _LARGE_ROSTER, _LARGE = "roster.toml", "roster.bin", 10_000
-_STATEMENT = b"privstats/devices/1/roster\0"
 _OWNER_ONLY = 0o700
 _RUN_BYTES = 16
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -227,7 +227,7 @@ def _page_of(home: Path) -> str:
 
 
 def _statement(plan: Plan, roster: Roster) -> bytes:
-    return _STATEMENT + bytes.fromhex(plan.digest) + roster.digest
+    return domains.DEVICE_ROSTER + bytes.fromhex(plan.digest) + roster.digest
 
 
 def _signature(text: bytes) -> bytes:

@@ -1,7 +1,8 @@
 """Measure records that outgrow one machine in parts, on one's own engine; or sum a leader's settled parts on a cluster.
 
 ``measure`` is the door for a party's records: Dask, DuckDB, Arrow and Parquet go through it. ``Partitioned`` is what
-any other engine calls. ``sql`` lets a data base count the records. ``part_sums`` is a leader's.
+any other engine calls, with ``in_several_parts`` under a promise per person. ``sql`` lets a data base count the
+records. ``part_sums`` is a leader's.
 """
 
 from typing import TYPE_CHECKING
@@ -12,5 +13,6 @@ if TYPE_CHECKING:
     from privstats.contrib.parts.door import measure as measure
     from privstats.contrib.parts.partitioned import Partitioned as Partitioned
     from privstats.contrib.parts.partitioned import PartSum as PartSum
+    from privstats.contrib.parts.partitioned import in_several_parts as in_several_parts
 else:
     __getattr__, __dir__ = lazy_names(__name__)

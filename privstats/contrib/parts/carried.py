@@ -84,3 +84,11 @@ def require_names(y: Any, persons: Any, engine: str) -> None:
         raise DataError(
             f"persons must name a column of the {engine} table, got {type(persons).__name__}; join the ids to it"
         )
+
+
+def unused_name(names: Iterable[str]) -> str:
+    """Return a name of no column, for the column by which an engine groups rows."""
+    name = "privstats_person"
+    while any(each.casefold() == name for each in names):
+        name += "_"
+    return name

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from ipaddress import ip_address
 from itertools import chain
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 
 from privstats import optional_dependencies
 from privstats.contrib.parts.part_store import StoredPart, content_of
-from privstats.contrib.parts.partitioned import Partitioned, PartSum
+from privstats.contrib.parts.partitioned import Partitioned, PartSum, Present, Rows, in_several_parts, person_by_row
 from privstats.encoding import Ring
 from privstats.errors import DataError, LocalProtocolError, PrivstatsError
 from privstats.intake.column_names import place_of
@@ -30,6 +30,7 @@ _SAFE = ["dask", "msgpack", "error"]
 """Serialisations accepted in results of the cluster: none runs code when it is read."""
 
 _FAN_IN = 8
+_PERSON = "privstats person"
 _BY = "contrib.parts.measure"
 _CUT = "partition both alike, for example with rechunk or repartition"
 
@@ -45,10 +46,16 @@ def summed(door: Partitioned, X: Any, y: Any, persons: Any, *, progress: bool) -
     """
     dask = optional_dependencies.load("dask", by=_BY)
     in_batches = y is None and not isinstance(door.schema.goal, Unread)
-    parts = _batches(X, persons) if in_batches else _columns(X, y, persons)
-    measured = dask.delayed(_measured_batches if in_batches else _measured, pure=False)
-    added, known = dask.delayed(_added, pure=False), dask.delayed(door)  # the door is sent once, not with every task
-    level = [measured(known, str(place), *part) for place, part in enumerate(parts)]
+    parts: Sequence[Any] = _batches(X, persons) if in_batches else _columns(X, y, persons)
+    known = dask.delayed(door)  # the door is sent once, not with every task
+    added = dask.delayed(_added, pure=False)
+    if in_batches:
+        measured = dask.delayed(_measured_batches, pure=False)
+        level = [measured(known, str(place), *part) for place, part in enumerate(parts)]
+    else:
+        # A frame's partitions are by the person already.
+        apart = persons is not None and len(parts) > 1 and not (isinstance(persons, str) and _is_collection(X))
+        level = _sums_of(known, parts, _present_in(known, parts, progress) if apart else [])
     if not level:
         raise DataError("X has no partition; pass at least one, possibly of no rows")
     while len(level) > 1:
@@ -59,8 +66,45 @@ def summed(door: Partitioned, X: Any, y: Any, persons: Any, *, progress: bool) -
     return total
 
 
-def _measured(door: Partitioned, name: str, X: Any, y: Any, persons: Any) -> PartSum:
-    return door.measure(X, y, persons=persons, part=name)
+def _present_in(door: Any, parts: Sequence[tuple[Any, Any, Any]], progress: bool) -> list[Present]:
+    """Return the persons of each partition, computed before any sum: a graph of both would hold all partitions."""
+    dask = optional_dependencies.load("dask", by=_BY)
+    present = dask.delayed(_present, pure=False)
+    level = [present(door, str(place), X, persons) for place, (X, _, persons) in enumerate(parts)]
+    found: list[Present] = _computed(dask.delayed(list)(level), progress)
+    return found
+
+
+def _sums_of(door: Any, parts: Sequence[tuple[Any, Any, Any]], found: Sequence[Present]) -> list[Any]:
+    """Return the delayed sums of each partition, and of the persons that ``found`` has in several of them."""
+    dask = optional_dependencies.load("dask", by=_BY)
+    measured, rows_of, measured_shared = (
+        dask.delayed(each, pure=False) for each in (_measured, _rows_of, _measured_shared)
+    )
+    groups = in_several_parts(found)
+    shared = dask.delayed(groups)
+    sums = [measured(door, str(place), *part, shared) for place, part in enumerate(parts)]
+    for group in groups:
+        chosen, holding = dask.delayed(group), [np.isin(group, each.persons).any() for each in found]
+        rows = [rows_of(door, str(place), *part, chosen) for place, part in enumerate(parts) if holding[place]]
+        sums.append(measured_shared(door, rows))
+    return sums
+
+
+def _measured(door: Partitioned, name: str, X: Any, y: Any, persons: Any, shared: Sequence[Any]) -> PartSum:
+    return door.measure(X, y, persons=persons, part=name, shared=shared)
+
+
+def _present(door: Partitioned, name: str, X: Any, persons: Any) -> Present:
+    return door.present(X, persons=persons, part=name)
+
+
+def _rows_of(door: Partitioned, name: str, X: Any, y: Any, persons: Any, chosen: Any) -> Rows:
+    return door.rows_of(X, y, persons=persons, chosen=chosen, part=name)
+
+
+def _measured_shared(door: Partitioned, rows: list[Rows]) -> PartSum:
+    return door.measure_shared(rows)
 
 
 def _measured_batches(door: Partitioned, name: str, batches: Iterable[Any]) -> PartSum:
@@ -116,10 +160,18 @@ def _is_named(side: Any) -> bool:
 
 
 def _by_person(X: Any, persons: str) -> Any:
-    """Return a frame whose partitions are by a hash of the id."""
+    """Return a frame whose partitions are by the person that each id names."""
     if not _is_frame(X) or (place := place_of(persons, list(X.columns))) is None:
         raise DataError(f"persons={persons!r:.40} names no column of X; name a frame's column of ids, or pass the ids")
-    return X.shuffle(on=X.columns[place]) if X.npartitions > 1 else X
+    if X.npartitions == 1:
+        return X
+    bits = X[X.columns[place]].map_partitions(_persons_of, meta=(_PERSON, "u8"))
+    # A cluster's own method (p2p) fails for all rows where one record gives its partition another type.
+    return X.shuffle(on=bits, shuffle_method=None if _client() is None else "tasks")
+
+
+def _persons_of(ids: Any) -> Any:
+    return type(ids)(person_by_row(ids), index=ids.index, name=_PERSON)
 
 
 def _require_collection(name: str, value: Any) -> None:
@@ -133,7 +185,7 @@ def _require_collection(name: str, value: Any) -> None:
 def _aligned(name: str, side: Any, X: Any) -> Any:
     """Return labels, targets or ids cut as X is, where both are arrays of known sizes."""
     if name == "persons" and isinstance(side, np.ndarray) and _is_array(X):
-        side = optional_dependencies.load("dask.array", by=_BY).from_array(side)
+        side = optional_dependencies.load("dask.array", by=_BY).from_array(side, chunks=-1)
     _require_collection(name, side)
     if not (_is_array(X) and _is_array(side)):
         return side

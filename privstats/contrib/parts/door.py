@@ -42,18 +42,19 @@ def measure(
             - A Spark frame, classic or over Spark Connect; a Ray data set.
             - A DuckDB relation. With ``persons`` its parts are by a hash of the id, one in memory at a time.
             - An Arrow dataset, or the path of a Parquet file or folder: each file is a part.
-            - An iterable of tables of any library, such as Arrow batches: each is a part.
+            - An iterable of tables of any library, such as Arrow batches: each is a part. With ``persons`` all tables
+              are in memory.
         y: the name of the column of labels or targets, or a list of names. For Dask also an array or series that is
             partitioned like ``X``.
         published, unreadable, person_clip: pass the plan's.
-        persons: the name of the column of ids. Dask, Spark, Ray and DuckDB then make parts by the id; of other
-            containers each part must have all rows of its persons. For Dask also an array or series that is partitioned
-            like ``X``.
+        persons: the name of the column of ids. For Dask also an array or series that is partitioned like ``X``. A Dask
+            frame, Spark and Ray group rows by the person. Of other containers the ids are read first, and the rows of
+            persons in several parts are measured together, about a million at a time.
         progress: show a progress bar.
 
     Guarantee:
         The result is the same integers for every partitioning, every order and every number of retries. A person with
-        rows in two parts is refused before the parts are added (:class:`Partitioned`).
+        rows in several parts is clipped once over all of them.
 
     Warns:
         ClippedWarning, UnreadableRecordsWarning: as ``privstats.measure``, once for all parts. From Spark and Ray they

@@ -236,7 +236,7 @@ def _view(file: _File, cdm: _Cdm) -> str:
 
 
 def _person(dialect: Dialect, file: _File) -> list[str]:
-    age = f"CAST(EXTRACT(YEAR FROM c.index_date) AS INTEGER) - p.year_of_birth AS {dialect.name('age')}"
+    age = f"CAST(EXTRACT(YEAR FROM c.index_date) AS BIGINT) - p.year_of_birth AS {dialect.name('age')}"
     sex = f"CASE p.gender_concept_id WHEN {_FEMALE} THEN 'female' WHEN {_MALE} THEN 'male' END AS {dialect.name('sex')}"
     return [age] * (file.age is not None) + [sex] * file.sex
 
@@ -279,6 +279,8 @@ class _Cdm:
 
 def _first_index(cdm: _Cdm, index: _Index) -> str:
     table, day, condition = cdm.events(index)
+    # Beyond these years the addition of days would stop the statement for all persons.
+    condition = f"{condition} AND e.{day} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
     limits = [f"MIN(e.{day}) >= DATE '{index.first}'"] if index.first else []
     limits += [f"MIN(e.{day}) <= DATE '{index.last}'"] if index.last else []
     having = f" HAVING {' AND '.join(limits)}" if limits else ""

@@ -2,15 +2,20 @@
 
 Sums are integers and each record's terms follow from that record and public values alone. So any tree of additions,
 in any order, over any partition gives the same bits. An engine only has to carry values of :class:`PartSum`.
+
+Under a promise per person one clip needs all rows of a person. An engine therefore groups rows by the person
+(``intake.person_ids``), or it learns first who has rows in several parts (:func:`in_several_parts`). Each part's sum
+omits these persons, and one further sum has all their rows (:meth:`Partitioned.measure_shared`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -23,8 +28,8 @@ from privstats.files.decoding import from_msgpack
 from privstats.intake.column_names import place_of
 from privstats.intake.declared.unlisted import Lost
 from privstats.intake.frames import in_memory, named_target
-from privstats.intake.person_ids import fingerprints_of
-from privstats.intake.tables import names_of_columns, table_of
+from privstats.intake.person_ids import fingerprints_by_row, fingerprints_of, typed_ids
+from privstats.intake.tables import Several, column_of, names_of_columns, table_of
 from privstats.kinds.base import kind_of
 from privstats.moments import Moments, PersonMoments, warn_if_clipped
 from privstats.moments.measurement import Notes, noted_moments
@@ -39,6 +44,8 @@ if TYPE_CHECKING:
     from privstats.schema.public_values import Published
 
 _NO_PERSONS = np.empty(0, np.uint64)
+_MAX_SHARED_ROWS = 1_000_000
+"""Rows of persons in several parts that are in memory at once, unless one person has more."""
 _NO_PART = "no part was measured; pass at least one, possibly of no rows"
 
 
@@ -110,10 +117,51 @@ def _united(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> NDArray[np.u
     persons.sort(kind="stable")  # merges two sorted runs
     if (persons[1:] == persons[:-1]).any():
         raise DataError(
-            "a person has rows in two parts, and would count in full in both: partition the records by the id, with "
-            "each id written alike (007 and 7 are one person), or let one process read all files as one RecordFile"
+            "a person has rows in two parts, and would count in full in both: pass shared= to each measure(), and add "
+            "measure_shared() of the persons that in_several_parts() returns"
         )
     return persons
+
+
+class Present(NamedTuple):
+    """The persons with rows in one part.
+
+    Attributes:
+        persons: 64 bits for each person, ``(n,)``, sorted.
+        rows: number of rows of each, ``(n,)``.
+    """
+
+    persons: NDArray[np.uint64]
+    rows: NDArray[np.intp]
+
+
+class Rows(NamedTuple):
+    """Some rows of one part: X, y and ids, each in its own container."""
+
+    X: Any
+    y: Any
+    persons: Any
+
+
+def in_several_parts(parts: Sequence[Present]) -> list[NDArray[np.uint64]]:
+    """Return the persons with rows in several parts, in groups of at most a million rows.
+
+    Example:
+        >>> from privstats.contrib.parts.partitioned import Partitioned, in_several_parts
+        >>> clip = ps.encoding.PersonAverage()
+        >>> door = Partitioned(ps.ClassSchema(2, 2, "NA", clip_norm=1.0), person_clip=clip)
+        >>> found = [door.present(None, persons=ids) for ids in (["7", "8"], [9, 7])]
+        >>> [len(group) for group in in_several_parts(found)]
+        [1]
+    """
+    if not parts:
+        return []
+    persons, places, several = np.unique(
+        np.concatenate([part.persons for part in parts]), return_inverse=True, return_counts=True
+    )
+    rows = np.bincount(places, np.concatenate([part.rows for part in parts]))[several > 1]
+    ends = np.flatnonzero(np.diff(np.cumsum(rows) // _MAX_SHARED_ROWS)) + 1
+    return [group for group in np.split(persons[several > 1], ends) if len(group)]
 
 
 class _Stored(StoredMoments, frozen=True, kw_only=True):
@@ -123,6 +171,23 @@ class _Stored(StoredMoments, frozen=True, kw_only=True):
     excluded: list[tuple[str, str, int]]
     counts: tuple[int, int, int]
     lost: dict[str, tuple[int, int]]
+
+
+def person_by_row(ids: Any) -> NDArray[np.uint64]:
+    """Return 64 bits for each row, ``(n,)``, by which an engine groups rows: equal where two rows are one person's.
+
+    A row whose id names no person enters no sum. Its bits are its index, so that no part has all such rows.
+
+    Example:
+        >>> from privstats.contrib.parts.partitioned import person_by_row
+        >>> bits = person_by_row(["007", None, 7])
+        >>> bool(bits[0] == bits[2]), int(bits[1])
+        (True, 1)
+    """
+    bits = np.arange(column_of(ids).records, dtype=np.uint64)
+    named, rows = fingerprints_by_row(ids)
+    bits[rows] = named
+    return bits
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,11 +200,12 @@ class Partitioned:
         schema: its sums must be over records (``refuses_parts`` of its kind).
         published: pass ``plan.published``.
         unreadable: pass ``plan.unreadable``.
-        person_clip: pass ``plan.person_clip``; then each part needs ids, and all rows of a person are in one part.
+        person_clip: pass ``plan.person_clip``; then each part needs ids. All rows of a person are in one part, or in
+            :meth:`measure_shared`.
 
     Guarantee:
         The sum over all parts is ``==`` to ``privstats.measure`` of all records, for every partition, order and tree of
-        additions. Under a promise per person, a person in two parts is refused before their sums are added.
+        additions. Two sums that share a person are never added, because that person would count in full in both.
 
     Raises:
         SchemaError: the kind's sums over parts do not add up to those of all records.
@@ -183,29 +249,101 @@ class Partitioned:
         """The sum of no part: ``zero + a`` and ``a + zero`` are ``a``."""
         return PartSum(None)
 
-    def measure(self, X: Any, y: Any = None, *, persons: Any = None, part: str = "") -> PartSum:
+    def measure(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        persons: Any = None,
+        part: str = "",
+        shared: Sequence[NDArray[np.uint64]] = (),
+    ) -> PartSum:
         """Return the exact sums of one part.
 
         Args:
             X, y: as in ``privstats.measure``.
             persons: the ids of the rows, or the name of a table's column that has them.
             part: name of the part, which errors show; a sum with this name is refused by another sum with this name.
+            shared: groups of persons whose rows are omitted, because :meth:`measure_shared` has them.
 
         Raises:
             DataError: records do not fit; the message names the part.
             RecordError: a record cannot be read; never with ``unreadable="leave out"``.
         """
-        try:
+        with _naming(part):
             X, persons = _with_ids(X, persons)
-            terms: Any = {"published": self.published, "unreadable": self.unreadable}
-            ids = {} if persons is None else {"persons": persons}
-            moments, notes = noted_moments(self.schema, X, y, **terms, **ids, person_clip=self.person_clip)
-        except DataError as error:
-            if not part:
-                raise
-            raise type(error)(f"partition {part}: {error}") from None
+            if shared:
+                X, y, persons = self._rows(X, y, persons, np.concatenate(shared), are_chosen=False)
+            moments, notes = self._moments(X, y, persons)
         named = (part,) if part else ()
         return PartSum(moments, named, _NO_PERSONS if persons is None else fingerprints_of(persons), notes)
+
+    def present(self, X: Any, *, persons: Any, part: str = "") -> Present:
+        """Return the persons with rows in one part; of a table that is not in memory, only the ids are read.
+
+        Args:
+            X, persons, part: as in :meth:`measure`.
+
+        Raises:
+            DataError: ``persons`` names no column, or its type does not distinguish persons.
+        """
+        with _naming(part):
+            ids = _with_ids(X, persons, only=True)[1]
+            return Present(*np.unique(fingerprints_by_row(ids)[0], return_counts=True))
+
+    def rows_of(self, X: Any, y: Any = None, *, persons: Any, chosen: NDArray[np.uint64], part: str = "") -> Rows:
+        """Return one part's rows of some persons, in the part's own containers.
+
+        Args:
+            X, y, persons, part: as in :meth:`measure`.
+            chosen: these persons, from :func:`in_several_parts`.
+        """
+        with _naming(part):
+            X, persons = _with_ids(X, persons)
+            return self._rows(X, y, persons, chosen, are_chosen=True)
+
+    def measure_shared(self, rows: Iterable[Rows]) -> PartSum:
+        """Return the exact sums of persons with rows in several parts: each person's rows are clipped once.
+
+        Args:
+            rows: :meth:`rows_of` the same persons, from each part.
+
+        Example:
+            >>> from privstats.contrib.parts.partitioned import Partitioned, in_several_parts
+            >>> clip = ps.encoding.PersonAverage()
+            >>> door = Partitioned(ps.ClassSchema(2, 2, "NA", clip_norm=1.0), person_clip=clip)
+            >>> parts = [([[0.5, 0.0], [0.0, 0.5]], [0, 1], ["7", "8"]), ([[0.5, 0.5]], [0], [7])]
+            >>> groups = in_several_parts([door.present(X, persons=ids) for X, _, ids in parts])
+            >>> sums = [door.measure(X, y, persons=ids, shared=groups) for X, y, ids in parts]
+            >>> for group in groups:
+            ...     rows = [door.rows_of(X, y, persons=ids, chosen=group) for X, y, ids in parts]
+            ...     sums.append(door.measure_shared(rows))
+            >>> together = [sum(each, []) for each in zip(*parts)]
+            >>> door.total(sums) == ps.measure(door.schema, *together[:2], persons=together[2], person_clip=clip)
+            True
+        """
+        several = list(rows)
+        if not several:
+            return self.zero
+        ids = [each for rows in several for each in _listed(rows.persons)]
+        moments, notes = self._moments(Several([(each.X, each.y) for each in several]), None, ids)
+        return PartSum(moments, (), fingerprints_of(ids), notes)
+
+    def _moments(self, X: Any, y: Any, persons: Any) -> tuple[Moments, Notes]:
+        terms: Any = {"published": self.published, "unreadable": self.unreadable, "person_clip": self.person_clip}
+        return noted_moments(self.schema, X, y, persons=persons, **terms)
+
+    def _rows(self, X: Any, y: Any, persons: Any, chosen: NDArray[np.uint64], *, are_chosen: bool) -> Rows:
+        """Return the rows of these persons, or all other rows."""
+        reading = self.schema.reading
+        if not reading.columns:
+            X, y = named_target(X, y, several=reading.width > 1)
+        ids = column_of(persons)
+        bits, places = fingerprints_by_row(persons)
+        theirs = np.zeros(ids.records, np.bool_)
+        theirs[places] = np.isin(bits, chosen)
+        where = np.flatnonzero(theirs == are_chosen)
+        return Rows(table_of(X).take(where), None if y is None else table_of(y).take(where), ids.take(where))
 
     def measure_tables(self, tables: Iterable[Any], y: Any, *, persons: str | None, part: str = "") -> PartSum:
         """Return the exact sums of one part that comes as several Arrow tables or batches.
@@ -307,14 +445,34 @@ class Partitioned:
         return digest_of({"schema": schema_table(self.schema), **terms})
 
 
-def _with_ids(X: Any, persons: Any) -> tuple[Any, Any]:
-    """Return a table without its column of ids, and the ids; anything else unchanged."""
+@contextmanager
+def _naming(part: str) -> Iterator[None]:
+    """Put the part's name before the message of an error, if it has a name."""
+    try:
+        yield
+    except DataError as error:
+        if not part:
+            raise
+        raise type(error)(f"partition {part}: {error}") from None
+
+
+def _with_ids(X: Any, persons: Any, *, only: bool = False) -> tuple[Any, Any]:
+    """Return a table without its column of ids, and the ids; anything else unchanged.
+
+    Args:
+        only: whether the ids alone are read of a table that is not in memory.
+    """
     if not isinstance(persons, str):
         return X, persons
-    X = in_memory(X)
+    X = in_memory(X, (persons,) if only else None)
     names = names_of_columns(X)
     place = None if names is None else place_of(persons, names)
     if names is None or place is None:
         raise DataError(f"persons={persons!r} names no column of X; name the column of ids, or pass an id for each row")
     others = [at for at in range(len(names)) if at != place]
     return table_of(X).select(others), X[names[place]]
+
+
+def _listed(ids: Any) -> Sequence[object]:
+    plain = typed_ids(ids)
+    return plain.tolist() if isinstance(plain, np.ndarray) else plain

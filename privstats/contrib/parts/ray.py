@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from privstats import optional_dependencies
-from privstats.contrib.parts.carried import FAN_IN, added_row, measured_row, require_names, total_of
-from privstats.contrib.parts.partitioned import Partitioned, PartSum
+from privstats.contrib.parts.carried import FAN_IN, added_row, measured_row, require_names, total_of, unused_name
+from privstats.contrib.parts.partitioned import Partitioned, PartSum, person_by_row
 from privstats.errors import DataError
 from privstats.intake.column_names import place_of
 
@@ -22,7 +22,7 @@ def summed(door: Partitioned, X: Any, y: Any, persons: Any, *, progress: bool) -
     """Return the sum of all blocks.
 
     Args:
-        y, persons: names of columns; with ``persons`` Ray makes blocks by the id.
+        y, persons: names of columns; with ``persons`` Ray makes blocks by the person.
         progress: not used; Ray shows its own bars.
 
     Raises:
@@ -38,10 +38,16 @@ def summed(door: Partitioned, X: Any, y: Any, persons: Any, *, progress: bool) -
         names = X.columns() or []
         if (place := place_of(persons, names)) is None:
             raise DataError(f"persons={persons!r:.40} names no column of X; name the column of ids")
-        X = X.repartition(max(X.materialize().num_blocks(), 1), keys=[names[place]])
+        key = unused_name(names)
+        X = X.map_batches(_with_persons, fn_args=(names[place], key), **_BLOCKS).materialize()
+        X = X.repartition(max(X.num_blocks(), 1), keys=[key]).drop_columns([key])
     sums = X.map_batches(_measured, fn_args=(door, y, persons), **_BLOCKS)
     added = sums.repartition(FAN_IN).map_batches(_added, fn_args=(door,), **_BLOCKS)
     return total_of(door, added.iter_rows())
+
+
+def _with_persons(block: Any, ids: str, key: str) -> Any:
+    return block.append_column(key, [person_by_row(block.column(ids))])
 
 
 def _measured(block: Any, door: Partitioned, y: Any, persons: str | None) -> Any:

@@ -2,14 +2,15 @@
 
 Under declared columns a record is a cell of each column, so a plan's sums follow from numbers of records: of each cell,
 of each pair of cells, and of each class with them. :func:`query_of` writes the statement for DuckDB, PostgreSQL or
-Spark; :meth:`Query.moments` reads its rows. No record leaves the data base.
+Spark; :meth:`Query.moments` reads its rows. A record leaves the data base, as its cells, only where its person has more
+rows than count in full: the library clips that person's sums.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.contrib.parts.sql_columns import (
-    UNDECIDED,
+    MANY,
+    MISTYPED,
     CodedColumn,
     Outcome,
     Written,
@@ -27,6 +29,7 @@ from privstats.contrib.parts.sql_columns import (
     label_column,
     presence_column,
     written,
+    written_owner,
     written_person,
 )
 from privstats.contrib.parts.sql_dialects import Dialect, dialect_of
@@ -47,11 +50,22 @@ if TYPE_CHECKING:
     from privstats.plan import Plan
     from privstats.records.reading import Unreadable
 
-_LABEL, _EXCLUDED, _NORM, _PERSON = "label", "excluded", "norm", "person"
+_LABEL, _EXCLUDED, _NORM, _PERSON, _OWNER = "label", "excluded", "norm", "person", "owner"
+_NEEDED = (
+    "a column of numbers holds numbers, a column of categories texts, integers, decimals or booleans, and a column of "
+    "dates dates or times without a zone"
+)
+_NEEDED_ID = "an id is an integer in a column of integers (not text, decimal or float)"
+_ONLY_THE_LIBRARY = (
+    "such as a time of day or an interval where the plan lists one, or in Spark a sign beyond Latin letters, and they "
+    "count as texts that the plan does not list: map them in a view, or measure with contrib.parts.measure"
+)
 _MAX_SETS = 4_096
 """PostgreSQL's maximum number of grouping sets."""
 
 _Counts = dict[tuple[str, ...], dict[tuple[int, ...], int]]
+_Owned = dict[int, dict[tuple[int, ...], int]]
+"""By the id of a person with more rows than count in full: the number of rows by the cells of all columns."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,18 +122,20 @@ class Query:
                 which an empty field is NULL.
 
         Guarantee:
-            The moments are ``==`` to ``privstats.measure`` of the same table's records. A value that SQL may read in
-            another way is counted as undecided, and then nothing is returned.
+            The moments are ``==`` to ``privstats.measure`` of the same table's records, except for texts that SQL
+            cannot read as the library does. With ``unreadable="leave out"`` such a text counts as one that the plan
+            does not list, and a warning counts it; that text alone decides.
 
         Warns:
             UnreadableRecordsWarning: records are excluded, or values count as missing because they cannot be read.
             ClippedWarning: as ``privstats.measure``.
 
         Raises:
-            DataError: rows of another statement, groups with different totals, or values that only the library reads.
+            DataError: rows of another statement, groups with different totals, or a column of another type than the
+                plan needs.
             RecordError: a record cannot be read, and the plan excludes none.
         """
-        counts = self._counts(rows)
+        counts, owned = self._counts(rows)
         if not any(counts.values()):
             warnings.warn(
                 "the statement's result has no row, so these are the moments of no record: the table is empty, or its "
@@ -128,33 +144,52 @@ class Query:
                 stacklevel=2,
             )
         self._check_values(counts)
+        of_kind = row_of(_MOMENTS, self.schema, "statement in SQL")
         kept = {names[1:]: _included(found) for names, found in counts.items()}
-        moments = row_of(_MOMENTS, self.schema, "statement in SQL")(self, kept, counts)
+        moments = of_kind(self, kept)
+        if isinstance(moments, CountMoments) and not self.schema.transform:
+            moments = replace(moments, edge_report=_edges_of(self, counts))
         if self._clip is not None:
-            moments = self._of_persons(moments, counts)
+            persons = [of_kind(self, self._kept_of(rows)) for rows in owned.values()]
+            moments = self._of_persons(moments, counts, persons)
         warn_if_clipped(moments)
         return moments
+
+    @property
+    def _every(self) -> tuple[str, ...]:
+        """The columns that have a code."""
+        return self.columns[:-2]
 
     def cell(self, column: str, code: int) -> int:
         """Return the cell of an outcome's index."""
         return self._outcomes[column][code].cell
 
-    def _counts(self, rows: Iterable[Sequence[Any]]) -> _Counts:
+    def _counts(self, rows: Iterable[Sequence[Any]]) -> tuple[_Counts, _Owned]:
         counts: _Counts = {names: {} for names in self._sets}
+        owned: _Owned = {}
         for row in rows:
             if tuple(row) == self.columns:  # the header of a CSV file
                 continue
             values = [_integer(value) for value in row]
             if len(values) != len(self.columns) or values[-1] is None or values[-1] < 0:
                 raise _other_rows(f"{len(self.columns)} integers are expected in each row")
-            names = tuple(name for name, value in zip(self.columns[:-1], values, strict=False) if value is not None)
-            codes = tuple(value for value in values[:-1] if value is not None)
-            if names not in counts or codes in counts[names] or not self._known(names, codes):
+            named = {name: value for name, value in zip(self.columns, values, strict=True) if value is not None}
+            records, owner = named.pop("records"), named.pop(_OWNER, None)
+            names, codes = tuple(named), tuple(named.values())
+            if owner is None:
+                found = counts.get(names)
+            else:
+                found = owned.setdefault(owner, {}) if names == self._every else None
+            if found is None or codes in found or not self._known(names, codes):
                 raise _other_rows("a row is of no group of this statement, or of one that came before")
-            counts[names][codes] = values[-1]
+            found[codes] = records
         if len({sum(found.values()) for found in counts.values()}) > 1:
             raise _other_rows("its groups hold different numbers of records, so rows are missing")
-        return counts
+        if self._clip is not None:
+            many = self.of_column(_PERSON, counts).get(MANY, 0)
+            if many != sum(sum(found.values()) for found in owned.values()):
+                raise _other_rows("rows are missing of persons with more rows than count in full")
+        return counts, owned
 
     def _known(self, names: tuple[str, ...], codes: tuple[int, ...]) -> bool:
         sizes = {name: len(outcomes) for name, outcomes in self._outcomes.items()}
@@ -165,49 +200,38 @@ class Query:
         """Refuse undecided values, refuse or warn of unreadable ones."""
         by_column = {name: self.of_column(name, counts) for name in self._outcomes}
         for name, found in by_column.items():
-            undecided = sum(number for outcome, number in found.items() if outcome == UNDECIDED)
-            if undecided and name == _PERSON:
+            if number := found.get(MISTYPED):
+                needs = _NEEDED_ID if name == _PERSON else _NEEDED
                 raise DataError(
-                    f"column {self._names[name]!r}: {undecided:,} ids cannot be decided in SQL, where an id is an "
-                    "integer in a column of integers (not text, decimal or float): cast it in a view, or measure with "
-                    "contrib.parts.measure"
-                )
-            if undecided:
-                raise DataError(
-                    f"column {self._names[name]!r}: {undecided:,} values cannot be decided in SQL. Either the column's "
-                    "type is none that the plan needs (a number, a text or integer of a category, a date without a "
-                    "zone), or texts have signs beyond Latin letters, an exponent or a time, or dates are before year "
-                    "1 or from 9999-12-31 on: cast or map them in a view, or measure with contrib.parts.measure"
+                    f"column {self._names[name]!r}: the type of its {number:,} values is none that SQL can read here, "
+                    f"where {needs}: cast it in a view, or measure with contrib.parts.measure"
                 )
         self._check_persons(by_column.pop(_PERSON, {}))
         excluded = sum(number for (gone, *_), number in counts[self._sets[0]].items() if gone)
-        lost = {
-            self._names[name]: sum(n for outcome, n in found.items() if outcome.cell < 0 or outcome.note == "unread")
-            for name, found in by_column.items()
-        }
-        named = "; ".join(f"column {name!r}: {number:,}" for name, number in lost.items() if number)
-        if not named:
+        lost = self._named(by_column, lambda outcome: outcome.cell < 0 or outcome.note in ("unread", "undecided"))
+        if not lost:
             return
+        undecided = self._named(by_column, lambda outcome: outcome.note == "undecided")
+        only = f" Only the library can read some ({undecided}), {_ONLY_THE_LIBRARY}." if undecided else ""
         if self._unreadable == "refuse":
             raise RecordError(
-                f"values have no cell of the plan, or cannot be read ({named}): correct them, or have the plan declare "
-                "them; a plan with Privacy would count them as missing or exclude their records"
+                f"values have no cell of the plan, or cannot be read ({lost}): correct them, or have the plan declare "
+                f"them; a plan with Privacy would count them as missing or exclude their records.{only}"
             )
         warnings.warn(
-            f"{excluded:,} of the records are excluded, and other unreadable values count as missing ({named}): "
-            "correct them where you can, and do not share these numbers",
+            f"{excluded:,} of the records are excluded, and other unreadable values count as missing ({lost}): "
+            f"correct them where you can, and do not share these numbers.{only}",
             UnreadableRecordsWarning,
             stacklevel=4,
         )
 
+    def _named(self, by_column: Mapping[str, Mapping[Outcome, int]], are: Callable[[Outcome], bool]) -> str:
+        """Return the columns with values of these outcomes, each with their number; "" without one."""
+        numbers = {name: sum(n for outcome, n in found.items() if are(outcome)) for name, found in by_column.items()}
+        return "; ".join(f"column {self._names[name]!r}: {number:,}" for name, number in numbers.items() if number)
+
     def _check_persons(self, rows: Mapping[Outcome, int]) -> None:
-        notes = {outcome.note: number for outcome, number in rows.items()}
-        if many := notes.get("many"):
-            raise DataError(
-                f"{many:,} rows are of persons with more rows than a person may count in full, and SQL cannot clip a "
-                "person's sum: measure with contrib.parts.measure and persons="
-            )
-        if nobody := notes.get("nobody"):
+        if nobody := sum(number for outcome, number in rows.items() if outcome.note == "nobody"):
             warnings.warn(
                 f"{nobody:,} of the records have no id of a person, or one from 2**53 on, and are excluded from every "
                 "sum. Do not share this number",
@@ -215,14 +239,38 @@ class Query:
                 stacklevel=5,
             )
 
-    def _of_persons(self, moments: Moments, counts: _Counts) -> PersonMoments:
-        """Return the sums as sums over persons; the clip shortens no person here."""
-        arrays = {row.letter: moments.sums(row) * row.factor for row in self.schema.sent}
-        rows = self.of_column(_PERSON, counts)
-        persons = sum(number // outcome.cell for outcome, number in rows.items() if outcome.cell > 0)
-        reports: Any = {name: getattr(moments, name, None) for name in ("clip_report", "edge_report")}
+    def _kept_of(self, rows: Mapping[tuple[int, ...], int]) -> _Counts:
+        """Return the included rows of one person by the statement's groups."""
+        kept: _Counts = {}
+        for names in self._sets:
+            places, found = [self._every.index(name) for name in names[1:]], kept.setdefault(names[1:], {})
+            for codes, number in _included(rows).items():
+                key = tuple(codes[place - 1] for place in places)
+                found[key] = found.get(key, 0) + number
+        return kept
+
+    def _of_persons(self, moments: Moments, counts: _Counts, persons: Sequence[Moments]) -> PersonMoments:
+        """Return the sums as sums over persons.
+
+        Args:
+            persons: moments of each person with more rows than count in full, which ``moments`` contains.
+        """
         clip: Any = self._clip
-        return PersonMoments(self.schema, arrays, clip, moments.records, persons=persons, **reports)
+        arrays = {row.letter: moments.sums(row) * row.factor for row in self.schema.sent}
+        counted, shrunk = moments.records or 0, 0
+        for person in persons:
+            if not (rows := person.records or 0):
+                continue
+            clipped, is_shrunk = clip.clipped(person)
+            for row in self.schema.sent:
+                arrays[row.letter] += clipped[row.letter] - person.sums(row) * row.factor
+            counted, shrunk = counted + min(rows, clip.most_records(self.schema)) - rows, shrunk + is_shrunk
+        within = sum(
+            number // outcome.cell for outcome, number in self.of_column(_PERSON, counts).items() if outcome.cell > 0
+        )
+        reports: Any = {name: getattr(moments, name, None) for name in ("clip_report", "edge_report")}
+        of_all: Any = {"counted": counted, "shrunk": shrunk, "persons": within + len(persons)}
+        return PersonMoments(self.schema, arrays, clip, moments.records, **of_all, **reports)
 
     def of_column(self, name: str, counts: _Counts) -> dict[Outcome, int]:
         """Return the number of all records, excluded ones included, by the outcome of one column."""
@@ -254,10 +302,10 @@ def query_of(
             - ``CountSchema`` without ``numbers`` or ``late_entry``: T counts the cells of each table.
         table: the table or view, its parts divided by points (``hospital.patients``); or a sequence of parts.
         y: the name of the column of labels; None for a ``CountSchema``.
-        dialect: ``duckdb``, ``postgres`` (from version 12) or ``spark`` (from 3.5).
+        dialect: ``duckdb``, ``postgres`` (from version 13) or ``spark`` (from 3.5).
         unreadable, person_clip: pass the plan's.
-        persons: under a promise per person the name of the column of ids, which must be integers. A person with more
-            rows than the clip admits in full is refused, because only the library clips a person's sum.
+        persons: under a promise per person the name of the column of ids, which must be integers. The result has the
+            rows of a person with more than count in full, each as its cells with the id: the library clips their sums.
 
     Guarantee:
         Names and texts of the plan are quoted or written as bytes, so that none of them can end its literal.
@@ -297,7 +345,7 @@ def query_of(
     return Query(
         schema,
         text,
-        (*named, "records"),
+        (*named, _OWNER, "records"),
         unreadable,
         {name: column.name for name, column in columns.items()} | dict.fromkeys(people, persons or ""),
         {name: part.outcomes for name, part in parts.items()},
@@ -446,6 +494,7 @@ def _statement(
         for name, part in parts.items()
         if (codes := [code for code, outcome in enumerate(part.outcomes) if outcome.cell < 0])
     ]
+    owners = [(written_owner(_PERSON), _OWNER)] if _PERSON in parts else []
     marked = [(f"CASE WHEN {' OR '.join(excluded) or '1 = 0'} THEN 1 ELSE 0 END", _EXCLUDED)]
     binned: list[tuple[str, str]] = []
     if norms is not None:
@@ -458,13 +507,20 @@ def _statement(
         _stage("named", "", [part.value for part in parts.values()], "raw"),
         _stage("typed", "named.*", first, "named"),
         _stage("decided", "typed.*", second, "typed"),
-        _stage("coded", "", [(part.case, name) for name, part in parts.items()], "decided"),
+        _stage("coded", "", [*((part.case, name) for name, part in parts.items()), *owners], "decided"),
         _stage("marked", "coded.*", marked, "coded"),
         _stage("binned", "marked.*", binned, "marked"),
     )
     grouped = ",\n".join(f"  ({', '.join(names)})" for names in sets)
-    counted = f"SELECT {', '.join(named)}, count(*) AS records\nFROM binned"
-    return f"WITH {', '.join(stages)}\n{counted}\nGROUP BY GROUPING SETS (\n{grouped}\n)"
+    every, nobody = ", ".join(named), f"CAST(NULL AS BIGINT) AS {_OWNER}"
+    counted = f"SELECT {every}, {nobody}, count(*) AS records\nFROM binned\nGROUP BY GROUPING SETS (\n{grouped}\n)"
+    if owners:
+        many = parts[_PERSON].outcomes.index(MANY)
+        counted += (
+            f"\nUNION ALL\nSELECT {every}, {_OWNER}, count(*) AS records\nFROM binned\nWHERE {_PERSON} = {many}\n"
+            f"GROUP BY {every}, {_OWNER}"
+        )
+    return f"WITH {', '.join(stages)}\n{counted}"
 
 
 def _stage(name: str, every: str, expressions: Iterable[tuple[str, str]], source: str) -> str:
@@ -506,7 +562,7 @@ def _table(query: Query, kept: Any, names: tuple[str, ...], shape: tuple[int, ..
     return out
 
 
-def _tables_of(query: Query, kept: Any, counts: _Counts) -> Moments:
+def _tables_of(query: Query, kept: Any) -> CountMoments:
     schema: Any = query.schema
     at = {label: name for name, label in query._names.items()}
     T = np.zeros(schema.sizes["cell"], np.int64)
@@ -516,8 +572,12 @@ def _tables_of(query: Query, kept: Any, counts: _Counts) -> Moments:
         sizes = dict(zip(names, shape, strict=True))
         found = _table(query, kept, order, tuple(sizes[name] for name in order))
         T[schema.place(table)] = found.transpose([order.index(name) for name in names]).reshape(-1)
-    if schema.transform:
-        return CountMoments(schema, T)
+    return CountMoments(schema, T)
+
+
+def _edges_of(query: Query, counts: _Counts) -> EdgeReport:
+    schema: Any = query.schema
+    at = {label: name for name, label in query._names.items()}
     bins = [each for each in schema.variables if hasattr(each, "edges")]
     beyond = []
     for each in bins:
@@ -526,10 +586,10 @@ def _tables_of(query: Query, kept: Any, counts: _Counts) -> Moments:
             notes[outcome.note] = notes.get(outcome.note, 0) + number
         known = sum(notes.values()) - notes.get("gap", 0)
         beyond.append(Beyond(each.name, known, notes.get("below", 0), notes.get("above", 0)))
-    return CountMoments(schema, T, edge_report=EdgeReport(tuple(beyond), tuple(each.open for each in bins)))
+    return EdgeReport(tuple(beyond), tuple(each.open for each in bins))
 
 
-def _cells_of(query: Query, kept: Any, _: _Counts) -> Moments:
+def _cells_of(query: Query, kept: Any) -> Moments:
     schema: Any = query.schema
     sizes = [len(table) for table in schema.reading.declaration.tables]
     classes, several = schema.sizes["class"], "S" in schema.statistics
@@ -568,7 +628,7 @@ def _other_rows(why: str) -> DataError:
     return DataError(f"these rows are not the result of this statement: {why}; pass every row that it returned")
 
 
-_MOMENTS: Mapping[type[Schema], Callable[[Query, Any, _Counts], Moments]] = {
+_MOMENTS: Mapping[type[Schema], Callable[[Query, Any], Moments]] = {
     CountSchema: _tables_of,
     ClassSchema: _cells_of,
 }

@@ -2,12 +2,16 @@
 
 No rule of reading is written twice. A column's rule is asked for the cells of public values: each listed text, each
 word for a gap, and numbers or times between which the cell changes, which bisection finds to the last float64 or
-microsecond. A value about which SQL could decide otherwise than the library has the cell :data:`UNDECIDED`.
+microsecond.
+
+A text that SQL cannot read as the library does counts as one that the plan does not list, and is noted: that value
+alone decides. A column whose type is none that the plan needs has the outcome :data:`MISTYPED` in every row.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -31,16 +35,19 @@ from privstats.records.variables import Bins
 _MAX = sys.float_info.max
 _NEAR = 2.0**-40  # relative: more than the 15 digits in which values are compared
 _DAY = 86_400_000_000
-_FIRST, _LAST = (round((at - EPOCH).total_seconds()) * 1_000_000 for at in (datetime(1, 1, 1), datetime(9999, 12, 31)))
+# A later value is of the year 10000, or within the last second and read as its first microsecond.
+_FIRST, _LAST = (
+    round((at - EPOCH).total_seconds()) * 1_000_000 for at in (datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59))
+)
+_END = datetime.max
+_BEYOND = np.datetime64("10000-01-01", "us")
 _OTHERWISE = "\x02"  # no public value equals it, because those are printable
 
-_SIMPLE = "^[+-]?([0-9]{1,250}[.]?[0-9]{0,250}|[.][0-9]{1,250})$"
-# Texts of numbers that may overflow float64: the library reads them as a gap, also where a column holds codes.
-_OVERFLOWS = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)[eE][+]?[0-9][0-9][0-9]+$"
-_MAX_CODE = 200
+_DATE, _INTERVAL = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"), re.compile("[\\[(]")
+_TIME_OF_DAY = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}"
 _DECIMAL = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
-_TIME = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}"
-# Signs that Unicode's normal form NFC never changes, and that no reader strips.
+_MAX_DIGITS = 15
+# Signs that Unicode's normal form NFC never changes.
 _UNSTABLE = "[^ -~\u00c0-\u017f]"
 _WORDS_OF_TRUTH = ("true", "false", "yes", "no", "y", "n", "t", "f")
 
@@ -50,16 +57,18 @@ class Outcome(NamedTuple):
 
     Attributes:
         cell: -1 excludes the record.
-        note: "" or why a data holder should look at the value: ``unread``, ``gap``, ``below``, ``above``,
-            ``undecided``.
+        note: "" or why a data holder should look at the value: ``unread``, ``gap``, ``below``, ``above``; ``undecided``
+            of a text that only the library can read.
     """
 
     cell: int
     note: str = ""
 
 
-UNDECIDED = Outcome(-1, "undecided")
-"""The outcome of a value that only the library can read."""
+MISTYPED = Outcome(-1, "mistyped")
+"""The outcome of every value of a column whose type is none that the plan needs."""
+MANY = Outcome(0, "many")
+"""The outcome of an id of a person with more rows than count in full."""
 
 Reader: TypeAlias = Callable[[Any], list[Outcome]]
 """Returns the outcomes of several values."""
@@ -298,7 +307,7 @@ def written_person(name: str, dialect: Dialect, place: str, most: int) -> Writte
     """Write a column of ids, which must be integers; the outcome's cell is the number of the person's rows.
 
     Args:
-        most: number of rows up to which a person counts in full; more have the note "many".
+        most: number of rows up to which a person counts in full; more have the outcome :data:`MANY`.
     """
     value, person, odd = f"value_{place}", f"id_{place}", f"odd_{place}"
     rows, whole = f"count(*) OVER (PARTITION BY {person})", dialect.is_type(value, dialect.integers)
@@ -310,8 +319,13 @@ def written_person(name: str, dialect: Dialect, place: str, most: int) -> Writte
         (f"CASE WHEN {whole} THEN CAST({value} AS BIGINT) END", person),
         (f"CASE WHEN {whole} THEN 0 ELSE 1 END", odd),
     )
-    outcomes = (UNDECIDED, Outcome(-1, "nobody"), Outcome(-1, "many"), *(Outcome(rows) for rows in range(1, most + 1)))
+    outcomes = (MISTYPED, Outcome(-1, "nobody"), MANY, *(Outcome(rows) for rows in range(1, most + 1)))
     return Written((dialect.name(name), value), (first, ()), case, outcomes)
+
+
+def written_owner(place: str) -> str:
+    """Write the id that :func:`written_person` decided at this place, for persons with more rows than count in full."""
+    return f"id_{place}"
 
 
 _MAX_ID = 1 << 53
@@ -333,11 +347,11 @@ def _number(column: CodedColumn, dialect: Dialect, place: str) -> _Parts:
     plain, over_text = (*dialect.numbers, *dialect.singles), dialect.decimals
     cast = f"CASE WHEN {dialect.is_type(value, plain)} THEN CAST({value} AS {dialect.number_type})"
     if over_text:
-        text = f"CAST({value} AS {dialect.text_type})"
-        cast += f" WHEN {dialect.is_type(value, over_text)} THEN CAST({text} AS {dialect.number_type})"
+        text = dialect.to_number.format(f"CAST({value} AS {dialect.text_type})")
+        cast += f" WHEN {dialect.is_type(value, over_text)} THEN {text}"
     first = [(f"{cast} END", number), (_unless(dialect, value, (*plain, *over_text)), odd)]
     lines = [
-        f"WHEN {odd} = 1 THEN {codes[UNDECIDED]}",
+        f"WHEN {odd} = 1 THEN {codes[MISTYPED]}",
         f"WHEN {number} IS NULL THEN {codes[gap]}",
         *_stretches(column, dialect, number, codes, gap),
     ]
@@ -346,20 +360,21 @@ def _number(column: CodedColumn, dialect: Dialect, place: str) -> _Parts:
 
 def _time(column: CodedColumn, dialect: Dialect, place: str) -> _Parts:
     value, time, odd, codes = f"value_{place}", f"time_{place}", f"odd_{place}", _Codes()
-    (gap,) = column.outcomes([None])
+    (gap,), (beyond,) = column.outcomes([None]), column.outcomes([_BEYOND])
     zoned, in_utc = dialect.zoned
     types = dialect.is_type(value, dialect.times)
     if zoned:
         types = f"({types} OR ({dialect.is_type(value, zoned)} AND {in_utc}))"
     first = [
-        (f"CASE WHEN {types} THEN CAST({value} AS {dialect.time_type}) END", time),
+        (f"CASE WHEN {types} THEN {dialect.to_time.format(value)} END", time),
         (f"CASE WHEN {types} THEN 0 ELSE 1 END", odd),
     ]
     starts = changes(column.outcomes, column.marks, times=True)
+    outside = f"{time} IS NULL OR {time} < {_moment(dialect, _FIRST)} OR {time} > {_literal(dialect, _END)}"
     lines = [
-        f"WHEN {odd} = 1 THEN {codes[UNDECIDED]}",
-        f"WHEN {time} IS NULL THEN {codes[gap]}",
-        f"WHEN {time} < {_moment(dialect, _FIRST)} OR {time} >= {_moment(dialect, _LAST)} THEN {codes[UNDECIDED]}",
+        f"WHEN {odd} = 1 THEN {codes[MISTYPED]}",
+        f"WHEN {value} IS NULL THEN {codes[gap]}",
+        f"WHEN {outside} THEN {codes[beyond]}",
     ]
     lines += [
         f"WHEN {time} < {_moment(dialect, end)} THEN {codes[outcome]}" for (_, outcome), (end, _) in pairwise(starts)
@@ -370,29 +385,23 @@ def _time(column: CodedColumn, dialect: Dialect, place: str) -> _Parts:
 def _word(column: CodedColumn, dialect: Dialect, place: str) -> _Parts:
     value, word, number, odd = f"value_{place}", f"word_{place}", f"number_{place}", f"odd_{place}"
     (gap, otherwise), codes = column.outcomes([None, _OTHERWISE]), _Codes()
-    text = dialect.as_text.format(value)
-    numbers = [each for each in (*dialect.numbers, *dialect.decimals) if each not in dialect.truths]
-    is_text, is_number = dialect.is_type(value, dialect.texts), dialect.is_type(value, numbers)
-    unstable = [
-        f"length({text}) > {LONGEST}",
-        dialect.holds(text, _UNSTABLE),
-        dialect.holds(word, _TIME),
-        f"substring({word}, 1, 1) IN ('(', '[')",
-    ]
-    lines = [f"WHEN {word} IS NULL THEN {codes[gap]}"]
+    text = dialect.stripped(dialect.as_text.format(value))
+    text = dialect.stripped(dialect.normal.format(text)) if dialect.normal else text
+    is_text = dialect.is_type(value, dialect.texts)
+    numeric = f"{is_text} AND length({word}) <= {LONGEST} AND {dialect.holds(word, _DECIMAL)}"
+    undecided = [f"{is_text} AND {each}" for each in _undecided(column, dialect, word)]
+    lines = [f"WHEN {odd} = 2 THEN {codes[MISTYPED]}", f"WHEN {word} IS NULL THEN {codes[gap]}"]
     if column.kind == "code":
-        plain = f"{dialect.is_type(value, dialect.integers)} AND length({word}) <= 15"
-        unstable += [f"length({word}) > {_MAX_CODE}", dialect.holds(word, _OVERFLOWS)]
-        second = []
+        others = dialect.is_type(value, dialect.integers)
+        # An integer of more digits is read as a number with an exponent.
+        undecided.append(f"{others} AND length({word}) > {_MAX_DIGITS}")
+        lines.append(f"WHEN {_infinite(dialect, number)} THEN {codes[gap]}")
     else:
-        plain = f"{is_number} OR {dialect.is_type(value, dialect.truths)}"
-        simple = f"{is_number} OR ({is_text} AND {dialect.holds(word, _SIMPLE)})"
-        unstable.append(dialect.holds(word, _DECIMAL))
-        second = [(f"CASE WHEN {simple} THEN {dialect.cast}({word} AS {dialect.number_type}) END", number)]
+        numbers = [each for each in (*dialect.numbers, *dialect.decimals) if each not in dialect.truths]
+        others = f"{dialect.is_type(value, numbers)} OR {dialect.is_type(value, dialect.truths)}"
+        numeric = f"{dialect.is_type(value, numbers)} OR ({numeric})"
         inner = "\n".join(f"        {line}" for line in _stretches(column, dialect, number, codes, gap))
         lines.append(f"WHEN {number} IS NOT NULL THEN CASE\n{inner}\n      END")
-    unread = f"WHEN NOT {is_text} OR {' OR '.join(unstable)} THEN 1"
-    second.append((f"CASE WHEN {plain} THEN 0 {unread} ELSE 0 END", odd))
     lines += [
         f"WHEN {word} IN ({dialect.listed(texts)}) THEN {codes[outcome]}"
         for outcome, texts in _grouped(column.outcomes, column.texts).items()
@@ -401,8 +410,23 @@ def _word(column: CodedColumn, dialect: Dialect, place: str) -> _Parts:
         f"WHEN {dialect.folded(word)} IN ({dialect.listed(texts)}) THEN {codes[outcome]}"
         for outcome, texts in _grouped(column.outcomes, column.words).items()
     ]
-    lines += [f"WHEN {odd} = 1 THEN {codes[UNDECIDED]}", f"ELSE {codes[otherwise]}"]
-    return [(f"TRIM(BOTH ' ' FROM {text})", word)], second, lines, tuple(codes)
+    lines += [f"WHEN {odd} = 1 THEN {codes[Outcome(otherwise.cell, 'undecided')]}", f"ELSE {codes[otherwise]}"]
+    known = f"WHEN {' OR '.join(f'({each})' for each in undecided)} THEN 1 " if undecided else ""
+    second = [
+        (f"CASE WHEN {numeric} THEN {dialect.to_number.format(word)} END", number),
+        (f"CASE WHEN NOT ({is_text} OR {others}) THEN 2 {known}ELSE 0 END", odd),
+    ]
+    return [(text, word)], second, lines, tuple(codes)
+
+
+def _undecided(column: CodedColumn, dialect: Dialect, word: str) -> list[str]:
+    """Return the conditions of texts that the library may read as one that the column lists, and SQL as another."""
+    conditions = [] if dialect.normal else [dialect.holds(word, _UNSTABLE)]
+    if any(map(_DATE.match, column.texts)):
+        conditions.append(dialect.holds(word, _TIME_OF_DAY))
+    if any(map(_INTERVAL.match, column.texts)):
+        conditions.append(f"substring({word}, 1, 1) IN ('(', '[')")
+    return conditions
 
 
 def _unless(dialect: Dialect, value: str, types: Iterable[str]) -> str:
@@ -419,14 +443,20 @@ def _grouped(outcomes: Reader, texts: Sequence[str]) -> dict[Outcome, list[str]]
 def _stretches(column: CodedColumn, dialect: Dialect, number: str, codes: _Codes, gap: Outcome) -> _Lines:
     """Return the lines of a number's cell; NaN is above every number in each of the engines."""
     starts = changes(column.outcomes, column.marks)
-    lowest, highest = dialect.number(-_MAX), dialect.number(_MAX)
-    lines = [f"WHEN {number} < {lowest} OR {number} > {highest} THEN {codes[gap]}"]
+    lines = [f"WHEN {_infinite(dialect, number)} THEN {codes[gap]}"]
     lines += [
         f"WHEN {number} < {dialect.number(end)} THEN {codes[outcome]}" for (_, outcome), (end, _) in pairwise(starts)
     ]
     return [*lines, f"ELSE {codes[starts[-1][1]]}"]
 
 
+def _infinite(dialect: Dialect, number: str) -> str:
+    return f"{number} < {dialect.number(-_MAX)} OR {number} > {dialect.number(_MAX)}"
+
+
 def _moment(dialect: Dialect, micros: int) -> str:
-    at = np.datetime64(micros, "us").astype(object)
+    return _literal(dialect, np.datetime64(micros, "us").astype(object))
+
+
+def _literal(dialect: Dialect, at: datetime) -> str:
     return f"{dialect.time_type} '{at.isoformat(sep=' ', timespec='microseconds')}'"

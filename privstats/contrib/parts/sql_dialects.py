@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from privstats.errors import DataError
 
+_BLANKS = [chr(code) for code in range(0x3001) if chr(code).isspace()]
+"""What ``str.strip`` removes; no space has a higher code."""
 _PLAIN_TEXT = re.compile(r"[A-Za-z0-9 _.,:#/<>=()+-]*")
 _UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 _POSTGRES_NAME_BYTES = 63  # a longer name is truncated without an error
@@ -23,8 +25,11 @@ class Dialect:
     Attributes:
         quote: sign around a name, doubled inside it.
         text_type, number_type, time_type: types of casts; ``time_type`` has no zone.
-        as_text: a value's text, which is compared by its code points whatever its column's collation is.
-        cast: a cast of a text to a number, which must not stop the statement where a text is no number.
+        as_text: a value's text without U+0000, which is compared by its code points whatever its column's collation is.
+        normal: a text in Unicode NFC; "" where the engine has no such function.
+        blanks: a text of all signs that ``str.strip`` removes.
+        to_number: a decimal text's number, an infinity beyond float64. It must not stop the statement for any decimal.
+        to_time: a value's time without a zone; NULL, and not a stop of the statement, where the type cannot hold it.
         type_of: a column's type as a text.
         text_of: a text's literal where it holds other signs than letters, digits and spaces.
         matches: a condition that a regular expression is found in a text.
@@ -44,7 +49,10 @@ class Dialect:
     as_text: str
     number_type: str
     time_type: str
-    cast: str
+    normal: str
+    blanks: str
+    to_number: str
+    to_time: str
     type_of: str
     text_of: Callable[[str], str]
     matches: str
@@ -116,6 +124,10 @@ class Dialect:
         """Return the condition that a regular expression is found in a text."""
         return self.matches.format(text, f"'{pattern}'")
 
+    def stripped(self, text: str) -> str:
+        """Return a text without the blanks at its ends."""
+        return f"TRIM(BOTH {self.blanks} FROM {text})"
+
     def folded(self, text: str) -> str:
         """Return a text with its ASCII letters in lower case, whatever the engine's language is."""
         return f"translate({text}, '{_UPPER}', '{_LOWER}')"
@@ -136,6 +148,10 @@ def _as_bytes(text: str) -> str:
     return f"decode(X'{text.encode().hex()}', 'UTF-8')" if set(text) & {"'", "\\", "$"} else f"'{text}'"
 
 
+def _chr(texts: Iterable[str]) -> str:
+    return "(" + " || ".join(f"chr({ord(each)})" for each in texts) + ")"
+
+
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 
 DIALECTS: Mapping[str, Dialect] = {
@@ -143,10 +159,13 @@ DIALECTS: Mapping[str, Dialect] = {
         label="DuckDB",
         quote='"',
         text_type="VARCHAR",
-        as_text="(CAST({0} AS VARCHAR) COLLATE C)",
+        as_text="(replace(CAST({0} AS VARCHAR), chr(0), '') COLLATE C)",
         number_type="DOUBLE",
         time_type="TIMESTAMP",
-        cast="TRY_CAST",
+        normal="(nfc_normalize({0}) COLLATE C)",
+        blanks=_chr(_BLANKS),
+        to_number="TRY_CAST({0} AS DOUBLE)",
+        to_time="TRY_CAST({0} AS TIMESTAMP)",
         type_of="typeof({0})",
         text_of=_doubled,
         matches="regexp_matches({0}, {1})",
@@ -165,13 +184,24 @@ DIALECTS: Mapping[str, Dialect] = {
         as_text='(CAST({0} AS text) COLLATE "C")',
         number_type="double precision",
         time_type="timestamp",
-        cast="CAST",
+        normal="normalize({0}, NFC)",
+        blanks=_chr(_BLANKS),
+        # A cast to double precision stops the statement beyond its range, and one to numeric at large exponents. The
+        # bounds are halfway from the largest float64 to 2^1024, and from 0 to the smallest float64.
+        to_number=(
+            "CASE WHEN {0} ~ '^[+-]?[0.]*([eE]|$)' OR {0} ~ '[eE]-0*[1-9][0-9]{{4}}' THEN 0"
+            " WHEN {0} ~ '[eE][+]?0*[1-9][0-9]{{4}}' THEN double precision 'Infinity'"
+            f" WHEN abs(CAST({{0}} AS numeric)) >= {2**1024 - 2**970} THEN double precision 'Infinity'"
+            " WHEN abs(CAST({0} AS numeric)) <= 2.47032822920623273e-324 THEN 0 ELSE CAST({0} AS double precision) END"
+        ),
+        # A date beyond the year 9999 has a longer text; a timestamp cannot hold every such date.
+        to_time="CASE WHEN pg_typeof({0}) <> 'date'::regtype OR length({0}::text) <= 10 THEN {0}::timestamp END",
         type_of="CAST(pg_typeof({0}) AS text)",
         text_of=_escaped,
         matches="{0} ~ {1}",
         integers=("smallint", "integer", "bigint"),
-        numbers=("smallint", "integer", "bigint", "numeric"),
-        decimals=(),
+        numbers=("smallint", "integer", "bigint"),
+        decimals=("numeric",),
         singles=("real", "double precision"),
         texts=("text", "character varying", "character"),
         truths=("boolean",),
@@ -182,10 +212,13 @@ DIALECTS: Mapping[str, Dialect] = {
         label="Spark",
         quote="`",
         text_type="STRING",
-        as_text="CAST({0} AS STRING)",
+        as_text="replace(CAST({0} AS STRING), decode(X'00', 'UTF-8'), '')",
         number_type="DOUBLE",
         time_type="TIMESTAMP_NTZ",
-        cast="TRY_CAST",
+        normal="",
+        blanks=f"decode(X'{''.join(_BLANKS).encode().hex()}', 'UTF-8')",
+        to_number="TRY_CAST({0} AS DOUBLE)",
+        to_time="TRY_CAST({0} AS TIMESTAMP_NTZ)",
         type_of="typeof({0})",
         text_of=_as_bytes,
         matches="{0} RLIKE {1}",

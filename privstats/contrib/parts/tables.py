@@ -1,6 +1,8 @@
 """Read parts of tables in this process: DuckDB relations, Arrow datasets, Parquet files, and tables one after another.
 
-One part is in memory at a time; without persons, of a DuckDB relation or a file only one batch.
+One part is in memory at a time; without persons, of a DuckDB relation or a file only one batch. With persons the ids
+are read first, and the rows of persons in several parts are read once more, by about a million. Tables of an iterable
+are then all in memory, because an iterator passes only once.
 """
 
 from __future__ import annotations
@@ -11,8 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from privstats import optional_dependencies
-from privstats.contrib.parts.partitioned import Partitioned, PartSum
+from privstats.contrib.parts.partitioned import Partitioned, PartSum, Present, in_several_parts
 from privstats.errors import DataError
 from privstats.intake.column_names import place_of
 from privstats.intake.frames import is_of, refusing
@@ -27,11 +32,23 @@ _RECORDS_OF_PART = 1_000_000
 
 def summed(door: Partitioned, X: Any, y: Any, persons: Any, *, progress: bool) -> PartSum:
     """Return the sum of all parts of X."""
+    parts: Any = _parts(X, persons)
+    groups, found = list[NDArray[np.uint64]](), list[Present]()
+    if persons is not None:
+        parts = list(parts)
+        found = [door.present(part, persons=persons, part=name) for name, part in parts] if len(parts) > 1 else []
+        groups = in_several_parts(found)
     total = door.zero
     with progress_bar("parts", None, at_once=progress) as advance:
-        for name, part in _parts(X, persons):
-            total += door.measure(part, y, persons=persons, part=name)
+        for name, part in parts:
+            total += door.measure(part, y, persons=persons, part=name, shared=groups)
             advance(1)
+        for group in groups:
+            holding = [place for place, each in enumerate(found) if np.isin(group, each.persons).any()]
+            total += door.measure_shared(
+                door.rows_of(parts[place][1], y, persons=persons, chosen=group, part=parts[place][0])
+                for place in holding
+            )
     return total
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from privstats import domains
 from privstats.contrib.personal.adaptation import PULLS, Adapter, TrainedAdapter, choose_pull, label_shares, offset
 from privstats.errors import DataError, HeadError
 from privstats.files.decoding import from_json
@@ -321,12 +322,12 @@ def _read(content: Content, path: PathLike) -> Personal:
 
 
 FORMAT = Format[Personal](
-    name="privstats-personal-head",
+    name=domains.PERSONAL_HEAD_FILE,
     noun="personal head",
     writer="Personal.save",
     error=HeadError,
     readers={
-        2: Version(_read, full_content(b"privstats-personal-head/2")),
+        2: Version(_read, full_content(domains.PERSONAL_HEAD_FILE_2)),
     },
 )
 """Files of personal heads; no release wrote version 1."""

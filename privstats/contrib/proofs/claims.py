@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from privstats import domains
 from privstats.contrib.proofs.counts import of_counts
 from privstats.contrib.proofs.field import Field, Prime, add, lift, stream, words_in
 from privstats.contrib.proofs.field_streams import FieldStreams
@@ -26,7 +27,6 @@ from privstats.schema import Schema
 Sums: TypeAlias = Literal["classes", "class means", "classes apart", "folds", "tables", "norms"]
 """Sums that a statement reads: N, A and B; N and A; N, A and S; a regression's folds; tables of counts; norms."""
 
-_VERSION = "proof/1"
 _WORD = 8
 _FREE = 1 << 60  # half of the field
 
@@ -63,7 +63,7 @@ class Claim:
         """Fields and derived numbers, for a digest."""
         statement = statement_of(self)
         fields = (self.sums, self.sizes, self.unit, self.most_records, self.grid_bits, self.counters, self.clipped)
-        return (_VERSION, statement.name, *fields, statement.signed, statement.bits, statement.ends)
+        return (domains.PROOF, statement.name, *fields, statement.signed, statement.bits, statement.ends)
 
     @property
     def statement(self) -> Statement:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from privstats import session
+from privstats import domains, session
 from privstats.contrib.streams.inbox import PersonInbox, RecordInbox
 from privstats.contrib.streams.record_registry import Pending, PersonRegistry, RecordRegistry
 from privstats.contrib.streams.stream import Stream
@@ -237,7 +237,7 @@ def registry_of(folder: Folder) -> RecordRegistry:
     entry = next((each for each in known if each is not None and each.plan == digest), None)
     if entry is None:
         entry = folder.entry(account_of(folder.store(0, folder.course.first), remedy=REMEDY))
-    secret = hmac.digest(folder.key, b"privstats/flower/holding", "sha256")
+    secret = hmac.digest(folder.key, domains.REGISTRY_SECRET, "sha256")
     stream = stream_of(folder)
     kind: type[RecordRegistry] = RecordRegistry if stream.plan.person_clip is None else PersonRegistry
     return kind.open(stream, folder.ledger, entry, secret)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from privstats import secagg
+from privstats import domains, secagg
 from privstats.contrib.streams.moments_delta import MomentsDelta
 from privstats.contrib.streams.person_rows import PersonRows
 from privstats.contrib.streams.registry_index import KEY_BYTES, SECRET_BYTES, Send, State, record_keys
@@ -107,7 +107,7 @@ class RecordRegistry:
         if entry.apart == "parties":
             raise LedgerError("this entry is of a server that sees sums only; spend the stream in a party's own ledger")
         registry = cls(stream, ledger, entry, secret)
-        check = hmac.digest(secret, b"privstats/holding/check\0" + entry.run, "sha256")
+        check = hmac.digest(secret, domains.REGISTRY_CHECK + entry.run, "sha256")
         with registry._log.looking(whole=True) as view:
             register = view.register
         if not register.check:
@@ -414,9 +414,6 @@ class RegistryCharge(RoundCharge):
         self.registry._leave(self.place, upload)
 
 
-_ROWS = b"privstats/holding/rows\0"
-
-
 @dataclass(frozen=True)
 class PersonRegistry(RecordRegistry):
     """One party's persons in one run of a stream with a promise per person, opened with :meth:`open`.
@@ -503,7 +500,7 @@ class PersonRegistry(RecordRegistry):
         reading = self.stream.first.schema.reading
         keys, rows = self._keys(rows.names), replace(rows, words=reading.listed_words, cells=reading.declaration)
         return {
-            key: hmac.digest(self.secret, _ROWS + key + rows.digests[name], "sha256")[:KEY_BYTES]
+            key: hmac.digest(self.secret, domains.REGISTRY_ROWS + key + rows.digests[name], "sha256")[:KEY_BYTES]
             for key, name in zip(keys, rows.names, strict=True)
         }
 

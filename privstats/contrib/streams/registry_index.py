@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from privstats import domains
 from privstats.dp.ledger.file import BESIDE, Log
 from privstats.dp.ledger.records import Head, Held
 from privstats.errors import LedgerError
@@ -56,7 +57,7 @@ class Send:
 def record_keys(secret: bytes, ids: Iterable[str]) -> list[bytes]:
     """Return each id's HMAC-SHA-256, truncated to 16 bytes."""
     block = secret.ljust(hashlib.sha256().block_size, b"\0")
-    inner = block.translate(_INNER) + b"privstats/holding/record\0"
+    inner = block.translate(_INNER) + domains.REGISTRY_RECORD
     outer = block.translate(_OUTER)
     sha256 = hashlib.sha256
     return [sha256(outer + sha256(inner + _encoded(each)).digest()).digest()[:KEY_BYTES] for each in ids]

@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats import domains
 from privstats.contrib.streams.mechanisms import (
     FIXED_BITS,
     MECHANISMS,
@@ -300,8 +301,6 @@ def _check_plan(plan: Plan) -> None:
 Summed: TypeAlias = tuple[RingVector, tuple[int, ...]]
 """The outcome of one epoch's session: the exact sum in the node plan's ring, and the clients in it."""
 
-_LABEL = b"privstats/stream/noise/2"  # /1 was bound to the epoch's number and not to the sums
-
 
 def weighed_release(
     stream: Stream, seed: bytes, sums: Sequence[Summed | None], *, reproducible: bool = False
@@ -353,7 +352,7 @@ def bytes_of_sums(sums: Sequence[Summed | None]) -> bytes:
 
 def _noise(plan: Plan, seed: bytes, sums: Sequence[Summed | None]) -> NDArray[np.int64]:
     epoch = (len(sums) - 1).to_bytes(4, "big")
-    rng = bound_to(seed, _LABEL, bytes.fromhex(plan.digest), epoch, bytes_of_sums(sums))
+    rng = bound_to(seed, domains.STREAM_NOISE, bytes.fromhex(plan.digest), epoch, bytes_of_sums(sums))
     assert plan.noise is not None  # noqa: S101  the caller has refused it
     return epoch_noise(plan.noise, plan.layout, rng, FIXED_BITS)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from privstats import domains
 from privstats.contrib.streams.stream import Stream, Summed, bytes_of_sums, weighed_release
 from privstats.course import Course, Releases
 from privstats.encoding import RingVector
@@ -68,7 +69,7 @@ class Totals:
         """
         earlier = [None if each is None else (self._stored(at), each.survivors) for at, each in enumerate(before)]
         sums, seed = [*earlier, summed], read_sealed(self._seed, self.key("seed"))
-        self._bind(len(before), sha256(b"privstats/stream/drawn/2" + seed + bytes_of_sums(sums)).digest())
+        self._bind(len(before), sha256(domains.STREAM_SAMPLED + seed + bytes_of_sums(sums)).digest())
         self._keep(len(before), summed[0])
         return weighed_release(self.stream, seed, sums)
 

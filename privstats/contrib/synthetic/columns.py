@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats import domains
 from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
 from privstats.intake.column_names import places_in
 from privstats.intake.columns import Readings, read
@@ -99,7 +100,7 @@ class Hashed(Declared):
         )
 
     def _hash(self, code: str) -> float:
-        digest = hashlib.sha256(f"privstats/synthetic/bucket\0{self.salt}\0{code}".encode()).digest()
+        digest = hashlib.sha256(domains.SYNTHETIC_BUCKET % (f"{self.salt}".encode(), code.encode())).digest()
         return float(int.from_bytes(digest, "big") % self.buckets)
 
 

@@ -222,6 +222,11 @@ class Account:
         return math.fsum(entry.masking_failure for entry in self.entries)
 
     @property
+    def total_delta(self) -> float:
+        """delta of all releases together: :attr:`quoted_delta`, at which :attr:`spent` counts, and the masking's."""
+        return self.quoted_delta + self.masking_failure
+
+    @property
     def conditions(self) -> tuple[str, ...]:
         """The assumptions of the entries' promises, each once: clauses that follow "while"."""
         stated = (entry.condition for entry in self.entries if not entry.withdrawn)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
 
+from privstats import domains
 from privstats.dp.ledger.anchor import (
     check_head,
     check_outside,
@@ -27,7 +28,6 @@ from privstats.dp.ledger.anchor import (
     stored_outside,
 )
 from privstats.dp.ledger.records import (
-    DOMAIN,
     Assigned,
     Capped,
     Head,
@@ -52,7 +52,6 @@ _PURE_RECORDS = 4
 """Format from the first cap of delta 0 or spend of pure epsilon on, for all later records too."""
 _ROUND_UPLOADS = 5
 """Format from the first upload of a course's round or spend with a condition on, for all later records too."""
-_APPLICATION_ID = 0x70734C64  # "psLd"
 _TABLE = "CREATE TABLE log (number INTEGER PRIMARY KEY, body TEXT NOT NULL, digest TEXT NOT NULL) STRICT"
 _HAS_BESIDE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'beside'"
 BESIDE = "CREATE TABLE IF NOT EXISTS beside (number INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT"
@@ -82,7 +81,7 @@ class Log:
     heads: list[Head] = field(default_factory=lambda: [no_records()])
     records: list[Record] = field(default_factory=list)
     missing: int = 0
-    domain: bytes = DOMAIN
+    domain: bytes = domains.LEDGER
 
     @property
     def head(self) -> Head:
@@ -234,7 +233,7 @@ def _created(connection: sqlite3.Connection, path: Path, at: str) -> tuple[Log, 
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if tables or _pragma(connection, "application_id"):
         raise LedgerError(f"there is already a file at {path}: open it with Ledger.open, or choose another name")
-    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    connection.execute(f"PRAGMA application_id = {domains.LEDGER_FILE}")
     return _begun(connection, [Opened(at=at, ledger=secrets.token_hex(16))]), no_records()
 
 
@@ -264,7 +263,7 @@ def _loaded(connection: sqlite3.Connection, path: Path) -> Log:
 
 
 def _require_version(connection: sqlite3.Connection, path: Path) -> None:
-    if _pragma(connection, "application_id") != _APPLICATION_ID:
+    if _pragma(connection, "application_id") != domains.LEDGER_FILE:
         raise LedgerError(f"{path} is not a privstats ledger: name another file")
     version = _pragma(connection, "user_version")
     if version == 1:

@@ -10,13 +10,10 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from privstats import domains
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.errors import LedgerError
 
-DOMAIN = b"privstats/ledger/2"
-"""First bytes of every link of a new ledger's hash chain. They are stored in digests, so they never change."""
-_DOMAINS = (DOMAIN, b"privstats/dp/ledger/2")
-"""Domains of stored ledgers: some commits of 1.0.0rc1 wrote the second. A ledger has one domain in all its records."""
 Hex: TypeAlias = Annotated[str, Meta(pattern="^([0-9a-f]{2})*$")]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 ApartBy: TypeAlias = Literal["", "holding", "parties"]
@@ -170,12 +167,12 @@ class Head:
 _DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
 
-def no_records(domain: bytes = DOMAIN) -> Head:
+def no_records(domain: bytes = domains.LEDGER) -> Head:
     """Return the head before the first record."""
     return Head(0, hashlib.sha256(domain).hexdigest())
 
 
-def link(before: Head, body: bytes, domain: bytes = DOMAIN) -> Head:
+def link(before: Head, body: bytes, domain: bytes = domains.LEDGER) -> Head:
     """Return the head after one more record: SHA-256(domain, digest before, length before, body)."""
     sealed = domain + bytes.fromhex(before.digest) + before.length.to_bytes(8, "big") + body
     return Head(before.length + 1, hashlib.sha256(sealed).hexdigest())
@@ -187,7 +184,8 @@ def domain_of(body: bytes, digest: str) -> bytes:
     No domain is a prefix of another, so two domains hash no bytes alike: an edit that two domains overlook is an edit
     that one domain overlooks.
     """
-    return next((each for each in _DOMAINS if link(no_records(each), body, each).digest == digest), DOMAIN)
+    known = (domains.LEDGER, domains.LEDGER_MOVED)
+    return next((each for each in known if link(no_records(each), body, each).digest == digest), domains.LEDGER)
 
 
 def encode(record: Record) -> bytes:

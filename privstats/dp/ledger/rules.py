@@ -62,9 +62,11 @@ def same_spend(earlier: Spend, plan: str, cost: Price, apart: ApartBy = "") -> S
     check_unsent(earlier)
     alike = (earlier.mu, earlier.parts) == (cost.mu, cost.parts) or math.isfinite(cost.pure)
     if (earlier.plan, earlier.pure) != (plan, cost.pure) or not alike:
+        remedy = "take a new run name for this one"
+        if earlier.nodes > 1:  # earlier versions gave courses other digests, and plans the same
+            remedy = f"if an earlier version of privstats began this course, finish it with that version, else {remedy}"
         raise LedgerError(
-            f"run {earlier.run.hex()} was spent under another plan, {earlier.plan}: take a new run name for this one; "
-            "nothing was spent"
+            f"run {earlier.run.hex()} was spent under another plan, {earlier.plan}: {remedy}; nothing was spent"
         )
     if earlier.apart and earlier.apart != apart:
         raise LedgerError(

@@ -18,6 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
+from privstats import domains
 from privstats.engines.records import At, RecordLog, read_record
 from privstats.errors import LocalProtocolError
 from privstats.system import open_private, sync_folder
@@ -224,7 +225,7 @@ def remove_all(directory: Path) -> None:
 
 
 def _check(content: bytes) -> bytes:
-    return sha256(b"privstats/journal/mark" + content).digest()[:_CHECK_BYTES]
+    return sha256(domains.JOURNAL_MARK + content).digest()[:_CHECK_BYTES]
 
 
 @runtime_checkable

@@ -12,7 +12,7 @@ from hashlib import sha256
 
 import msgspec
 
-from privstats import session
+from privstats import domains, session
 from privstats.encoding import RingVector
 from privstats.engines.journal.base import JournalBase
 from privstats.engines.journal.server_files import HANDED_OUT, RELEASED, RELEASED_BY_SEED, SETTLED, ServerFiles
@@ -24,9 +24,6 @@ from privstats.secagg import Panel, Roster
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.machines import Aggregator, Masking, Opening
 from privstats.session.accounting import CHARGED_BEFORE, Chargeable, Charging, LedgerCallback, charge_of
-
-_LABEL = b"privstats/journal/noise/2"  # /1 was the seed itself, not bound to the sum
-_NAME_LABEL = b"privstats/journal/release\0"
 
 
 class ServerView(JournalBase):
@@ -217,7 +214,7 @@ class SessionOutputs:
     def _name_of(self, plan: Plan, total: RingVector, survivors: tuple[int, ...]) -> bytes:
         """Return a digest that identifies the one release of this sum, or its abort, to the ledger."""
         drawn = self._files.seed + msgspec.msgpack.encode((plan.digest, self._run, survivors)) + total.pack()
-        return sha256(_NAME_LABEL + drawn).digest()
+        return sha256(domains.JOURNAL_RELEASE + drawn).digest()
 
     def _settle(self, plan: Plan, account: Chargeable | None, name: bytes) -> None:
         """Record the release in the journal, then in the ledger; the reverse order could lose it in a crash.
@@ -236,9 +233,9 @@ class SessionOutputs:
 
     @property
     def _run(self) -> bytes:
-        return self._server.roster.run or sha256(b"privstats/journal/run" + self._files.seed).digest()
+        return self._server.roster.run or sha256(domains.JOURNAL_RUN + self._files.seed).digest()
 
 
 def noise_of(seed: bytes, plan: Plan, run: bytes, total: RingVector, survivors: tuple[int, ...]) -> Generator:
     """Return the generator of one release, determined by seed, plan, run, survivors and sum."""
-    return bound_to(seed, _LABEL, msgspec.msgpack.encode((plan.digest, run, survivors)), total.pack())
+    return bound_to(seed, domains.JOURNAL_NOISE, msgspec.msgpack.encode((plan.digest, run, survivors)), total.pack())

@@ -160,8 +160,8 @@ class RoundHost:
         if (journal / "snapshot").exists() and nodes.session not in ("", self._session):
             if history.of(nodes.session) is None:
                 raise LocalProtocolError(
-                    f"{self._name}/journal holds a session of another plan or roster that has not ended: bring that "
-                    "one back and end it, or move the journal away"
+                    f"{self._name}/journal holds a session of another plan, roster or version of privstats that has "
+                    "not ended: bring that one back and end it, or move the journal away"
                 )
             for path in journal.iterdir():
                 overwrite(path)

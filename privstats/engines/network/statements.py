@@ -13,6 +13,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from privstats import domains
 from privstats.engines.network.transport import MessageKind
 from privstats.errors import LocalProtocolError
 from privstats.files.decoding import from_msgpack
@@ -25,7 +26,6 @@ HEADER_BYTES = 64
 _PLACE_BYTES, _SIGNATURE_BYTES, _DIGEST_BYTES = 4, 64, 32
 REPLY_HEAD_BYTES = _PLACE_BYTES + _SIGNATURE_BYTES
 """The bytes of a signed answer in front of its payload."""
-_REPLY, _ENDED = b"privstats/flower/1/word\0", b"privstats/flower/1/over\0"
 
 NO_SUM: Final = b""
 """Stands for the digest of a release in a round that ended without a sum."""
@@ -33,7 +33,6 @@ NO_SUM: Final = b""
 ANNOUNCED: Final[tuple[MessageKind, ...]] = ("hello", "open", "helper")
 """The kinds of messages that may be a party's first of a session: each carries the announcement, or is refused."""
 
-_ANNOUNCEMENT = b"privstats/flower/2/brief\0"
 _Digest = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 _MaybeDigest = Annotated[bytes, msgspec.Meta(max_length=32)]
 _Place = Annotated[int, msgspec.Meta(ge=0, lt=1 << 16)]
@@ -118,7 +117,7 @@ def reply_signer(head: bytes, payload: bytes, question: bytes, code: str, public
 
 def _statement(place: int, question: bytes, code: str, payload: bytes) -> bytes:
     parts = (question, sha256(code.encode()).digest(), payload)
-    return _REPLY + place.to_bytes(_PLACE_BYTES, "big") + b"".join(parts)
+    return domains.REPLY + place.to_bytes(_PLACE_BYTES, "big") + b"".join(parts)
 
 
 def session_ended(
@@ -131,14 +130,14 @@ def session_ended(
         beside: without a sum, the panel's offers for a helper; :class:`EndStatements` for a client in no sum.
     """
     statement = header.encode() + release
-    return statement + identity.sign(_ENDED + statement + beside) + beside
+    return statement + identity.sign(domains.ENDED + statement + beside) + beside
 
 
 def read_session_ended(data: bytes, header: Header, server: bytes) -> bytes | None:
     """Return the attachment of a signed end; None where the server did not sign it for this session."""
     end = HEADER_BYTES + _DIGEST_BYTES
     statement, signature, beside = data[:end], data[end : end + _SIGNATURE_BYTES], data[end + _SIGNATURE_BYTES :]
-    if statement[:HEADER_BYTES] != header.encode() or not verify(server, signature, _ENDED + statement + beside):
+    if statement[:HEADER_BYTES] != header.encode() or not verify(server, signature, domains.ENDED + statement + beside):
         return None
     return beside
 
@@ -247,4 +246,4 @@ def digest_of(file: bytes | None) -> bytes:
 
 
 def _announcement_statement(announcement: bytes, values: bytes) -> bytes:
-    return _ANNOUNCEMENT + sha256(announcement).digest() + sha256(values).digest()
+    return domains.ANNOUNCEMENT + sha256(announcement).digest() + sha256(values).digest()

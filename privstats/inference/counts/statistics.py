@@ -13,6 +13,7 @@ from scipy.special import chdtrc
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.counts.table import CountTable, Interval, count_table, mean_of, ratio, z_of
+from privstats.inference.reporting import listed
 from privstats.inference.summary import formerly
 from privstats.release import Release
 from privstats.schema import Bins
@@ -263,7 +264,13 @@ def chi2_contingency(release: Release, row: str, column: str) -> Chi2:
         raise ReleaseError(f"the table of {row!r} and {column!r} holds no record; there is nothing to test")
     r, c = counts.sum(axis=1) / n, counts.sum(axis=0) / n
     if table.sigma == 0 and not (r.all() and c.all()):
-        raise ReleaseError(f"{row!r} or {column!r} has a cell without records; leave it out of the plan's variable")
+        names = [
+            f"{each.name}: {cell}"
+            for each, own in zip(table.variables, (r, c), strict=True)
+            for cell in each.cells[: len(own)]
+        ]
+        empty = [name for name, share in zip(names, (*r, *c), strict=True) if not share]
+        raise ReleaseError(f"no record is in {listed(empty)}; omit these cells from the plan's variables")
     (statistic,) = _pearson(counts[None], table.sigma)
     expected = np.maximum(_expected(counts[None])[0], 0.0)
     if (expected < _SKEWED * (expected + table.sigma**2) ** 1.5).all() or not expected.any():

@@ -7,6 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from privstats.errors import ReleaseError
@@ -21,7 +22,9 @@ from privstats.inference.counts.survival import (
     reported_bins,
 )
 from privstats.inference.counts.table import CountTable, count_table, gradients, spread
+from privstats.inference.reporting import listed
 from privstats.inference.summary import chance_of, formerly
+from privstats.records.variables import Variable
 from privstats.release import Release
 
 _SURE = 4.0  # standard deviations of noise that a group's events must stand out by
@@ -31,7 +34,12 @@ _FEWEST_BINS = 2
 
 def _unadjusted(name: str, test: LogRank | Proportionality) -> str:
     found = f"P {chance_of(test.p_value)}" if test.reported else "not reported, because noise hides who is at risk"
-    return f"{name}, unadjusted for other columns: {found}"
+    return f"{name}, unadjusted for other columns: {found}{without(test) if test.reported else ''}"
+
+
+def without(test: LogRank | Proportionality) -> str:
+    """Return a clause that names strata, or bins of strata, that are in no sum of a test; empty where none is."""
+    return f", without {listed(test.hidden)}, where too few of a group are at risk" if test.hidden else ""
 
 
 @formerly(told="reported")
@@ -41,6 +49,7 @@ class LogRank(NamedTuple):
     Attributes:
         test_statistic: U^2 / V; NaN where not reported.
         p_value: chi-squared; 1 where not reported.
+        hidden: strata, or bins of strata, in which noise hides a group: the test is without them.
 
     Example:
         >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
@@ -55,6 +64,7 @@ class LogRank(NamedTuple):
     test_statistic: float
     p_value: float
     degrees_freedom: int = 1
+    hidden: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return _unadjusted("log-rank test", self)
@@ -78,10 +88,12 @@ def logrank_test(
 ) -> LogRank:
     """Test whether two groups survive alike, over the bins reported for both, unadjusted for other columns.
 
+    A stratum adds its own bins, and one in which noise hides a group from the first bin on adds none.
+
     U = sum over bins, and over strata, of d0 - d e0 / e. At discrete times e is the number at risk, and V is U's
     hypergeometric variance plus its noise. At continuous times e is person-time as in :func:`kaplan_meier`, so groups
     may leave at different rates; V is chance and noise. Noise enters by the delta method. Where it hides a group from
-    the first bin on, the statistic is NaN and the p-value 1.
+    the first bin on in every stratum, the statistic is NaN and the p-value 1.
 
     Args:
         release, time, event, times: as for :func:`kaplan_meier`; further events count as censored.
@@ -102,25 +114,26 @@ def logrank_test(
         True
     """
     late = entry is not None
-    counts, sigma, bins = _groups(release, time, event, by, times, strata, "a log-rank test", entry, start)
-    if not bins and sigma == 0:
+    counts, sigma, seen, over = _groups(release, time, event, by, times, strata, "a log-rank test", entry, start)
+    if not seen.any() and sigma == 0:
         raise ReleaseError(f"a group of {by!r} has no record at risk; omit its cell from the plan's variable")
-    if not bins:
+    if not seen.any():
         return LogRank(math.nan, 1.0)
     assert times is not None  # noqa: S101  refused before
-    difference = partial(_difference, shape=counts.shape, bins=bins, times=times, late=late)
+    difference = partial(_difference, shape=counts.shape, seen=seen, times=times, late=late)
     (value,), (error,) = spread(difference, counts.reshape(-1), sigma)
     variance = float(error) ** 2
     if times == "discrete" or late:
         noise = float(np.square(gradients(difference, counts.reshape(-1))).sum())
+        bins = seen.shape[-1]
         chance = _hypergeometric(counts[..., :bins, :], at_risk_in(counts)[..., :bins])
         if times == "continuous":
             chance = _binomial(counts[..., :bins, :], exposure_in(counts, times, late=True)[..., :bins])
-        variance = max(chance, 0.0) + sigma**2 * noise
+        variance = max(float(chance[seen].sum()), 0.0) + sigma**2 * noise
     if not variance > 0:  # without noise only: it gives U a variance of its own
         raise ReleaseError("the bins reported for both groups hold no event, so nothing can be compared")
     statistic = float(value) ** 2 / variance
-    return LogRank(statistic, float(chdtrc(1, statistic)))
+    return LogRank(statistic, float(chdtrc(1, statistic)), hidden=_hidden_strata(over, seen))
 
 
 def _groups(
@@ -133,7 +146,8 @@ def _groups(
     needs: str,
     entry: str | None = None,
     start: float | None = None,
-) -> tuple[Array, float, int]:
+) -> tuple[Array, float, NDArray[np.bool_], tuple[Variable, ...]]:
+    """Return counts, ``(2, strata, bins, events)``, their noise, the bins reported in both groups, strata and bins."""
     late = entry is not None
     found = event_tables(release, time, event, by, times, causes=not late, entry=entry, start=start)
     tables = list(found.values())
@@ -146,28 +160,49 @@ def _groups(
         if entry is not None:
             every = with_entries(release, every, entry, (by, strata), checked_times(times), start)
         counts, sigma = every.counts, every.sigma
-    own = (CountTable(tables[0].variables, each, sigma, late) for group in counts for each in group)
-    return counts, sigma, min(reported_bins(each) for each in own)
+    own = [[reported_bins(CountTable(tables[0].variables, each, sigma, late)) for each in group] for group in counts]
+    reported = np.min(own, axis=0)
+    seen = np.arange(reported.max()) < reported[:, None]
+    return counts, sigma, seen, () if strata is None else every.variables[1:3]
 
 
-def _hypergeometric(counts: Array, at_risk: Array) -> float:
+def _hidden_strata(over: tuple[Variable, ...], seen: NDArray[np.bool_]) -> tuple[str, ...]:
+    """Return the names of strata without bins, and of strata with fewer bins than others, with the bins that lack."""
+    if not over:
+        return ()
+    (strata, clock), names = over, list[str]()
+    for cell, shown in zip(strata.cells, seen, strict=False):
+        name = f"{strata.name}: {cell}"
+        if not shown.any():
+            names.append(name)
+        elif not shown.all():
+            bins = [each for each, is_seen in zip(clock.cells, shown, strict=False) if not is_seen]
+            names.append(f"{name} ({clock.name} {', '.join(bins)})")
+    return tuple(names)
+
+
+def _hypergeometric(counts: Array, at_risk: Array) -> Array:
+    """Return the variance of the first group's events by stratum and bin, given all events and who is at risk."""
     r, d = at_risk.sum(axis=0), counts[..., 1].sum(axis=0)
-    share, several = at_risk[0] / r, r > 1
-    return float(np.where(several, d * share * (1 - share) * (r - d) / np.where(several, r - 1, 1.0), 0.0).sum())
+    several = r > 1
+    share = at_risk[0] / np.where(several, r, 1.0)
+    return np.where(several, d * share * (1 - share) * (r - d) / np.where(several, r - 1, 1.0), 0.0)
 
 
-def _binomial(counts: Array, exposure: Array) -> float:
-    """Return the variance of the first group's events, given all events and both groups' person-time."""
+def _binomial(counts: Array, exposure: Array) -> Array:
+    """Return the variance of the first group's events by stratum and bin, given all events and person-time."""
     e, d = np.maximum(exposure.sum(axis=0), 1.0), counts[..., 1].sum(axis=0)
     share = np.clip(exposure[0] / e, 0.0, 1.0)
-    return float((d * share * (1 - share)).sum())
+    return np.asarray(d * share * (1 - share))
 
 
-def _difference(flat: Array, shape: tuple[int, ...], bins: int, times: Times, *, late: bool = False) -> Array:
-    counts = flat.reshape(*flat.shape[:-1], *shape)
+def _difference(
+    flat: Array, shape: tuple[int, ...], seen: NDArray[np.bool_], times: Times, *, late: bool = False
+) -> Array:
+    counts, bins = flat.reshape(*flat.shape[:-1], *shape), seen.shape[-1]
     exposure, died = exposure_in(counts, times, late=late)[..., :bins], counts[..., :bins, 1]
-    e, d = exposure.sum(axis=-3), died.sum(axis=-3)
-    return np.asarray(_total(died[..., 0, :, :] - d * exposure[..., 0, :, :] / e))
+    e, d = np.where(seen, exposure.sum(axis=-3), 1.0), died.sum(axis=-3)
+    return _total(np.where(seen, died[..., 0, :, :] - d * exposure[..., 0, :, :] / e, 0.0))
 
 
 def _total(values: Array) -> Array:
@@ -184,6 +219,8 @@ class Proportionality(NamedTuple):
         test_statistic: U^2 / V; NaN where not reported.
         p_value: chi-squared; 1 where not reported.
         rises: whether the second group's later hazards exceed one ratio's.
+        bins: number of bins compared, the most of a stratum.
+        hidden: strata, or bins of strata, in which noise hides a group: the test is without them.
 
     Example:
         >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
@@ -201,6 +238,7 @@ class Proportionality(NamedTuple):
     rises: bool
     bins: int
     degrees_freedom: int = 1
+    hidden: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return _unadjusted(f"check of proportional curves over {self.bins} bins", self)
@@ -252,27 +290,31 @@ def proportionality_test(
         >>> found.rises, found.p_value < 0.001
         (True, True)
     """
-    counts, sigma, reported = _groups(release, time, event, by, times, strata, "a hazard ratio")
-    reported = min(reported, bins or counts.shape[2])
+    counts, sigma, seen, over = _groups(release, time, event, by, times, strata, "a hazard ratio")
+    seen = seen[:, : bins or None]
+    reported = seen.shape[-1]
     at_risk, died = at_risk_in(counts)[..., :reported], counts[..., :reported, 1]
-    crowded = (died > _MOST_SHARE * at_risk).any(axis=(0, 1))
+    crowded = (seen & (died > _MOST_SHARE * at_risk)).any(axis=(0, 1))
     reported = int(np.argmax(crowded)) if crowded.any() else reported
-    least = max(_SURE * sigma * math.sqrt(max(reported, 1) * counts.shape[1]), 1.0)
-    if reported < _FEWEST_BINS or (died[..., :reported].sum(axis=(1, 2)) < least).any():
+    seen = seen[:, :reported]
+    compared = max(int(seen.sum()), 1)
+    least = max(_SURE * sigma * math.sqrt(compared), 1.0)
+    if reported < _FEWEST_BINS or ((died[..., :reported] * seen).sum(axis=(1, 2)) < least).any():
         return Proportionality(math.nan, 1.0, False, reported)
     assert times is not None  # noqa: S101  refused before
-    trend = partial(_trend, shape=counts.shape, bins=reported, times=times)
+    trend = partial(_trend, shape=counts.shape, seen=seen, times=times)
     (value,), (error,) = spread(trend, counts.reshape(-1), sigma)
     statistic = float(value / error) ** 2 if error > 0 else math.nan
     if math.isnan(statistic):
         return Proportionality(math.nan, 1.0, False, reported)
-    return Proportionality(statistic, float(chdtrc(1, statistic)), bool(value > 0), reported)
+    hidden = _hidden_strata(over, seen)
+    return Proportionality(statistic, float(chdtrc(1, statistic)), bool(value > 0), reported, hidden=hidden)
 
 
-def _trend(flat: Array, shape: tuple[int, ...], bins: int, times: Times) -> Array:
-    counts = flat.reshape(*flat.shape[:-1], *shape)
-    exposure = exposure_in(counts, times)[..., :bins]
-    shares = counts[..., :bins, 1] / exposure
+def _trend(flat: Array, shape: tuple[int, ...], seen: NDArray[np.bool_], times: Times) -> Array:
+    counts, bins = flat.reshape(*flat.shape[:-1], *shape), seen.shape[-1]
+    exposure = np.where(seen, exposure_in(counts, times)[..., :bins], 1.0)
+    shares = np.where(seen, counts[..., :bins, 1] / exposure, 0.0)
     hazards = -np.log(1 - shares) if times == "discrete" else shares
     weights = exposure[..., 0, :, :] * exposure[..., 1, :, :] / exposure.sum(axis=-3)
     first, second = weights * hazards[..., 0, :, :], weights * hazards[..., 1, :, :]

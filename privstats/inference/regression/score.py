@@ -131,7 +131,7 @@ def _regression(
     if quasi:
         errors = last_step(*given, variance=_multiple(dispersion), levels=levels)
     errors = _per_exposure(errors, names, schema)
-    notes, fields = notes_on(errors), fields_of_rounds(present, errors)
+    notes, fields = notes_on(errors, names=names), fields_of_rounds(present, errors)
     fields |= {"dispersion": dispersion, **({"cov_type": "quasi-Poisson"} if quasi else {})}
     if schema.overdispersion is not None:
         read = settled(present, errors.earlier)
@@ -144,7 +144,7 @@ def _regression(
     modelled = family == "poisson" and not is_robust(last)
     if design is not None:
         gaps = design.gap_columns
-        notes = gap_note(gaps, gaps_as_cells) + notes_on(errors, design.read)
+        notes = gap_note(gaps, gaps_as_cells) + notes_on(errors, design.read, names)
         notes += design.notes(errors.inversion.equations)
         fields["converged"] = not ended_early(errors, design.read)
         fields["errors"] = Hidden(errors) if gaps and not gaps_as_cells else errors

@@ -16,6 +16,7 @@ from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.estimates.effect import ArmSums
 from privstats.inference.releases import all_sessions, require_level
+from privstats.inference.reporting import listed
 from privstats.inference.summary import RowTable, count_of, formerly, framed
 from privstats.inference.treatment_effects.arms import split_of
 from privstats.inference.treatment_effects.balance import Balance, balance_of, weighted_balance
@@ -366,8 +367,13 @@ def _share_of(nuisance: float, variance: float) -> float:
 
 def _reasons(schema: EffectSchema, ratio: RatioOfSums | RatioOfMeans, found: Nuisances | None) -> tuple[str, ...]:
     reasons = [_HEAVY] if ratio.widened else []
+    who = "whose outcome is missing" if schema.missing else "who is treated"
+    if found is not None and found.levels:
+        reasons.append(
+            f"noise hides {who} in {listed(found.levels)}: no record is there, or too few to show. The interval allows "
+            "for whatever these records may hold"
+        )
     if found is not None and found.hidden:
-        who = "whose outcome is missing" if schema.missing else "who is treated"
         reasons.append(
             f"noise hides along some column {who}; along it the interval allows for any propensity within the trim and "
             "relies on the outcome models: plan fewer columns, more records, a larger epsilon, or a larger trim"

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 
 import msgspec
 
+from privstats import domains
 from privstats.encoding.ring import Group
 from privstats.errors import LocalProtocolError, PlanError
 from privstats.secagg.interactive.random_graph import (
@@ -35,8 +36,8 @@ Two clients are in dispute if one of them reports that it could not use the othe
 """
 
 SUITES = {
-    CLASSICAL: b"privstats/secagg/3 X25519 Ed25519 HKDF-SHA256 AES-256-GCM",
-    HYBRID: b"privstats/secagg/4 X25519 ML-KEM-768 Ed25519 HKDF-SHA256 AES-256-GCM",
+    CLASSICAL: domains.SECAGG_3,
+    HYBRID: domains.SECAGG_4,
 }
 """The suite of each version, by the plan's ``key_agreement``."""
 COMPLETE_LIMIT = 256
@@ -206,7 +207,7 @@ class Parameters:
         layers = (self.levels,) if self.levels else ()
         graph = () if self.complete else (self.signatures, GRAPH_RULE)
         parts = (SUITES[self.key_agreement], numbers, self.ring.segments, self.plan_digest, *layers, *graph)
-        return hashlib.sha256(b"privstats/secagg/parameters" + msgspec.msgpack.encode(parts)).digest()
+        return hashlib.sha256(domains.SECAGG_PARAMETERS + msgspec.msgpack.encode(parts)).digest()
 
     @property
     def upload_bytes(self) -> int:

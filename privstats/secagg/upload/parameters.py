@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from privstats import domains
 from privstats.encoding.ring import Group, Ring
 from privstats.errors import LocalProtocolError, PlanError
 from privstats.secagg.keys import CLASSICAL
@@ -24,7 +25,6 @@ MAX_PART = 1024
 """Maximum number of reports in one batch."""
 
 _ANSWERS = 1 << 25  # bytes of answers to one batch
-_NOISY = "noisy helpers"  # a further element of the digest's input, if helpers add noise
 _RUN_BYTES = 16
 _MAX_BODY = (1 << 31) - 17  # the limit of one call of AES-GCM
 
@@ -129,11 +129,11 @@ class UploadParameters:
         suite = self.suite.names[self.claim is not None]
         stated: tuple[object, ...] = (suite, self.protocol, numbers, self.ring.segments, self.plan_digest)
         if self.noisy_helpers:
-            stated = (*stated, _NOISY)
+            stated = (*stated, domains.NOISY_HELPERS)
         if self.claim is not None:
             stated = (*stated, *self.claim.stated_in(self.ring))
         encoded = msgspec.msgpack.encode(stated)
-        return hashlib.sha256(b"privstats/upload/parameters" + encoded).digest()
+        return hashlib.sha256(domains.UPLOAD_PARAMETERS + encoded).digest()
 
     @property
     def suite(self) -> Suite:

@@ -8,18 +8,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 
+from privstats import domains
 from privstats.secagg.keys import hkdf
 from privstats.secagg.transcript import MerkleTree, root_of
 from privstats.secagg.wire import Labels, index
 
-_DERIVED = "privstats/upload/"
-_LABELS = Labels("privstats/upload/1/")
+_LABELS = Labels(domains.UPLOAD)
 prefix, labelled = _LABELS.prefix, _LABELS.labelled
 
 
 def derive(secret: bytes | bytearray, label: str, context: bytes) -> bytes:
     """Derive a 32-byte key for one purpose, in this run only."""
-    return hkdf(secret, context, (_DERIVED + label).encode(), 32)
+    return hkdf(secret, context, domains.UPLOAD_KEYS + label.encode(), 32)
 
 
 def panel_digest(members: Iterable[tuple[bytes, bytes]]) -> bytes:

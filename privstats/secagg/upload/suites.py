@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from privstats import domains
 from privstats.secagg import hpke, xwing
 from privstats.secagg.hpke import Schedule
 from privstats.secagg.keys import CLASSICAL, HYBRID, agree, public_of
@@ -92,10 +93,7 @@ def _check_xwing(box_key: bytes) -> None:
 
 SUITES: Mapping[str, Suite] = {
     CLASSICAL: Suite(
-        (
-            b"privstats/upload/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM",
-            b"privstats/upload/2 X25519 Ed25519 HKDF-SHA256 AES-256-GCM AES-256-CTR F(2^61-1)",
-        ),
+        (domains.UPLOAD_1, domains.UPLOAD_2),
         offer="offer-until",
         key_bytes=32,
         enc_bytes=hpke.ENC_BYTES,
@@ -110,10 +108,7 @@ SUITES: Mapping[str, Suite] = {
         opening=lambda private, _, body, info: hpke.opening(private, body, info),
     ),
     HYBRID: Suite(
-        (
-            b"privstats/upload/3 X-Wing Ed25519 HKDF-SHA256 AES-256-GCM",
-            b"privstats/upload/4 X-Wing Ed25519 HKDF-SHA256 AES-256-GCM AES-256-CTR F(2^61-1)",
-        ),
+        (domains.UPLOAD_3, domains.UPLOAD_4),
         offer="offer-xwing",
         key_bytes=xwing.KEY_BYTES,
         enc_bytes=xwing.ENC_BYTES,

@@ -35,14 +35,14 @@ class Auc:
 
 
 class Held(NamedTuple):
-    """Records held out for scoring: class indices ``(n,)`` (every class occurs), and any persons' ids."""
+    """Records held out for scoring: class indices ``(n,)``, and any persons' ids."""
 
     y: NDArray[np.intp]
     ids: NDArray[np.object_] | None = None
 
 
 def auc(held: Held, shares: Shares) -> Auc:
-    """Return the probabilities' AUC."""
+    """Return the probabilities' AUC; every class must occur among the records."""
     value, moves = _area(held.y, shares)
     return Auc(value, _error(held, moves))
 

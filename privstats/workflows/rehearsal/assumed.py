@@ -359,10 +359,19 @@ def _first_accepted(make: Callable[[], Column], less: Callable[[], Column]) -> C
         return less()
 
 
-def _classes(target: str, readings: Readings, stated: Collection[str]) -> tuple[str, ...]:
+def has_one_class(readings: Readings, stated: Collection[str]) -> bool:
+    """Return whether a target has fewer than two values, so that a further file must show the classes."""
+    return len(_values_of(readings, stated)) < _PAIR
+
+
+def _values_of(readings: Readings, stated: Collection[str]) -> tuple[str, ...]:
     numbers = np.unique(readings.numbers[~np.isnan(readings.numbers)])
     texts = sorted(text for text in set(readings.texts.values()) if text not in stated and not is_gap_word(text))
-    classes = (*(f"{each:.15g}" for each in numbers.tolist()), *texts)
+    return (*(f"{each:.15g}" for each in numbers.tolist()), *texts)
+
+
+def _classes(target: str, readings: Readings, stated: Collection[str]) -> tuple[str, ...]:
+    classes = _values_of(readings, stated)
     if not 2 <= len(classes) <= _MOST_CLASSES:
         many = "one value" if len(classes) < 2 else f"more than {_MOST_CLASSES} different values"
         raise DataError(

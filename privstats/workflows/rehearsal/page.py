@@ -22,7 +22,7 @@ from privstats.workflows.rehearsal.sources import Source, file_of, options_of
 from privstats.workflows.report.layout import Cell, Figure, Table, render
 
 if TYPE_CHECKING:
-    from privstats.workflows.rehearsal.areas import Decided
+    from privstats.workflows.rehearsal.areas import Auc, Decided
     from privstats.workflows.rehearsal.run import Opened, Own, Rehearsal
 
 STAMP = "A REHEARSAL: read from the files themselves"
@@ -43,17 +43,21 @@ _READ = ("transform", "features", "classes", "class_names")
 
 @dataclass(frozen=True)
 class Bar:
-    """One model's AUC and error; ``private`` marks a guarantee."""
+    """One model's AUC, if it has one; ``private`` marks a guarantee."""
 
     name: str
-    value: float
-    error: float | None
+    area: Auc | None
     private: bool = False
 
     @property
     def shown(self) -> str:
-        """The area as text."""
-        return f"{self.value:.3f}{_spread(self.error)}"
+        """The area as text; ``-`` for none."""
+        return "-" if self.area is None else f"{self.area.value:.3f}{_spread(self.area.error)}"
+
+    @property
+    def width(self) -> float:
+        """Length of the drawn bar: 0 for guessing, 1 for a perfect order."""
+        return 0.0 if self.area is None else max(2 * self.area.value - 1, 0.0)
 
 
 def _spread(error: float | None) -> str:
@@ -109,8 +113,8 @@ def worths(rehearsal: Rehearsal) -> list[Worth]:
     return [
         Worth(
             (
-                Bar(f"{name}'s own records: alone, no privacy", own.alone.value, own.alone.error),
-                Bar(f"{name}'s own records: {joint}", own.private.value, own.private.error, True),
+                Bar(f"{name}'s own records: alone, no privacy", own.alone),
+                Bar(f"{name}'s own records: {joint}", own.private, True),
             ),
             _worth(f"{name}'s own {whose}", own),
         )
@@ -119,6 +123,12 @@ def worths(rehearsal: Rehearsal) -> list[Worth]:
 
 
 def _worth(whose: str, own: Own) -> str:
+    if not own.records:
+        return f"For {whose} there is no area to compare: no record is held out."
+    if own.gain is None:
+        where, lacking = ("held out", own.unscored) if own.unscored else ("summed", own.unfitted)
+        what = "area to compare" if own.unscored else "model of its own to compare with"
+        return f"For {whose} there is no {what}: no record {where} has the class {' or '.join(lacking)}."
     value, error = own.gain.value, own.gain.error
     sentence = f"For {whose} the joint model is worth {value:+.3f}{_spread(error)}"
     if error is None:
@@ -130,14 +140,10 @@ def _worth(whose: str, own: Own) -> str:
 
 def bars(rehearsal: Rehearsal) -> list[Bar]:
     """Return areas: each party alone, all without noise, all with the guarantee."""
-    alone = [Bar(f"{name} alone, no privacy", auc.value, auc.error) for name, auc in rehearsal.alone.items()]
-    exact = Bar("all together, no privacy", rehearsal.exact.value, rehearsal.exact.error)
+    alone = [Bar(f"{name} alone, no privacy", auc) for name, auc in rehearsal.alone.items()]
     epsilon = rehearsal.opened.privacy.epsilon
-    return [
-        *alone,
-        exact,
-        Bar(f"all together, epsilon {epsilon:g}", rehearsal.private.value, rehearsal.private.error, True),
-    ]
+    joint = Bar(f"all together, epsilon {epsilon:g}", rehearsal.private, True)
+    return [*alone, Bar("all together, no privacy", rehearsal.exact), joint]
 
 
 def oddities(what: Opened) -> list[str]:
@@ -214,7 +220,7 @@ def facts(found: Rehearsal) -> dict[str, Any]:
         "one_class": found.decided.one_class,
         "probabilities_only_rank": found.ranks,
         "auc_no_privacy": found.exact.value,
-        "auc_alone": {name: auc.value for name, auc in found.alone.items()},
+        "auc_alone": {name: _value(auc) for name, auc in found.alone.items()},
         "promise": promised(found.opened),
         "odd": oddities(found.opened),
         "assumed_public": [f"{each.what}: {each.assumed}" for each in assumptions(found.opened)],
@@ -227,11 +233,15 @@ def facts(found: Rehearsal) -> dict[str, Any]:
 def _own_facts(own: Own) -> dict[str, Any]:
     return {
         "records": own.records,
-        "auc_alone": own.alone.value,
-        "auc": own.private.value,
-        "gain": own.gain.value,
-        "gain_error": own.gain.error,
+        "auc_alone": _value(own.alone),
+        "auc": _value(own.private),
+        "gain": _value(own.gain),
+        "gain_error": None if own.gain is None else own.gain.error,
     }
+
+
+def _value(area: Auc | None) -> float | None:
+    return None if area is None else area.value
 
 
 def _faint(course: Course) -> list[tuple[str, str]]:

@@ -37,9 +37,9 @@ from privstats.workflows.rehearsal.stated import NO_GAPS, StatedGaps
 def odd(file: Source, public: Assumed, found: Found) -> tuple[str, ...]:
     """Return a sentence, with the file's name, for excluded records and for each column that may need mending.
 
-    Values of the target that are no class of the first file are always odd. In other columns few unlisted values are
-    normal, because a rehearsal lists only the first file's frequent ones. Odd are unlisted values of more than a tenth,
-    and values that differ from listed ones by case alone.
+    Values of the target that are no class are always odd. In other columns few unlisted values are normal, because a
+    rehearsal lists only the first file's frequent ones. Odd are unlisted values of more than a tenth, and values that
+    differ from listed ones by case alone.
     """
     name = file.path if isinstance(file, HeldTable) else Path(os.fspath(file.path)).name
     of_columns = (
@@ -80,11 +80,14 @@ def _of_column(column: Column, readings: Readings, written: Sequence[Any]) -> It
 
 def _codes_among(values: Sequence[Any], readings: Readings) -> dict[float, int]:
     """Count the records with each of a column's values, or of the classes, that looks like a gap code."""
+    counts = {code: int((readings.numbers == code).sum()) for code in _like_codes(values)}
+    return {code: count for code, count in counts.items() if count}
+
+
+def _like_codes(values: Sequence[Any]) -> list[float]:
     numbers = [number for value in values if isinstance(number := meaning_of(value), float)]
     texts = len(numbers) < len(values)
-    codes = [number for number in numbers if number in GAP_CODES] if texts else odd_codes(numbers)
-    counts = {code: int((readings.numbers == code).sum()) for code in codes}
-    return {code: count for code, count in counts.items() if count}
+    return [number for number in numbers if number in GAP_CODES] if texts else odd_codes(numbers)
 
 
 def _is_all(other: int, given: int) -> bool:
@@ -95,8 +98,6 @@ _MANY = 0.1
 """Share of a column's values beyond which those without a listed value are remarked."""
 _SPLIT = 0
 _SHOWN = 3
-_BOTH = 2
-"""The parts that each class needs records in: summed, and held out."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -135,6 +136,11 @@ class Party:
         """Columns of the held-out records."""
         return {name: values[self.test] for name, values in self.table.items()}
 
+    def lacks(self, classes: Sequence[str], *, test: bool) -> tuple[str, ...]:
+        """Return the classes without a record among those held out or summed."""
+        present = set(self.y[self.test == test].tolist())
+        return tuple(name for place, name in enumerate(classes) if place not in present)
+
     def persons(self, *, test: bool) -> int:
         """Return the number of persons held out or summed."""
         return 0 if self.ids is None else len(set(self.ids[self.test == test]))
@@ -158,7 +164,7 @@ def shared_names(
                 raise DataError(
                     f"{file.path} has no column {name!r}, and a rehearsal needs the same names in every table: "
                     "name another one in --target, --drop, --persons or --read (in Python target=, drop=, persons=, "
-                    f"read=), or rename its column; {shown}{hint}"
+                    f"read=), or rename its column; {shown}{'' if hint in shown else hint}"
                 )
     if doubt := next((doubt for file in files if (doubt := file.doubt)), ""):
         raise DataError(doubt)
@@ -223,15 +229,50 @@ def read_file(file: Source, names: Sequence[str], persons: str | None = None, ga
 def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assumed, share: float) -> tuple[Party, ...]:
     """Return each file's records, with about a share held out.
 
-    A record is held out by its own coin, or by its person's (``intake.splits``).
+    A record is held out by its own coin, or by its person's (``intake.splits``). A file may lack classes, or have no
+    record left.
 
     Raises:
-        DataError: a file has too few records of a class to learn or to score.
+        DataError: all files together have too few records of a class to learn or to score; or a file has a class in
+            another spelling only.
     """
     cells = Cells(public.columns)
     parties = [_party(*named, public, cells, share) for named in zip(_names(files), sources, strict=True)]
+    for party, each in zip(parties, sources, strict=True):
+        _require_one_spelling(party, public, each)
+    _require_classes(parties, public)
     read = zip(parties, files, sources, strict=True)
     return tuple(replace(party, odd=(*odd(file, public, each), *party.odd)) for party, file, each in read)
+
+
+def _require_one_spelling(party: Party, public: Assumed, file: Found) -> None:
+    """Refuse a file that spells a class in another way, if it has no record in the listed spelling."""
+    lacking = [name for place, name in enumerate(public.classes) if not (party.y == place).any()]
+    readings = file.readings(public.target)
+    others = readings.counted((_labels(public, file) < 0) & ~readings.missing)
+    if spellings(lacking, others) or (others and len(lacking) == len(public.classes)):
+        why = "; ".join(_of_target(public, file))
+        raise DataError(f"{party.name} has no record of the {public.target} {', '.join(lacking)} ({why}): correct it")
+
+
+def _require_classes(parties: Sequence[Party], public: Assumed) -> None:
+    """Refuse a class without a record to learn from, or without one to score on, in all files together."""
+    missing = [
+        set.intersection(*(set(party.lacks(public.classes, test=test)) for party in parties)) for test in (False, True)
+    ]
+    rare = [place for place, name in enumerate(public.classes) if name in missing[0] | missing[1]]
+    if not rare:
+        return
+    y = np.concatenate([party.y for party in parties])
+    counts = ", ".join(f"{public.classes[place]} ({(y == place).sum():,})" for place in rare)
+    apart = "".join(f"{remark}, or " for remark in _spelled_twice(public.classes, y, rare))
+    like_codes = {f"{code:.15g}" for code in _like_codes(public.classes)} & {public.classes[place] for place in rare}
+    options = " ".join(f"--gaps {quote(f'{public.target}={code}')}" for code in sorted(like_codes))
+    gaps = f"pass {options} (in Python gaps=) if that is no class, " if options else ""
+    raise DataError(
+        f"all files together have too few records to fit and to score of the {public.target} {counts}; {apart}pass "
+        f"files with more, omit these records, {gaps}or pass another --test (in Python test=)"
+    )
 
 
 def _names(files: Sequence[Source]) -> list[str]:
@@ -249,7 +290,7 @@ def _labels(public: Assumed, file: Found) -> NDArray[np.intp]:
 
 
 def _of_target(public: Assumed, file: Found) -> Iterator[str]:
-    """Name the commonest values of the target that are no class of the first file, and classes like gap codes."""
+    """Name the commonest values of the target that are no class, and classes like gap codes."""
     readings = file.readings(public.target)
     others = readings.counted((_labels(public, file) < 0) & ~readings.missing)
     for gap in public.gaps.get(public.target, ()):
@@ -257,7 +298,7 @@ def _of_target(public: Assumed, file: Found) -> Iterator[str]:
     if others:
         apart = spelled_apart(public.classes, others)
         yield (
-            f"{public.target}: {others.total():,} records hold no class of the first file and are "
+            f"{public.target}: {others.total():,} records hold none of the classes {', '.join(public.classes)} and are "
             f"excluded{often(others)}{'.' if apart else ''}{apart}"
         )
     if codes := _codes_among(public.classes, readings):
@@ -273,17 +314,6 @@ def _party(name: str, file: Found, public: Assumed, cells: Cells, share: float) 
     ids, codes = None if file.ids is None else file.ids[counted], cells.codes(table)
     split = Split(share, _SPLIT)
     test = split.held_out(codes, (file.readings(public.target).take(np.flatnonzero(counted)),), ids)
-    rare = [place for place in range(len(public.classes)) if len(np.unique(test[y == place])) < _BOTH]
-    if rare:
-        counts = ", ".join(f"{public.classes[place]} ({(y == place).sum():,})" for place in rare)
-        option = quote(f"{public.target}={public.classes[rare[0]]}")
-        others = "".join(f" ({remark})" for remark in _of_target(public, file))
-        apart = "".join(f"{remark}, or " for remark in _spelled_twice(public.classes, y, rare))
-        raise DataError(
-            f"{name} has too few records to fit and to score of the {public.target} {counts}{others}; {apart}pass a "
-            f"file with more, omit these records, pass --gaps {option} (in Python gaps=) if that is no class, or pass "
-            "another --test (in Python test=)"
-        )
     unlabelled, unowned = int((~labelled).sum()), int((labelled & ~counted).sum())
     uneven = tuple(f"{name}: {remark}" for remark in [split.remark()] if remark)
     return Party(name, table, codes, y, test, unlabelled, file.broken, ids, unowned, uneven)
@@ -297,6 +327,13 @@ def _spelled_twice(classes: Sequence[str], y: NDArray[np.intp], of: Iterable[int
         most = max(alike, key=lambda at: sizes[at])
         if sizes[most] > sizes[place] > 0:
             yield f"{classes[place]!r} differs from {classes[most]!r} by case alone: correct it"
+
+
+def target_of(sources: Sequence[Found], target: str) -> Readings:
+    """Return the target's readings in several files together."""
+    if len(sources) == 1:
+        return sources[0].readings(target)
+    return read([value for each in sources for value in each.readings(target).plain.tolist()])
 
 
 def tested(parties: Sequence[Party]) -> Held:

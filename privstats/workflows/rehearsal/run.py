@@ -44,9 +44,9 @@ from privstats.randomness import Generator
 from privstats.release import Release
 from privstats.transforms import Cells, Dates, Numeric
 from privstats.workflows.rehearsal.areas import Auc, Decided, Shares, auc, gain
-from privstats.workflows.rehearsal.assumed import Assumed, RehearsalOptions, assumed_of
+from privstats.workflows.rehearsal.assumed import Assumed, RehearsalOptions, assumed_of, has_one_class
 from privstats.workflows.rehearsal.page import write_page
-from privstats.workflows.rehearsal.parties import Party, parties_of, read_file, shared_names, tested
+from privstats.workflows.rehearsal.parties import Party, parties_of, read_file, shared_names, target_of, tested
 from privstats.workflows.rehearsal.sources import HeldTable, Source, written_as
 from privstats.workflows.rehearsal.stated import StatedGaps
 from privstats.workflows.simulate import simulate
@@ -98,12 +98,19 @@ class Opened:
 
 @dataclass(frozen=True)
 class Own:
-    """Areas of one party's own and the joint private model, on its own held-out records."""
+    """Areas of one party's own and the joint private model, on its own held-out records.
+
+    Attributes:
+        alone, private, gain: None without a model of its own, or without a record of each class held out.
+        unfitted, unscored: classes without a record among those summed, and held out.
+    """
 
     records: int
-    alone: Auc
-    private: Auc
-    gain: Auc
+    alone: Auc | None
+    private: Auc | None
+    gain: Auc | None
+    unfitted: tuple[str, ...] = ()
+    unscored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,7 +121,7 @@ class Rehearsal:
         own: by party, on its own held-out records.
         private: joint private model's area, on all held-out records.
         exact: likewise from exact sums, without privacy.
-        alone: by party, its own model's area on all held-out records.
+        alone: by party, its own model's area on all held-out records; None where it sums no record of some class.
         decided: the private model's predictions.
         card: the private model's points, with bands.
         ranks: whether the private model's probabilities are too sure (``diagnostics.RANKS``).
@@ -126,7 +133,7 @@ class Rehearsal:
     own: Mapping[str, Own]
     private: Auc
     exact: Auc
-    alone: Mapping[str, Auc]
+    alone: Mapping[str, Auc | None]
     decided: Decided
     releases: tuple[Release, ...]
     card: Scorecard
@@ -149,8 +156,11 @@ def opened(files: Sequence[Source], asked: RehearsalOptions) -> Opened:
     names = shared_names(files, asked.target, asked.drop, asked.persons, asked.read)
     gaps = StatedGaps.of(asked.gaps, names)
     target = names[place_of(asked.target, names) or 0]
-    first = read_file(files[0], names, asked.persons, gaps)
+    sources = [first := read_file(files[0], names, asked.persons, gaps)]
     readings = {name: first.readings(name) for name in names}
+    while has_one_class(readings[target], gaps.words) and len(sources) < len(files):
+        sources.append(read_file(files[len(sources)], names, asked.persons, gaps))
+        readings[target] = target_of(sources, target)
     trusted = {names[place] for place in places_in(asked.read, names) if place is not None}
     public = assumed_of(
         readings,
@@ -166,7 +176,7 @@ def opened(files: Sequence[Source], asked: RehearsalOptions) -> Opened:
         Cells(public.columns)  # refuses too many columns before the other files are read
     except SchemaError as refusal:
         raise SchemaError(f"{refusal}: omit columns from the rehearsal with --drop (in Python drop=)") from None
-    sources = [first, *(read_file(file, names, asked.persons, gaps) for file in files[1:])]
+    sources += [read_file(file, names, asked.persons, gaps) for file in files[len(sources) :]]
     parties = parties_of(files, sources, public, asked.test)
     persons = None if asked.persons is None else sum(each.persons(test=False) for each in parties)
     unnamed = {f"column {place}": "it has no name" for place in first.nameless}
@@ -190,20 +200,21 @@ def rehearsed(what: Opened, advance: Callable[[int], None], rng: Generator | Non
     advance(1)
     exact = _without_noise(what, what.parties)
     advance(1)
-    alone = {}
+    alone = dict[str, list[Shares] | None]()
     for party in what.parties:
-        alone[party.name] = _without_noise(what, (party,))
+        lacks = party.lacks(what.public.classes, test=False)
+        alone[party.name] = None if lacks else _without_noise(what, (party,))
         advance(1)
     held, summed = tested(what.parties), np.concatenate([party.y[~party.test] for party in what.parties])
     return Rehearsal(
         opened=what,
         own={
-            party.name: _own(party, alone[party.name][place], private[place])
+            party.name: _own(party, what.public.classes, _at(alone[party.name], place), private[place])
             for place, party in enumerate(what.parties)
         },
         private=auc(held, np.concatenate(private)),
         exact=auc(held, np.concatenate(exact)),
-        alone={name: auc(held, np.concatenate(shares)) for name, shares in alone.items()},
+        alone={name: None if each is None else auc(held, np.concatenate(each)) for name, each in alone.items()},
         decided=Decided.of(what.public.classes, summed, held.y, np.concatenate(private)),
         releases=releases,
         card=card,
@@ -229,9 +240,15 @@ def _releases(what: Opened, rng: Generator | None) -> tuple[Release, ...]:
     return tuple(release for release in releases if release is not None)
 
 
-def _own(party: Party, alone: Shares, private: Shares) -> Own:
-    held = tested((party,))
-    return Own(len(held.y), auc(held, alone), auc(held, private), gain(held, private, alone))
+def _at(shares: list[Shares] | None, place: int) -> Shares | None:
+    return None if shares is None else shares[place]
+
+
+def _own(party: Party, classes: Sequence[str], alone: Shares | None, private: Shares) -> Own:
+    held, unscored = tested((party,)), party.lacks(classes, test=True)
+    of_own, joint = (None if unscored or each is None else auc(held, each) for each in (alone, private))
+    more = None if unscored or alone is None else gain(held, private, alone)
+    return Own(len(held.y), of_own, joint, more, party.lacks(classes, test=False), unscored)
 
 
 def _head(what: Opened) -> Any:
@@ -275,9 +292,9 @@ def _refined(release: Release, discriminant: Any, codes: NDArray[np.float64], y:
 
 
 def _tiles(cells: Cells, codes: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
-    """Yield the codes' rows in parts, to bound memory."""
+    """Yield the codes' rows in parts, to bound memory; at least one part."""
     size = max(1, _TILE_BYTES // (8 * cells.width))
-    for start in range(0, len(codes), size):
+    for start in range(0, max(len(codes), 1), size):
         yield cells.apply(codes[start : start + size])
 
 
@@ -333,7 +350,7 @@ def rehearse(
             before, and ``opened.public.questions`` states why.
 
     Raises:
-        DataError: tables without common columns, names or ids, or with too few records of a class.
+        DataError: tables without common columns, names or ids, or all together with too few records of a class.
         SchemaError: more columns than a plan may declare.
         PlanError: a privacy parameter out of its bounds.
         PrivstatsError: the page cannot be written.

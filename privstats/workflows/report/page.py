@@ -11,6 +11,7 @@ from itertools import cycle
 from privstats import optional_dependencies
 from privstats.files.atomic import atomic_write
 from privstats.plan import Budget, Plan
+from privstats.printable import at_most, delta_text
 from privstats.workflows.report.explanations import budget_table
 from privstats.workflows.report.layout import Figure, Table, render
 from privstats.workflows.score import Point
@@ -101,10 +102,14 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> None:
         True
     """
     require_extra()
+    spent = page.budget
     html = render(
         __package__,
         "page.html",
         page=page,
+        mu=at_most(spent.mu),
+        epsilon=at_most(spent.epsilon),
+        delta=delta_text(spent.delta),
         chart=_picture(page.chart),
         scores=Table("scores", page.header, page.scores),
         budget=budget_table(page.plan),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from privstats.dp import Account, Guarantee, NoPrivacy, Spend, compose
 from privstats.dp.ledger.rules import room
 from privstats.plan import Plan
-from privstats.printable import at_most
+from privstats.printable import at_most, delta_text
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Cell, Table, Text
 
@@ -39,7 +39,7 @@ def together(plan: Plan, kept: Guarantee, digests: Sequence[str], accounts: Sequ
     Guarantee:
         Releases of mu_i under one unit and adjacency are together sqrt(sum mu_i^2)-GDP (Dong, Roth and Su 2022,
         corollary 2), under those of the account; pure epsilons add up. Freed and withdrawn spends count nothing. No mu
-        holds failures of masking (``Account.masking_failure``), which come on top of delta: see :func:`rooms`.
+        holds failures of masking (``Account.masking_failure``), which are part of delta (``Account.total_delta``).
     """
     charged = [account for account in accounts if any(entry.plan in digests for entry in account.counted)]
     if charged:
@@ -69,17 +69,17 @@ def accounts_table(accounts: Sequence[Account]) -> Table:
     for account in accounts:
         cap = account.cap
         whom = "exact sums: no cap can hold" if cap is None else f"one {cap.unit}, {cap.adjacency}"
-        numbers = [at_most(each) for each in (account.spent, account.epsilon, account.quoted_delta)]
+        numbers = [at_most(account.spent), at_most(account.epsilon), delta_text(account.total_delta)]
         rows.append((account.dataset, whom, str(len(account.counted)), *numbers))
     return Table("ledger", header, rows)
 
 
 def rooms(accounts: Sequence[Account]) -> list[str]:
-    """Explain each account's remaining cap, and what masking adds to its delta."""
+    """Explain each account's remaining cap, and the masking's part of its delta."""
     out = [f"{account.dataset}: {room(account)}." for account in accounts if account.cap is not None]
     out += [
-        f"{account.dataset}: masking adds {at_most(account.masking_failure, '.2g')} to delta, by all runs that were "
-        "begun on a random graph, withdrawn ones too."
+        f"{account.dataset}: {at_most(account.masking_failure, '.2g')} of its delta is for the masking, by all runs "
+        "that were begun on a random graph, withdrawn ones too."
         for account in accounts
         if account.masking_failure
     ]

@@ -144,13 +144,35 @@ def test_ids_beside_arrays_and_frames_are_those_of_the_partitions():
     )
 
 
-def test_a_person_in_two_partitions_is_refused():
+def test_a_person_in_several_partitions_is_clipped_once():
     rows, labels = da.from_array(X, chunks=(99, 5)), da.from_array(Y, chunks=99)
-    with pytest.raises(DataError, match="a person has rows in two parts, .* partition the records by the id"):
-        measure(OF_PERSONS, rows, labels, persons=IDS, **TERMS)
-    alike = frame().iloc[:8].assign(person=[f"{'0' * zeros}7" for zeros in range(8)])
-    with pytest.raises(DataError, match="007 and 7 are one person"):
-        measure(NAMED, dd.from_pandas(alike, npartitions=4), "label", persons="person", **TERMS)
+    assert measure(OF_PERSONS, rows, labels, persons=IDS, **TERMS) == ps.measure(OF_PERSONS, X, Y, persons=IDS, **TERMS)
+    mixed = np.random.default_rng(0).permutation(IDS)
+    cut = dd.from_pandas(frame().assign(person=mixed), npartitions=5)
+    found = measure(NAMED, cut[[*COLUMNS, "label"]], "label", persons=cut["person"], **TERMS)
+    assert found == ps.measure(NAMED, frame(), "label", persons=mixed, **TERMS)
+    alike = frame().assign(person=[f"{'0' * (place % 8)}{place % 11}" for place in range(RECORDS)])  # 007 and 7 are one
+    whole = ps.measure(NAMED, frame(), "label", persons=alike["person"], **TERMS)
+    assert measure(NAMED, dd.from_pandas(alike, npartitions=4), "label", persons="person", **TERMS) == whole
+
+
+@pytest.mark.ci
+@pytest.mark.slow
+@pytest.mark.parametrize("odd", ["x", None])
+def test_a_partition_of_another_type_fails_no_exchange_of_a_cluster(odd):
+    """Dask's own method between workers fails where one record gives its partition another type."""
+    schema = ps.ClassSchema(2, 2, "NAB", 1.0, feature_names=("a", "b"))
+    plain = pd.DataFrame({"a": [0.5, 0.0], "b": [0, 1], "label": [0, 1], "id": ["7", "8"]})
+    strange = pd.DataFrame({"a": [0.5, odd], "b": ["0", "1"], "label": [1.0, 0], "id": [7, 8]}, dtype=object)
+    table = dd.from_delayed([dask.delayed(plain), dask.delayed(strange)], meta=plain, verify_meta=False)
+    terms = {"unreadable": "leave out", "person_clip": ps.encoding.PersonAverage()}
+    with (
+        Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None),
+        dask.config.set(scheduler=None),
+    ):
+        found = measure(schema, table, "label", persons="id", **terms)
+    both = pd.concat([plain, strange])
+    assert found == ps.measure(schema, both[["a", "b"]], both["label"], persons=both["id"], **terms)
 
 
 def test_measure_names_the_door_of_a_collection():
@@ -176,8 +198,9 @@ def test_delayed_tables_are_measured_by_the_name_of_a_column():
     parts = [of_persons(place) for place in range(4)]
     found = measure(NAMED, parts, "label", persons="person", **TERMS)
     assert found == ps.measure(NAMED, frame(), "label", persons=IDS, **TERMS)
-    with pytest.raises(DataError, match="a person has rows in two parts"):
-        measure(NAMED, [*parts, of_persons(0)], "label", persons="person", **TERMS)
+    twice = pd.concat([frame().assign(person=IDS), frame().assign(person=IDS)[IDS % 4 == 0]])
+    whole = ps.measure(NAMED, twice[[*COLUMNS]], twice["label"], persons=twice["person"], **TERMS)
+    assert measure(NAMED, [*parts, of_persons(0)], "label", persons="person", **TERMS) == whole
 
 
 def test_workers_read_files_as_the_page_shows(tmp_path):

@@ -250,3 +250,19 @@ def test_a_study_without_covariates_is_refused(tmp_path: Path) -> None:
     (tmp_path / "concepts.toml").write_text(text)
     with pytest.raises(PlanError, match="the study has no covariate"):
         study_of(tmp_path / "concepts.toml")
+
+
+def test_no_value_of_a_person_stops_the_view(tmp_path: Path) -> None:
+    """A sum or difference beyond a type's range would end the statement for all persons."""
+    (tmp_path / "concepts.toml").write_text(CONCEPTS)
+    rows = data_model(tmp_path / "base.duckdb")
+    with duckdb.connect(str(tmp_path / "base.duckdb")) as base:
+        base.execute(study_of(tmp_path / "concepts.toml").view)
+        base.execute("UPDATE cdm.person SET year_of_birth = -2147483648 WHERE person_id = 7")
+        for person, day in ((900, "5881580-07-10"), (901, "infinity"), (902, "-infinity"), (903, "290000-01-01 (BC)")):
+            base.execute(f"INSERT INTO cdm.person VALUES ({person}, 8507, 1950)")
+            base.execute(f"INSERT INTO cdm.condition_occurrence VALUES ({person}, {DIABETES}, DATE '{day}')")
+            base.execute(f"INSERT INTO cdm.observation_period VALUES ({person}, '-infinity', 'infinity')")
+        found = viewed(base)
+    others = [each for each in found_by_hand(rows) if each[0] != 7]
+    assert [each for each in found if each[0] != 7] == others

@@ -16,6 +16,7 @@ import pytest
 
 import privstats as ps
 from privstats.contrib.parts import measure, tables
+from privstats.contrib.parts.partitioned import Partitioned
 from privstats.errors import DataError
 from privstats.moments import RecordFile
 from tests import made
@@ -84,12 +85,21 @@ def test_parts_of_persons_give_the_whole(form: Any, tmp_path: Path) -> None:
     assert (found.persons, found.parties, found.shrunk) == (OF_PERSONS.persons, 1, OF_PERSONS.shrunk)
 
 
-@pytest.mark.parametrize("name", ["arrow batches", "frames", "a folder"])
-def test_a_person_in_two_parts_is_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="a person has rows in two parts"):
-        measure(
-            SCHEMA, IN_PARTS[name](cut(FRAME, [0, 300, RECORDS]), tmp_path), "ill", persons="person", person_clip=CLIP
-        )
+@pytest.mark.parametrize("form", IN_PARTS.values(), ids=IN_PARTS)
+def test_parts_that_share_persons_give_the_whole(form: Any, tmp_path: Path) -> None:
+    found = measure(
+        SCHEMA, form(cut(FRAME, [0, 300, 301, RECORDS]), tmp_path), "ill", persons="person", person_clip=CLIP
+    )
+    assert found == OF_PERSONS
+
+
+def test_only_the_ids_are_read_to_find_who_is_in_several_parts(tmp_path: Path) -> None:
+    door = Partitioned(SCHEMA, person_clip=CLIP)
+    parts = [FRAME.iloc[:300], FRAME.iloc[300:].assign(age="unread")]
+    for dataset in (pads.dataset(files(tmp_path / "table", parts)), duckdb.from_df(parts[1])):
+        assert door.present(dataset, persons="Person").rows.sum() in (600, 300)
+        with pytest.raises(DataError, match="persons='nobody' names no column"):
+            door.present(dataset, persons="nobody")
 
 
 def test_a_relation_is_cut_by_its_ids(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,6 +107,12 @@ def test_a_relation_is_cut_by_its_ids(monkeypatch: pytest.MonkeyPatch) -> None:
     relation = duckdb.from_df(FRAME.rename(columns={"person": 'a "person"'}))
     assert len([*tables._by_id(relation, 'A "Person"')]) == 12
     assert measure(SCHEMA, relation, "ill", persons='A "Person"', person_clip=CLIP) == OF_PERSONS
+    alike = duckdb.sql("select *, lpad(cast(row_number() over () % 9 as varchar), 3, 'x0') as id from relation")
+    alike = alike.project("bmi, ill, age, replace(id, 'x', '') as id")  # 04 and 4 are one person
+    table = alike.df()
+    assert measure(SCHEMA, alike, "ill", persons="id", person_clip=CLIP) == ps.measure(
+        SCHEMA, table[["bmi", "age"]], table["ill"], persons=table["id"], person_clip=CLIP
+    )
     gaps = duckdb.sql("select 41.0 as age, 22.0 as bmi, 'no' as ill, null as person")
     with pytest.warns(ps.errors.UnreadableRecordsWarning, match="1 of the records have no id of a person"):
         assert measure(SCHEMA, gaps, "ill", persons="person", person_clip=CLIP).records == 0

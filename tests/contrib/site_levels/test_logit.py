@@ -199,6 +199,22 @@ def test_a_table_is_of_a_usual_site_in_original_units(pooled: Any, release: ps.R
     assert by_number.summary().head == fit.summary().head
 
 
+def test_a_site_that_nobody_has_costs_nothing(pooled: Any, release: ps.Release) -> None:
+    (X, y), names = records(), (*NAMES, "nobody's")
+    schema = replace(OWN, features=2 + SITES, transform=maps(SITES + 1), feature_names=names)
+    plan = site_round(pooled, schema=schema, sites=names[1:], **terms())
+    X = np.column_stack([X, np.zeros(len(X))])
+    one_more = ps.simulate(plan, [(X[k::2], y[k::2]) for k in range(2)], rng=seeded(6))
+    found, without = (
+        random_intercept_logit(each, sites=sites, rounds=pooled)
+        for each, sites in ((one_more, names[1:]), (release, ALL))
+    )
+    assert found.reported.all()
+    assert (np.abs(found.params - without.params) < without.bse).all()
+    ends = [np.append(np.diff(fit.conf_int()).ravel(), np.diff(fit.tau_interval())) for fit in (found, without)]
+    assert (ends[0] < 1.15 * ends[1]).all()
+
+
 def test_sums_are_those_of_each_site(pooled: Any) -> None:
     """Read under little noise; the first site has a tenth of the records."""
     X, y = records()

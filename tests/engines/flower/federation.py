@@ -27,6 +27,7 @@ from privstats.engines.network.folder_status import status_of
 from privstats.engines.network.status_file import supervision
 from privstats.release import Release
 from tests.engines.flower.observed import LINE, OBSERVED
+from tests.engines.network.courses.study import CourseStudy
 from tests.engines.network.fake import Study
 from tests.watchdog import watch
 
@@ -52,7 +53,7 @@ class Federation:
 
     def __init__(
         self,
-        study: Study,
+        study: Study | CourseStudy,
         place: Path,
         port: int | None = None,
         line: str = "",
@@ -62,7 +63,7 @@ class Federation:
     ) -> None:
         self.study, self.place = study, place
         self.marks, self.certificates = place / "marks", place / "certificates"
-        self.homes = [study.home(peer) for peer in range(len(study.identities) + len(study.helpers))]
+        self.homes = [study.home(peer) for peer in range(len(study.peers))]
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._lasting: set[str] = set()
         self._control_port = control_port or free_port()
@@ -171,10 +172,11 @@ class Federation:
         log = (self.place / "run.log").open("ab")
         return self._spawn([FLWR, "run", app, "study", "--stream", "--run-config", RUN_CONFIG], log)
 
-    def finish_session(self, run: subprocess.Popen[bytes]) -> None:
-        """Wait for the end of a run, and for the release, which alone is success."""
+    def finish_session(self, run: subprocess.Popen[bytes], place: str = "") -> None:
+        """Wait for the end of a run, and for the release in a folder of the host's, which alone is success."""
         self.wait(lambda: run.poll() is not None, "flwr run ends")
-        self.wait((self.study.host / "release.safetensors").exists, "the release is written", ENDED_SECONDS)
+        release = self.study.host / place / "release.safetensors"
+        self.wait(release.exists, "the release is written", ENDED_SECONDS)
 
     def wait_until_connected(self) -> None:
         """Wait until each node has answered a poll."""

@@ -300,7 +300,7 @@ def test_a_session_that_has_not_ended_is_not_lost_to_the_next(tmp_path: Path) ->
     net.goes = dict.fromkeys(range(101, 105), 0.0)
     assert isinstance(net.run(), Waiting)
     first = net.study.roster
-    with pytest.raises(LocalProtocolError, match="a session of another plan or roster that has not ended"):
+    with pytest.raises(LocalProtocolError, match="a session of another plan, roster or version .* has not ended"):
         FolderNet(net.study.renewed()).run()
     for home in (net.study.host, *(net.study.home(peer) for peer in range(5))):
         first.save(home / "roster.toml")

@@ -61,7 +61,7 @@ def test_what_the_masking_may_fail_by_is_shown_beside_delta(ledger):
     assert not any("for the masking" in note for note in audit_ledger(ledger).notes)
     ledger.withdraw(spend(ledger, b"june", 1.0, masking_failure=2.0**-31))
     ledger.withdraw(spend(ledger, b"july", 1.0, masking_failure=2.0**-31))  # 2^-30 is 9.313e-10: rounded up
-    assert "ward: to delta comes 9.4e-10 for the masking" in audit_ledger(ledger).notes
+    assert "ward: totals hold at delta 1.00094e-06, 9.4e-10 of it for the masking" in audit_ledger(ledger).notes
 
 
 def test_the_history_shows_every_cap_and_every_spend_in_order(ledger):

@@ -249,7 +249,7 @@ def test_a_label_in_another_case_is_named_as_such(tmp_path, rare):
         file.path.write_text(file.path.read_text().replace(",yes\n", ",Yes\n", rare))
     said = "'Yes' differs from 'yes' by case alone: correct it"
     if rare == 1:
-        with pytest.raises(ps.DataError, match=rf"of the ill Yes \(1\); {said}, or pass a file with more"):
+        with pytest.raises(ps.DataError, match=rf"of the ill Yes \(2\); {said}, or pass files with more"):
             rehearsal.opened(files, ASKED)
     else:
         assert f"north.csv: ill: {said}" in rehearsal.oddities(rehearsal.opened(files, ASKED))
@@ -261,13 +261,13 @@ def test_classes_in_another_spelling_are_named_with_their_file(tmp_path):
     text = files[1].path.read_text().replace(",yes\n", ",Yes\n")
     files[1].path.write_text(text)
     many = text.count(",Yes\n")
-    said = rf"too few records .* yes \(0\) \(ill: {many} records hold no class of the first file .* 'Yes' \({many}\)"
-    with pytest.raises(ps.DataError, match=said):
+    said = rf"south has no record of the ill yes \(ill: {many} records hold none of the classes no, yes"
+    with pytest.raises(ps.DataError, match=rf"{said} .* 'Yes' \({many}\)\. By case alone .* yes\): correct it"):
         rehearsal.opened(files, ASKED)
     files[1].path.write_text(text.replace(",Yes\n", ",yes\n", 100))
     (found,) = [each for each in rehearsal.oddities(rehearsal.opened(files, ASKED)) if "ill" in each]
     assert found == (
-        f"south.csv: ill: {many - 100} records hold no class of the first file and are excluded, "
+        f"south.csv: ill: {many - 100} records hold none of the classes no, yes and are excluded, "
         f"most often 'Yes' ({many - 100}). By case alone differs Yes for yes"
     )
 

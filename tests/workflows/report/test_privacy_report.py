@@ -145,7 +145,7 @@ def test_a_ledger_is_told_by_data_set_and_by_plan(plan, tmp_path):
     text = text_of(page_of(Statement(plan, accounts=ledger.accounts(), at=AT)))
     assert "charged to 'ward' on 2026-03-01." in text
     assert "charged to 'ward' on 2026-03-01, and withdrawn on 2026-03-01: nothing was sent." in text
-    assert "masking adds" not in text
+    assert "for the masking" not in text
     assert "ward one record, add-remove 1 1 4 1e-05" in text
     assert "exact sums: no cap can hold" in text
 
@@ -156,7 +156,8 @@ def test_a_page_states_what_masking_adds_to_the_delta_of_an_account(plan, tmp_pa
     ledger.withdraw(ledger.spend("ward", plan="0" * 64, run=b"a", **terms))
     ledger.spend("ward", plan="0" * 64, run=b"b", **terms)
     text = text_of(page_of(Statement(plan, accounts=ledger.accounts(), at=AT)))
-    assert "ward: masking adds 2.1e-09 to delta, by all runs that were begun on a random graph, withdrawn ones" in text
+    assert "ward: 2.1e-09 of its delta is for the masking, by all runs that were begun on a random graph, with" in text
+    assert "ward one record, add-remove 1 1 4 1.00021e-05" in text
 
 
 def test_no_account_spends_more_than_its_cap_by_rounding(plan, tmp_path):
