@@ -212,8 +212,10 @@ def _summed(plan: ps.Plan, table: dict[str, Any], outcome: str | None, rng: Any)
     parts = []
     for party in range(2):
         part = {name: column[party::2] for name, column in table.items()}
-        columns = list(getattr(schema, "feature_names", None) or [each.name for each in schema.transform[0].columns])
-        X, y = (part, None) if outcome is None else (pd.DataFrame(part)[columns], part[outcome])
+        X: Any = part
+        if outcome is not None:
+            X = pd.DataFrame(part)[list(schema.feature_names or [each.name for each in schema.transform[0].columns])]
+        y = None if outcome is None else part[outcome]
         parts.append(exact_moments(schema, X, y, published=plan.published))
     return session.aggregate_unmasked(plan, parts, rng)
 
