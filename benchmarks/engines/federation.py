@@ -99,8 +99,8 @@ def over_flower(study: Study, place: Path, runs: int) -> Iterator[tuple[str, flo
             own = [float(mark.read_text()) for mark in federation.marks.glob("*.seconds")]
             yield log[said:], seconds, fmean(own) if own else None
             said = len(log)
-            (federation.study.host / "release.safetensors").unlink()
-            federation.study = federation.study.renewed()
+            (study.host / "release.safetensors").unlink()
+            federation.study = study = study.renewed()
             federation.clear()
 
 

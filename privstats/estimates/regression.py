@@ -167,7 +167,10 @@ class DescentState:
 def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitening) -> RidgeState | DescentState:
     """Return the state after the first release.
 
-    The first round uses the weights of :func:`~privstats.estimates.denoise.denoised_solve`, ``W = B V'w / P``.
+    Filters count from the level that it knows: the mean target D, of noise v, times ``E / (E + v^2)``, with E the
+    largest mean square of targets that the release allows. The first gradient is at the weights of
+    :func:`~privstats.estimates.denoise.denoised_solve` about it, ``W = B V'w / P``; a first round for the level is at
+    the level alone.
 
     Example:
         >>> from privstats.estimates.regression import RidgeWhitening, ridge_started
@@ -344,7 +347,7 @@ def _levelled(
     recipe: RidgeRecipe, whitening: RidgeWhitening, state: RidgeState, residual: float, noise: float
 ) -> RidgeState:
     """Return the state whose level moved by Kalman's gain of a mean residual, given the level's variance."""
-    gain = state.level / (state.level + noise**2)
+    gain = state.level / (state.level + noise**2) if state.level > 0 else 0.0
     row, level = np.zeros(len(state.weights)), state.level * (1 - gain)
     row[-1] = gain * residual / (recipe.constant or 1.0)
     if state.levels == 0:

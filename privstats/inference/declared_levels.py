@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.effect import propensity_schema
 from privstats.estimates.denoise import Array
 from privstats.inference.hidden_levels import DeclaredLevels, Level
 from privstats.inference.releases import interactions_of, map_columns
@@ -57,11 +56,12 @@ def declared_levels(schema: ScoreSchema | HazardSchema) -> DeclaredLevels:
 
 def levels_of_arms(schema: EffectSchema) -> DeclaredLevels | None:
     """Return the levels of an effect's columns, in the rows of one arm; None where no column is declared."""
-    last = schema.transform[-1] if schema.transform else None
-    if schema.reading.levels is None or not isinstance(last, ByArm):
+    last, levels = schema.transform[-1] if schema.transform else None, schema.reading.levels
+    if levels is None or not levels.columns or not isinstance(last, ByArm):
         return None
-    maps = schema.transform[:-1]
-    both = replace(propensity_schema(schema), features=schema.width + 1, transform=maps, missing=None, outcomes=None)
+    maps = [replace(levels, outcomes=()) if each is levels else each for each in schema.transform[:-1]]
+    names, clip = schema.feature_names, schema.clip_norm
+    both = ScoreSchema(schema.width + 1, clip_norm=clip, transform=tuple(maps), feature_names=names)
     return declared_levels(both).of([place for place in range(schema.width + 1) if place != last.column])
 
 

@@ -218,7 +218,7 @@ class RecordFile(Unopened):
     ) -> Iterator[tuple[Any, NDArray[Any]]]:
         """Yield the records of :meth:`read` as batches.
 
-        Memory does not grow with a table, except for a split without persons: by 120 to 220 MiB per million distinct
+        Memory does not grow with a table, except for a split without persons: by 120 to 230 MiB per million distinct
         records.
         """
         if not self.is_table:

@@ -319,7 +319,7 @@ def test_every_field_of_a_spend_has_a_column_or_is_in_the_json_alone():
 def test_a_ledger_that_was_made_to_exceed_its_cap_says_so():
     said = standing(dp.Account("beds", (dp.Cap("2026", "record", "add-remove", 0.1, 1e-5),), entries()))
     assert "MORE THAN THE CAP ADMITS" in said
-    assert "to delta" in said
+    assert "at delta 1.0001e-05 (1e-09 of it for the masking)" in said
 
 
 def entries() -> tuple[dp.Spend, ...]:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.estimates.denoise import NoisyGram, denoised_solve
+from privstats.estimates.denoise import NoisyGram, denoised_solve, seen_share
 from privstats.estimates.recipes import RidgeRecipe
-from privstats.estimates.regression import RidgeWhitening, ridge_refined, ridge_settled, ridge_started
+from privstats.estimates.regression import RidgeWhitening, ridge_map, ridge_refined, ridge_settled, ridge_started
 from tests.estimates.rounds import ridge_rounds, symmetric_noise
 
 recipes = st.builds(
@@ -298,3 +298,34 @@ def test_rounds_of_skewed_targets_end_at_least_squares(n, tolerance, mu):
         least = X @ np.linalg.lstsq(X, y, rcond=None)[0]
         errors.append([(fitted - y).mean() / y.std(), np.square(fitted - least).mean() / y.var()])
     assert np.abs(errors).mean(axis=0).tolist() <= [tolerance, tolerance**1.5]
+
+
+@pytest.mark.parametrize(("constant", "rounds", "mu", "level"), [(0.5, 24, 0.1, 2), (0.5, 12, 0.1, 1)])
+def test_the_first_round_and_the_last_sum_residuals_alone(constant, rounds, mu, level):
+    X, y = skewed(2_000, 0)
+    recipe, sums = RidgeRecipe(4, 2_000, mu, 1.2, 20.0, rounds, constant=constant), sums_of(X, y, 100.0)
+    whitening = RidgeWhitening.of(recipe, sums)
+    first = ridge_started(recipe, sums, whitening)
+    states = [first, *ridge_rounds(recipe, X, y, whitening, first, lambda state: (state.clip / recipe.round_mu, 5.0))]
+    maps = [ridge_map(recipe, whitening, state) for state in states[:-1]]
+    alone = [np.count_nonzero(each) == 1 for each in maps]
+    assert alone == [True] + [False] * (rounds - 1 - level) + [True] * level
+    np.testing.assert_allclose(np.abs(X @ maps[0]).sum(axis=1), 1.0)
+    assert states[1].level < states[0].level
+    assert states[-1].level < states[-1 - level].level
+
+
+@pytest.mark.parametrize("change", [{"constant": None}, {"rounds": 11}, {"mu": 0.01}, {"mu": 10.0}])
+def test_no_round_is_for_the_level_alone_where_none_gains(change):
+    """Without a constant, of few rounds, in a fixed schedule, and where the clip is wide."""
+    recipe = replace(RidgeRecipe(4, 2_000, 0.1, 1.2, 20.0, 24, constant=0.5), **change)
+    assert recipe.level_rounds == 0
+
+
+@given(st.lists(st.floats(0.01, 10), min_size=1, max_size=50), st.floats(0, 100))
+def test_the_retained_share_is_0_for_noise_and_1_from_two_deviations_on(by_noise, energy):
+    noise = np.array(by_noise)
+    spread = math.sqrt(2 * float(np.square(noise).sum()))
+    share = seen_share(energy, noise)
+    assert (share == 0) == (energy <= noise.sum())
+    assert (share == 1) == (energy - noise.sum() >= 2 * spread) or share == pytest.approx(1)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privstats.estimates.algebra import algebra
-from privstats.estimates.denoise import WienerFit, adassp_penalty, denoise_spectrum, denoised_solve, seen_share
+from privstats.estimates.denoise import WienerFit, adassp_penalty, denoised_solve
 from privstats.heads.evidence import Array, GramEvidence
 
 _TEMPERATURE = 4.0
@@ -88,16 +88,6 @@ class CentredSums:
         fit = (self.values[:, None] * weights * weights).sum() - 2 * (self.sums.h * weights).sum()
         return float(max(0.0, self.sums.q + fit) / (self.records * weights.shape[1]))
 
-    def seen_share(self, gains: Array, residual: float) -> float:
-        """Return the share of the weights ``gains * h`` to retain, from the energy that they give to predictions.
-
-        Chance among the records counts as noise of h, up to that noise itself.
-        """
-        values = denoise_spectrum(self.sums.G, self.sums.sigma_G, pull=False).values
-        noise = self.noise(gains)
-        by_noise = values * np.square(gains) * (noise + np.minimum(noise, residual * values)) * self.sums.h.shape[1]
-        return seen_share(float(values @ np.square(gains[:, None] * self.sums.h).sum(axis=1)), by_noise)
-
     def risk(self, gains: Array, slopes: Array) -> float:
         """Return an unbiased estimate of the noiseless ``w' G w - 2 h' w`` for ``w = gains * h`` in the basis.
 
@@ -150,8 +140,7 @@ def aggregate(released: GramEvidence, centred: GramEvidence, penalty: float | No
     belief = _belief(problem, estimates, shares, residual)
     gains = belief @ np.array([each.gains for each in estimates])
     first = estimates[int(belief[:-1].argmax())]  # the last one has no penalty
-    retained = gains * problem.seen_share(gains, residual)
-    weights = algebra().product(problem.vectors, retained[:, None] * problem.sums.h)
+    weights = algebra().product(problem.vectors, gains[:, None] * problem.sums.h)
     return Aggregate(weights, first.penalty, first.values)
 
 

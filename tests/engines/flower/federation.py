@@ -172,10 +172,11 @@ class Federation:
         log = (self.place / "run.log").open("ab")
         return self._spawn([FLWR, "run", app, "study", "--stream", "--run-config", RUN_CONFIG], log)
 
-    def finish_session(self, run: subprocess.Popen[bytes]) -> None:
-        """Wait for the end of a run, and for the release, which alone is success."""
+    def finish_session(self, run: subprocess.Popen[bytes], place: str = "") -> None:
+        """Wait for the end of a run, and for the release in a folder of the host's, which alone is success."""
         self.wait(lambda: run.poll() is not None, "flwr run ends")
-        self.wait((self.study.host / "release.safetensors").exists, "the release is written", ENDED_SECONDS)
+        release = self.study.host / place / "release.safetensors"
+        self.wait(release.exists, "the release is written", ENDED_SECONDS)
 
     def wait_until_connected(self) -> None:
         """Wait until each node has answered a poll."""

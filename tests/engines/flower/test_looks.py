@@ -73,20 +73,19 @@ def test_each_look_of_the_two_apps_sums_the_files_as_they_are(study, tmp_path, m
 @pytest.mark.waits
 def test_each_look_between_processes_sums_the_files_as_they_are(study, tmp_path) -> None:
     app = Path(flower.__file__).parent / "template" / "app"
-    write(study, 0)
     with Federation(study, tmp_path / "federation") as federation:
         for look in range(LOOKS):
             write(study, look)
-            before = [warned(federation.log_of(f"party {party}")) for party in range(PARTIES)]
-            run = federation.start_session(app)
-            federation.wait(lambda run=run: run.poll() is not None, "flwr run ends")
+            federation.finish_session(federation.start_session(app), f"nodes/{look}")
             release = released(study, look)
-            parts = [(federation.marks / f"party {party}.vector").read_bytes() for party in range(PARTIES)]
-            put_in = [release.plan.ring.unpack(part) for part in parts]
-            assert np.array_equal(release.vector, session.aggregate_unmasked(release.plan, put_in).vector)
-            after = [warned(federation.log_of(f"party {party}")) for party in range(PARTIES)]
-            assert after == before or look
-        assert after == [{}, {SHORTER: 1}, {OTHER: 1}]
+            vectors = [(federation.marks / f"party {party}.vector").read_bytes() for party in range(PARTIES)]
+            expected = session.aggregate_unmasked(release.plan, [release.plan.ring.unpack(each) for each in vectors])
+            assert np.array_equal(release.vector, expected.vector)
+        assert [warned(federation.log_of(f"party {party}")) for party in range(PARTIES)] == [
+            {},
+            {SHORTER: 1},
+            {OTHER: 1},
+        ]
         assert not warned(federation.log_of("serve") + federation.log_of("run"))
 
 

@@ -1,6 +1,7 @@
 """A course on a random graph over folders: exact, and each round on a graph of its own that no release chooses."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,35 +14,47 @@ from privstats.secagg.interactive.graph import Graph
 from tests import made
 from tests.course.cases import SOFTMAX
 from tests.engines.network.courses import study as studies
-from tests.engines.network.courses.study import course_study, silence
-from tests.engines.network.fake import FolderNet
+from tests.engines.network.courses.processes import ProcessNet, own_processes
+from tests.engines.network.courses.study import CourseStudy, course_study, silence
 
 CLIENTS = 20
 
 
-def course() -> ps.Rounds:
-    cohort = ps.Cohort(CLIENTS, 19, 100_000)
-    return ps.Rounds.within(
-        ps.Plan(schema=SOFTMAX, cohort=cohort, privacy=made.promise(model="distributed"), graph="robust"), rounds=2
-    )
+def rounds_study(patch: pytest.MonkeyPatch, place: Path, cohort: ps.Cohort, graph: str) -> CourseStudy:
+    """The folders of a course of three sessions."""
+    patch.setattr(studies, "NAMES", tuple(f"p{i}" for i in range(cohort.clients)))
+    plan = ps.Plan(schema=SOFTMAX, cohort=cohort, privacy=made.promise(model="distributed"), graph=graph)
+    return course_study(place, ps.Rounds.within(plan, rounds=2), schema=SOFTMAX)
 
 
 @pytest.fixture
-def study(tmp_path, monkeypatch):
-    monkeypatch.setattr(studies, "NAMES", tuple(f"p{i}" for i in range(CLIENTS)))
-    return course_study(tmp_path, course(), schema=SOFTMAX)
+def study(tmp_path, monkeypatch) -> CourseStudy:
+    return rounds_study(monkeypatch, tmp_path, ps.Cohort(CLIENTS, CLIENTS - 1, 100_000), "robust")
 
 
-def test_a_course_on_a_random_graph_ends_exact_over_folders(study, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("cohort", "graph", "apart"),
+    [
+        (ps.Cohort(6, 5, 100_000), "robust", 1),
+        pytest.param(ps.Cohort(300, 270, 100_000, colluders=3), "auto", 10, marks=pytest.mark.nightly),
+    ],
+    ids=["6 parties", "300 parties"],
+)
+def test_a_course_on_a_random_graph_ends_exact_over_folders(monkeypatch, tmp_path, cohort, graph, apart: int) -> None:
+    """``apart`` parties are processes of their own, as on machines of their own; this process answers for the rest."""
     silence(monkeypatch)
+    study = rounds_study(monkeypatch, tmp_path, cohort, graph)
     assert not study.course.first.masking.complete
-    releases = FolderNet(study).ended().releases
+    with own_processes(study, apart) as processes:
+        releases = ProcessNet(study, processes).ended().releases
     assert len(releases) == study.course.most
     plan, had = study.course.first, []
     for release in releases:
+        assert len(release.survivors) == cohort.clients
         assert np.array_equal(release.vector, study.exact(plan, release.survivors))
         had.append(release)
         plan = study.course.next(had) or plan
+    assert {study.account(peer).entries[0].begun for peer in range(cohort.clients)} == {tuple(range(len(releases)))}
 
 
 def test_every_round_has_a_graph_of_its_own_that_no_release_changes(study) -> None:
