@@ -237,7 +237,7 @@ WORLDS: dict[str, str] = {
     r"rounds have not converged for .*: few records or events are there, .* Every other row holds whatever is there": (
         _INFORMS
     ),
-    r"ward: C alone is not reported: |\. Where all records of such a row have one outcome, .* no plan reports it": (
+    r"(ward: C|x0) alone is not reported: |\. Where all records of such a row have one outcome, .* plan reports it": (
         _INFORMS
     ),
     r"Widened: noise hides who is treated in .*\. The interval allows for whatever these records may hold\.": _INFORMS,
