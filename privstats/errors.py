@@ -231,6 +231,25 @@ class ClippedWarning(UserWarning):
     """
 
 
+class CopiedFilesWarning(UserWarning):
+    """Two files of one table have equal bytes, so their records count twice.
+
+    Example:
+        >>> import warnings
+        >>> from pathlib import Path
+        >>> from privstats.moments import RecordFile
+        >>> Path("copied").mkdir()
+        >>> for name in ("a.csv", "a (1).csv"):
+        ...     _ = Path("copied", name).write_text("age,ill\\n50,0\\n")
+        ...
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     records = RecordFile("copied", "ill").read()
+        ...
+        >>> caught[0].category.__name__, len(records.y)
+        ('CopiedFilesWarning', 2)
+    """
+
+
 class ProtocolError(PrivstatsError):
     """Base class of the errors between the parties of one aggregation.
 

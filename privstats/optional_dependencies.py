@@ -25,6 +25,8 @@ _INSTALL = {  # any other package under its own name
     "ray": "'privstats[ray]'",
     "flwr": "'privstats[flower]'",
     "nvflare": "'privstats[nvflare]'",
+    "python_calamine": "'privstats[files]'",
+    "pyreadstat": "'privstats[files]'",
     "uvicorn": "'privstats[http]'",
     "httptools": "'privstats[http]'",
 }

@@ -52,6 +52,8 @@ def look(
     names = [*(each.name for each in columns), *([] if whose is None else [whose])]
     table = records.table(names, [each.marks for each in columns])
     say(f"{len(table.values(names[0])):,} records of {file}")
+    if left_out := records.left_out:
+        say(f"left out, as bookkeeping of other programs or empty: {', '.join(path.name for path in left_out)}")
     _show([looked(each, table.values(each.name)) for each in columns])
     readings = {each.name: each.readings(table.values(each.name)) for each in columns if each.name != target}
     without_edges = {each.name: each for each in columns if each.name in readings and _is_open(each)}

@@ -21,6 +21,7 @@ from privstats.course.read_once import ReadOnce
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import AggregationError, DataError, PlanError
 from privstats.intake.frames import engine_of
+from privstats.intake.table_sources import is_table
 from privstats.moments import Moments, exact_moments, warn_if_clipped, warn_if_empty
 from privstats.plan import Cohort, Plan
 from privstats.plug_ins import of_contrib
@@ -63,8 +64,7 @@ def measuring(X: object) -> Callable[..., Moments]:
 def _parts_of(X: object) -> str:
     """Return the name of what holds the records' parts; an empty text where the records are in this process."""
     if isinstance(X, str | os.PathLike):
-        path = Path(X)
-        return "Parquet files" if path.suffix == ".parquet" or path.is_dir() else ""
+        return "files of tables" if is_table(Path(X)) else ""
     engine = engine_of(X[0] if isinstance(X, list) and X else X)
     return f"a collection of {engine}" if engine else ""
 
@@ -101,7 +101,7 @@ def private_release(
     Args:
         privacy: model ``"central"``, unit ``"record"`` or ``"person"``.
         X, y: as in :func:`privstats.measure`, or batches ``(X, y)`` without ``y``; or an engine's collection or the
-            path of a Parquet file or folder, as in ``privstats.contrib.parts.measure``; or :class:`privstats.Moments`
+            path of a table's file or folder, as in ``privstats.contrib.parts.measure``; or :class:`privstats.Moments`
             of all records without ``y`` and ``persons``, such as those that a data base counted.
         persons: an id per row, ``(n,)``, for a promise per person.
         ledger: a :class:`~privstats.dp.Ledger`, or ``"uncharged"``; or a :class:`~privstats.session.Charge`, for one

@@ -44,7 +44,7 @@ ColumnLike: TypeAlias = ArrayLike | Sequence[object]
 """One value per record, ``(n,)``: an array, list or tensor, or a column of a frame."""
 
 RowsLike: TypeAlias = ArrayLike | Sequence[object] | sparray | spmatrix | os.PathLike[str]
-"""One row per record, ``(n, columns)``: an array, a tensor, a scipy sparse matrix, lists, or a .npy file's path."""
+"""One row per record, ``(n, columns)``: an array, a tensor, a scipy sparse matrix, lists, or a file's path."""
 
 TableLike: TypeAlias = Frame | Dataset | Mapping[str, ColumnLike]
 """Columns by name: a frame, an Arrow dataset, or a mapping."""

@@ -24,7 +24,7 @@ from typing import TypeAlias
 
 from privstats.errors import DataError
 from privstats.intake.csv_dialect import SEPARATORS, Dialect, is_wide
-from privstats.system import open_plain
+from privstats.intake.file_kinds import opened
 
 Misfit: TypeAlias = Callable[[str], str | None]
 """Why a record's text is no row of the table; None where it is one."""
@@ -36,16 +36,7 @@ LONGEST_RECORD = 1 << 24
 
 _BY_BYTE = re.compile(r"utf-8|ascii|iso8859-[0-9]+|cp125[0-9]|cp437|cp850")
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?')
-_FIRST, _FIRST_OF_TEXT = 8, 4
-_NO_TEXTS = {
-    b"\x1f\x8b": "compressed by gzip: unpack it",
-    b"PK\x03\x04": "a workbook of Excel or a zip archive: save its sheet as CSV UTF-8, or unpack it",
-    b"\xd0\xcf\x11\xe0": "a workbook of an old Excel: save its sheet as CSV",
-    b"PAR1\x15": "a Parquet file: give it a name that ends in .parquet",
-    b"$FL2@(#)": "a file of SPSS: export it as CSV",
-    b"<stata_d": "a file of Stata: export it as CSV",
-}
-"""First bytes of files that hold no text, such as workbooks, each with the remedy that the refusal names."""
+_FIRST_OF_TEXT = 4
 _DOCUMENTS = {
     re.compile(
         rb'\s*(?:\{|\[\s*[\[{"0-9-])'
@@ -205,7 +196,7 @@ def likely_separator(line: str) -> str:
 
 def wide_encoding(path: Path) -> str:
     """Return which UTF-16 a file is written in, by its mark or by zeros among its first bytes; "" for none."""
-    with open_plain(path) as file:
+    with opened(path) as file:
         first = file.read(_FIRST_OF_TEXT)
     if (marked := _MARKS.get(first[:2])) is not None:
         return marked
@@ -447,7 +438,7 @@ def _chunks(path: Path, encoding: str, end: bytes) -> Iterator[bytes]:
 
 def _blocks(path: Path, encoding: str) -> Iterator[bytes]:
     """Yield a file's bytes without a byte order mark; UTF-16 as UTF-8, with U+FFFD for half a pair of surrogates."""
-    with open_plain(path) as file:
+    with opened(path) as file:
         start = file.read(len(codecs.BOM_UTF8))
         if not is_wide(encoding):
             yield start.removeprefix(codecs.BOM_UTF8)
@@ -485,12 +476,7 @@ def _head(path: Path, encoding: str) -> bytes:
 
 
 def _require_text(path: Path, how: Dialect) -> None:
-    """Refuse what is no text by its first bytes; a file of UTF-16 that is declared otherwise; and the reverse."""
-    with open_plain(path) as file:
-        first = file.read(_FIRST)
-    for start, what in _NO_TEXTS.items():
-        if first.startswith(start):
-            raise DataError(f"cannot read {path}: it is {what}")
+    """Refuse a file of UTF-16 that is declared otherwise, and the reverse."""
     wide = wide_encoding(path)
     if wide and not is_wide(how.encoding):
         raise DataError(

@@ -7,47 +7,27 @@ from __future__ import annotations
 
 import os
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
-from privstats.errors import DataError, PrivstatsError
+from privstats.errors import DataError
 from privstats.intake.accepted import RecordsLike, TargetsLike
-from privstats.intake.column_names import place_of, places_in, same_names
+from privstats.intake.column_names import place_of, same_names
 from privstats.intake.columns import has_zone, read, with_zones
+from privstats.intake.file_source import file_source
 from privstats.intake.meaning import in_utc
-from privstats.intake.tables import Codes, is_list, names_of_columns, table_of
-
-if TYPE_CHECKING:
-    from privstats.intake.declared.columns import Column
+from privstats.intake.sources import INT96_UNIT, Declaration, Refusal, Source, each_refusing, refusing
+from privstats.intake.tables import is_list, names_of_columns, table_of
 
 _Records = TypeVar("_Records")
 _RECORDS = 1 << 14
 """Records of one batch: the window in which declared columns become codes."""
 
 
-@dataclass(frozen=True, repr=False)
-class _Source(ABC):
-    """A table that is not in memory; every request reads it again."""
-
-    table: Any
-
-    @property
-    @abstractmethod
-    def names(self) -> list[str]: ...
-
-    @abstractmethod
-    def batches(self, names: list[str]) -> Generator[Any]: ...
-
-    @abstractmethod
-    def load(self, names: list[str]) -> Any: ...
-
-
-class _Relation(_Source):
+class _Relation(Source):
     """A DuckDB relation; its connection serves one reader at a time."""
 
     @property
@@ -72,7 +52,7 @@ class _Relation(_Source):
         return self.table.select(*map(of, names))
 
 
-class _LazyFrame(_Source):
+class _LazyFrame(Source):
     """A polars lazy frame; a pass holds the chosen columns of all records in memory."""
 
     @property
@@ -86,7 +66,7 @@ class _LazyFrame(_Source):
         return self.table.select(names).collect()
 
 
-class _Dataset(_Source):
+class _Dataset(Source):
     """An Arrow dataset; each file is read with its own types.
 
     A cast to the first file's types would let a record decide how others are read. A dataset with a filter shows no
@@ -106,9 +86,10 @@ class _Dataset(_Source):
     @property
     def _parts(self) -> list[Any]:
         try:
-            return list(self.table.get_fragments())
+            parts = list(self.table.get_fragments())
         except ValueError:  # it has a filter
             return []
+        return [_with_every_year(part) for part in parts]
 
     def batches(self, names: list[str]) -> Generator[Any]:
         parts = self._parts
@@ -124,6 +105,23 @@ class _Dataset(_Source):
 
 def _path_of(part: Any) -> str:
     return str(getattr(part, "path", None) or "the table")
+
+
+def _with_every_year(part: Any) -> Any:
+    """Return a dataset's file, with INT96 timestamps read in microseconds, which hold every year."""
+    arrow = sys.modules["pyarrow.dataset"]
+    kind: Any = getattr(arrow, "ParquetFileFragment", ())
+    if not isinstance(part, kind):
+        return part
+    with refusing(_no_table(_path_of(part))):
+        columns = part.metadata.schema
+        if all(columns.column(place).physical_type != "INT96" for place in range(len(columns))):
+            return part
+        options, groups = part.format.read_options, [group.id for group in part.row_groups]
+        options = arrow.ParquetReadOptions(options.dictionary_columns, coerce_int96_timestamp_unit=INT96_UNIT)
+        scan = part.format.default_fragment_scan_options
+        every_year = arrow.ParquetFileFormat(read_options=options, default_fragment_scan_options=scan)
+        return every_year.make_fragment(part.path, part.filesystem, part.partition_expression, groups)
 
 
 def _batches_of_file(part: Any, names: list[str]) -> Generator[Any]:
@@ -158,7 +156,7 @@ def _as_texts(column: Any) -> Any:
     return arrow.array([text or number for text, number in zip(texts, numbers, strict=True)], arrow.string())
 
 
-_SOURCES: Mapping[tuple[str, str], type[_Source]] = {
+_SOURCES: Mapping[tuple[str, str], type[Source]] = {
     ("duckdb", "DuckDBPyRelation"): _Relation,
     ("polars", "LazyFrame"): _LazyFrame,
     ("pyarrow.dataset", "Dataset"): _Dataset,
@@ -208,7 +206,7 @@ class Batches:
 
     def __init__(
         self,
-        source: _Source,
+        source: Source,
         features: list[str],
         target: list[str],
         *,
@@ -261,9 +259,7 @@ def in_memory(X: _Records, names: Sequence[str] | None = None) -> _Records | Any
     source = _source(X)
     if source is None:
         return X
-    result = (
-        source.names if names is None else [source.names[at] for at in places_in(names, source.names) if at is not None]
-    )
+    result = source.names if names is None else source.present(names)
     return _read_all(source, result) if result else {}  # a query of no column is none
 
 
@@ -286,10 +282,11 @@ def batches_of(
             "X is a table that is read in batches, whose order is its own: name its predicted column, such as "
             "y='outcome', or load both into memory first"
         )
-    if only is not None and not isinstance(only, tuple):
-        features = [names[at] for at in places_in([each.name for each in only.columns], names) if at is not None]
-    else:
+    if only is None or isinstance(only, tuple):
+        source.present(only or ())  # refuses a file that lacks one of them
         features = [name for name in names if name not in target]
+    else:
+        features = source.present([each.name for each in only.columns])
     return Batches(source, features, target, flat=isinstance(y, str))
 
 
@@ -341,7 +338,11 @@ def _require_path(y: str) -> None:
         )
 
 
-def _source(X: object) -> _Source | None:
+def _source(X: object) -> Source | None:
+    if isinstance(X, Source):
+        return X
+    if isinstance(X, str | os.PathLike):
+        return file_source(Path(X))
     if is_of("pyarrow", "RecordBatchReader", X):
         raise DataError("a reader of Arrow can be read only once: pass reader.read_all(), or its dataset")
     for (module, name), kind in _SOURCES.items():
@@ -368,34 +369,6 @@ def is_of(module: str, name: str, X: object) -> bool:
     return library is not None and isinstance(X, getattr(library, name))
 
 
-Refusal: TypeAlias = Callable[[str], DataError]
-"""From the class of a library's error to the refusal that is raised instead."""
-
-
-@contextmanager
-def refusing(refusal: Refusal) -> Iterator[None]:
-    """Replace a library's errors while it reads: their text may hold a record's value."""
-    try:
-        yield
-    except PrivstatsError:
-        raise
-    except Exception as error:
-        raise refusal(type(error).__name__) from None
-
-
-def each_refusing(parts: Generator[Any], refusal: Refusal) -> Generator[Any]:
-    """Yield the parts; their errors are replaced as by :func:`refusing`."""
-    try:
-        while True:
-            with refusing(refusal):
-                part = next(parts, None)
-            if part is None:
-                return
-            yield part
-    finally:
-        parts.close()
-
-
 def _no_table(table: str = "the table") -> Refusal:
     return lambda kind: DataError(
         f"{table} could not be read ({kind}): run its query by itself to see where; that message may hold a value of "
@@ -403,17 +376,6 @@ def _no_table(table: str = "the table") -> Refusal:
     )
 
 
-def _read_all(source: _Source, names: list[str]) -> Any:
+def _read_all(source: Source, names: list[str]) -> Any:
     with refusing(_no_table()):
         return source.load(names)
-
-
-class Declaration(Protocol):
-    """Declared columns of a table, such as :class:`privstats.Cells`."""
-
-    @property
-    def columns(self) -> Sequence[Column]:
-        """The columns, each with a name."""
-
-    def read(self, table: RecordsLike) -> Codes:
-        """Return the codes of records."""

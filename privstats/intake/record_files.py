@@ -1,4 +1,4 @@
-"""Read and split files of records: CSV and Parquet files with a target column, and archives of arrays."""
+"""Read and split files of records: tables with a target column, and archives of arrays."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from privstats.intake.csv_dialect import Dialect, Marks
 from privstats.intake.frames import Unopened
 from privstats.intake.splits import Split, empty_part
 from privstats.intake.table_files import Table, require_file
-from privstats.intake.table_parts import Part, Requested, joined, labels_of, parts_of, present
-from privstats.intake.table_sources import is_table, table_file
+from privstats.intake.table_parts import Part, Requested, joined, labels_of, parts_of, present, warn_of_copies
+from privstats.intake.table_sources import Catalogue, TableSource, is_table, table_file
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,9 +102,9 @@ class RecordFile(Unopened):
     """A file of records; nothing is read until needed. ``load()`` in a party's ``records.py`` may return one.
 
     Args:
-        path: a CSV file (also .txt, .tsv, .tab), a Parquet file, or an npz file with ``X`` and ``y``; a folder or a
-            pattern of CSV or Parquet files with the same columns (``parts/2024-*.csv``); or a table of a DuckDB file
-            (``base.duckdb/patients``). Files that are read together are one party's records.
+        path: a file of a table, of any kind in docs/parts.md, which its first bytes decide, not its name; an npz file
+            with ``X`` and ``y``; a folder or a pattern of tables with the same columns (``parts/2024-*.csv``); or a
+            table of a file (``base.duckdb/patients``). Files that are read together are one party's records.
         target: a table's target column; several as a tuple, in the plan's order.
         split: share held out of every sum, between 0 and 1; :meth:`Records.split` has the promise.
         seed: fixes the split.
@@ -159,14 +159,24 @@ class RecordFile(Unopened):
         return is_table(Path(self.path))
 
     @property
+    def opened(self) -> TableSource:
+        """The table, opened by its names alone."""
+        return table_file(Path(self.path), self.dialect)
+
+    @property
+    def left_out(self) -> tuple[Path, ...]:
+        """Files of a folder or pattern that hold no record: bookkeeping of other programs, and files of 0 bytes."""
+        return Catalogue.of(Path(self.path)).left_out
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Names of a table's columns, without reading a record."""
-        return tuple(table_file(Path(self.path), self.dialect).names)
+        return tuple(self.opened.names)
 
     @property
     def nameless(self) -> tuple[int, ...]:
         """A CSV file's columns without a name, counted from 1, which are never read."""
-        return table_file(Path(self.path), self.dialect).nameless
+        return self.opened.nameless
 
     @property
     def doubt(self) -> str:
@@ -174,11 +184,12 @@ class RecordFile(Unopened):
 
         For those who show or write names. It compares them with the first records; no session asks it.
         """
-        return table_file(Path(self.path), self.dialect).doubt
+        return self.opened.doubt
 
     def table(self, names: Sequence[str] | None = None, marks: Sequence[Marks] = ()) -> Table:
         """Load columns as written; ``marks`` states for each what its declaration lets a field be."""
-        table = table_file(Path(self.path), self.dialect)
+        table = self.opened
+        warn_of_copies(table)
         wanted = table.names if names is None else present(self, table.names, names)
         return table.load(list(dict.fromkeys(wanted)), dict(zip(wanted, marks, strict=False)))
 

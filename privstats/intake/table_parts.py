@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
+from privstats.errors import CopiedFilesWarning, DataError, RecordError, UnreadableRecordsWarning
 from privstats.intake.column_names import place_of, places_in
 from privstats.intake.columns import Readings, read
 from privstats.intake.csv_dialect import Marks
 from privstats.intake.csv_lines import names_below, other_separator
-from privstats.intake.frames import Declaration
 from privstats.intake.meaning import listed, meaning_of
 from privstats.intake.person_ids import typed_ids
-from privstats.intake.table_sources import TableFile, csv_files, table_file
+from privstats.intake.sources import Declaration
+from privstats.intake.table_sources import TableSource, csv_files
 from privstats.intake.tables import Codes, side_by_side
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ def parts_of(file: RecordFile, requested: Requested, *, gaps: bool, words: Colle
         gaps: a gap is NaN, a missing target None, and a text stays as it is; else these are refused.
         words: words for a gap that stay texts, because the plan declares them as values of some column.
     """
-    table = table_file(Path(file.path), file.dialect)
+    table = file.opened
+    warn_of_copies(table)
     targets, persons = _targets(file, table.names), persons_column(file, table.names)
     if requested is None:
         names = [name for name in table.names if name not in (*targets, persons)]
@@ -111,7 +112,9 @@ def _column(file: RecordFile, names: list[str], name: str | None, lacks: str) ->
 
 
 def column_hint(file: RecordFile, names: Sequence[str], name: str | None) -> str:
-    """Return where a column that a file lacks may be: behind another separator, or in a lower line; else ""."""
+    """Return where a lacking column may be: in other files, behind another separator, in a lower line; else ""."""
+    if name is not None and (lacking := file.opened.lacking(name)):
+        return f" ({lacking})"
     files = csv_files(Path(file.path))
     if (hint := other_separator(names, file.separator)) or name is None or not files:
         return hint
@@ -172,14 +175,15 @@ def present(file: RecordFile, names: Sequence[str], wanted: Sequence[str]) -> li
     places = places_in(wanted, names)
     if lacking := [name for name, place in zip(wanted, places, strict=True) if place is None]:
         raise DataError(
-            f"{file.path} lacks {listed(lacking)} of the plan's columns; rename its "
+            file.opened.lacking(lacking[0])
+            or f"{file.path} lacks {listed(lacking)} of the plan's columns; rename its "
             f"columns{other_separator(names, file.separator)}"
         )
     return [names[place] for place in places if place is not None]
 
 
 def _of_features(
-    file: RecordFile, table: TableFile, names: Sequence[str], columns: _Columns, words: Collection[str], *, gaps: bool
+    file: RecordFile, table: TableSource, names: Sequence[str], columns: _Columns, words: Collection[str], *, gaps: bool
 ) -> Iterator[Part]:
     """Exclude and count records that do not fit the header."""
     broken, targets, before = 0, columns.targets, 0
@@ -198,7 +202,7 @@ def _of_features(
 
 
 def _of_cells(
-    file: RecordFile, table: TableFile, cells: Declaration, columns: _Columns, words: Collection[str], *, gaps: bool
+    file: RecordFile, table: TableSource, cells: Declaration, columns: _Columns, words: Collection[str], *, gaps: bool
 ) -> Iterator[Part]:
     """Exclude and count records that do not fit the header."""
     names, broken, targets, before = tuple(column.name for column in cells.columns), 0, columns.targets, 0
@@ -219,7 +223,14 @@ def _of_cells(
     _warn_of_misfits(broken, file, table)
 
 
-def _warn_of_misfits(broken: int, file: RecordFile, table: TableFile) -> None:
+def warn_of_copies(table: TableSource) -> None:
+    """Warn of files with equal bytes."""
+    for one, other in table.copies:
+        remark = f"{other} has the same bytes as {one}, and its records count again: move it away if it is a copy"
+        warnings.warn(remark, CopiedFilesWarning, stacklevel=5)
+
+
+def _warn_of_misfits(broken: int, file: RecordFile, table: TableSource) -> None:
     if broken:
         remark = misfits(broken, table.misfit, f" of {file.path}")
         warnings.warn(remark, UnreadableRecordsWarning, stacklevel=5)
@@ -246,7 +257,7 @@ class _Place:
     """A part of a file, which begins after ``before`` of its records."""
 
     file: RecordFile
-    table: TableFile
+    table: TableSource
     before: int
 
     def of(self, record: int) -> str:

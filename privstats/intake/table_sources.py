@@ -1,64 +1,204 @@
-"""Open one table from what a path names: a file, a folder or pattern of files, or a table of a DuckDB file.
+"""List what a path names: a file, a folder or pattern of files, or a table of a file.
 
-A party's records are often in many files. Opened as one table they are read in order, file by file, so every command
-that reads a file reads them alike, and warns once for all. The rows of one person may be in several files: they are
-clipped together, as in one file. ``contrib.parts.measure`` sees each file by itself, and refuses such a person.
+Every door that reads files asks here. A party's records are often in many files. Opened as one table they are read in
+order, file by file, and every command reads them alike. Each entry of a folder or pattern is read, or is bookkeeping of
+another program, or is refused by its name: no file of records is left out without a word. The rows of one person may be
+in several files: they are clipped together, as in one file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.parse import unquote
 
 import numpy as np
 
 from privstats.errors import DataError
-from privstats.files.arrays import MOST_BYTES
-from privstats.intake.column_names import place_of, places_in, require_records
-from privstats.intake.columns import with_zones
+from privstats.intake.column_names import place_of, places_in, require_records, same_names
 from privstats.intake.csv_dialect import Dialect, Marks
-from privstats.intake.csv_lines import lines_at_once
-from privstats.intake.first_line import doubt_of
-from privstats.intake.frames import each_refusing, refusing
-from privstats.intake.table_files import Csv, Parquet, Table, first_part, joined_values, refusal_of, require_file
-from privstats.optional_dependencies import load
+from privstats.intake.delta_tables import files_of_log
+from privstats.intake.file_kinds import ARRAYS, HEAD, compression_of, head_of, unread_kind
+from privstats.intake.foreign_files import DuckDb, Excel, Feather, Orc, SasData, SasTransport, Spss, Sqlite, Stata
+from privstats.intake.table_files import (
+    Csv,
+    Parquet,
+    Table,
+    TableFile,
+    first_part,
+    fitting,
+    joined_values,
+    require_file,
+)
+from privstats.system import open_plain
 
-_CSV, _PARQUET, _DUCKDB = (".csv", ".txt", ".tsv", ".tab"), ".parquet", ".duckdb"
-_TABLES = (*_CSV, _PARQUET)
+KINDS: tuple[type[TableFile], ...] = (
+    *(Parquet, DuckDb, Sqlite, Excel, Feather, Orc),
+    *(Spss, Stata, SasTransport, SasData),
+    Csv,
+)
+"""Every kind of file that is read, the first whose sign fits."""
+
+_BOOKKEEPING = (
+    *("_SUCCESS", "_metadata", "_common_metadata", "*.crc", ".DS_Store", "._*", "Thumbs.db", "desktop.ini", "~$*"),
+    *(".splits.json", "*.splits.json"),
+)
+"""Names of files that hold no record: those of Spark, Hadoop, Arrow, macOS, Windows and Excel, and notes of splits."""
+
+_LOGS: Mapping[str, str] = {
+    "_delta_log": "Delta",
+    "metadata/*.metadata.json": "Iceberg",
+    ".hoodie": "Hudi",
+    "_versions/*.manifest": "Lance",
+    "_spark_metadata": "Spark streaming",
+}
+"""By an entry of its folder, the format of a table whose own log states which files are current."""
+_ACID = re.compile(r"base_[0-9]{7,}(_v[0-9]+)?|(delete_)?delta_[0-9]{7,}_[0-9]{7,}(_v?[0-9]+)*")
+"""Folder names of transactional tables of Hive."""
 _SIGNS = frozenset("*?[")
-_VALUE_BYTES = 8
+_NO_KEY = "__HIVE_DEFAULT_PARTITION__"
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
-class Several:
-    """Files with the same columns, read one after another.
+class Entry:
+    """One file with records.
 
     Attributes:
-        names: as the first file has them.
+        table: the table of the file that is named.
+        keys: columns of one value each, by the names of folders such as ``year=2026`` or by a log.
     """
 
     path: Path
-    files: tuple[Csv | Parquet, ...]
-    names: list[str]
+    kind: type[TableFile]
+    table: str | None = None
+    keys: Mapping[str, Any] = field(default_factory=dict)
+
+    def opened(self, dialect: Dialect) -> TableFile:
+        """Open the file by its names."""
+        if issubclass(self.kind, Parquet):
+            return self.kind.with_keys(self.path, self.keys)
+        return self.kind.of(self.path, dialect, self.table)
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """What a path names.
+
+    Attributes:
+        entries: the files with records, in the order of names.
+        left_out: bookkeeping of other programs, and files of 0 bytes.
+        columns: of a table with a log, its columns; a file that is older than a column has gaps there.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.intake.table_sources import Catalogue
+        >>> Path("parts").mkdir()
+        >>> for name in ("a.csv", "b.csv", "_SUCCESS"):
+        ...     _ = Path("parts", name).write_text("" if name == "_SUCCESS" else "age,ill\\n50,no\\n")
+        ...
+        >>> listed = Catalogue.of(Path("parts"))
+        >>> [entry.path.name for entry in listed.entries], [path.name for path in listed.left_out]
+        (['a.csv', 'b.csv'], ['_SUCCESS'])
+    """
+
+    path: Path
+    entries: tuple[Entry, ...]
+    left_out: tuple[Path, ...] = ()
+    columns: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, path: Path, places: Sequence[Path], dialect: Dialect) -> Several:
-        """Open files; refuse one whose columns differ from those of the first."""
-        files = tuple(_file(each, dialect) for each in places)
-        names = files[0].names
-        for file in files[1:]:
-            lacking = [name for name in names if place_of(name, file.names) is None]
-            more = [name for name in file.names if place_of(name, names) is None]
-            if lacking or more:
-                if doubt := files[0].doubt or file.doubt:
-                    raise DataError(doubt)
-                raise DataError(
-                    f"{file.path} {'lacks' if lacking else 'also has'} the column {(lacking or more)[0]!r}, unlike "
-                    f"{files[0].path}: files that are read together must have the same columns"
-                )
-        return cls(path, files, names)
+    def of(cls, path: Path) -> Catalogue:
+        """List what a path names.
+
+        Args:
+            path: a file; a folder of files; a pattern such as ``parts/2024-*.csv``; or ``base.duckdb/TABLE``, where the
+                table may be omitted if it is the only one.
+
+        Raises:
+            DataError: no such file, or an entry that is no table; the sentence names the entry.
+        """
+        _require_outside_logs(path)
+        if _is_pattern(path):
+            return cls._of_many(path)
+        if (named := _in_file(path)) is not None:
+            file, table = named
+            return cls(path, (_table_in(file, table),))
+        require_file(path)
+        if not path.is_dir():
+            return cls(path, (Entry(path, _kind_of(path)),))
+        if (log := _log_of(path)) == "Delta":
+            columns, files = files_of_log(path)
+            return cls(path, tuple(Entry(file, Parquet, keys=keys) for file, keys in files), columns=columns)
+        if log:
+            raise _has_log(path, log)
+        return cls._of_many(path)
+
+    @classmethod
+    def _of_many(cls, path: Path) -> Catalogue:
+        start = path if path.is_dir() else _folder_above(path)
+        entries, left_out = list[Entry](), list[Path]()
+        for each in sorted(_entries_of(path, start)):
+            if _is_bookkeeping(each):
+                left_out.append(each)
+            else:
+                entries.append(Entry(each, _kind_of(each), keys=_keys(each.relative_to(start).parent)))
+        if not entries:
+            raise DataError(f"{path} names no file with records; name a file, or a folder or pattern of files")
+        return cls(path, tuple(entries), tuple(left_out))
+
+    def opened(self, dialect: Dialect) -> TableFile | Several:
+        """Open the files as one table."""
+        if len(self.entries) == 1 and self.columns is None:
+            return self.entries[0].opened(dialect)
+        return Several(self.path, tuple(entry.opened(dialect) for entry in self.entries), self.columns)
+
+    @property
+    def csv(self) -> list[Path]:
+        """The CSV files."""
+        return [entry.path for entry in self.entries if entry.kind is Csv]
+
+
+@dataclass(frozen=True, repr=False)
+class Several:
+    """Files that are read one after another as one table.
+
+    Attributes:
+        names: the columns that every file has, as the first one writes them; or those of the table's log.
+    """
+
+    path: Path
+    files: tuple[TableFile, ...]
+    columns: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for file in self.files:
+            if twins := same_names(file.names):
+                doubled = f"{file.path} has the columns {twins[0]!r} and {twins[1]!r}; keep one of them"
+                raise DataError(file.doubt or doubled)
+        if not self.names:
+            first = self.files[0]
+            other = next((file for file in self.files if not any(map(first.names.__contains__, file.names))), first)
+            raise DataError(
+                f"{other.path} has no column of {first.path}, and files of {self.path} are read together: if one is no "
+                "part of them, name the others by a pattern"
+            )
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The columns."""
+        if self.columns is not None:
+            return list(self.columns)
+        first, *others = self.files
+        alike = [places_in(first.names, file.names) for file in others]
+        return [name for name, *places in zip(first.names, *alike, strict=True) if None not in places]
 
     @property
     def nameless(self) -> tuple[int, ...]:
@@ -75,6 +215,35 @@ class Several:
         """Why the first line of a file may be a record; "" where all are rows of names."""
         return next((doubt for file in self.files if (doubt := file.doubt)), "")
 
+    def lacking(self, name: str) -> str:
+        """Return which file lacks a column that another one has, as a sentence; "" where none has it.
+
+        No name of a file is shown that may be a record.
+        """
+        having = [place_of(name, file.names) is not None for file in self.files]
+        if self.columns is not None or not any(having) or all(having):
+            return ""
+        lacks, has = self.files[having.index(False)], self.files[having.index(True)]
+        return (
+            lacks.doubt
+            or has.doubt
+            or (
+                f"{lacks.path} lacks the column {name!r}, which {has.path} has: files that are read together must all "
+                "have a column that is read; if one is no part of them, name the others by a pattern"
+            )
+        )
+
+    @property
+    def copies(self) -> Iterator[tuple[Path, Path]]:
+        """Pairs of files with equal bytes and a record; files of a table with a log are what the log states."""
+        sizes, first = defaultdict[int, list[TableFile]](list), dict[bytes, Path]()
+        for file in self.files if self.columns is None else ():
+            sizes[file.path.stat().st_size].append(file)
+        for file in (file for alike in sizes.values() if len(alike) > 1 for file in alike):
+            one = first.setdefault(_digest_of(file.path), file.path)
+            if one != file.path and any(map(len, first_part(file.parts(file.names[:1], gaps=True)).values())):
+                yield one, file.path
+
     def place(self, record: int) -> str:
         """Return where a record is, counted from 0."""
         return f"record {record + 1} of all files"
@@ -86,12 +255,12 @@ class Several:
         for file in self.files:
             own = self._own(file, wanted)
             its_marks = None if marks is None else {own[name]: mark for name, mark in marks.items() if name in own}
-            for part in file.parts(list(own.values()), gaps=gaps, marks=its_marks):
-                yield {name: part[its] for name, its in own.items()}
+            for part in file.parts(list(own.values()) or file.names[:1], gaps=gaps, marks=its_marks):
+                yield _with_gaps(part, own, wanted)
 
     def records(self, part: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a part's records that fit their header."""
-        return self.files[0].records(part)
+        return fitting(part) if all(isinstance(values, list) for values in part.values()) else part
 
     def load(self, wanted: Sequence[str], marks: Mapping[str, Marks] | None = None) -> Table:
         """Load all records that fit their header."""
@@ -99,192 +268,164 @@ class Several:
         for file in self.files:
             own = self._own(file, wanted)
             its_marks = {own[name]: mark for name, mark in (marks or {}).items() if name in own}
-            table = file.load(list(own.values()), its_marks)
-            columns = {name: table.values(its) for name, its in own.items()}
-            tables.append(Table(columns, table.left_out, table.first_left_out))
+            table = file.load(list(own.values()) or file.names[:1], its_marks)
+            tables.append(Table(_with_gaps(table.columns, own, wanted), table.left_out, table.first_left_out))
         columns = {name: joined_values([table.columns[name] for table in tables]) for name in dict.fromkeys(wanted)}
         left_out = sum(table.left_out for table in tables)
         return Table(columns, left_out, self.misfit if left_out else "", self.nameless)
 
-    @staticmethod
-    def _own(file: Csv | Parquet, wanted: Sequence[str]) -> dict[str, str]:
-        """Return the file's own spelling of each wanted name."""
+    def _own(self, file: TableFile, wanted: Sequence[str]) -> dict[str, str]:
+        """Return the file's own spelling of each wanted name that it has."""
         places = places_in(list(dict.fromkeys(wanted)), file.names)
-        return {name: file.names[place or 0] for name, place in zip(dict.fromkeys(wanted), places, strict=True)}
+        return {
+            name: file.names[place]
+            for name, place in zip(dict.fromkeys(wanted), places, strict=True)
+            if place is not None
+        }
 
 
-@dataclass(frozen=True)
-class DuckDb:
-    """A table or view of a DuckDB file, opened read-only."""
-
-    path: Path
-    table: str
-    names: list[str]
-
-    misfit: str = ""
-    nameless: tuple[int, ...] = ()
-
-    @classmethod
-    def of(cls, path: Path, table: str | None) -> DuckDb:
-        """Open a table; without a name the only one."""
-        require_file(path)
-        with refusing(lambda kind: DataError(f"cannot read {path} as a file of DuckDB ({kind})")), _base(path) as base:
-            # The tables of other attached files are none of this one.
-            tables = [name for (name,) in base.execute(_TABLES_OF).fetchall()]
-            names = {each: _columns(base, each) for each in tables if table in (None, each)}
-        if len(names) != 1:
-            which = f"has no table {table!r}" if table else f"has {len(tables)} tables"
-            shown = ", ".join(map(repr, tables[:_MAX_SHOWN]))
-            raise DataError(f"{path} {which}; name one of its own as {path}/TABLE, such as {shown or 'a new one'}")
-        ((name, columns),) = names.items()
-        return cls(path, name, columns)
-
-    @property
-    def doubt(self) -> str:
-        """Why the names may be a record, as a file without a row of names yields them; "" where they are names."""
-        return doubt_of(self.names, first_part(self.parts(self.names, gaps=True)), f"the row of names of {self.path}")
-
-    def place(self, record: int) -> str:
-        """Return where a record is, counted from 0."""
-        return f"record {record + 1} of table {self.table}"
-
-    def parts(
-        self, wanted: Sequence[str], *, gaps: bool, marks: Mapping[str, Marks] | None = None
-    ) -> Iterator[Mapping[str, Any]]:
-        """Yield some columns, some thousand records at a time."""
-        del gaps, marks  # a table with types has no marks
-        yield from each_refusing(self._each(list(dict.fromkeys(wanted))), refusal_of(self.path))
-
-    def _each(self, wanted: Sequence[str]) -> Generator[Any]:
-        none = True
-        with _base(self.path) as base:
-            for batch in base.sql(self._query(wanted)).to_arrow_reader(lines_at_once(len(wanted))):
-                none = False
-                yield _arrays(batch, wanted)
-        if none:
-            yield {name: np.empty(0) for name in wanted}
-
-    def records(self, part: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the part."""
-        return part
-
-    def load(self, wanted: Sequence[str], marks: Mapping[str, Marks] | None = None) -> Table:
-        """Load all records."""
-        del marks
-        columns = list(dict.fromkeys(wanted))
-        with refusing(refusal_of(self.path)), _base(self.path) as base:
-            ((records,),) = base.execute(f"SELECT count(*) FROM {_quoted(self.table)}").fetchall()  # noqa: S608
-            if records * len(columns) * _VALUE_BYTES > MOST_BYTES:
-                raise DataError(
-                    f"{self.path}: {records:,} records of {len(columns)} columns exceed {MOST_BYTES:,} bytes"
-                )
-            return Table(_arrays(base.sql(self._query(columns)).to_arrow_table(), columns), 0)
-
-    def _query(self, wanted: Sequence[str]) -> str:
-        return f"SELECT {', '.join(map(_quoted, wanted))} FROM {_quoted(self.table)}"  # noqa: S608 - quoted
+TableSource: TypeAlias = TableFile | Several
 
 
-_MAX_SHOWN = 8
-_TABLES_OF = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main' ORDER BY table_name"
-
-
-def _base(path: Path) -> Any:
-    return load("duckdb", by="a .duckdb file").connect(str(path), read_only=True)
-
-
-def _columns(base: Any, table: str) -> list[str]:
-    return [name for name, *_ in base.execute(f"DESCRIBE {_quoted(table)}").fetchall()]
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _arrays(table: Any, names: Sequence[str]) -> dict[str, Any]:
-    return {name: with_zones(table.column(place)) for place, name in enumerate(names)}
-
-
-TableFile: TypeAlias = Csv | Parquet | Several | DuckDb
-
-
-def table_file(path: Path, dialect: Dialect) -> TableFile:
-    """Open a table by what its path names.
-
-    Args:
-        path: a CSV or Parquet file; a folder of files of one kind; a pattern such as ``parts/2024-*.csv``; or
-            ``base.duckdb/TABLE``, where the table may be omitted if it is the only one.
-    """
-    file = _opened(path, dialect)
+def table_file(path: Path, dialect: Dialect) -> TableSource:
+    """Open what a path names as one table."""
+    file = Catalogue.of(path).opened(dialect)
     require_records(file.names)
     return file
 
 
-def _opened(path: Path, dialect: Dialect) -> TableFile:
-    if (named := _in_duckdb(path)) is not None:
-        return DuckDb.of(*named)
-    if not path.is_dir() and not _is_pattern(path):
-        return _file(path, dialect)
-    if path.is_dir() and path.suffix.lower() == _PARQUET:
-        return Parquet.of(path)
-    files = _files_of(path)
-    if not files:
-        raise DataError(f"{path} names no CSV or Parquet file; name a file, or a folder or pattern of files")
-    kinds = {each.suffix.lower() == _PARQUET for each in files}
-    if len(kinds) > 1:
-        raise DataError(f"{path} names CSV and Parquet files; name files of one kind, such as {path.name}/*.parquet")
-    if path.is_dir() and kinds == {True}:
-        return Parquet.of(path)
-    return Several.of(path, files, dialect)
-
-
-def _file(path: Path, dialect: Dialect) -> Csv | Parquet:
-    return Parquet.of(path) if path.suffix.lower() == _PARQUET else Csv.of(path, dialect)
-
-
 def is_table(path: Path) -> bool:
-    """Return whether a path names a table, and not an archive of arrays."""
-    return path.suffix.lower() in _TABLES or _in_duckdb(path) is not None or path.is_dir() or _is_pattern(path)
+    """Return whether a path names a table, and not arrays, which ``numpy.save`` and ``numpy.savez`` write."""
+    named = path.suffix.lower() in (".npy", ".npz")
+    if not path.is_file():
+        return not named
+    with open_plain(path) as file:
+        head = file.read(HEAD)
+    unknown = not any(kind.signs.match(head) for kind in KINDS if kind is not Csv)
+    return not (ARRAYS.match(head) or (named and unknown))
 
 
 def stored_at(path: Path) -> Path:
     """Return the file or folder that holds a path's table: for a pattern, the last folder above its first sign."""
-    named = _in_duckdb(path)
-    return named[0] if named is not None else _folder_above(path) if _is_pattern(path) else path
+    if _is_pattern(path):
+        return _folder_above(path)
+    named = _in_file(path)
+    return path if named is None else named[0]
 
 
 def csv_files(path: Path) -> list[Path]:
     """Return the CSV files that a path names; none where it names another table or no file."""
-    if _in_duckdb(path) is not None or path.suffix.lower() == _PARQUET:
+    if not _is_pattern(path) and _in_file(path) is None and not path.exists():
         return []
-    files = _files_of(path) if path.is_dir() or _is_pattern(path) else [path] if path.is_file() else []
-    return [each for each in files if each.suffix.lower() != _PARQUET]
+    return Catalogue.of(path).csv
 
 
-def _in_duckdb(path: Path) -> tuple[Path, str | None] | None:
-    """Return a DuckDB file and its table's name; None for another path."""
-    if path.suffix.lower() == _DUCKDB and not path.is_dir():
-        return path, None
-    above = path.parent
-    return (above, path.name) if above.suffix.lower() == _DUCKDB and above.is_file() else None
+def _with_gaps(part: Mapping[str, Any], own: Mapping[str, str], wanted: Iterable[str]) -> dict[str, Any]:
+    count = len(next(iter(part.values())))
+    gaps = np.full(count, None, object)
+    return {name: part[own[name]] if name in own else gaps for name in dict.fromkeys(wanted)}
+
+
+def _kind_of(path: Path) -> type[TableFile]:
+    """Return a file's kind by its first bytes; refuse one that is no table."""
+    if not path.is_file():
+        raise DataError(f"{path} is not a plain file; name files by a pattern that leaves it out")
+    try:
+        head, by = head_of(path), compression_of(path)
+    except OSError:
+        raise DataError(f"cannot read {path}: pass a file that you may read") from None
+    kind = next(kind for kind in KINDS if kind.signs.match(head))
+    what = unread_kind(head) if kind is Csv else ""
+    if by and (what or kind is not Csv):
+        raise DataError(f"cannot read {path}: it is compressed by {by} and holds no CSV: unpack it")
+    if ARRAYS.match(head):
+        what = "numpy's, and no table: name an archive of X and y alone, or the tables by a pattern"
+    if what:
+        raise DataError(f"cannot read {path}: it is {what}")
+    return kind
+
+
+def _table_in(path: Path, table: str) -> Entry:
+    kind = _kind_of(path)
+    if not kind.has_tables:
+        raise DataError(f"{path} is a file of one table, so it has no {table!r}; name the file alone")
+    return Entry(path, kind, table)
+
+
+def _in_file(path: Path) -> tuple[Path, str] | None:
+    """Return the file above a path and the name of its table; None for another path."""
+    return (path.parent, path.name) if not path.exists() and path.parent.is_file() else None
 
 
 def _is_pattern(path: Path) -> bool:
-    return not path.exists() and not _SIGNS.isdisjoint(str(path))
-
-
-def _files_of(path: Path) -> list[Path]:
-    """Return the files of a folder and its folders, or of a pattern, in the order of names; no hidden ones."""
-    if path.is_dir():
-        start, matching = path, path.rglob("*")
-    else:
-        start = _folder_above(path)
-        matching = start.glob(str(path.relative_to(start)))
-    return sorted(each for each in matching if each.suffix.lower() in _TABLES and not _is_hidden(each, start))
+    return not path.exists() and not _SIGNS.isdisjoint(str(path)) and _in_file(path) is None
 
 
 def _folder_above(pattern: Path) -> Path:
     return next(above for above in pattern.parents if above.is_dir())
 
 
-def _is_hidden(path: Path, start: Path) -> bool:
-    return not path.is_file() or any(part.startswith((".", "_")) for part in path.relative_to(start).parts)
+def _entries_of(path: Path, start: Path) -> Iterator[Path]:
+    """Yield every file that a folder and its folders hold, or that a pattern matches; refuse what is hidden.
+
+    Shells and libraries leave hidden files out, and only their holder knows whether they are records.
+    """
+    if not path.is_dir():
+        for each in start.glob(str(path.relative_to(start))):
+            if each.is_dir():
+                raise DataError(f"{path} names the folder {each}; name files by a pattern, such as {path}/*")
+            yield each
+        return
+    for each in start.rglob("*"):
+        if each.is_dir() and not each.is_symlink():
+            if log := _log_of(each):
+                raise _has_log(each, log)
+            continue
+        hidden = [part for part in each.relative_to(start).parts if part.startswith((".", "_"))]
+        if hidden and not _is_bookkeeping(each):
+            raise DataError(
+                f"{path} holds {each.relative_to(start)}, which is hidden: name the files that are records by a "
+                f"pattern, such as {path}/*.csv"
+            )
+        yield each
+
+
+def _is_bookkeeping(path: Path) -> bool:
+    named = any(fnmatch(path.name, name) for name in _BOOKKEEPING)
+    return named or (path.is_file() and path.stat().st_size == 0)
+
+
+def _log_of(folder: Path) -> str:
+    """Return the format of a folder whose table has a log; "" for any other."""
+    if _ACID.fullmatch(folder.name):
+        return "Hive ACID"
+    return next((log for mark, log in _LOGS.items() if any(folder.glob(mark))), "")
+
+
+def _has_log(path: Path, log: str) -> DataError:
+    if log == "Delta":
+        return DataError(f"{path} is a Delta table, whose log states which of its files are current; name its folder")
+    return DataError(
+        f"{path} is a table of {log}, whose log states which of its files are current, and it is not read here: "
+        "export its current records as Parquet"
+    )
+
+
+def _require_outside_logs(path: Path) -> None:
+    """Refuse a file, folder or pattern inside a table with a log, where records may be that were withdrawn."""
+    for above in path.absolute().parents:
+        if log := _log_of(above):
+            raise _has_log(above, log)
+
+
+def _keys(folders: Path) -> dict[str, str | None]:
+    pairs = [folder.split("=", 1) for folder in folders.parts if "=" in folder]
+    return {unquote(name): None if text == _NO_KEY else unquote(text) for name, text in pairs}
+
+
+def _digest_of(path: Path) -> bytes:
+    digest = hashlib.blake2b(digest_size=32)
+    with open_plain(path) as file:
+        while block := file.read(_CHUNK):
+            digest.update(block)
+    return digest.digest()

@@ -58,6 +58,28 @@ class Codes:
         return {name: lost.unread for name, lost in self.lost.items() if lost.unread}
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Columns:
+    """Columns of some records by name, each as its file has it."""
+
+    by_name: Mapping[str, Any]
+
+    @property
+    def columns(self) -> list[str]:
+        """The names."""
+        return list(self.by_name)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.by_name.values()), ()))
+
+    def __getitem__(self, name: str) -> Any:
+        return self.by_name[name]
+
+    def select(self, names: Sequence[str]) -> Columns:
+        """Return some of the columns, in this order."""
+        return Columns({name: self.by_name[name] for name in names})
+
+
 def is_list(values: object) -> TypeGuard[Sequence[Any]]:
     """Return whether values come one by one, each with its own type."""
     return isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray | memoryview)
@@ -94,12 +116,12 @@ def table_of(X: Any) -> Table:
         rows_of = lambda rows: X[rows] if isinstance(rows, slice) else X.take(rows)  # noqa: E731
         return Table(len(X), rows_of, lambda: [X[name] for name in names], lambda places: X.select(list(places)))
     if isinstance(X, Mapping) or (names and not hasattr(X, "shape")):
-        parts = {name: table_of(X[name]) for name in names}
+        parts, like = {name: table_of(X[name]) for name in names}, Columns if isinstance(X, Columns) else dict
         return Table(
             min((part.records for part in parts.values()), default=0),
-            lambda rows: {name: part.take(rows) for name, part in parts.items()},
+            lambda rows: like({name: part.take(rows) for name, part in parts.items()}),
             lambda: [X[name] for name in names],
-            lambda places: {names[place]: X[names[place]] for place in places},
+            lambda places: like({names[place]: X[names[place]] for place in places}),
         )
     if not hasattr(X, "shape") or not hasattr(X, "__getitem__"):
         kind = type(X).__name__

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import numpy as np
@@ -241,20 +240,3 @@ def test_a_gap_or_a_text_is_named_by_column_and_line_where_it_is_refused(tmp_pat
 def test_a_table_of_texts_may_have_another_ending(tmp_path, ending):
     (tmp_path / f"t.{ending}").write_text("a\till\n1\tno\n")
     assert RecordFile(tmp_path / f"t.{ending}", "ill", separator="tab").read(("a",)).X.tolist() == [[1]]
-
-
-@pytest.mark.parametrize(
-    ("first", "said"),
-    [
-        (gzip.compress(b"a,ill\n1,no\n", mtime=0), "it is compressed by gzip: unpack it"),
-        (b"PK\x03\x04", "it is a workbook of Excel or a zip archive: save its sheet as CSV UTF-8"),
-        (b"\xd0\xcf\x11\xe0\xa1", "it is a workbook of an old Excel: save its sheet as CSV"),
-        (b"PAR1\x15", "it is a Parquet file: give it a name that ends in .parquet"),
-        (b"$FL2@(#) SPSS DATA FILE", "it is a file of SPSS: export it as CSV"),
-        (b"<stata_dta>", "it is a file of Stata: export it as CSV"),
-    ],
-)
-def test_what_is_no_text_is_named_with_its_remedy(tmp_path, first, said):
-    (tmp_path / "t.csv").write_bytes(first)
-    with pytest.raises(DataError, match=said):
-        csv_header(tmp_path / "t.csv")

@@ -78,7 +78,7 @@ def test_a_file_that_is_missing_is_named_with_its_whole_path(name, tmp_path, mon
 
 def test_what_is_no_parquet_file_is_one_sentence(tmp_path):
     pytest.importorskip("pyarrow")
-    (tmp_path / "t.parquet").write_text("a,b")
+    (tmp_path / "t.parquet").write_bytes(b"PAR1\x15\0")
     with pytest.raises(DataError, match="cannot read"):
         RecordFile(tmp_path / "t.parquet", "a").read()
 

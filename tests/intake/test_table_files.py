@@ -94,10 +94,14 @@ def test_one_odd_value_in_a_file_refuses_no_other_file(odd: list[Any], measured:
 
 
 @pytest.mark.parametrize("measured", READERS)
-def test_a_column_that_a_file_lacks_is_missing_there(measured: Any, tmp_path: Path) -> None:
+def test_a_column_that_a_file_lacks_is_refused_or_missing_in_a_dataset(measured: Any, tmp_path: Path) -> None:
     lacking = {"age": [0.25], "ill": [1]}
     for name, files in (("x.parquet", {"a": PLAIN, "b": lacking}), ("y.parquet", {"a": lacking, "b": PLAIN})):
-        assert measured(folder_of(tmp_path / name, **files)).N.tolist() == [2, 1]
+        path = folder_of(tmp_path / name, **files)
+        if measured is of_folder:
+            refused(DataError, r"[ab]\.parquet lacks the column 'dose', which .*[ab]\.parquet has", measured, path)
+        else:  # its schema is the caller's
+            assert measured(path).N.tolist() == [2, 1]
 
 
 @pytest.mark.parametrize("measured", READERS)
@@ -124,10 +128,11 @@ def test_ids_of_several_types_name_the_same_persons(tmp_path: Path) -> None:
 
 
 def test_values_keep_their_type_where_files_differ(tmp_path: Path) -> None:
-    path = folder_of(tmp_path / "t.parquet", a={"x": [Decimal("0.10")]}, b={"x": [0.1]}, c={"z": [1]})
+    path = folder_of(tmp_path / "t.parquet", a={"x": [Decimal("0.10")]}, b={"x": [0.1], "z": [1]})
     table = RecordFile(path).table()
-    assert [type(value) for value in table.values("x")] == [Decimal, np.float64, type(None)]
-    assert table.values("z").tolist() == [None, None, 1]
+    assert [type(value) for value in table.values("x")] == [Decimal, np.float64]
+    other = folder_of(tmp_path / "o.parquet", a={"x": [1]}, b={"z": [1]})
+    refused(DataError, r"b\.parquet has no column of .*a\.parquet", lambda: RecordFile(other).columns)
     same = folder_of(tmp_path / "s.parquet", a={"x": [1, 2]}, b={"x": [3]})
     assert RecordFile(same).table().values("x").dtype == np.int64
 
@@ -142,11 +147,13 @@ def test_a_folder_that_cannot_be_read_is_a_sentence_with_the_name_of_the_file(tm
         refused(DataError, r"b\.parquet.*\(Arrow", call, path)
     (path / "b.parquet").unlink()
     (path / "readme.txt").write_text("secret")
-    refused(DataError, r"cannot read .*readme\.txt as a table", of_folder, path)
+    refused(DataError, r"readme\.txt has no column of", of_folder, path)
     (tmp_path / "empty.parquet").mkdir()
-    refused(DataError, "holds no Parquet file", of_folder, tmp_path / "empty.parquet")
-    twins = folder_of(tmp_path / "twins.parquet", a=PLAIN, b={"Age": [1.0], "dose": [0.5], "ill": [0]})
-    refused(DataError, "'age' and 'Age'; write one", of_folder, twins)
+    refused(DataError, "names no file with records", of_folder, tmp_path / "empty.parquet")
+    twins = folder_of(tmp_path / "twins.parquet", a={**PLAIN, "Age": PLAIN["age"]}, b=PLAIN)
+    refused(DataError, r"a\.parquet has the columns 'age' and 'Age'; keep one", of_folder, twins)
+    alike = folder_of(tmp_path / "alike.parquet", a=PLAIN, b={"Age": [1.0], "dose": [0.5], "ill": [0]})
+    assert of_folder(alike).records == 4
 
 
 def test_a_value_that_arrow_cannot_convert_is_no_error_of_the_file(tmp_path: Path) -> None:

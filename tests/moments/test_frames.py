@@ -110,7 +110,8 @@ def test_tables_in_batches_have_no_column_to_name(batches: Callable[[Any], Any])
 
 def test_a_file_of_a_table_is_no_array(tmp_path: Any) -> None:
     (tmp_path / "ward.csv").write_text("age,ill\n1,0\n")
-    refused(DataError, "read a file of a table first", ps.measure, PLAIN, tmp_path / "ward.csv", "ill")
+    refused(DataError, "X lacks 'dose'", ps.measure, PLAIN, tmp_path / "ward.csv", "ill")
+    refused(DataError, "X cannot be read from its file", ps.measure, PLAIN, str(tmp_path / "ward.npy"), [0])
 
 
 def test_heads_take_tables_in_fits_and_scores(container: Any, monkeypatch: pytest.MonkeyPatch) -> None:

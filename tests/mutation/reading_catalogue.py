@@ -10,11 +10,13 @@ from privstats.intake.columns import Readings, array_of, values_of
 from privstats.intake.frames import _Dataset
 from privstats.intake.person_ids import _id_of_text
 from privstats.intake.splits import Split, coins_of
-from privstats.intake.table_files import Parquet
+from privstats.intake.table_files import Csv, Parquet
+from privstats.intake.table_sources import Several
 from privstats.intake.tables import is_list, of_list, plain_numbers
 from tests.mutation.mutant import Mutant, bug
 from tests.mutation.planting import member, name_in
 
+_SOURCES = "tests/intake/test_sources.py::test_drawn_sources_are_read_whole_by_every_door"
 _SPLITS = "tests/intake/test_splits.py::"
 _LAW = "tests/intake/test_containers.py::test_a_table_that_once_broke_the_law_breaks_it_nowhere"
 
@@ -37,11 +39,25 @@ def _of_their_own_width(right: Any) -> Any:
     return lambda rows, width: right(rows, width) if width == 1 else of_list(rows)
 
 
-def _as_the_first_file(self: Parquet, wanted: Any, **how: Any) -> Iterator[Mapping[str, Any]]:
+_PARTS = Several.parts
+
+
+def _as_the_first_file(self: Several, wanted: Any, **how: Any) -> Iterator[Mapping[str, Any]]:
     from pyarrow import parquet
 
+    if not all(isinstance(file, Parquet) for file in self.files):
+        yield from _PARTS(self, wanted, **how)
+        return
     table = parquet.ParquetDataset(self.path).read(columns=list(wanted))
     yield {name: array_of(table.column(name)) for name in wanted}
+
+
+def _of_known_endings(right: Any) -> Any:
+    return lambda path, start: [each for each in right(path, start) if each.suffix in (".csv", ".parquet")]
+
+
+def _by_its_ending(right: Any) -> Any:
+    return lambda path: {".csv": Csv, ".parquet": Parquet}.get(path.suffix) or right(path)
 
 
 def _as_the_schema(self: _Dataset, names: list[str]) -> Any:
@@ -106,7 +122,14 @@ READING_MUTANTS: dict[str, Mutant] = {
     "rows of their own width": bug("a row of another length has all rows of lists refused",
         name_in("privstats.records.readable", "rectangle", _of_their_own_width), _LAW),
     "a folder as its first file": bug("the types of the first file of a folder are those of all others",
-        member(Parquet, "parts", _as_the_first_file), _LAW),
+        member(Several, "parts", _as_the_first_file), _LAW),
+    "a file of another ending": bug("a file of a folder whose name has no known ending is in no sum",
+        name_in("privstats.intake.table_sources", "_entries_of", _of_known_endings), _SOURCES),
+    "kinds by ending": bug("a file is what its name says, and not what its bytes are",
+        name_in("privstats.intake.table_sources", "_kind_of", _by_its_ending), _SOURCES),
+    "a copy without a word": bug("two files with equal bytes count twice, and nobody is told",
+        member(Several, "copies", property(lambda self: iter(()))),
+        "tests/intake/test_sources.py::test_equal_bytes_are_said_where_they_hold_a_record"),
     "a dataset as its schema": bug("the types of the first file of a dataset are those of all others",
         member(_Dataset, "batches", _as_the_schema), _LAW),
     "lists as arrays": bug("rows of persons have the width of their lists, so rows that are all broken are refused",

@@ -16,7 +16,7 @@ from privstats.errors import DataError, PlanError
 if TYPE_CHECKING:
     from privstats.moments import RecordFile
 
-TABLE = "a CSV or Parquet file, a folder or quoted pattern of such files, or BASE.duckdb/TABLE"
+TABLE = "a CSV, Parquet or other table's file, a folder or quoted pattern of such files, or FILE/TABLE of a data base"
 """The kinds of path that hold records, for the help of every command that reads them (``intake.table_sources``)."""
 _DIALECT = "How a CSV file is written"  # a list of its own in the help of every command that reads one
 

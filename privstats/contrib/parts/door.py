@@ -41,7 +41,7 @@ def measure(
               ``distributed.Client``, or on Dask's local scheduler.
             - A Spark frame, classic or over Spark Connect; a Ray data set.
             - A DuckDB relation. With ``persons`` its parts are by a hash of the id, one in memory at a time.
-            - An Arrow dataset, or the path of a Parquet file or folder: each file is a part.
+            - An Arrow dataset, or a path of files (docs/parts.md, Which files): each file is a part.
             - An iterable of tables of any library, such as Arrow batches: each is a part. With ``persons`` all tables
               are in memory.
         y: the name of the column of labels or targets, or a list of names. For Dask also an array or series that is

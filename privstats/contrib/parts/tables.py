@@ -1,4 +1,4 @@
-"""Read parts of tables in this process: DuckDB relations, Arrow datasets, Parquet files, and tables one after another.
+"""Read parts of tables in this process: DuckDB relations, Arrow datasets, files, and tables one after another.
 
 One part is in memory at a time; without persons, of a DuckDB relation or a file only one batch. With persons the ids
 are read first, and the rows of persons in several parts are read once more, by about a million. Tables of an iterable
@@ -16,23 +16,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats import optional_dependencies
 from privstats.contrib.parts.partitioned import Partitioned, PartSum, Present, in_several_parts
 from privstats.errors import DataError
 from privstats.intake.column_names import place_of
-from privstats.intake.frames import is_of, refusing
+from privstats.intake.csv_dialect import Dialect
+from privstats.intake.file_source import FileSource
+from privstats.intake.frames import is_of
 from privstats.intake.record_files import RecordFile
+from privstats.intake.table_parts import warn_of_copies
+from privstats.intake.table_sources import Several, table_file
 from privstats.intake.tables import is_frame
 from privstats.progress import progress_bar
 
-_BY = "contrib.parts.measure"
 _RECORDS_OF_PART = 1_000_000
 """Records of a part that DuckDB makes by the id, on average."""
 
 
 def summed(door: Partitioned, X: Any, y: Any, persons: Any, *, progress: bool) -> PartSum:
     """Return the sum of all parts of X."""
-    parts: Any = _parts(X, persons)
+    parts: Any = _parts(door, X, y, persons)
     groups, found = list[NDArray[np.uint64]](), list[Present]()
     if persons is not None:
         parts = list(parts)
@@ -52,12 +54,9 @@ def summed(door: Partitioned, X: Any, y: Any, persons: Any, *, progress: bool) -
     return total
 
 
-def _parts(X: Any, persons: Any) -> Iterator[tuple[str, Any]]:
+def _parts(door: Partitioned, X: Any, y: Any, persons: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(X, str | os.PathLike):
-        arrow = optional_dependencies.load("pyarrow.dataset", by=_BY)
-        path = _path(X)
-        with refusing(lambda kind: _no_parquet(path, f" ({kind})")):
-            X = arrow.dataset(path, format="parquet", partitioning="hive")
+        return _named_files(Path(X), _read_columns(door, y, persons))
     if isinstance(X, RecordFile) and X.split is not None:
         raise DataError(
             f"{X.path} has a split, which counts equal records over the whole file, and parts would count them apart: "
@@ -68,23 +67,32 @@ def _parts(X: Any, persons: Any) -> Iterator[tuple[str, Any]]:
             return cut(X, persons)
     if is_frame(X) or hasattr(X, "shape") or not isinstance(X, Iterable):
         raise DataError(
-            f"X must have parts, got {type(X).__name__}: pass an engine's collection, a Parquet folder's path or a "
-            "list of tables; what is in memory as a whole is privstats.measure's"
+            f"X must have parts, got {type(X).__name__}: pass an engine's collection, the path of a folder of files or "
+            "a list of tables; what is in memory as a whole is privstats.measure's"
         )
     return ((str(place), part) for place, part in enumerate(X))
 
 
-def _path(path: Any) -> str:
-    if not Path(path).exists():
-        raise _no_parquet(path)
-    return str(path)
+def _read_columns(door: Partitioned, *named: Any) -> list[str]:
+    """Return the names of the columns that a schema reads of a table."""
+    reading = door.schema.reading
+    source = reading.columns or reading.source or ()
+    names = source if isinstance(source, tuple) else [column.name for column in source.columns]
+    targets = [each for name in named for each in (name if isinstance(name, list | tuple) else [name])]
+    return [*names, *(each for each in targets if isinstance(each, str))]
 
 
-def _no_parquet(path: Any, why: str = "") -> DataError:
-    return DataError(
-        f"{path} names no Parquet file and no folder of them{why}; CSV files, patterns and DuckDB tables are read by "
-        "one process, as a RecordFile, whose batches() privstats.measure accepts"
-    )
+def _named_files(path: Path, wanted: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """Yield each file that a path names, with the columns that all of them have."""
+    table = table_file(path, Dialect())
+    warn_of_copies(table)
+    if lacking := next(filter(None, map(table.lacking, wanted)), ""):
+        raise DataError(lacking)
+    if len(table.files) == 1:
+        yield str(path), FileSource(table)
+        return
+    for file in table.files:
+        yield str(file.path), FileSource(Several(file.path, (file,), tuple(table.names)))
 
 
 def _files(X: Any, _: Any) -> Iterator[tuple[str, Any]]:

@@ -85,7 +85,8 @@ def file_of(source: Source) -> str:
     return f"{source.path}.csv" if isinstance(source, HeldTable) else os.fspath(source.path)
 
 
-_LINES = 1 << 12
+_LINES, _LEAST_LINES = 1 << 12, 1 << 6
+"""Lines that a detection reads, of all files together, and at least of each."""
 _LONGEST_TEXT = 32
 """Lines of a quoted text that a detection reads; more than that follow a stray quote."""
 _DECIMAL = {mark: re.compile(rf"[+-]?[0-9]+{form}[0-9]+") for mark, form in ((",", ","), (".", "[.]"))}
@@ -104,7 +105,7 @@ def written_as(file: RecordFile, settings: Mapping[str, Any]) -> RecordFile:
     files = csv_files(Path(file.path))
     if not files:  # it has types, or the reader refuses it
         return replace(file, **stated)
-    dialect = detect_dialect(files[0])
+    dialect = detect_dialect(files)
     names = ("encoding", "separator", "decimal", "thousands")
     chosen: Any = {name: getattr(dialect, name) for name in names} | stated
     if chosen["decimal"] == chosen["thousands"]:
@@ -112,21 +113,24 @@ def written_as(file: RecordFile, settings: Mapping[str, Any]) -> RecordFile:
     return replace(file, **chosen)
 
 
-def detect_dialect(path: Path) -> Dialect:
-    """Return a file's separator, decimal mark and encoding.
+def detect_dialect(paths: Sequence[Path]) -> Dialect:
+    """Return the separator, decimal mark and encoding of files that are written alike.
 
     The first line states the separator (``sep=;``), or it yields the largest number of names. The encoding is that of
-    the file's mark, or UTF-8 if valid.
+    the first file's mark, or UTF-8 if valid. Marks may be in any of the files.
     """
-    encoding = wide_encoding(path) or "utf-8"
-    text = b"\n".join(first_lines(path, _LINES, encoding))
+    encoding = wide_encoding(paths[0]) or "utf-8"
+    count = max(_LINES // len(paths), _LEAST_LINES)
+    texts = [b"\n".join(first_lines(path, count, encoding)) for path in paths]
     try:
-        shown = text.decode("utf-8")
+        shown = [text.decode("utf-8") for text in texts]
     except UnicodeDecodeError:
-        shown, encoding = text.decode("cp1252", "replace"), "cp1252"
-    header, *rows = shown.split("\n")
-    separator = stated_separator(header) or likely_separator(header)
-    fields = Counter(bare_number(field.strip()) for field in _fields_in(rows, separator))
+        shown, encoding = [text.decode("cp1252", "replace") for text in texts], "cp1252"
+    tables = [text.split("\n") for text in shown]
+    first = tables[0][0]
+    separator = stated_separator(first) or likely_separator(first)
+    rows = (field for _, *lines in tables for field in _fields_in(lines, separator))
+    fields = Counter(bare_number(field.strip()) for field in rows)
     return Dialect(encoding, separator, *_marks_in(fields, separator))
 
 

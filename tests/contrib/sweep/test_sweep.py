@@ -137,7 +137,7 @@ def test_the_command_varies_every_axis_and_goes_on_where_it_was_stopped(privstat
     ("words", "message"),
     [
         (("plan.toml", "nothing.npz"), "no such file"),
-        (("plan.toml", "plan.toml"), "cannot read plan.toml as an npz"),
+        (("plan.toml", "plan.toml"), "plan.toml holds one set of records; set the share to score on"),
         (("plan.toml", "half.npz"), "lacks X_test, y_test"),
         (("plan.toml", "data.npz", "--head", "SVM"), "--head SVM is unknown"),
         (("plan.toml", "data.npz", "--head", "load"), "--head load is unknown"),

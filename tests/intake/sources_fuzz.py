@@ -1,0 +1,452 @@
+"""Fuzz what a path names: random tables in random sources, read through every door.
+
+A table is drawn and divided over one file or several, of any kind that is read, in a folder, folders in it, or a
+pattern, under any names, with or without foreign entries. Then every door reads it. The law:
+
+    sums     the integers of the table before it was written
+    refused  else one sentence that names the entry, and only where the source holds one that must be refused
+
+    python -m tests.intake.sources_fuzz --sources 300 --seed 1
+
+It prints the number of sources, readings and violations by kind of file, and exits with 1 if there is a violation.
+"""
+
+import argparse
+import bz2
+import csv
+import gzip
+import io
+import lzma
+import random
+import sqlite3
+import sys
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import privstats as ps
+from privstats.contrib import parts
+from privstats.course.alone import measuring
+from privstats.errors import CopiedFilesWarning, PrivstatsError
+from privstats.moments import RecordFile
+from privstats.records.from_file import records_in
+from privstats.workflows.rehearsal import written_as
+
+NAMES = ("age", "crp", "ward", "admitted", "ill")
+CELLS = ps.Cells(
+    (
+        ps.Numeric("age", (40, 65)),
+        ps.Numeric("crp", (10, 20.5, 60)),
+        ps.Categories("ward", ("A", "ICU", "G\u00e9riatrie")),
+        ps.Dates("admitted", ("1900-01-01", "2020-06-01", "2300-01-01")),
+    )
+)
+SCHEMA = ps.ClassSchema(2, statistics="NAB", clip_norm=1.0, transform=(CELLS,), class_names=("no", "yes"))
+Row = Mapping[str, Any]
+
+
+def drawn_rows(rnd: random.Random) -> list[Row]:
+    """Draw records with gaps, far dates and odd words."""
+    return [
+        {
+            "age": rnd.choice((None, rnd.randint(0, 110))),
+            "crp": rnd.choice((None, round(rnd.expovariate(0.04), 1))),
+            "ward": rnd.choice(("A", "ICU", "G\u00e9riatrie", "B, 2", 'the "old" one', None)),
+            "admitted": rnd.choice((None, date(9999, 12, 31), date(rnd.randint(1850, 2400), rnd.randint(1, 12), 7))),
+            "ill": rnd.choice(("no", "yes")),
+            "note": rnd.choice(("", "x", "a; b")),
+        }
+        for _ in range(rnd.choice((1, 2, 7, 30)))
+    ]
+
+
+def expected(rows: Sequence[Row]) -> Any:
+    """The integers of records that no file has held."""
+    columns = {name: [row[name] for row in rows] for name in NAMES[:-1]}
+    with warnings.catch_warnings(action="ignore"):
+        return ps.measure(SCHEMA, columns, [row["ill"] for row in rows], unreadable="leave out")
+
+
+@dataclass(frozen=True)
+class Written:
+    """How the CSV files of a source are written; a reader is told, or detects it."""
+
+    encoding: str = "utf-8"
+    separator: str = ","
+    decimal: str = "."
+
+    @classmethod
+    def drawn(cls, rnd: random.Random) -> "Written":
+        """Half of all sources are as readers expect."""
+        if rnd.random() < 0.5:
+            return cls()
+        return cls(rnd.choice(("utf-8", "cp1252", "utf-16-le")), rnd.choice((";", "\t", "|")), rnd.choice((".", ",")))
+
+    def content(self, rows: Sequence[Row], names: Sequence[str], rnd: random.Random) -> bytes:
+        """Return rows as pandas writes them, or R with its row numbers, or Excel with its first line."""
+        gap, numbered = rnd.choice(("", "NA")), rnd.random() < 0.2
+        texts = [[self._text(row[name.lower()], gap) for name in names] for row in rows]
+        lines = [list(names), *texts]
+        if numbered:
+            lines = [[str(place) if place else "", *line] for place, line in enumerate(lines)]
+        out = io.StringIO()
+        out.write(f"sep={self.separator}\r\n" if rnd.random() < 0.1 else "")
+        quoting = rnd.choice((csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
+        csv.writer(out, lineterminator=rnd.choice(("\n", "\r\n")), quoting=quoting, delimiter=self.separator).writerows(
+            lines
+        )
+        mark = {"utf-8": rnd.choice(("", "\ufeff")), "utf-16-le": "\ufeff"}.get(self.encoding, "")
+        return (mark + out.getvalue()).encode(self.encoding)
+
+    def _text(self, value: Any, gap: str) -> str:
+        return (
+            gap if value is None else str(value).replace(".", self.decimal) if isinstance(value, float) else str(value)
+        )
+
+
+def _columns(rows: Sequence[Row], names: Sequence[str]) -> dict[str, list[Any]]:
+    return {name: [row[name.lower()] for row in rows] for name in names}
+
+
+def write_csv(path: Path, rows: Sequence[Row], names: Sequence[str], rnd: random.Random, how: Written) -> None:
+    path.write_bytes(how.content(rows, names, rnd))
+
+
+def write_compressed(path: Path, rows: Sequence[Row], names: Sequence[str], rnd: random.Random, how: Written) -> None:
+    content = how.content(rows, names, rnd)
+    pack: Sequence[Callable[[bytes], bytes]] = (gzip.compress, bz2.compress, lzma.compress, zstd)
+    place = rnd.randrange(len(content)) if rnd.random() < 0.3 else 0  # programs append one packed file to another
+    by = rnd.choice(pack)
+    path.write_bytes((by(content[:place]) if place else b"") + by(content[place:]))
+
+
+def zstd(content: bytes) -> bytes:
+    import pyarrow
+
+    return bytes(pyarrow.compress(content, "zstd", asbytes=True))
+
+
+def _arrow(rows: Sequence[Row], names: Sequence[str]) -> Any:
+    import pyarrow
+
+    def array(name: str, values: list[Any]) -> Any:
+        if name == "admitted":
+            return pyarrow.array(values, pyarrow.date32()).cast(pyarrow.timestamp("us"))
+        return pyarrow.array(values, pyarrow.float64() if name in ("age", "crp") else pyarrow.string())
+
+    return pyarrow.table({name: array(name.lower(), values) for name, values in _columns(rows, names).items()})
+
+
+def write_parquet(path: Path, rows: Sequence[Row], names: Sequence[str], rnd: random.Random, _: Written) -> None:
+    from pyarrow import parquet
+
+    parquet.write_table(
+        _arrow(rows, names),
+        path,
+        use_deprecated_int96_timestamps=rnd.random() < 0.5,
+        row_group_size=rnd.choice((1, 5, 1000)),
+        use_dictionary=rnd.random() < 0.5,
+    )
+
+
+def write_feather(path: Path, rows: Sequence[Row], names: Sequence[str], rnd: random.Random, _: Written) -> None:
+    from pyarrow import feather
+
+    feather.write_feather(_arrow(rows, names), str(path), chunksize=rnd.choice((1, 4, 1000)))
+
+
+def write_orc(path: Path, rows: Sequence[Row], names: Sequence[str], rnd: random.Random, _: Written) -> None:
+    import pyarrow
+    from pyarrow import orc
+
+    table = _arrow(rows, names)
+    for place, name in enumerate(table.column_names):
+        if name.lower() == "admitted":
+            days = rnd.choice((pyarrow.date32(), pyarrow.string()))
+            table = table.set_column(
+                place, name, pyarrow.array([row["admitted"] for row in rows], pyarrow.date32()).cast(days)
+            )
+    orc.write_table(table, str(path))
+
+
+def write_sqlite(path: Path, rows: Sequence[Row], names: Sequence[str], rnd: random.Random, _: Written) -> None:
+    base = sqlite3.connect(path)
+    quoted = [f'"{name}"' for name in names]
+    typed = rnd.random() < 0.5
+    base.execute(f"CREATE TABLE patients ({', '.join(f'{name} TEXT' if typed else name for name in quoted)})")
+    by_row = zip(*_columns(rows, names).values(), strict=True)
+    values = [[str(value) if isinstance(value, date) else value for value in row] for row in by_row]
+    base.executemany(f"INSERT INTO patients VALUES ({', '.join('?' * len(names))})", values)
+    base.commit()
+    base.close()
+
+
+def write_duckdb(path: Path, rows: Sequence[Row], names: Sequence[str], rnd: random.Random, _: Written) -> None:
+    import duckdb
+
+    with duckdb.connect(str(path)) as base:
+        base.register("frame", _arrow(rows, names))
+        base.execute("CREATE TABLE patients AS SELECT * FROM frame")
+
+
+def write_excel(path: Path, rows: Sequence[Row], names: Sequence[str], rnd: random.Random, _: Written) -> None:
+    import xlsxwriter
+
+    with xlsxwriter.Workbook(str(path)) as book:
+        sheet, day, top = (
+            book.add_worksheet("Patients"),
+            book.add_format({"num_format": "dd.mm.yyyy"}),
+            rnd.choice((0, 2)),
+        )
+        sheet.write_row(top, 0, names)
+        for place, row in enumerate(rows, top + 1):
+            for column, name in enumerate(names):
+                value = row[name.lower()]
+                if isinstance(value, date) and value.year >= 1900:
+                    sheet.write_datetime(place, column, value, day)
+                elif isinstance(value, str | date):
+                    sheet.write_string(place, column, str(value))
+                elif value is not None:
+                    sheet.write_number(place, column, value)
+
+
+def _statistics(writer: str) -> Callable[..., None]:
+    def write(path: Path, rows: Sequence[Row], names: Sequence[str], rnd: random.Random, _: Written) -> None:
+        import pandas
+        import pyreadstat
+
+        columns = _columns(rows, names)
+        for name in columns:
+            if name.lower() in ("age", "crp"):
+                columns[name] = [float("nan") if value is None else float(value) for value in columns[name]]
+            else:
+                columns[name] = ["" if value is None else str(value) for value in columns[name]]
+        with warnings.catch_warnings(action="ignore"):
+            getattr(pyreadstat, writer)(pandas.DataFrame(columns), str(path))
+
+    return write
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file: what writes it, and the package that it needs."""
+
+    write: Callable[[Path, Sequence[Row], Sequence[str], random.Random, Written], None]
+    needs: tuple[str, ...] = ()
+    endings: tuple[str, ...] = ()
+
+    @property
+    def is_here(self) -> bool:
+        return all(find_spec(each) for each in self.needs)
+
+
+KINDS: Mapping[str, Kind] = {
+    "csv": Kind(write_csv, (), (".csv", ".CSV", ".txt", ".csv.1")),
+    "compressed": Kind(write_compressed, ("pyarrow",), (".csv.gz", ".csv")),
+    "parquet": Kind(write_parquet, ("pyarrow",), (".parquet", ".parq", ".snappy.parquet")),
+    "feather": Kind(write_feather, ("pyarrow",), (".feather", ".arrow")),
+    "orc": Kind(write_orc, ("pyarrow",), (".orc",)),
+    "sqlite": Kind(write_sqlite, (), (".sqlite", ".db")),
+    "duckdb": Kind(write_duckdb, ("duckdb", "pyarrow"), (".duckdb", ".db")),
+    "xlsx": Kind(write_excel, ("xlsxwriter", "python_calamine"), (".xlsx",)),
+    "spss": Kind(_statistics("write_sav"), ("pyreadstat", "pandas"), (".sav",)),
+    "stata": Kind(_statistics("write_dta"), ("pyreadstat", "pandas"), (".dta",)),
+    "sas": Kind(_statistics("write_xport"), ("pyreadstat", "pandas"), (".xpt",)),
+}
+_WRONG = ("", ".dat", ".csv", ".parquet", ".bak")
+
+
+@dataclass
+class Source:
+    """A written source.
+
+    Attributes:
+        path: what a user names.
+        rows: the records that the doors must count.
+        faulty: a part of the name of an entry that must be refused; "" where all can be read.
+    """
+
+    path: Path
+    rows: list[Row]
+    kinds: list[str] = field(default_factory=list)
+    faulty: str = ""
+    copied: bool = False
+    written: Written = field(default_factory=Written)
+
+
+def drawn(name: str, home: Path, kinds: Sequence[str]) -> Source:
+    """Write a source; the name is the seed."""
+    rnd = random.Random(name)
+    files = rnd.choice((1, 1, 2, 3, 6))
+    tables = [drawn_rows(rnd) for _ in range(files)]
+    folder = home / "parts"
+    folder.mkdir()
+    how = Written.drawn(rnd)
+    found = Source(folder, [row for rows in tables for row in rows], written=how)
+    written = list[Path]()
+    for place, rows in enumerate(tables):
+        kind = rnd.choice(kinds)
+        found.kinds.append(kind)
+        above = folder / rnd.choice(("", "", "north", "north/a b"))
+        above.mkdir(parents=True, exist_ok=True)
+        ending = rnd.choice(KINDS[kind].endings) if rnd.random() < 0.6 else rnd.choice(_WRONG)
+        names = [*NAMES, *(["note"] if rnd.random() < 0.5 else [])]
+        rnd.shuffle(names)
+        if rnd.random() < 0.2:
+            names = [each.upper() if each == "age" else each for each in names]
+        path = above / f"{place}{ending}"
+        KINDS[kind].write(path, rows, names, rnd, how)
+        written.append(path)
+    flat = [path for path in written if path.parent == folder]
+    if files == 1 and rnd.random() < 0.6:
+        found.path = written[0]
+        return found
+    if len(flat) == files and rnd.random() < 0.4:
+        found.path = folder / "*"
+    _with_foreign(found, folder, written, tables[0], rnd)
+    return found
+
+
+def _with_foreign(found: Source, folder: Path, written: Sequence[Path], first: list[Row], rnd: random.Random) -> None:
+    """Put entries beside the files that are no records of the table, or are records once more."""
+    for name in rnd.sample(("_SUCCESS", ".a.csv.crc", "Thumbs.db", "empty.csv"), rnd.choice((0, 0, 1, 2))):
+        (folder / name).write_bytes(b"" if name in ("_SUCCESS", "empty.csv") else b"\0\1\2")
+    match rnd.choice(("none",) * 6 + ("copy", "readme", "json", "hidden", "lacks", "twin", "zip", "log")):
+        case "copy" if len(written) > 1 or found.path == folder:
+            copy = folder / f"{written[0].name} (1)"
+            copy.write_bytes(written[0].read_bytes())
+            found.rows += first
+            found.copied = True
+        case "readme":
+            (folder / "readme.md").write_text("exported on Monday\n")
+            found.faulty = "readme.md"
+        case "json":
+            (folder / "manifest.json").write_text('{"files": 3}')
+            found.faulty = "manifest.json"
+        case "hidden" if found.path == folder:
+            (folder / ".archive").mkdir()
+            write_csv(folder / ".archive" / "old.csv", found.rows, NAMES, rnd, found.written)
+            found.faulty = "old.csv"
+        case "lacks":
+            write_csv(folder / "lacks.csv", found.rows[:1], NAMES[1:], rnd, found.written)
+            found.faulty = "lacks.csv"
+        case "twin":
+            write_csv(folder / "twin.csv", found.rows[:1], (*NAMES, "AGE"), rnd, found.written)
+            found.faulty = "twin.csv"
+        case "zip":
+            (folder / "all.zip").write_bytes(b"PK\x03\x04" + b"\0" * 60)
+            found.faulty = "all.zip"
+        case "log" if found.path == folder:
+            (folder / "metadata").mkdir()
+            (folder / "metadata" / "v1.metadata.json").write_text("{}")
+            found.faulty = "Iceberg"
+        case _:
+            pass
+
+
+def _file(found: Source) -> RecordFile:
+    return RecordFile(found.path, "ill", **vars(found.written))
+
+
+def by_batches(found: Source) -> Any:
+    return ps.measure(SCHEMA, *records_in(_file(found), SCHEMA.reading, "leave out"), unreadable="leave out")
+
+
+def at_once(found: Source) -> Any:
+    records = _file(found).read(CELLS, unreadable="leave out", texts=True)
+    return ps.measure(SCHEMA, records.X, records.y, unreadable="leave out")
+
+
+def as_tried(found: Source) -> Any:
+    """As ``try`` reads a file, whose dialect it detects."""
+    file = written_as(RecordFile(found.path, "ill"), {})
+    return ps.measure(SCHEMA, *records_in(file, SCHEMA.reading, "leave out"), unreadable="leave out")
+
+
+def by_columns(found: Source) -> Any:
+    table = _file(found).table(NAMES)
+    columns = {name: table.values(name) for name in NAMES}
+    return ps.measure(SCHEMA, columns, columns.pop("ill"), unreadable="leave out")
+
+
+def by_path(found: Source) -> Any:
+    return ps.measure(SCHEMA, str(found.path), "ill", unreadable="leave out")
+
+
+def in_parts(found: Source) -> Any:
+    return parts.measure(SCHEMA, str(found.path), "ill", unreadable="leave out")
+
+
+def alone(found: Source) -> Any:
+    """As ``private_release`` and every ``fit_private`` measure a path."""
+    return measuring(str(found.path))(SCHEMA, str(found.path), "ill", unreadable="leave out")
+
+
+TOLD: Mapping[str, Callable[[Source], Any]] = {
+    "batches": by_batches,
+    "at once": at_once,
+    "try": as_tried,
+    "columns": by_columns,
+}
+"""Doors that are told how CSV files are written, or detect it."""
+PLAIN: Mapping[str, Callable[[Source], Any]] = {"path": by_path, "parts": in_parts, "alone": alone}
+"""Doors that read CSV files as they are by default."""
+
+
+def violations_of(found: Source) -> Iterator[str]:
+    """Yield each door that breaks the law, with what it did."""
+    right = expected(found.rows)
+    for door, measured in (TOLD | PLAIN if found.written == Written() else TOLD).items():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                sums = measured(found)
+            except PrivstatsError as error:
+                if not found.faulty or found.faulty not in str(error):
+                    yield f"{door}: refused: {error}"
+                continue
+            except Exception as error:
+                yield f"{door}: {type(error).__name__}: {error}"
+                continue
+        if found.faulty:
+            yield f"{door}: read in spite of {found.faulty}"
+        elif sums != right:
+            yield f"{door}: {sums.N.tolist()} in place of {right.N.tolist()}"
+        elif found.copied and not any(issubclass(each.category, CopiedFilesWarning) for each in caught):
+            yield f"{door}: no word on a copy"
+
+
+def run(count: int, seed: int | str, kinds: Sequence[str], show: int = 0) -> tuple[Counter[str], list[str]]:
+    """Return how often each kind of file was read, and the violations."""
+    read, broken = Counter[str](), list[str]()
+    for place in range(count):
+        with tempfile.TemporaryDirectory() as home:
+            found = drawn(f"{seed}/{place}", Path(home), kinds)
+            read.update(found.kinds)
+            wrong = [f"source {seed}/{place} ({', '.join(found.kinds)}): {each}" for each in violations_of(found)]
+            broken += wrong
+            for each in wrong[: max(0, show)]:
+                print(each)
+    return read, broken
+
+
+def main() -> int:
+    options = argparse.ArgumentParser()
+    options.add_argument("--sources", type=int, default=300)
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--show", type=int, default=3)
+    how = options.parse_args()
+    here = [name for name, kind in KINDS.items() if kind.is_here]
+    read, broken = run(how.sources, how.seed, here, how.show)
+    print(f"{how.sources} sources through {len(TOLD | PLAIN)} doors; files: {dict(read)}; violations: {len(broken)}")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
