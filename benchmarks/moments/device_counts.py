@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
@@ -29,7 +30,6 @@ from torch.utils._pytree import tree_leaves
 import privstats as ps
 from privstats.intake.arrays import is_tensor
 from privstats.moments import exact_moments
-from privstats.records import input_validation
 from privstats.records.row_cache import RowCache
 from privstats.schema.public_values import Published, Values
 
@@ -132,6 +132,16 @@ def _is_view(func: Any) -> bool:
     return any(each is not None and not each.is_write for each in aliases)
 
 
+@contextmanager
+def _elsewhere() -> Iterator[None]:
+    """Have tensors in host memory pass for tensors elsewhere, in every module that reads records."""
+    with ExitStack() as patches:
+        for name, module in list(sys.modules.items()):
+            if name.startswith("privstats.records.") and hasattr(module, "on_device"):
+                patches.enter_context(patch.object(module, "on_device", is_tensor))
+        yield
+
+
 def of_batches(schema: Any, rows: torch.Tensor, targets: torch.Tensor, batches: int, **given: Any) -> Requests:
     """Return the requests of measuring ``rows`` in equal batches as a device's tensors.
 
@@ -139,7 +149,7 @@ def of_batches(schema: Any, rows: torch.Tensor, targets: torch.Tensor, batches: 
         given: further arguments of ``privstats.measure``.
     """
     pairs = list(zip(rows.chunk(batches), targets.chunk(batches), strict=True))
-    with patch.object(input_validation, "on_device", is_tensor), requests() as found:
+    with _elsewhere(), requests() as found:
         ps.measure(schema, pairs, **given)
     return found
 
@@ -152,7 +162,7 @@ def of_rounds(schema: Any, rows: torch.Tensor, targets: torch.Tensor, count: int
     """
     cache, rounds = RowCache(), []
     for _ in range(count):
-        with patch.object(input_validation, "on_device", is_tensor), requests() as found:
+        with _elsewhere(), requests() as found:
             exact_moments(schema, rows, targets, cache=cache, **given)
         rounds.append(found)
     return rounds

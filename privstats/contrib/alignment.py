@@ -23,6 +23,7 @@ from privstats.errors import PlanError, ReleaseError
 from privstats.kinds import GaussianSchema
 from privstats.kinds.gaussians import Array, client_gaussian, mean_root, root
 from privstats.plan import Plan
+from privstats.records.containers import feature_rows
 from privstats.records.opened import Opened
 from privstats.release import Release
 from privstats.schema import narrowed
@@ -228,7 +229,8 @@ class Reference:
         """
         if transform.reference != self.published.sha256:
             raise PlanError("the plan's transport is to another reference; fetch the values that belong to its digest")
-        gaussian, scale = client_gaussian(self.schema, Opened(self.schema.reading, X, None)), self.schema.scale
+        reading, scale = self.schema.reading, self.schema.scale
+        gaussian = client_gaussian(self.schema, Opened(reading, feature_rows(reading, X), None))
         matrix = transport(gaussian.covariance / scale**2, self.covariance.real)
         return transform.bound(gaussian.total / scale / max(gaussian.records, 1), self.mean.real, matrix)
 

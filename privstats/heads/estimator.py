@@ -30,7 +30,7 @@ from privstats.heads.provenance import EXACT, UNKNOWN, OfOneRelease, Provenance,
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
 from privstats.heads.released_scores import ReleasedScores, ScoreEvidence
 from privstats.heads.rules import LinearRule, Preprocessing, Rule, local, rows_of, take_columns
-from privstats.records.input_validation import places_of
+from privstats.records.labels import places_of
 from privstats.release import Release
 from privstats.schema import Schema
 from privstats.transforms import Column, Transform

@@ -28,7 +28,8 @@ from privstats.intake.frames import Batches, batches_of, named_target, require_h
 from privstats.intake.meaning import check_distinct
 from privstats.intake.tables import is_list, names_of_columns, rectangle
 from privstats.kinds import ClassSchema
-from privstats.records.input_validation import as_rows, pairs, places_of
+from privstats.records.containers import as_rows, pairs
+from privstats.records.labels import places_of
 from privstats.release import Release
 from privstats.schema import Schema
 from privstats.transforms import Cells, Column, ConstantFeature, Transform, of_unit_norm, output_features, steps_of

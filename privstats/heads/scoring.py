@@ -22,7 +22,7 @@ from privstats.intake.tables import Codes
 from privstats.kinds import ClassSchema, ScoringSchema
 from privstats.kinds.scoring import HEAD, Scale, ScoresAndShares, bytes_of
 from privstats.plan import Plan
-from privstats.records.input_validation import places_of
+from privstats.records.labels import places_of
 from privstats.release import Release
 from privstats.schema.public_values import Published, Values
 

@@ -219,7 +219,7 @@ def ordered_columns(
 ) -> _Records | NDArray[Any]: ...
 @overload
 def ordered_columns(
-    X: _Records, names: tuple[str, ...] | None, *, gaps: Literal[True]
+    X: _Records, names: tuple[str, ...] | None, *, gaps: bool
 ) -> _Records | NDArray[Any] | ReadRows: ...
 def ordered_columns(
     X: _Records, names: tuple[str, ...] | None, *, gaps: bool = False

@@ -25,7 +25,7 @@ from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import ExactClass, Moments, RealMoments, containers
 from privstats.printable import at_least
-from privstats.records.input_validation import dense
+from privstats.records.containers import dense
 from privstats.records.reading import Labels, Targets
 from privstats.records.reasons import EXPOSURE
 from privstats.schema.base import OUTCOME, Adjacency, Statistic, by_letter, letters_of

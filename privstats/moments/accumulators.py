@@ -17,13 +17,14 @@ from privstats.moments.base import Moments, Summed
 from privstats.moments.clip_report import ClipReport, ClipTally
 from privstats.moments.grid import GridChunk, exact_rows, feature_grid, quantized, through_maps
 from privstats.moments.record_sums import RecordTerms
-from privstats.records.input_validation import dense
+from privstats.records.containers import dense
 from privstats.records.reading import Reading
 
 if TYPE_CHECKING:
     from privstats.moments.adders import Adder
-    from privstats.records.input_validation import Loaded, Tile
+    from privstats.records.containers import Loaded
     from privstats.records.opened import Opened
+    from privstats.records.tiles import Tile
 
 # Bytes and rows of a chunk. At most 2**14 rows, so that a chunk of short rows stays in the last-level cache.
 _CHUNK = 16 << 20, 1 << 14

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from privstats.errors import SchemaError
 from privstats.intake.frames import in_memory
 from privstats.moments.grid import feature_grid, through_maps
-from privstats.records.input_validation import check_features, dense
+from privstats.records.containers import dense, feature_rows, fitting
 from privstats.records.table import in_codes
 from privstats.schema import Schema, require_schema
 
@@ -30,7 +30,7 @@ def quantize(schema: Schema, X: RecordsLike) -> NDArray[np.int64]:
     if schema.appended:
         raise SchemaError(f"the vectors of a {type(schema).__name__} hold more than X; call measure(schema, X, y)")
     records = in_codes(schema.reading, in_memory(X), (), refuse=True)[0]
-    rows = check_features(schema.reading, records)
+    rows = fitting(schema.reading, feature_rows(schema.reading, records))
     raw = dense(rows[0 : rows.shape[0]])
     grid = feature_grid(schema)
     if schema.transform:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from privstats.moments.grid import Grid
-from privstats.records.input_validation import outside_classes
+from privstats.records.labels import outside_classes
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -20,7 +20,7 @@ from privstats.intake.tables import is_list, names_of_columns, rectangle, table_
 from privstats.records.variables import Binned, Bins
 
 if TYPE_CHECKING:
-    from privstats.records.input_validation import AnyRecords
+    from privstats.records.containers import AnyRecords
 
 
 def beyond(variable: Binned, numbers: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

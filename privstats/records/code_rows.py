@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,18 @@ from privstats.intake.declared.unlisted import Lost, all_lost
 from privstats.intake.tables import Codes, column_of, has_order, table_of
 
 if TYPE_CHECKING:
-    from privstats.records.input_validation import Rows
     from privstats.transforms import Cells
 
-Source: TypeAlias = "list[Any] | Rows | Codes"
+
+class _Rows(Protocol):
+    """Rows ``(n, columns)`` of an opened container."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def __getitem__(self, where: slice, /) -> Any: ...
+
+
+Source: TypeAlias = "list[Any] | _Rows | Codes"
 """The declared columns in a list, rows of an array with these columns, or codes."""
 
 

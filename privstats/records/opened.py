@@ -18,25 +18,25 @@ from privstats.errors import DataError, RecordError
 from privstats.intake.arrays import is_tensor
 from privstats.intake.columns import Readings
 from privstats.intake.declared.unlisted import Lost, all_lost
-from privstats.intake.tables import ReadRows, is_list, ordered_columns
 from privstats.progress import progress_bar
 from privstats.records.cells import readings_of
 from privstats.records.code_rows import CodeRows
-from privstats.records.input_validation import (
+from privstats.records.containers import (
     AnyRecords,
-    AnyTargets,
-    Tile,
-    check_features,
+    CheckedRows,
+    check_shape,
     count_of,
     dense,
+    feature_rows,
     pairs,
-    tiles,
 )
+from privstats.records.labels import AnyTargets, Goals, goals_of
 from privstats.records.positions import Cursor
-from privstats.records.readable import CheckedRows, LeftOut, Noted, Readable, readable_rows
+from privstats.records.readable import LeftOut, Noted, Readable, readable_rows
 from privstats.records.reading import Reading, Targets
 from privstats.records.reasons import Why
 from privstats.records.table import in_codes, lost_remark
+from privstats.records.tiles import Tile, tiles
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -127,7 +127,8 @@ class Opened:
 
     Attributes:
         reading: what is read of each record.
-        X, y: rows, and labels or targets; without ``y``, batches of both, or columns by name.
+        X, y: opened rows (``CheckedRows``), and labels or targets (``Goals``); without ``y``, batches in containers, or
+            columns by name.
         progress: whether a progress bar shows at once.
         cache: rows that earlier rounds mapped.
         excluded: takes records that cannot be read, in one pass; None: such a record raises RecordError.
@@ -135,8 +136,8 @@ class Opened:
     """
 
     reading: Reading
-    X: AnyRecords
-    y: AnyTargets | None
+    X: Any
+    y: Any
     progress: bool = False
     cache: RowCache | None = None
     excluded: Excluded | None = None
@@ -149,33 +150,33 @@ class Opened:
 
     @property
     def likely_readable(self) -> bool:
-        """Whether all are read at once first: no column holds texts, and no record can change the shape."""
-        lists = is_list(self.X) or is_list(self.y)
-        return self.y is not None and not lists and not isinstance(self.X, ReadRows)
-
-    def ordered(self) -> Self:
-        """Return the records with a frame's columns in order, each read once; columns by name as they are."""
-        if self.reading.columns:
-            return self
-        return replace(self, X=ordered_columns(self.X, self.reading.names, gaps=True))
+        """Whether all are read at once first: each column's type is of numbers, and nothing is masked."""
+        masked = isinstance(self.X, np.ma.MaskedArray) or isinstance(self.y, np.ma.MaskedArray)
+        return self.y is not None and not masked and getattr(self.X, "dtype", None) != np.dtype(object)
 
     def over(self, batches: Batches) -> Self:
         """Return batches that were made of these records, in which every record can be read."""
         return replace(self, X=batches, y=None, excluded=None, cursor=Cursor())
 
-    def pairs(self, noted: Noted = _unnoted, *, later: bool = False) -> Iterator[tuple[AnyRecords, AnyTargets]]:
-        """Yield containers and their labels or targets: all, or readable records where others are excluded.
+    def pairs(self, noted: Noted = _unnoted, *, later: bool = False) -> Iterator[tuple[CheckedRows, Goals]]:
+        """Yield opened rows and their labels or targets: all, or readable records where others are excluded.
 
         Args:
             noted: receives which records are readable.
             later: yield records on an accelerator unchecked; the caller excludes unreadable ones.
         """
-        if self.excluded is not None:
-            yield from self.excluded.readable(self.reading, noted, later=later).of(self.X, self.y)
-        elif self.y is not None:
+        if self.excluded is None:
+            return self._containers()
+        return self.excluded.readable(self.reading, noted, later=later).of(self._containers())
+
+    def _containers(self) -> Iterator[tuple[CheckedRows, Goals]]:
+        if self.y is not None:
             yield self.X, self.y
-        else:
-            yield from pairs(self.X)
+            return
+        one_by_one = self.excluded is not None
+        for X, y in self.cursor.over(self.X):
+            rows = feature_rows(self.reading, X, one_by_one=one_by_one)
+            yield rows, goals_of(self.reading, y, one_by_one=one_by_one)
 
     def tiles(
         self,
@@ -185,7 +186,7 @@ class Opened:
         sparse_rows: int | None = None,
         device_labels: bool = False,
     ) -> Iterator[Tile]:
-        """Yield tiles of numeric rows and checked labels or targets, as ``input_validation.tiles``, under a bar.
+        """Yield tiles of numeric rows and checked labels or targets, under a bar, as ``records.tiles.tiles``.
 
         Where the reading admits records without a target, a tile has them apart, as its ``gone``.
 
@@ -197,10 +198,11 @@ class Opened:
         """
         reading = self.reading if reading is None else reading
         gaps = isinstance(reading.goal, Targets) and reading.goal.gaps
-        X, y = self._read(later=device_labels)
-        thin = sparse_rows if issparse(X) else None
+        at_once = self.y is not None and self.excluded is None
+        thin = sparse_rows if at_once and issparse(self.X) else None
+        how: Any = {"grouped": grouped and at_once, "thin_rows": thin, "device_labels": device_labels}
         with progress_bar("records", self.count, at_once=self.progress) as advance:
-            for tile in tiles(reading, X, y, grouped=grouped, thin_rows=thin, device_labels=device_labels):
+            for tile in tiles(reading, self.pairs(later=device_labels), **how):
                 yield tile.observed() if gaps else tile
                 advance(tile.rows.shape[0])
 
@@ -210,22 +212,14 @@ class Opened:
         Records without a target are among them.
         """
         size = _ROWS if max_rows is None else min(max_rows, _ROWS)
-        X, y = self._read(later=False)
-        yield from self._pieces(tiles(self.reading, X, y), size)
+        yield from self._pieces(tiles(self.reading, self.pairs()), size)
 
     def placed_pieces(self) -> Iterator[tuple[NDArray[Any] | Tensor, NDArray[Any] | Tensor]]:
         """Yield pieces as :meth:`pieces` does, but records on an accelerator as tensors there, a tile at a time.
 
         The tensors are unchecked, as those of :meth:`tiles` with ``device_labels``.
         """
-        X, y = self._read(later=True)
-        yield from self._pieces(tiles(self.reading, X, y, device_labels=True), _ROWS, placed=True)
-
-    def _read(self, *, later: bool) -> tuple[AnyRecords, AnyTargets | None]:
-        """Return the records as ``input_validation.tiles`` reads them: readable ones, where others are excluded."""
-        if self.excluded is not None:
-            return self.pairs(later=later), None
-        return (self.cursor.over(self.X), None) if self.y is None else (self.X, self.y)
+        yield from self._pieces(tiles(self.reading, self.pairs(later=True), device_labels=True), _ROWS, placed=True)
 
     def _pieces(self, tiles: Iterator[Tile], size: int, *, placed: bool = False) -> Iterator[tuple[Any, Any]]:
         with progress_bar("records", self.count, at_once=self.progress) as advance:
@@ -271,7 +265,7 @@ class Opened:
         if self.excluded is not None:
             X, left_out = readable_rows(self.reading, X)
             self.excluded.count(left_out)
-        ones = np.ones(check_features(self.reading, X).shape[0])
+        ones = np.ones(check_shape(self.reading, X).shape[0])
         return replace(self, reading=reading, X=X, y=ones, excluded=None)
 
 
@@ -344,23 +338,25 @@ class Reader:
             marked: whether the result needs marks.
         """
         rows, targets, lost = in_codes(self.reading, X, y, refuse=self.refuse)
-        formed = self._formed(form, Opened(self.reading, rows, targets, self.progress, self.cache), marked=marked)
+        formed = self._formed(form, rows, targets, marked=marked)
         if lost:
             self.lost.update(all_lost(self.lost, lost))
         return formed
 
-    def _formed(self, form: Callable[[Opened], _Result], records: Opened, *, marked: bool) -> Formed[_Result]:
-        reading = self.reading
+    def _formed(
+        self, form: Callable[[Opened], _Result], X: AnyRecords, y: AnyTargets | None, *, marked: bool
+    ) -> Formed[_Result]:
+        reading, cursor = self.reading, Cursor()
         # A number must not pass for a declared text, and a gap must not count where its record is excluded.
         one_by_one = reading.levels is not None or (reading.declaration is not None and not reading.gaps_have_cells)
         if self.refuse and not one_by_one:
             try:
-                return Formed(form(records), LeftOut())
+                return Formed(form(self._opened(X, y, cursor, one_by_one=False)), LeftOut())
             except RecordError as error:
                 if not self.positions:
                     raise
-                raise records.cursor.placed(error, reading, records.X, records.y) from None
-        records = records.ordered()
+                raise cursor.placed(error, reading, X, y) from None
+        records = self._opened(X, y, cursor, one_by_one=True)
         if not one_by_one and records.likely_readable:
             try:
                 result = form(records)
@@ -374,6 +370,14 @@ class Reader:
         if left_out.records and self.refuse:
             raise RecordError(left_out.remark(none_left=False, refused=True))
         return Formed(result, left_out, excluded.marks)
+
+    def _opened(self, X: AnyRecords, y: AnyTargets | None, cursor: Cursor, *, one_by_one: bool) -> Opened:
+        """Return a container's records as rows, and batches or columns by name as they are."""
+        reading = self.reading
+        if not (reading.columns or (y is None and reading.batches)):
+            X = feature_rows(reading, X, one_by_one=one_by_one)
+            y = None if y is None else goals_of(reading, y, one_by_one=one_by_one)
+        return Opened(reading, X, y, self.progress, self.cache, cursor=cursor)
 
     def remark(self) -> str:
         """Return the warning for the data holder about values in no cell of their own, or ""."""

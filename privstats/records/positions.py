@@ -13,7 +13,8 @@ import numpy as np
 
 from privstats.errors import DataError, RecordError
 from privstats.intake.arrays import on_device
-from privstats.records.input_validation import as_goals, pairs
+from privstats.records.containers import feature_rows, pairs
+from privstats.records.labels import as_goals, goals_of
 from privstats.records.readable import Readable
 from privstats.records.reading import Reading
 
@@ -75,7 +76,8 @@ def first_unreadable(reading: Reading, X: Any, y: Any) -> int | None:
     marks: list[NDArray[np.bool_]] = []
     readable = Readable(reading, lambda fine, *_: marks.append(fine))
     try:
-        for _ in readable.of(X, y):
+        rows, goals = feature_rows(reading, X, one_by_one=True), goals_of(reading, y, one_by_one=True)
+        for _ in readable.of([(rows, goals)]):
             if not marks[-1].all():
                 return sum(map(len, marks[:-1])) + int(np.argmin(marks[-1]))
     except DataError:  # the records as a whole do not fit, which the error states

@@ -20,25 +20,18 @@ from privstats.errors import DataError
 from privstats.intake.arrays import is_tensor, repeated_rows
 from privstats.intake.columns import Listed, Readings, read
 from privstats.intake.declared.unlisted import MIN_RECORDS
-from privstats.intake.tables import ReadRows, is_list, ordered_columns, rectangle
-from privstats.records.emptied import NEARLY, Emptied, ListedColumn
-from privstats.records.input_validation import (
+from privstats.intake.tables import ReadRows
+from privstats.records.containers import (
     AnyRecords,
-    AnyTargets,
-    Goals,
+    CheckedRows,
     Loaded,
-    ReadLabels,
-    Rows,
-    as_goals,
-    as_rows,
     check_shape,
     dense,
-    device_checks,
-    listed_classes,
-    listed_labels,
+    feature_rows,
     numbers_in,
-    pairs,
 )
+from privstats.records.emptied import NEARLY, Emptied, ListedColumn
+from privstats.records.labels import Goals, ReadLabels, listed_classes, listed_labels
 from privstats.records.reading import Labels, Reading, Targets, Unread
 from privstats.records.reasons import (
     ARM,
@@ -53,6 +46,7 @@ from privstats.records.reasons import (
     spelled,
     spelled_among,
 )
+from privstats.records.tiles import device_checks
 from privstats.transforms import apply
 
 if TYPE_CHECKING:
@@ -124,7 +118,6 @@ def named(names: Sequence[str] | None, columns: int) -> list[str]:
 
 Noted: TypeAlias = "Callable[[NDArray[np.bool_], CheckedRows, NDArray[np.bool_]], None]"
 """Receives which records are readable, the rows (NaN where an entry is unreadable), and which y are readable."""
-CheckedRows: TypeAlias = "Rows | ReadRows"
 _ListedColumns: TypeAlias = dict[str, ListedColumn]
 """Columns of declared values, by name."""
 
@@ -134,8 +127,8 @@ _ENTRIES = 1 << 22  # entries of dense rows at once: one gap must not expand all
 
 def readable_rows(reading: Reading, X: AnyRecords) -> tuple[NDArray[Any], LeftOut]:
     """Return the readable rows of X where no y is read, and the excluded records."""
-    readable, rows = Readable(reading), _rows(reading, X)
-    parts = [dense(part[0 : part.shape[0]]) for part, _ in readable.of(rows, np.zeros(rows.shape[0]))]
+    readable, rows = Readable(reading), feature_rows(reading, X, one_by_one=True)
+    parts = [dense(part[0 : part.shape[0]]) for part, _ in readable.of([(rows, np.zeros(rows.shape[0]))])]
     return np.concatenate(parts), readable.left_out
 
 
@@ -154,10 +147,10 @@ class Readable:
         self._reading, self._noted, self._later = reading, noted, later
         self.left_out = LeftOut()
 
-    def of(self, X: AnyRecords, y: AnyTargets | None) -> Iterator[tuple[CheckedRows, Goals]]:
-        """Yield batches of readable records and their labels or targets; without ``y``, X holds batches."""
-        for rows, rest in pairs(X) if y is None else ((X, y),):
-            yield from self._windows(_rows(self._reading, rows), _rest(self._reading, rest))
+    def of(self, containers: Iterable[tuple[CheckedRows, Goals]]) -> Iterator[tuple[CheckedRows, Goals]]:
+        """Yield batches of readable records and their labels or targets."""
+        for rows, rest in containers:
+            yield from self._windows(check_shape(self._reading, rows), rest)
 
     def exclude(self, rows: NDArray[Any], rest: NDArray[Any]) -> None:
         """Count records that the caller of ``later`` could not read, with their reasons."""
@@ -222,20 +215,6 @@ class Readable:
                 return numbers.reshape(rest.shape), np.asarray(readable), why, outcomes
             case Unread():
                 return np.zeros(rest.shape[0], np.intp), np.ones(rest.shape[0], np.bool_), {}, {}
-
-
-def _rows(reading: Reading, X: AnyRecords) -> CheckedRows:
-    X = ordered_columns(X, reading.names, gaps=True)
-    if is_list(X):
-        X = rectangle(X, reading.inputs)
-    return check_shape(reading, X if isinstance(X, np.ma.MaskedArray | ReadRows) else as_rows(X, "X"))
-
-
-def _rest(reading: Reading, y: AnyTargets) -> Goals:
-    if not is_list(y):
-        return y if isinstance(y, np.ma.MaskedArray) else as_goals(y)
-    result = rectangle(y, reading.width)
-    return result if reading.width > 1 else result[:, 0]
 
 
 def _is_finite(rows: object) -> TypeGuard[Loaded]:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
 from privstats.intake.declared.unlisted import NOTHING, Lost, comma_hint, often
 from privstats.intake.meaning import has_decimal_comma, shown
-from privstats.intake.tables import Codes, as_table, is_list, names_of_columns, rectangle, table_of
+from privstats.intake.tables import Codes, as_table, names_of_columns, table_of
 from privstats.records.code_rows import CodeRows, pieces
+from privstats.records.containers import AnyRecords, rows_of
 from privstats.records.emptied import Emptied, Level
-from privstats.records.input_validation import AnyRecords, as_rows
 
 if TYPE_CHECKING:
     from privstats.intake.accepted import RecordsLike, TargetsLike
@@ -172,9 +172,7 @@ def _columns(cells: Cells, X: Any) -> Source:
         return [X[source] for source in cells.sources(X)]
     if named is not None:
         return table_of(X).columns()
-    rows = (
-        rectangle(X, len(cells.columns)) if is_list(X) else X if isinstance(X, np.ma.MaskedArray) else as_rows(X, "X")
-    )
+    rows = rows_of(X, len(cells.columns), one_by_one=True)
     if len(rows.shape) != 2 or rows.shape[1] != len(cells.columns):
         raise DataError(
             f"X must be a table with the declared columns, or an array of shape (records, {len(cells.columns)}) with "

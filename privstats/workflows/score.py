@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privstats.heads.diagnostics import OneClassWarning
 from privstats.randomness import Generator, seeded
-from privstats.records.input_validation import places_of
+from privstats.records.labels import places_of
 from privstats.schema import Schema, predicted
 
 EPSILONS = (8.0, 3.0, 1.0, 0.3)

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats.moments import device_tiles, exact_moments, gradient_map
 from privstats.moments.device_cache import checksum
-from privstats.records import input_validation
 from privstats.records.row_cache import RowCache
 from privstats.schema.public_values import Published, Values
-from tests.cards import DEVICES
+from tests.cards import DEVICES, tensors_elsewhere
 from tests.moments.test_gradients import RIDGE, SCHEMA, C, D, published, published_ridge, records
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
@@ -31,7 +30,7 @@ ROUNDS = {
 @pytest.fixture(autouse=True)
 def elsewhere(monkeypatch):
     """Tensors in host memory pass for tensors elsewhere."""
-    monkeypatch.setattr(input_validation, "on_device", input_validation.is_tensor)
+    tensors_elsewhere(monkeypatch)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 
 import privstats as ps
 from privstats.moments.tensor_products import wrong_floats
-from privstats.records import input_validation
+from tests.cards import tensors_elsewhere
 from tests.moments.test_gradients import SCHEMA, C, D, published, records
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
@@ -46,7 +46,7 @@ class Multiplying(TorchDispatchMode):
 @pytest.mark.parametrize("product", PRODUCTS)
 @pytest.mark.parametrize("round_", [False, True])
 def test_a_device_that_multiplies_with_fewer_bits_is_refused(monkeypatch, product, round_):
-    monkeypatch.setattr(input_validation, "on_device", input_validation.is_tensor)
+    tensors_elsewhere(monkeypatch)
     X, y = map(torch.as_tensor, records(40))
     schema = SCHEMA if round_ else ps.ClassSchema(C, D, "NAB", clip_norm=1.0)
     with (

@@ -16,10 +16,9 @@ from privstats.moments import device_tiles, gradient_map
 from privstats.moments.device_tiles import tile_rows
 from privstats.moments.grid import Grid
 from privstats.moments.measurement import noted_moments
-from privstats.records import input_validation
 from privstats.records.reading import Labels
 from privstats.schema.public_values import Published, Values
-from tests.cards import DEVICES
+from tests.cards import DEVICES, tensors_elsewhere
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402 - needs torch
@@ -79,7 +78,7 @@ def hostile(schema):
 @pytest.fixture
 def elsewhere(monkeypatch):
     """Tensors in host memory pass for tensors elsewhere."""
-    monkeypatch.setattr(input_validation, "on_device", input_validation.is_tensor)
+    tensors_elsewhere(monkeypatch)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -99,7 +98,7 @@ def test_a_round_has_the_hosts_integers_for_any_records_and_published_values(dev
         for piece in data.draw(ps.testing.chunkings(n))
     ]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(input_validation, "on_device", input_validation.is_tensor)
+        tensors_elsewhere(patched)
         patched.setattr(device_tiles, "tile_rows", lambda *given: min(size, tile_rows(*given)))
         there = ps.measure(schema, batches, published=values)
     host = ps.measure(schema, X, y, published=values)
@@ -124,7 +123,7 @@ def test_usual_records_of_any_type_have_the_hosts_integers(name, dtype):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_many_classes_and_columns_have_the_hosts_integers(monkeypatch, device):
-    monkeypatch.setattr(input_validation, "on_device", input_validation.is_tensor)
+    tensors_elsewhere(monkeypatch)
     schema = ROUND(200, 300, residual_norm=0.5, transform=(ps.transforms.UnitNorm(),))
     X, y = records(schema, 3_000)
     host = ps.measure(schema, X, y, published=published(schema))
@@ -160,7 +159,7 @@ def test_records_left_out_are_the_hosts(name, data):
     parts = [tuple(each[part] for each in tensors) for part in (slice(at), slice(at, None))]
     measured = partial(noted_moments, schema, published=values, unreadable="leave out")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(input_validation, "on_device", input_validation.is_tensor)
+        tensors_elsewhere(patched)
         patched.setattr(device_tiles, "tile_rows", lambda *_: size)
         several = [measured(parts), measured(*tensors)]
     host, notes = measured(X, y)

@@ -12,7 +12,7 @@ from privstats.moments import quantize
 from privstats.moments.accumulators import chunk_rows
 from privstats.moments.grid import exact_rows
 from privstats.moments.record_sums import fold_of_key, key_weights
-from privstats.records import input_validation
+from privstats.records import tiles
 from tests.made import refused
 
 N = 20_000
@@ -86,7 +86,7 @@ def test_memory_is_one_chunk_and_does_not_grow_with_the_records(tmp_path, statis
         tracemalloc.stop()
     chunk = chunk_rows(schema) * 8 * (16 + 3)  # features, and label, norm and index of every record
     assert peaks[1] < 1.02 * peaks[0]
-    assert peaks[1] < 1.5 * (chunk + input_validation._TILE_BYTES)
+    assert peaks[1] < 1.5 * (chunk + tiles._TILE_BYTES)
 
 
 def test_ridge_moments_of_unknown_counts_never_wrap_around_when_added():

@@ -8,9 +8,8 @@ import scipy.sparse as sp
 
 import privstats as ps
 from privstats.errors import RecordError
-from privstats.records import input_validation
 from privstats.schema.public_values import Published, Values
-from tests.cards import DEVICES
+from tests.cards import DEVICES, tensors_elsewhere
 from tests.moments.test_persons import CLASSES, PLAN
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
@@ -61,7 +60,7 @@ def test_an_error_names_the_record_in_every_container(schema, bad):
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
 def test_an_error_of_a_device_names_the_record_over_all_batches(monkeypatch, device, schema, bad):
     """Its tile holds several batches, and one batch may be in two tiles."""
-    monkeypatch.setattr(input_validation, "on_device", input_validation.is_tensor)
+    tensors_elsewhere(monkeypatch)
     X, y = (torch.as_tensor(each, device=device) for each in records(**bad))
     for rows in (1 << 20, 32):
         monkeypatch.setattr("privstats.moments.device_tiles._TILE_BYTES", 8 * D * rows)
@@ -89,7 +88,7 @@ def test_a_target_is_named_too():
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_label_of_a_round_is_named(monkeypatch, device):
     """A row that is not finite adds nothing to a round, so the label is the first that is refused there."""
-    monkeypatch.setattr(input_validation, "on_device", input_validation.is_tensor)
+    tensors_elsewhere(monkeypatch)
     monkeypatch.setattr("privstats.moments.device_tiles._TILE_BYTES", 8 * D * 32)
     schema = ps.GradientSchema(D, C, residual_norm=0.3, expected_records=N, course_mu=1.0)
     zeros = {name: Values.rounded(np.zeros(shape)) for name, shape in schema.needs.items()}
@@ -102,8 +101,7 @@ def test_a_label_of_a_round_is_named(monkeypatch, device):
 def test_batches_of_both_kinds_name_no_record(monkeypatch):
     """Sums of a device count its records alone."""
     there = []
-    for module in ("input_validation", "positions"):
-        monkeypatch.setattr(f"privstats.records.{module}.on_device", lambda rows: any(rows is each for each in there))
+    tensors_elsewhere(monkeypatch, lambda rows: any(rows is each for each in there))
     X, y = records(row=77)
     there = [torch.as_tensor(X[50:])]
     with pytest.raises(RecordError) as caught:

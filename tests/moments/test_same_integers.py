@@ -15,7 +15,7 @@ from privstats.moments import grid as exact_sum
 from privstats.moments.clip_report import NORM_EDGES, norm_histogram
 from privstats.moments.grid import feature_grid
 from privstats.moments.record_sums import grid_key, key_weights
-from privstats.records import input_validation
+from privstats.records import tiles
 from privstats.testing import class_schemas, records, ridge_schemas
 
 
@@ -115,7 +115,7 @@ def test_sparse_rows_stay_sparse_in_windows_of_any_size(monkeypatch):
     monkeypatch.setattr(exact_sum, "_STRIP", 900)
     monkeypatch.setattr(grid, "_SPARSE_WAITING", 5)
     for entries in (1, 40, 1 << 21):
-        monkeypatch.setattr(input_validation, "_window_entries", lambda columns, entries=entries: entries)
+        monkeypatch.setattr(tiles, "_window_entries", lambda columns, entries=entries: entries)
         assert [ps.measure(schema, X, y) for schema in schemas] == expected
 
 
@@ -124,7 +124,7 @@ def test_rows_of_more_columns_than_windows_of_32_bits_count_are_measured():
     indices, starts = np.array([3, columns - 1], np.int32), np.array([0, 1, 1, 2], np.int32)
     X = sp.csr_array(([0.5, 0.25], indices, starts), shape=(3, columns))
     assert X.indptr.dtype == np.int32
-    assert list(input_validation.windows(X, 1 << 20)) == [slice(0, 3)]
+    assert list(tiles.windows(X, 1 << 20)) == [slice(0, 3)]
     assert ps.measure(ps.ClassSchema(2, columns, "NA", 1.0), X, [0, 1, 0]).A.sum() == 3 * 2**12 // 4
 
 
@@ -149,15 +149,13 @@ def test_tiles_of_classes_through_one_memory_are_those_of_fresh_arrays(data, cla
     X, y = data.draw(records(schema, max_records=90))
     X = np.clip(X, -100.0, 100.0).astype(dtype)
     whole = ps.measure(schema, X, y)
-    with mock.patch.object(input_validation, "_TILE_BYTES", 1):  # sixteen rows, and fewer in the last
-        tiles = [
-            (tile.rows.copy(), tile.targets) for tile in input_validation.tiles(schema.reading, X, y, grouped=True)
-        ]
+    with mock.patch.object(tiles, "_TILE_BYTES", 1):  # sixteen rows, and fewer in the last
+        several = [(each.rows.copy(), each.targets) for each in tiles.tiles(schema.reading, [(X, y)], grouped=True)]
         assert ps.measure(schema, X, y) == ps.measure(schema, np.asfortranarray(X), y) == whole
     order = np.argsort(y, kind="stable")
-    assert [len(rows) for rows, _ in tiles] == [min(16, len(X) - start) for start in range(0, len(X), 16)]
-    assert np.array_equal(np.concatenate([X[:0], *(rows for rows, _ in tiles)]), X[order])
-    assert np.array_equal(np.concatenate([y[:0], *(labels for _, labels in tiles)]), y[order])
+    assert [len(rows) for rows, _ in several] == [min(16, len(X) - start) for start in range(0, len(X), 16)]
+    assert np.array_equal(np.concatenate([X[:0], *(rows for rows, _ in several)]), X[order])
+    assert np.array_equal(np.concatenate([y[:0], *(labels for _, labels in several)]), y[order])
 
 
 @given(data=st.data(), schema=st.one_of(class_schemas(max_features=70), ridge_schemas()))
@@ -177,7 +175,7 @@ def test_rows_that_numpy_would_copy_whole_for_every_tile_are_taken_one_by_one():
     assert shifted.flags.c_contiguous
     assert not shifted.flags.aligned
     for rows in (shifted, np.asfortranarray(shifted)):
-        take = input_validation._taker(rows, 6)
+        take = tiles._taker(rows, 6)
         assert not np.shares_memory(take(np.arange(6)), take(np.arange(6)))
     schema, y = ps.ClassSchema(2, 2, "NAS", clip_norm=4.0), np.arange(6) % 2
     assert ps.measure(schema, shifted, y) == ps.measure(schema, shifted.copy(), y)

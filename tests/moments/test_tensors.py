@@ -14,9 +14,8 @@ from privstats.moments.device_sums import DeviceAccumulator
 from privstats.moments.device_tiles import tile_rows
 from privstats.moments.grid import Grid, exact_rows
 from privstats.moments.measurement import noted_moments
-from privstats.records import input_validation
 from privstats.transforms import GaussianProjection, OrthogonalProjection, RandomFourier, RandomReLU, UnitNorm
-from tests.cards import DEVICES, NEEDS_CARD
+from tests.cards import DEVICES, NEEDS_CARD, tensors_elsewhere
 from tests.made import refused
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
@@ -92,7 +91,7 @@ def test_a_tensor_on_an_accelerator_is_measured_there():
 
 def test_tensors_elsewhere_and_arrays_here_add_up(monkeypatch):
     """The way to the device meter without an accelerator: tensors in host memory pass for tensors elsewhere."""
-    monkeypatch.setattr(input_validation, "on_device", input_validation.is_tensor)
+    tensors_elsewhere(monkeypatch)
     X, y = _data()
     for schema in (SCHEMA, ps.RidgeSchema(6, clip_norm=3.0, target_bound=3.0, folds=3)):
         whole = ps.measure(schema, X.numpy(), y.numpy())
@@ -110,7 +109,7 @@ def test_data_loaders_are_batches():
 @pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad])
 def test_batches_of_a_generator_that_holds_a_mode_of_torch_are_summed(monkeypatch, mode):
     """The mode ends with the generator, before the last tile is summed."""
-    monkeypatch.setattr(input_validation, "on_device", input_validation.is_tensor)
+    tensors_elsewhere(monkeypatch)
     X, y = _data()
 
     def encoded():
@@ -143,7 +142,7 @@ def test_a_record_that_no_sum_may_hold_is_refused_as_on_the_host(device, bad):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("label", [-1, 4, 2**62, -(2**62)])
 def test_a_label_on_a_device_is_checked_before_it_indexes_a_sum(monkeypatch, device, label):
-    monkeypatch.setattr(input_validation, "on_device", input_validation.is_tensor)
+    tensors_elsewhere(monkeypatch)
     X, y = (each.to(device) for each in _data())
     wrong = y.clone()
     wrong[77] = label
@@ -158,7 +157,7 @@ def test_a_label_on_a_device_is_checked_before_it_indexes_a_sum(monkeypatch, dev
 def test_labels_of_a_device_beside_rows_of_the_host_are_checked_at_once(monkeypatch):
     """The sums of the host read them, and expect classes."""
     X, y = _data()
-    monkeypatch.setattr(input_validation, "on_device", lambda array: array is y)
+    tensors_elsewhere(monkeypatch, lambda array: array is y)
     with pytest.raises(RecordError, match=r"outside 0\.\.2"):
         ps.measure(ps.ClassSchema(3, 6, "NA", clip_norm=3.0), X.numpy(), y)
 
@@ -188,7 +187,7 @@ def test_records_left_out_of_batches_on_a_device_are_the_hosts(data):
     batches = [(torch.as_tensor(X[part]), torch.as_tensor(y[part])) for part in (slice(at), slice(at, None))]
     size = data.draw(st.integers(1, 50))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(input_validation, "on_device", input_validation.is_tensor)
+        tensors_elsewhere(patched)
         patched.setattr(device_tiles, "tile_rows", lambda *_: size)
         there, notes = noted_moments(schema, batches, unreadable="leave out")
     host, same = noted_moments(schema, X, y, unreadable="leave out")

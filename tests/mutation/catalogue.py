@@ -189,7 +189,7 @@ MUTANTS: dict[str, Mutant] = {
     "a gap is below every cut": bug("a gap is taken for a value below every cut, and has no cell of its own",
         member(Cells, "indices", bugs.gaps_below), "tests/transforms/test_cells.py::test_the_map_is_what_it_says"),
     "labels by the type of a column": bug("a label's class follows from the type of all labels",
-        name_in("privstats.records.input_validation", "read", bugs.read_by_type),
+        name_in("privstats.records.labels", "read", bugs.read_by_type),
         _READABLE + "test_labels_of_parts_add_up_whatever_stands_beside_them"),
     "one record ends its party's part": bug(
         "a record that cannot be read is refused under a promise, and the server sees who is absent",

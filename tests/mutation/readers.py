@@ -14,7 +14,7 @@ from privstats.course.effect import Effect
 from privstats.inference.inversion import Inversion, quantile
 from privstats.inference.treatment_effects.adjusted import Standardisation
 from privstats.kinds import ClassSchema
-from privstats.records.input_validation import Tile
+from privstats.records.tiles import Tile
 from tests.mutation.mutant import Mutant, bug
 from tests.mutation.planting import member, name_in, square_of
 

@@ -120,7 +120,7 @@ READING_MUTANTS: dict[str, Mutant] = {
     "frames by their array": bug("a gap or a word in one column decides whether another one holds dates or numbers",
         name_in("privstats.intake.tables", "_as_numbers", _by_its_array), _LAW),
     "rows of their own width": bug("a row of another length has all rows of lists refused",
-        name_in("privstats.records.readable", "rectangle", _of_their_own_width), _LAW),
+        name_in("privstats.records.containers", "rectangle", _of_their_own_width), _LAW),
     "a folder as its first file": bug("the types of the first file of a folder are those of all others",
         member(Several, "parts", _as_the_first_file), _LAW),
     "a file of another ending": bug("a file of a folder whose name has no known ending is in no sum",

@@ -3,7 +3,7 @@
 import pytest
 
 import privstats as ps
-from privstats.records import input_validation
+from privstats.records import labels
 from privstats.records.reading import Labels, Targets, Unread
 from tests.schema.samples import SCHEMAS
 
@@ -36,7 +36,7 @@ def test_a_count_table_is_read_by_name_and_declared_columns_in_batches() -> None
 def test_labels_are_read_once_where_a_record_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, class_names=("ash", "beech"))
     expected = ps.measure(schema, [[0.5, 0.0], [0.0, 0.5]], ["ash", "beech"])
-    monkeypatch.setattr(input_validation, "indices_of", None)  # reads labels of batches
+    monkeypatch.setattr(labels, "indices_of", None)  # reads labels of batches
     with pytest.warns(ps.errors.UnreadableRecordsWarning):
         found = ps.measure(
             schema, [[0.5, 0.0], ["?", 0.1], [0.0, 0.5]], ["ash", "ash", "beech"], unreadable="leave out"

@@ -40,7 +40,7 @@ from privstats.kinds.lookup import row_of
 from privstats.moments import Beyond, EdgeReport, Moments, PersonMoments, warn_if_clipped
 from privstats.moments.cell_sums import CellAccumulator, sums_by_cells
 from privstats.moments.clip_report import NORM_BINS, norm_histogram
-from privstats.records.input_validation import listed_classes
+from privstats.records.labels import listed_classes
 from privstats.records.reading import Labels
 from privstats.schema import Schema, require_schema
 from privstats.schema.narrowing import is_known

@@ -24,7 +24,7 @@ from privstats.intake.record_files import RecordFile
 from privstats.intake.shared_ids import id_remarks
 from privstats.intake.splits import Split
 from privstats.intake.table_parts import column_hint, misfits
-from privstats.records.input_validation import places_of
+from privstats.records.labels import places_of
 from privstats.transforms import Categories, Cells, Column
 from privstats.workflows.forms import GAP_CODES, form_remarks, gap_code_question, odd_codes
 from privstats.workflows.look import looked, spelled_apart, spellings, unlisted

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.kinds import ClassSchema
-from privstats.records.input_validation import check_labels
+from privstats.records.labels import check_labels
 from privstats.transforms import apply
 
 
