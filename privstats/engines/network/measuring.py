@@ -375,7 +375,8 @@ def own_seed(folder: Folder, file: RecordFile) -> int:
     A note next to the file may state the seed for the sums of this course, or of the head that the plan scores.
     Otherwise the seed follows from the party's number on the roster (:func:`~privstats.intake.splits.seed_of_party`).
     """
-    plan, sums = folder.course.first, (folder.course.first.digest, folder.course.digest)
+    plan = folder.course.first
+    sums: tuple[str | None, str | None] = plan.digest, folder.course.digest
     if plan.schema.scores_head and plan.published is not None:
         provenance = published_provenance(plan.published.read())
         sums = provenance.plan, provenance.course
