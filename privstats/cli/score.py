@@ -201,8 +201,8 @@ def _require_terms(given: Mapping[str, Any]) -> None:
 def _score_files(scoring: ps.Scoring, named: Sequence[RecordFile], shown: Shown, *, as_json: bool) -> None:
     from privstats.intake.split_notes import require_same_split
 
-    head = scoring.head.provenance_
-    stated = [file for file in named if not require_same_split(file, head.plan, head.course) and file.split is not None]
+    sums = scoring.head.provenance_
+    stated = [file for file in named if not require_same_split(file, sums.plan, sums.course) and file.split is not None]
     score, own = _own_score(scoring, named, _thresholds(scoring, shown.thresholds))
     if shown.figure is not None:
         score.plot(shown.figure)
