@@ -100,6 +100,20 @@ def inference_readers() -> Cells:
     return [head, *lines]
 
 
+def inference_levels() -> Cells:
+    """benchmarks/inference/numbers.md: the arm's interval where a declared level has few records, or none."""
+    head = ["table", "epsilon", "level", "told", "told and missed", "width over that without the level"]
+    lines = []
+    for title, rows in titled("inference.levels"):
+        whole: dict[float, float] = {}
+        for place, row in enumerate(rows):
+            whole.setdefault(row["epsilon"], row["half width"])  # the first row does not declare the level
+            wide = "-" if row["half width"] is None else f"{row['half width'] / whole[row['epsilon']]:.2f}"
+            about = [title if not place else "", _epsilon(row), row["level"], _percent(row["told"])]
+            lines.append([*about, _missed(row), wide])
+    return [head, *lines]
+
+
 def rare_outcome() -> Cells:
     """benchmarks/heads/numbers.md: the AUC of a rare outcome by the bins of its score."""
     head = ["outcome", "bins", "AUC pooled", "AUC", "width", "predicted width", "covered"]
@@ -624,7 +638,7 @@ TABLES: Tables = {
     ),
     "inference_missing": Table(_MISSING, "a fourth missing", _OBSERVED),
     "inference_missing_elsewhere": Table(_MISSING, "other worlds", {"world": "{world}"} | _OBSERVED),
-    **by_name(found_cuts, inference_cells, inference_peers, inference_readers, inference_real),
+    **by_name(found_cuts, inference_cells, inference_peers, inference_readers, inference_levels, inference_real),
     **by_name(inference_head_scores, inference_persons, frame_columns, rare_outcome, three_hospitals),
     "inference_arms": Table("inference.by_arm", "both measures and both arms", _ARMS),
     "inference_adjusted_arms": Table("inference.by_arm", "adjusted means by arm", _ADJUSTED),

@@ -53,7 +53,8 @@ columns = [
 """
 NUMBERS, TEXTS = (0, 1, 2), (3, 4)
 SPLIT = 0.25
-_SEED = ("--split", str(SPLIT))
+# One seed for all: nearly every record of these hospitals is different, so no two share a coin.
+_SEED = ("--split", str(SPLIT), "--seed", "0")
 
 
 def options(parser: argparse.ArgumentParser) -> None:

@@ -381,20 +381,26 @@ def rehearse(
     split: Annotated[
         float | None, option("The share of each file's records to keep out of every sum, to score on, 0 to 1.")
     ] = None,
-    seed: Annotated[int, option("The seed of the split.")] = 0,
+    seed: Annotated[
+        int,
+        option("The seed of the split. Each file has coins of its own; with --persons a person has one everywhere."),
+    ] = 0,
     force: Force = False,
 ) -> None:
     """Run a whole course in this process, with real masks and noise, over files that you may look at.
 
     Nothing is charged: one process sees all records, so they are public, made up, or one owner's.
     """
+    from privstats.intake.record_files import of_party
+
     course = ps.course.read(path)
     if persons is not None and split is None and course.first.person_clip is None:
         raise PlanError("the promise is not per person, so no column of ids is read: omit --persons")
     places = [out / f"{place}.release" for place in range(course.most)]
     writable(places, force, makes=out)
     how: dict[str, Any] = {"persons": persons, "split": split, "seed": seed}
-    records = [dialect.file(file, targets_of(course, target), **how) for file in files]
+    goal = targets_of(course, target)
+    records = [of_party(dialect.file(file, goal, **how), place) for place, file in enumerate(files)]
     shards = _shards(course, records)
     warn_of_same_files(files)
     _warn_of_outside(course, records)
@@ -405,7 +411,7 @@ def rehearse(
     say(f"{len(held)} of {course.most} sessions ended with a sum; read them with {_reader(path, course)}, in order:")
     say(" ".join(map(str, held)))
     if split is not None:
-        say(_scoring(split, seed, persons))
+        say(_scoring(files, target, split, seed, persons))
 
 
 @app.command()
@@ -445,11 +451,13 @@ def _saved(places: Sequence[Path], releases: Sequence[ps.Release | None]) -> lis
     return [place for place, _ in held]
 
 
-def _scoring(split: float, seed: int, persons: str | None) -> str:
+def _scoring(files: Sequence[Path], target: str | None, split: float, seed: int, persons: str | None) -> str:
     whose = "" if persons is None else f" --persons {quote(persons)}"
     fixed = f" --seed {seed}" if seed else ""
-    score = f"privstats score HEAD FILE --split {split:g}{fixed}{whose}"
-    return f"about {split:.0%} of the records are in no sum: score a head on them with {score}"
+    named = " ".join(quote(str(file)) for file in files) + ("" if target is None else f" --target {quote(target)}")
+    score = f"privstats score HEAD {named} --split {split:g}{fixed}{whose}"
+    order = "with all files in this order" if persons is None and len(files) > 1 else "with"
+    return f"about {split:.0%} of the records are in no sum: score a head on them {order}: {score}"
 
 
 def _shards(course: Written, files: Sequence[RecordFile]) -> list[Any]:

@@ -109,7 +109,14 @@ def records(
     split: Annotated[
         float | None, option("The share of the records to keep out of every sum, to score on, 0 to 1.")
     ] = None,
-    seed: Annotated[int, option("The seed of the split.")] = 0,
+    seed: Annotated[
+        int | None,
+        option(
+            "The seed of the split. By default the one that a note next to the file states for these sums, or for the "
+            "head that they score; without a note one of this party's own, from its number on the roster, or with "
+            "--persons 0."
+        ),
+    ] = None,
     kept_out: Annotated[
         bool,
         option(
@@ -129,8 +136,8 @@ def records(
     template = _template().joinpath("party", "records.py").read_bytes()
     folder = Party.open(home).folder
     goal = targets_of(folder.course, target)
-    source = dialect.file(file, goal, split=split, seed=seed, kept_out=kept_out, persons=persons)
-    named = name_file(folder, file_of(folder.course, source), template)
+    source = dialect.file(file, goal, split=split, seed=seed or 0, kept_out=kept_out, persons=persons)
+    named = name_file(folder, file_of(folder.course, source), template, seeded=seed is not None or split is None)
     _say_named(named, file, kept_out=kept_out)
     if folder.course.first.schema.scores_head and not kept_out:
         say("the head must not be fitted on the records that score it: --split SHARE --kept-out selects these")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from re import findall
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -19,6 +19,7 @@ from privstats.files.text import json_text
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from privstats.heads.provenance import Provenance
     from privstats.inference import HeadScore
     from privstats.inference.own_scores import OwnRecords
     from privstats.moments import RecordFile
@@ -35,16 +36,30 @@ class Split:
     """Choice of the records that are scored."""
 
     split: Annotated[float | None, option("The share that was held out of the sums: score these records.")] = None
-    seed: Annotated[int, option("The seed of the split.")] = 0
+    seed: Annotated[
+        int | None,
+        option(
+            "The seed of the split. By default the one that the note next to each file states; without a note 0, as in "
+            "`course rehearse` of these files in this order."
+        ),
+    ] = None
     persons: Annotated[
         str | None,
         option("The column of patient ids: a split kept their rows together, and intervals are per patient.", "COLUMN"),
     ] = None
 
-    def file(self, dialect: Dialect, path: Path, target: str | None) -> RecordFile:
-        """Return a file with this choice of records."""
-        held_out = self.split is not None
-        return dialect.file(path, target, split=self.split, seed=self.seed, kept_out=held_out, persons=self.persons)
+    def files(self, dialect: Dialect, paths: Sequence[Path], target: str | None, head: Provenance) -> list[RecordFile]:
+        """Return files with this choice of records."""
+        from privstats.intake.record_files import of_party
+        from privstats.intake.split_notes import noted_seed
+
+        how: dict[str, Any] = {"split": self.split, "kept_out": self.split is not None, "persons": self.persons}
+        named = [dialect.file(path, target, seed=self.seed or 0, **how) for path in paths]
+        seeds = [noted_seed(file, head.plan, head.course) if self.seed is None else None for file in named]
+        return [
+            of_party(file, place) if seed is None else replace(file, seed=seed)
+            for place, (file, seed) in enumerate(zip(named, seeds, strict=True))
+        ]
 
 
 @dataclass(frozen=True)
@@ -128,7 +143,7 @@ def score(
     if (plan is None) == (not files):
         raise PlanError("name files of your own records, or pass --plan SCORE.TOML for a plan over all parties")
     if plan is None:
-        named = [split.file(dialect, each, target) for each in files or ()]
+        named = split.files(dialect, files or (), target, scoring.head.provenance_)
         _score_files(scoring, named, shown, as_json=as_json)
         return
     shown.require_none()
@@ -186,8 +201,8 @@ def _require_terms(given: Mapping[str, Any]) -> None:
 def _score_files(scoring: ps.Scoring, named: Sequence[RecordFile], shown: Shown, *, as_json: bool) -> None:
     from privstats.intake.split_notes import require_same_split
 
-    for file in named:
-        require_same_split(file, scoring.head.provenance_.plan, scoring.head.provenance_.course)
+    sums = scoring.head.provenance_
+    stated = [file for file in named if not require_same_split(file, sums.plan, sums.course) and file.split is not None]
     score, own = _own_score(scoring, named, _thresholds(scoring, shown.thresholds))
     if shown.figure is not None:
         score.plot(shown.figure)
@@ -196,6 +211,9 @@ def _score_files(scoring: ps.Scoring, named: Sequence[RecordFile], shown: Shown,
         typer.echo(json_text({"head": head, "records": len(own.y), "rows": rows, "remarks": score.remarks}))
         return
     typer.echo(score.summary(own=True).as_text())
+    if stated:
+        paths = ", ".join(str(file.path) for file in stated)
+        say(f"no note next to {paths} shows the split of the head's sums: share, seed and order of files are as stated")
     _say_whose(own, kept_out=all(file.split is not None for file in named))
 
 

@@ -60,6 +60,7 @@ class CellDesign:
         lost: unread directions of empty cells, ``(p,)``.
         cells: number of declared contrasts.
         complete: declared columns, a gap in any of which excludes its record; empty where gaps have cells.
+        hidden: size of G's noise in an empty cell's count, 3 standard deviations; the largest over these cells.
     """
 
     rows: Array
@@ -68,6 +69,7 @@ class CellDesign:
     columns: tuple[ColumnCells, ...]
     cells: int
     complete: tuple[str, ...] = ()
+    hidden: float = 0.0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -115,12 +117,19 @@ class CellDesign:
         by_target[..., self.lost, :] = 0.0
         return projected
 
-    def notes(self, equations: NormalEquations) -> list[str]:
-        """Return warnings about empty or collinear cells, or hidden G."""
+    def notes(self, equations: NormalEquations, *, weighted: bool = False) -> list[str]:
+        """Return warnings about empty or collinear cells, or hidden G.
+
+        Args:
+            weighted: whether G weighs records, so that noise in it hides no number of records that is known.
+        """
         notes, empty = list[str](), [f"{each.name}: {cell}" for each in self.columns for cell in self._empty(each)]
         if empty:
-            few = "no more records than noise could show" if equations.sigma_G else "no records"
-            assumed = "; all other rows assume that no record is there" if equations.sigma_G else ""
+            few, assumed = "no records", ""
+            if equations.sigma_G:
+                number = "" if weighted else f" (about {self.hidden:,.0f})"
+                few = f"no more records than noise could show{number}"
+                assumed = "; all other rows assume that no record is there"
             notes.append(f"{few} in {', '.join(empty)}: not reported, and excluded from the fit{assumed}")
         if len(equations.lost.T) > self.lost.sum():
             notes.append("cells of different columns are collinear: their contrasts cannot be distinguished")
@@ -173,11 +182,13 @@ def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequ
     width, blocks = schema.features, [_read(cells, j, schema) for j in range(len(cells.columns))]
     constant = _constant(schema)
     level, spans, gone = _placed(np.array([constant]), slice(width - 1, width), width), list[Array](), list[Array]()
-    rows, columns = [level], list[ColumnCells]()
+    rows, columns, hidden = [level], list[ColumnCells](), 0.0
     for j in chosen:
         place, block = cells.blocks[j], blocks[j]
-        holds = block.holds(G[place, -1] / constant, G[-1, -1] / constant**2, sigma / constant, constant)
+        noise = _SURE * block.noise(sigma / constant, constant)
+        holds = block.holds(G[place, -1] / constant, G[-1, -1] / constant**2, noise)
         holds[-1] &= not cells.missing
+        hidden = max(hidden, float(noise[~holds].max(initial=0.0)))
         column = block.column(holds, len(rows))
         level[place] = block.means[column.reference]
         moved = np.delete(block.means, column.reference, axis=0) - block.means[column.reference]
@@ -189,7 +200,7 @@ def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequ
     every = sum(len(block.names) - 1 for block in blocks)
     basis = np.column_stack([*spans, *gone, np.eye(width)[-1]])
     complete = tuple(each.name for each in cells.columns) if cells.missing else ()
-    return CellDesign(np.stack(rows), basis, lost, tuple(columns), every, complete)
+    return CellDesign(np.stack(rows), basis, lost, tuple(columns), every, complete, hidden)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,11 +217,19 @@ class _Block:
     means: Array
     plain: NDArray[np.bool_]
 
-    def holds(self, sums: Array, total: float, sigma: float, constant: float) -> NDArray[np.bool_]:
-        solve = np.linalg.pinv(np.vstack([self.means[:, self.plain].T, np.ones(len(self.names))]))
-        counts = solve @ np.append(sums[self.plain], total)
-        noise = sigma * np.hypot(np.linalg.norm(solve[:, :-1], axis=1) / math.sqrt(2), solve[:, -1] / constant)
-        filled = np.asarray(counts > np.maximum(_SURE * noise, 0.5))
+    @cached_property
+    def _counts(self) -> Array:
+        """Map from sums of the block's entries, and of records, to the cells' counts."""
+        return np.asarray(np.linalg.pinv(np.vstack([self.means[:, self.plain].T, np.ones(len(self.names))])))
+
+    def noise(self, sigma: float, constant: float) -> Array:
+        """Return the standard deviation of each cell's count, ``(cells,)``."""
+        entries = np.linalg.norm(self._counts[:, :-1], axis=1) / math.sqrt(2)
+        return np.asarray(sigma * np.hypot(entries, self._counts[:, -1] / constant))
+
+    def holds(self, sums: Array, total: float, fewest: Array) -> NDArray[np.bool_]:
+        """Return which cells hold more than the fewest records that noise shows."""
+        filled = np.asarray(self._counts @ np.append(sums[self.plain], total) > np.maximum(fewest, 0.5))
         return filled if filled.any() else np.arange(len(filled)) == 0
 
     def column(self, holds: NDArray[np.bool_], first: int) -> ColumnCells:

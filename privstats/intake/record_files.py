@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ from privstats.errors import DataError, UnevenSplitWarning
 from privstats.files.arrays import read_arrays
 from privstats.intake.csv_dialect import Dialect, Marks
 from privstats.intake.frames import Unopened
-from privstats.intake.splits import Split, empty_part
+from privstats.intake.splits import Split, empty_part, seed_of_party
 from privstats.intake.table_files import Table, require_file
 from privstats.intake.table_parts import Part, Requested, joined, labels_of, parts_of, present, warn_of_copies
 from privstats.intake.table_sources import Catalogue, TableSource, is_table, table_file
@@ -302,6 +302,20 @@ class RecordFile(Unopened):
         records = Records(*joined(read_parts(), gaps=gaps, texts=texts))
         _warn_of_shares(split, self.path)
         return records, np.concatenate(sides)
+
+
+def of_party(file: RecordFile, party: int) -> RecordFile:
+    """Return a file with its party's seed, where the files of several parties share one (:func:`seed_of_party`).
+
+    Args:
+        party: number of the party, from 0.
+
+    Example:
+        >>> from privstats.intake.record_files import RecordFile, of_party
+        >>> of_party(RecordFile("south.csv", "ill", split=0.25, seed=7), 1).seed
+        1000000007
+    """
+    return replace(file, seed=seed_of_party(file.seed, party, persons=file.persons is not None))
 
 
 def _warn_of_shares(split: Split, of: str | os.PathLike[str]) -> None:

@@ -138,6 +138,21 @@ def require_same_split(file: RecordFile, plan: str | None, course: str | None) -
     return bool(noted)
 
 
+def noted_seed(file: RecordFile, plan: str | None, course: str | None) -> int | None:
+    """Return the seed of the split that built a head, by the note next to the file; None without such a note.
+
+    Example:
+        >>> from privstats.moments import RecordFile
+        >>> from privstats.intake.split_notes import note_split, noted_seed
+        >>> summed = RecordFile("north.csv", "ill", split=0.3, seed=7)
+        >>> note_split(summed, "d1ce", "c0", again=False)
+        True
+        >>> noted_seed(summed, "d1ce", None), noted_seed(summed, "another", None)
+        (7, None)
+    """
+    return next((each.seed for each in _read(file) if each.plan == plan or each.course == course), None)
+
+
 def _read(file: RecordFile) -> tuple[_Split, ...]:
     path = notes_path(file)
     try:

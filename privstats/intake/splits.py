@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 Words: TypeAlias = NDArray[np.uint64]
 
 RULE = 2
-"""Version of the rule for records. Notes of splits store it: another rule holds out other records."""
+"""Version of the rule for records. Notes of splits store it: another rule holds out other records.
+
+The seed is no part of the rule. A party's note states the seed of that party's own split (:func:`seed_of_party`).
+"""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _GAP = np.float64(np.nan).view(np.uint64)
@@ -39,6 +42,8 @@ _TEXT = 0xFFF8 << 48
 _READERS = (read, read_texts, partial(read_local, zone=timezone(timedelta(hours=14))))
 """Every way in which a declared column may read a value of any type. Values are equal if all these readings are."""
 _WINDOW_ENTRIES = 1 << 16
+_PARTIES_APART = 10**9
+"""Difference between the seeds of two parties: larger than seeds that people write, and easy to read."""
 # A longer key is stored as its digest, so that memory does not grow with the number of columns.
 _MAX_KEY_BYTES = 128
 
@@ -202,6 +207,28 @@ def coins_of(words: Words, copies: Words, seed: int) -> NDArray[np.float64]:
     starts = _mixed(words + _keys_of(seed, words.shape[1])).sum(axis=1, dtype=np.uint64)
     outputs = _mixed(starts + (copies + np.uint64(1)) * _GOLDEN)
     return np.asarray((outputs >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+
+
+def seed_of_party(seed: int, party: int, *, persons: bool) -> int:
+    """Return the seed of one party's split, in a study whose parties share a seed.
+
+    Under one seed equal records of two parties have equal coins, so many small parties of few distinct records hold
+    out too many records all together, or too few. With ids the seed stays: a person's rows at all parties are then on
+    one side.
+
+    Args:
+        seed: of the study, public.
+        party: number of the party, from 0: its index on the roster, or of its file in a command. Public.
+        persons: whether a person's rows stay together.
+
+    Example:
+        >>> from privstats.intake.splits import seed_of_party
+        >>> [seed_of_party(7, party, persons=False) for party in range(3)]
+        [7, 1000000007, 2000000007]
+        >>> seed_of_party(7, 2, persons=True)
+        7
+    """
+    return seed if persons else seed + party * _PARTIES_APART
 
 
 @lru_cache(maxsize=16)

@@ -13,9 +13,12 @@ import pytest
 
 import privstats as ps
 from privstats.engines.flower import launch
+from privstats.engines.network.folder import Folder
 from privstats.engines.network.key_agreement import offered
+from privstats.engines.network.measuring import own_seed
 from privstats.engines.network.party import Party
 from privstats.engines.network.status_file import supervised
+from privstats.moments import RecordFile
 from tests.course.cases import plan_of
 from tests.engines.network.courses.study import course_study
 from tests.engines.network.fake import FolderNet, study_of
@@ -133,6 +136,24 @@ def test_a_party_that_names_a_file_writes_no_line(privstats, tmp_path: Path) -> 
     assert facts["tls_key_agreement"].startswith(offered().group)
     wrong = privstats(*named, "sick", cwd=tmp_path, code=2)
     assert "has no column 'sick': name the column to predict" in " ".join(wrong.stderr.split())
+
+
+def test_each_party_s_split_has_a_seed_of_its_own(privstats, tmp_path: Path) -> None:
+    """Except with ids: a person's rows at all parties are on one side. A seed that was noted for these sums stays."""
+    pytest.importorskip("pandas")
+    study = study_of(tmp_path)
+    rows = "".join(f"0.{place},0.1,0.2,{place % 2}\n" for place in range(40))
+    for number in (0, 2):
+        file, script = f"{number}.csv", study.home(number) / "records.py"
+        (tmp_path / file).write_text(f"a,b,c,ill\n{rows}")
+        named = ("flower", "records", f"study/party {number}", file, "--target", "ill", "--split", "0.5")
+        for words, seed in ((("--seed", "7"), 7), ((), 7), (None, number * 1_000_000_000)):
+            if words is None:
+                (tmp_path / f"{file}.splits.json").unlink()
+            privstats(*named, *(words or ()), cwd=tmp_path, code=0)
+            assert re.search(rf"seed={seed}\b", script.read_text()), (number, words)
+        by_person = RecordFile(tmp_path / "ids.csv", "ill", split=0.5, persons="pid")
+        assert own_seed(Folder.open(study.home(number)), by_person) == 0
 
 
 @pytest.mark.parametrize("peer", [0, 5])

@@ -1,6 +1,7 @@
 """``course rehearse``: from two files to the table of a course, in one process."""
 
 import csv
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -131,7 +132,7 @@ def test_patients_go_from_two_files_to_a_head(privstats: Any, tmp_path: Path) ->
 
 
 def test_a_split_keeps_records_out_of_every_sum(privstats: Any, tmp_path: Path) -> None:
-    """They are those that a score with the same split and seed takes."""
+    """They are those that the printed command scores: all files in their order, each with coins of its own."""
     rng, ill = np.random.default_rng(0), np.arange(600) // 2 % 2
     files = written(tmp_path, {"age": rng.normal(4 * ill, 1), "dose": rng.normal(0, 1, 600), "ill": ill})
     names, maps = ("age", "dose"), (ps.transforms.Centre((2.0, 0.0)), ps.transforms.UnitNorm())
@@ -140,8 +141,17 @@ def test_a_split_keeps_records_out_of_every_sum(privstats: Any, tmp_path: Path) 
     ps.course.write(tmp_path / "study.toml", ps.Rounds.within(plan, 2, expected_records=600))
     words = ("course", "rehearse", "study.toml", *files, "--target", "ill", "--out", "out", "--split", "0.25")
     done = privstats(*words, "--seed", "3", cwd=tmp_path, code=0)
-    assert "privstats score HEAD FILE --split 0.25 --seed 3" in " ".join(done.stdout.split())
-    summed = [RecordFile(tmp_path / name, "ill", split=0.25, seed=3).read(names) for name in files]
+    printed = " ".join(done.stdout.split()).partition("with all files in this order: privstats ")[2]
+    assert printed == f"score HEAD {' '.join(files)} --target ill --split 0.25 --seed 3"
+    seeds = (3, 1_000_000_003)
+    summed = [
+        RecordFile(tmp_path / name, "ill", split=0.25, seed=seed).read(names)
+        for name, seed in zip(files, seeds, strict=True)
+    ]
+    releases = [ps.Release.load(each) for each in sorted((tmp_path / "out").iterdir())]
+    ps.heads.RefinedSoftmax().fit_releases(releases).save(tmp_path / "HEAD")
+    scored = privstats(*printed.split(), "--json", cwd=tmp_path, code=0)
+    assert json.loads(scored.stdout)["records"] == 600 - sum(len(each.y) for each in summed)
     counts = ps.Release.load(tmp_path / "out" / "0.release").moments.N
     assert abs(counts.sum() - sum(len(each.y) for each in summed)) < 20
     assert counts.sum() < 500

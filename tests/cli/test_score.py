@@ -7,6 +7,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import privstats as ps
+from privstats.intake.record_files import of_party
 from privstats.intake.split_notes import note_split
 from privstats.moments import RecordFile
 
@@ -25,7 +26,8 @@ def run(privstats, tmp_path):
         X = rng.normal(size=(400, 2)) + 1.5 * y[:, None]
         rows = [f"{a},{b},{'yes' if ill else 'no'}" for (a, b), ill in zip(X, y, strict=True)]
         (tmp_path / f"{name}.csv").write_text("\n".join(["age,dose,ill", *rows]))
-    parts = [RecordFile(tmp_path / f"{name}.csv", "ill", split=0.5).parts(COLUMNS) for name in ("north", "south")]
+    files = [RecordFile(tmp_path / f"{name}.csv", "ill", split=0.5) for name in ("north", "south")]
+    parts = [of_party(file, place).parts(COLUMNS) for place, file in enumerate(files)]
     plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 900), privacy=ps.NoPrivacy())
     head = ps.heads.LDA().fit_release(ps.simulate(plan, [(seen.X, seen.y) for seen, _ in parts]))
     head.save(tmp_path / "ill.head")
@@ -87,6 +89,18 @@ def test_the_seed_of_a_split_is_held_by_the_note_beside_the_file(run):
     assert "recall no" in run(*words, "--split", "0.5").stdout
     for other in (("--split", "0.5", "--seed", "1"), ("--split", "0.6"), ()):
         assert "used --split 0.5 --seed 0" in run(*words, *other, code=2).stderr.replace("\n", " ")
+    south = RecordFile(run.folder / "south.csv", "ill", split=0.5, seed=1_000_000_000)
+    records = {len(south.parts()[1].y)}
+    alone = ("score", "ill.head", "south.csv", "--target", "ill", "--split", "0.5")
+    assert "no note next to south.csv shows the split of the head's sums" in run(*alone).stdout.replace("\n", " ")
+    assert note_split(south, made, "0" * 64, again=False)
+    for more in ((), ("--seed", "1000000000")):
+        noted = run(*alone, *more)
+        assert "no note" not in noted.stdout
+        records.add(json.loads(run(*alone, *more, "--json").stdout)["records"])
+    assert len(records) == 1
+    swapped = run("score", "ill.head", "south.csv", "north.csv", "--target", "ill", "--split", "0.5", "--json")
+    assert json.loads(swapped.stdout)["records"] == sum(len(kept.y) for kept in run.kept)
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,12 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+import pandas
 import pytest
 import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 import privstats as ps
 from benchmarks.inference import cell_worlds
@@ -21,11 +23,15 @@ from privstats import course as courses
 from privstats import inference as inf
 from privstats import session
 from privstats.errors import ReleaseError, UnreadableRecordsWarning
+from privstats.heads.evidence import release_gram
 from privstats.inference.cell_design import Intervals
 from privstats.inference.evidence import linear_sums
+from privstats.moments import exact_moments
 from privstats.randomness import seeded
 from privstats.transforms import Cells, ConstantFeature, UnitNorm
 from tests import made
+from tests.inference.level_worlds import EFFECT, TABLES, World
+from tests.lengths import sized
 
 COLUMNS = (ps.Numeric("age", (40, 65)), ps.Categories("stage", ("a", "b", "c")), ps.Truth("smoker"))
 CELLS = Cells(COLUMNS, signs=4, ramp=False)
@@ -451,6 +457,36 @@ def test_empty_cells_under_noise_hide_nothing_but_themselves():
         names = [f"{column}: {cell}" for column, cell in zip(found.columns, found.cells, strict=True)]
         assert {name for name, told in zip(names, found.reported, strict=True) if not told} == set(ALL_EMPTY)
     assert places.max() < 4
+
+
+def _without_noise(released, world, levels):
+    """Return the arm's estimate from exact sums, with the design of a release whose noise may hide ward C."""
+    schema, sums = released.release.plan.schema, linear_sums(released.release, None, None, None)
+    table = world.table(levels)
+    columns = pandas.DataFrame(table)[[each.name for each in schema.transform[0].columns]]
+    exact_sums = release_gram(ps.Release.exact(schema, exact_moments(schema, columns, table["level"])), None)
+    left = ~sums.cells.lost
+    gram, vector = sums.cells.gram(exact_sums.G), sums.cells.vector(exact_sums.h)[:, 0]
+    fitted = sums.cells.contrasts[:, left] @ np.linalg.pinv(gram[np.ix_(left, left)]) @ vector[left]
+    return float(fitted[sums.names.index("arm: 1")])
+
+
+@pytest.mark.parametrize("few", [0, 30])
+def test_intervals_hold_the_fit_without_the_cells_that_noise_hides(few):
+    """Records of such a cell move the fit, as its note states, and nothing else makes intervals miss."""
+    missed = {"the arm": 0, "the arm, moved by the hidden records": 0}
+    runs = sized(60, 1000)
+    for seed in range(runs):
+        world = World(few, seed)
+        found = TABLES["ols of cells"](world, "last", 1.0)
+        low, high = found.conf_int()[found.names.index("arm")]
+        moved = _without_noise(found, world, "last") - _without_noise(found, world, "undeclared")
+        assert "could show (about " in " ".join(found.notes)
+        for name, truth in zip(missed, (EFFECT, EFFECT + moved), strict=True):
+            missed[name] += not low < truth < high
+    assert missed["the arm, moved by the hidden records"] <= binom.ppf(0.999, runs, 0.05), missed
+    if not few:
+        assert missed["the arm"] == missed["the arm, moved by the hidden records"]
 
 
 @pytest.mark.parametrize("family", ["logistic", "poisson"])

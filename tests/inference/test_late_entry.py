@@ -266,15 +266,17 @@ WRONG: list[tuple[Any, str]] = [
     ),
     (
         lambda: inf.kaplan_meier(_schema(ARM, MONTHS, ENTERS, DIED), **WORDS, entry="enters"),
-        r"needs a plan with late_entry=LateEntry\('enters', 'months', times='discrete'\).* this plan states none",
+        r"needs a plan with late_entry=LateEntry\('enters', 'months', times='discrete'\).* This plan has none, as .*: "
+        r"count again under a plan with late_entry. Tables that need no entry can be read",
     ),
     (
         lambda: inf.kaplan_meier(exact(persons()), **{**WORDS, "times": "continuous"}, entry="enters"),
-        r"times='continuous'\).* this plan states LateEntry\(entry='enters', time='months', times='discrete'",
+        r"by 'enters' and 'months' at discrete times, and .* times 'continuous' were requested: pass entry 'enters', "
+        r"time 'months' and times 'discrete'",
     ),
     (
         lambda: inf.logrank_test(_schema(ARM, MONTHS, ENTERS, DIED), **WORDS, by="arm", entry="enters"),
-        "may count events of persons who were never at risk",
+        "may hold events of persons who were never at risk",
     ),
     (
         lambda: inf.kaplan_meier(
@@ -290,6 +292,27 @@ WRONG: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("call", "words"), WRONG)
 def test_what_cannot_be_read_is_one_clear_sentence(call: Any, words: str) -> None:
     refused(ReleaseError, words, call)
+
+
+def test_counts_with_and_without_records_that_are_never_at_risk_may_be_the_same_tables() -> None:
+    """So no reader can tell them apart, and an entry is refused where the plan excludes none."""
+    schema = ps.CountSchema((ARM, MONTHS, ENTERS, DIED), TABLES)
+    valid = {"arm": ["a", "a"], "enters": [1, 3], "months": [2, 5], "died": [1, 1]}
+    never = {**valid, "enters": [3, 1]}  # the first leaves before it enters
+    releases = [exact(records, schema) for records in (valid, never)]
+    np.testing.assert_array_equal(*(each.moments.T for each in releases))
+    for release in releases:
+        refused(ReleaseError, "count again", lambda: inf.kaplan_meier(release, **WORDS, entry="enters"))  # noqa: B023
+        assert isinstance(inf.kaplan_meier(release, **WORDS), inf.SurvivalCurve)
+    assert isinstance(inf.kaplan_meier(exact(valid), **WORDS, entry="enters", start=2), inf.SurvivalCurve)
+
+
+def test_the_words_of_a_refusal_read_the_table() -> None:
+    release = exact(persons(), schema_at("continuous"))
+    refused(ReleaseError, "pass entry 'enters', time 'months' and times 'continuous'",
+            lambda: inf.kaplan_meier(release, **WORDS, entry="enters"))  # fmt: skip
+    stated = {"event": "died", "entry": "enters", "time": "months", "times": "continuous"}
+    assert isinstance(inf.kaplan_meier(release, **stated, start=1), inf.SurvivalCurve)
 
 
 def test_strata_have_entries_of_their_own() -> None:

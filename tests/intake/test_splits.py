@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats.encoding import flatten
 from privstats.errors import UnevenSplitWarning
+from privstats.intake import splits
 from privstats.intake.columns import read
 from privstats.intake.splits import Split
 from privstats.intake.tables import Codes
@@ -122,6 +123,36 @@ def test_a_split_is_a_random_sample_in_all_and_by_class(name: str, share: float)
         counts, binomial = held_out[:, of].sum(axis=1), of.sum() * share * (1 - share)
         assert abs(counts.mean() - of.sum() * share) < 5 * np.sqrt(binomial / seeds)
         assert abs(counts.var() / binomial - 1) < 5 * np.sqrt(2 / seeds)
+
+
+def test_many_small_parties_hold_out_a_random_sample_together() -> None:
+    """200 parties of 30 records with few values: equal records of two parties have coins of their own."""
+    parties, records, share, seeds = 200, 30, 0.25, sized(20, 200)
+    rng = np.random.default_rng(0)
+    X = (rng.random((parties, records, 8)) < 0.03).astype(float)
+    y = rng.random((parties, records)) < np.where(X.any(axis=-1), 0.3, 0.1)
+
+    def held_out(seed: int) -> np.ndarray:
+        seeds_of = [splits.seed_of_party(seed, party, persons=False) for party in range(parties)]
+        return np.array([Split(share, own).held_out(X[k], y[k]) for k, own in enumerate(seeds_of)])
+
+    out = np.array([held_out(seed) for seed in range(seeds)])
+    for of in (np.ones_like(y), y, ~y):
+        counts, binomial = out[:, of].sum(axis=1), of.sum() * share * (1 - share)
+        assert abs(counts - of.sum() * share).max() < 5 * np.sqrt(binomial)
+        assert counts.var() / binomial < 1 + 5 * np.sqrt(2 / seeds)
+        assert abs(counts.mean() - of.sum() * share) < 5 * np.sqrt(binomial / seeds)
+
+
+STUDIES, PARTIES = st.integers(0, 10**9 - 1), st.integers(0, 2**24)
+
+
+@given(seed=STUDIES, other=STUDIES, party=PARTIES, last=PARTIES)
+def test_no_two_parties_and_no_two_studies_share_a_seed(seed: int, other: int, party: int, last: int) -> None:
+    own = splits.seed_of_party(seed, party, persons=False)
+    assert (own == splits.seed_of_party(other, last, persons=False)) == ((seed, party) == (other, last))
+    assert own < 2**63  # notes hold it
+    assert splits.seed_of_party(seed, party, persons=True) == seed
 
 
 def test_equal_rows_of_two_classes_have_coins_of_their_own() -> None:

@@ -104,6 +104,10 @@ def _coins_without_target(_: Any) -> Any:
     return lambda words, copies, seed: _COINS(words[:, :-1], copies, seed)
 
 
+def _one_seed(_: Any) -> Any:
+    return lambda seed, party, *, persons: seed
+
+
 def _by_its_dtype(right: Any) -> Any:
     """A column with gaps is numbers if numpy makes numbers of all its values, and has no number otherwise."""
 
@@ -156,4 +160,8 @@ READING_MUTANTS: dict[str, Mutant] = {
         "equal rows of two classes are dealt alike, so a score of coin labels is above one half",
         name_in("privstats.intake.splits", "coins_of", _coins_without_target),
         _SPLITS + "test_equal_rows_of_two_classes_have_coins_of_their_own"),
+    "a split with one seed for all parties": bug(
+        "equal records of two files have one coin, so many small parties hold out lumps",
+        name_in("privstats.intake.splits", "seed_of_party", _one_seed),
+        _SPLITS + "test_many_small_parties_hold_out_a_random_sample_together"),
 }  # fmt: skip

@@ -33,7 +33,8 @@ from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import read_bounded
 from privstats.files.decoding import from_msgpack
 from privstats.heads.scoring import published_provenance
-from privstats.intake.split_notes import note_split, notes_path, require_same_split
+from privstats.intake.split_notes import note_split, noted_seed, notes_path, require_same_split
+from privstats.intake.splits import seed_of_party
 from privstats.kinds import HazardSchema
 from privstats.moments import Moments, RecordFile
 from privstats.plan import Plan
@@ -366,6 +367,21 @@ def bind_split(folder: Folder, file: RecordFile) -> str:
     if require_same_split(file, provenance.plan, provenance.course):
         return ""
     return "no note next to the file shows the split of the head's sums, so split and seed are taken as stated"
+
+
+def own_seed(folder: Folder, file: RecordFile) -> int:
+    """Return the seed of a split for which the party chose none.
+
+    A note next to the file may state the seed for the sums of this course, or of the head that the plan scores.
+    Otherwise the seed follows from the party's number on the roster (:func:`~privstats.intake.splits.seed_of_party`).
+    """
+    plan = folder.course.first
+    sums: tuple[str | None, str | None] = plan.digest, folder.course.digest
+    if plan.schema.scores_head and plan.published is not None:
+        provenance = published_provenance(plan.published.read())
+        sums = provenance.plan, provenance.course
+    noted, number = noted_seed(file, *sums), folder.roster.publics.index(folder.identity.public)
+    return seed_of_party(0, number, persons=file.persons is not None) if noted is None else noted
 
 
 def require_unseen(folder: Folder, plan: Plan, file: RecordFile) -> None:

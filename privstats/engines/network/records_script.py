@@ -16,6 +16,7 @@ from privstats.engines.network.measuring import (
     admit_persons,
     bind_split,
     forget_moments,
+    own_seed,
     require_hidden,
     require_unseen,
     sums_of_persons,
@@ -47,12 +48,13 @@ class Named:
     remarks: tuple[str, ...] = ()
 
 
-def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
+def name_file(folder: Folder, file: RecordFile, untouched: bytes, *, seeded: bool = True) -> Named:
     """Write the ``records.py`` of a party that provides a file.
 
     Args:
         file: named from the current folder; the script names it from the party's.
         untouched: an unedited ``records.py``, which may be replaced.
+        seeded: whether the party chose the file's seed; otherwise it is :func:`own_seed`.
 
     Raises:
         PlanError: the folder is of a stream.
@@ -63,6 +65,8 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
         raise PlanError(f"{folder.home} is of a stream: bring what enters and leaves with `privstats stream bring`")
     if folder.identity.public not in folder.roster.publics:
         raise DataError(f"{folder.home} brings no records: its identity.pem is a helper's, or not on roster.toml")
+    if not seeded:
+        file = replace(file, seed=own_seed(folder, file))
     script = folder.home / SCRIPT
     if script.exists() and not _replaceable(script, untouched):
         raise DataError(f"{script} was edited; name the file in its load(), or move it away first")

@@ -66,14 +66,24 @@ def with_entries(
 
 
 def _require_exclusion(release: Release, late: LateEntry) -> None:
-    """Refuse counts that may hold events of records that are never at risk: no reader can remove them."""
+    """Refuse counts that may hold events of records that are never at risk.
+
+    Exits and entries are in separate tables, which may be the same with and without such records.
+    """
     schema = narrowed(release.plan.schema, CountSchema, ReleaseError("late entry is read from count tables"))
-    if schema.late_entry is None or replace(schema.late_entry, rounded=False) != late:
-        needed = f"LateEntry({late.entry!r}, {late.time!r}, times={late.times!r})"
-        states = "states none" if schema.late_entry is None else f"states {schema.late_entry}"
+    planned = schema.late_entry
+    if planned is None:
         raise ReleaseError(
-            f"late entry needs a plan with late_entry={needed}, which excludes records that leave before they enter; "
-            f"this plan {states}: it may count events of persons who were never at risk; count again under such a plan"
+            f"late entry needs a plan with late_entry=LateEntry({late.entry!r}, {late.time!r}, times={late.times!r}), "
+            "which excludes records that leave before they enter. This plan has none, as plans of earlier versions, so "
+            "its counts may hold events of persons who were never at risk, and no reader removes these: count again "
+            "under a plan with late_entry. Tables that need no entry can be read from this release"
+        )
+    if replace(planned, rounded=False) != late:
+        raise ReleaseError(
+            f"these counts exclude records that leave before they enter by {planned.entry!r} and {planned.time!r} at "
+            f"{planned.times} times, and entry {late.entry!r}, time {late.time!r} and times {late.times!r} were "
+            f"requested: pass entry {planned.entry!r}, time {planned.time!r} and times {planned.times!r}"
         )
 
 

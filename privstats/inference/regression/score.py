@@ -145,7 +145,7 @@ def _regression(
     if design is not None:
         gaps = design.gap_columns
         notes = gap_note(gaps, gaps_as_cells) + notes_on(errors, design.read, names)
-        notes += design.notes(errors.inversion.equations)
+        notes += design.notes(errors.inversion.equations, weighted=True)
         fields["converged"] = not ended_early(errors, design.read)
         fields["errors"] = Hidden(errors) if gaps and not gaps_as_cells else errors
     return Regression(

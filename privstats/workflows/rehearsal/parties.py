@@ -22,7 +22,7 @@ from privstats.intake.meaning import meaning_of
 from privstats.intake.person_ids import names_of
 from privstats.intake.record_files import RecordFile
 from privstats.intake.shared_ids import id_remarks
-from privstats.intake.splits import Split
+from privstats.intake.splits import Split, seed_of_party
 from privstats.intake.table_parts import column_hint, misfits
 from privstats.records.labels import places_of
 from privstats.transforms import Categories, Cells, Column
@@ -229,7 +229,8 @@ def read_file(file: Source, names: Sequence[str], persons: str | None = None, ga
 def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assumed, share: float) -> tuple[Party, ...]:
     """Return each file's records, with about a share held out.
 
-    A record is held out by its own coin, or by its person's (``intake.splits``). A file may lack classes, or have no
+    A record is held out by its own coin, or by its person's (``intake.splits``). Records that equal another file's have
+    coins of their own, and a person has one coin in all files. A file may lack classes, or have no
     record left.
 
     Raises:
@@ -237,7 +238,8 @@ def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assume
             another spelling only.
     """
     cells = Cells(public.columns)
-    parties = [_party(*named, public, cells, share) for named in zip(_names(files), sources, strict=True)]
+    named = enumerate(zip(_names(files), sources, strict=True))
+    parties = [_party(place, *each, public, cells, share) for place, each in named]
     for party, each in zip(parties, sources, strict=True):
         _require_one_spelling(party, public, each)
     _require_classes(parties, public)
@@ -305,14 +307,14 @@ def _of_target(public: Assumed, file: Found) -> Iterator[str]:
         yield f"{public.target}: among the classes {gap_code_question(public.target, codes, len(readings.numbers))}"
 
 
-def _party(name: str, file: Found, public: Assumed, cells: Cells, share: float) -> Party:
+def _party(place: int, name: str, file: Found, public: Assumed, cells: Cells, share: float) -> Party:
     table = {each.name: _values(file.readings(each.name, each), each.words) for each in public.columns}
     y = _labels(public, file)
     labelled = y >= 0
     counted = labelled if file.ids is None else labelled & (file.ids != None)  # noqa: E711 - of each element
     table, y = {key: values[counted] for key, values in table.items()}, y[counted]
     ids, codes = None if file.ids is None else file.ids[counted], cells.codes(table)
-    split = Split(share, _SPLIT)
+    split = Split(share, seed_of_party(_SPLIT, place, persons=ids is not None))
     test = split.held_out(codes, (file.readings(public.target).take(np.flatnonzero(counted)),), ids)
     unlabelled, unowned = int((~labelled).sum()), int((labelled & ~counted).sum())
     uneven = tuple(f"{name}: {remark}" for remark in [split.remark()] if remark)

@@ -373,3 +373,15 @@ def test_a_format_is_printed_as_the_options_that_state_it():
     file = RecordFile("t.csv", "ill", separator="\t", decimal=",", thousands=".", quoted=True)
     assert options_of(file) == " --separator tab --decimal , --thousands . --quoted"
     assert options_of(HeldTable("north", {})) == ""
+
+
+def test_equal_records_of_many_files_have_coins_of_their_own():
+    """One coin for all files held out lumps: of 100 equal files a record is held out about 25 times, not 0 or 100."""
+    rng = np.random.default_rng(0)
+    values = {"dose": (0.0, 1.0, 2.0), "ward": ("a", "b", "c"), "ill": ("no", "yes")}
+    table = {name: rng.choice(each, 24).tolist() for name, each in values.items()}
+    files = [HeldTable(f"site {place}", table) for place in range(100)]
+    parties = rehearsal.opened(files, ASKED).parties
+    held_out = np.array([party.test for party in parties])
+    assert abs(held_out.mean() - 0.25) < 5 * np.sqrt(0.1875 / held_out.size)
+    assert (abs(held_out.mean(axis=0) - 0.25) < 5 * np.sqrt(0.1875 / len(files))).all()
