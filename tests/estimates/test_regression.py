@@ -329,3 +329,22 @@ def test_the_retained_share_is_0_for_noise_and_1_from_two_deviations_on(by_noise
     share = seen_share(energy, noise)
     assert (share == 0) == (energy <= noise.sum())
     assert (share == 1) == (energy - noise.sum() >= 2 * spread) or share == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("d", "at_most"), [(1, 0.6), (3, 1.0), (30, 5.4), (300, 43.0)])
+def test_slopes_of_nothing_cost_a_small_part_of_their_noise(d, at_most):
+    energies = np.random.default_rng(d).chisquare(d, 20_000)
+    shares = np.array([seen_share(each, np.ones(d)) for each in energies])
+    assert np.mean(np.square(shares) * energies) < at_most
+
+
+@pytest.mark.parametrize("d", [3, 8, 30, 300])
+@pytest.mark.parametrize("signal", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 6.0])
+def test_reduced_slopes_are_no_worse_than_complete_ones_or_lose_no_more_than_is_hidden(d, signal):
+    """The signal is in units of 2 sqrt(2 d), the energy up to which slopes lose; all of it is in one column."""
+    hidden = 2 * (2 * d) ** 0.5
+    noisy = np.random.default_rng(d).standard_normal((4_000, d))
+    noisy[:, 0] += (signal * hidden) ** 0.5
+    reduced = noisy * np.array([[seen_share(each, np.ones(d))] for each in np.square(noisy).sum(axis=1)])
+    reduced[:, 0] -= (signal * hidden) ** 0.5
+    assert np.square(reduced).sum(axis=1).mean() < 1.15 * max(d, hidden)

@@ -27,7 +27,8 @@ _WIDE = 256
 class ProtoHyper(ClassHead):
     """``g(z) = g_base(z) + V_2 U_1 z`` in the Fisher subspace, fitted to a teacher's softened scores (GH-OFL 3.3).
 
-    The loss is ``alpha T^2 KL(teacher / T || student / T) + (1 - alpha) CE``. Other arguments are as in ``FisherMix``.
+    The loss is ``alpha T^2 KL(teacher / T || student / T) + (1 - alpha) CE``. CE is that of scores less the log priors,
+    because synthetic labels are equally frequent. Other arguments are as in ``FisherMix``.
 
     Args:
         base: ``"rda"``, ``"lda"`` or ``"nb"`` in the Fisher subspace.
@@ -104,6 +105,7 @@ class ProtoHyper(ClassHead):
         V = torch.zeros((C, rank), dtype=torch.float32, device=device, requires_grad=True)
         b = torch.zeros(C, dtype=torch.float32, device=device, requires_grad=True)
         cross_entropy, T = torch.nn.functional.cross_entropy, self.temperature
+        prior = torch.tensor(world.prior, dtype=torch.float32, device=device)
 
         def loss(lesson: tuple[Any, ...]) -> Any:
             rows, labels, base_scores, softened = lesson
@@ -111,7 +113,8 @@ class ProtoHyper(ClassHead):
             # cross entropy with the teacher is its KL divergence plus the teacher's entropy, which is constant
             taught = T**2 * cross_entropy(scores / T, softened)
             decay = self.weight_decay / 2 * (U.square().sum() + V.square().sum())
-            return self.alpha * taught + (1 - self.alpha) * cross_entropy(scores, labels) + decay
+            # samples hold every class equally often, so their labels follow scores without the priors
+            return self.alpha * taught + (1 - self.alpha) * cross_entropy(scores - prior, labels) + decay
 
         convergence = converge(torch, self, [U, V, b], loss, train, held_out)
         residual = (V @ U).detach().cpu().numpy().astype(np.float64)
