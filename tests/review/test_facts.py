@@ -131,8 +131,8 @@ def test_fewer_dropouts_leave_a_smaller_epsilon_and_the_fewest_survivors_the_pro
 
 
 def test_where_the_longer_list_decides_the_drop_outs_are_counted_to_it():
-    """Version 4 on a random graph needs more clients on a list than in a sum, and theirs alone is the noise."""
-    subject = plan(cohort=ps.Cohort(300, 260, 3_000, colluders=5), key_agreement="mlkem768-x25519")
+    """A random graph needs more clients on a list than in a sum, and theirs alone is the noise."""
+    subject = plan(cohort=ps.Cohort(300, 260, 3_000, colluders=5))
     most = 300 - subject.masking.min_listed
     assert 0 < most < 300 - 260
     line = told(subject, "epsilon after dropouts")

@@ -85,11 +85,11 @@ def test_an_opening_of_another_run_or_roster(cohort: Cohort, change: str) -> Non
     refuses_and_goes_on(cohort, dict(old.start())[VICTIM], "wrong_roster")
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_message_of_an_earlier_version_is_refused_by_name(cohort: Cohort, version: int) -> None:
     outbox = dict(cohort.server.start())
     old = bytes([version]) + outbox[VICTIM][1:]
-    words = f"wrong_version .a message of version {version}; this .* version 3 only"
+    words = f"wrong_version .a message of version {version}; this .* version 4 only"
     with pytest.raises(RemoteProtocolError, match=words):
         cohort.clients[VICTIM].receive(old)
     ((_, answer),) = cohort.clients[VICTIM].receive(outbox[VICTIM])
