@@ -39,10 +39,11 @@ def declared_levels(schema: ScoreSchema | HazardSchema) -> DeclaredLevels:
     """
     products = interactions_of(schema.transform)
     pairs = () if products is None else products.pairs
-    constants = _constants(schema)
+    hazard = schema if isinstance(schema, HazardSchema) else None
+    constants = _constants(schema, 1 if hazard is None else hazard.periods * hazard.baselines)
     width, columns = schema.sizes["feature"], schema.sizes["feature"] - len(constants)
     parts = [constants if len(constants) else np.zeros((1, width))]
-    levels = _bins(schema, constants) if isinstance(schema, HazardSchema) else []
+    levels = [] if hazard is None else _bins(hazard, constants)
     for group in _groups(_columns(schema, columns - len(pairs)), pairs):
         codes = np.array(list(product(*(range(len(each.values)) for each in group))))
         rows = _rows(group, codes, pairs, columns - len(pairs), width)
@@ -52,12 +53,11 @@ def declared_levels(schema: ScoreSchema | HazardSchema) -> DeclaredLevels:
     return DeclaredLevels(tuple(parts), tuple(levels), others, schema.clip_norm, 2 / schema.scale)
 
 
-def _constants(schema: ScoreSchema | HazardSchema) -> Array:
-    """Return the rows' constants, one row for each that a record can have, ``(bins, width)``."""
+def _constants(schema: ScoreSchema | HazardSchema, count: int) -> Array:
+    """Return the rows' constants, one row for each of the ``count`` that a record can have, ``(count, width)``."""
     width, constant = schema.sizes["feature"], schema.constant
     if constant is None:
         return np.zeros((0, width))
-    count = schema.periods * schema.baselines if isinstance(schema, HazardSchema) else 1
     return np.asarray(schema.on_grid(constant) * np.eye(width)[width - count :])
 
 
