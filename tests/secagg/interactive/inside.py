@@ -14,6 +14,8 @@ SERVER = (
     "graph",
     "context",
     "public",
+    "kem",
+    "kem_key",
     "sum",
     "sent",
     "sent_to",

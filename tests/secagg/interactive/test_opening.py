@@ -36,9 +36,12 @@ def opening_of(cohort: Cohort) -> messages.Open:
 def test_whoever_reaches_the_clients_is_not_the_server(cohort: Cohort) -> None:
     """Plan and roster are public, so anybody can run this machine; only the key behind the roster's server opens."""
     anybody = Identity.generate(stream("anybody"))
-    context = context_of(inside(cohort.server).graph, b"s" * 32, inside(cohort.server).public)
+    context = context_of(
+        inside(cohort.server).graph, b"s" * 32, inside(cohort.server).public, inside(cohort.server).kem_key
+    )
     digests = cohort.parameters.digest, cohort.roster.digest
-    forged = messages.Open(b"s" * 32, *digests, inside(cohort.server).public, anybody.sign(open_statement(context)))
+    keys = inside(cohort.server).public, inside(cohort.server).kem_key
+    forged = messages.Open(b"s" * 32, *digests, *keys, anybody.sign(open_statement(context)))
     refuses_and_goes_on(cohort, bytes(messages.encode(forged)), "bad_signature")
 
 
