@@ -130,6 +130,9 @@ class Session:
             links = (
                 part(message.links, k, messages.SECRET_BYTES) for k, each in enumerate(above) if each not in failed
             )
+            held = inside(self.cohort.clients[self.liar]).state.held
+            for owner in failed:  # with whom it does not mask: else it would bring another input
+                held.pop(owner, None)
             return {"failed": failed, "links": b"".join(links)}
         if step == "unmask":
             called = inside(self.cohort.server).state.failed.get(self.liar, ())
