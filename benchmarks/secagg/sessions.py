@@ -33,7 +33,6 @@ from privstats.engines.loopback import Outcome, run
 from privstats.files.decoding import from_msgpack
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
 from privstats.secagg.interactive.state import STEPS
-from privstats.secagg.keys import CLASSICAL
 from privstats.secagg.machines import Outbox
 from privstats.secagg.prg import add_masks
 
@@ -99,7 +98,7 @@ def threading(repeats: int, size: int) -> Rows:
 
 
 def cohort(
-    clients: int, ring: Ring, survivors: int, colluders: int, key_agreement: str = CLASSICAL
+    clients: int, ring: Ring, survivors: int, colluders: int
 ) -> tuple[Server, list[Client], list[Any], Identity]:
     """Fresh machines with random vectors of small integers."""
     parameters = Parameters.solve(
@@ -108,7 +107,6 @@ def cohort(
         colluders=colluders,
         ring=ring,
         plan_digest=bytes(32),
-        key_agreement=key_agreement,
     )
     identities = [Identity.generate(os.urandom) for _ in range(clients)]
     aggregator = Identity.generate(os.urandom)

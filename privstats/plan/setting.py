@@ -52,7 +52,6 @@ class Setting:
         usual: its default in words, where the default itself does not suffice; Markdown.
         omitted: whether the canonical tables omit its default. New settings do, so older plans keep their digests.
         follows: another setting of the table, with which the tables hold this one or omit it.
-        new: the value that commands write into new plans, where it is not the default.
         joins: refusals next to another setting of its table: functions of the table's class, as ``"module:name"`` in
             the room of plans.
         fits: refusals next to the rest of the plan: functions of the plan, named likewise.
@@ -72,7 +71,6 @@ class Setting:
     usual: str = ""
     omitted: bool = True
     follows: str = ""
-    new: Any = None
     joins: tuple[str, ...] = ()
     fits: tuple[str, ...] = ()
 
@@ -93,9 +91,9 @@ class Setting:
 
     @property
     def help(self) -> str:
-        """The meaning as a sentence without Markdown, with the value of new plans."""
+        """The meaning as a sentence without Markdown."""
         plain = _LINK.sub(r"\1", self.meaning).replace("`", "").replace('"', "").replace("*", "")
-        return f"{plain[0].upper()}{plain[1:]}." + (f" Default: {self.new}." if self.new is not None else "")
+        return f"{plain[0].upper()}{plain[1:]}."
 
     def checked(self, value: Any) -> Any:
         """Return a value as plans store it; raise PlanError if the setting cannot have it."""

@@ -26,10 +26,6 @@ from privstats.secagg.wire import prefix
 
 Entropy: TypeAlias = Callable[[int], bytes]
 
-CLASSICAL, HYBRID = "x25519", "mlkem768-x25519"
-KEY_AGREEMENTS = (CLASSICAL, HYBRID)
-"""The values of a plan's ``key_agreement``."""
-
 
 def draw(entropy: Entropy, size: int) -> bytes:
     """Draw ``size`` bytes; any other length raises ``LocalProtocolError``, as a key would be too short."""

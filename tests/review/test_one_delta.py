@@ -41,8 +41,7 @@ def plans(draw: st.DrawFn, largest: int = 1_500) -> ps.Plan:
     cohort = ps.Cohort(clients, clients - gone, 100_000, colluders)
     schema = ps.ClassSchema(2, 2, "NA", 1.0)
     graph = draw(st.sampled_from(["robust", "sparse"]))
-    keys = draw(st.sampled_from(["x25519", "mlkem768-x25519"]))
-    return ps.Plan(schema=schema, cohort=cohort, privacy=privacy, graph=graph, key_agreement=keys)
+    return ps.Plan(schema=schema, cohort=cohort, privacy=privacy, graph=graph)
 
 
 def drawn(data: st.DataObject) -> ps.Plan:

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
 
 from privstats.errors import LocalProtocolError
 from privstats.secagg import xwing
-from privstats.secagg.hpke import UnopenedError
+from privstats.secagg.body_cipher import UnopenedError
 from tests.secagg.upload.second_implementation import schedule, xwing_open, xwing_secret
 
 VECTORS = [

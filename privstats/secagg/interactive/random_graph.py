@@ -94,7 +94,7 @@ def _two_lists(clients: int, colluders: int, signatures: int | NDArray[np.int64]
 
 @lru_cache(256)  # a session reads its plan again with every message
 def solve_sparse(
-    clients: int, *, min_survivors: int, colluders: int, robust: bool = False, disputes: int = 0
+    clients: int, *, min_survivors: int, colluders: int, robust: bool = False, disputes: int = 1
 ) -> SparseGraph:
     """Return the smallest even k, and its smallest t, with small failure bounds and room for disputes.
 
@@ -152,12 +152,12 @@ def solve_sparse(
 
 
 def failure_bounds(
-    clients: int, *, min_survivors: int, colluders: int, neighbours: int, threshold: int, disputes: int = 0
+    clients: int, *, min_survivors: int, colluders: int, neighbours: int, threshold: int, disputes: int = 1
 ) -> FailureBounds:
     """Return the failure bounds of a sparse graph.
 
     n clients have degree k, threshold t, c colluders and d = clients - min_survivors dropouts. At most q neighbours
-    (``disputes``; 0 in version 3) share no mask with a client, and m = :func:`excludable`. Before log2, bounds and
+    (``disputes``) share no mask with a client, and m = :func:`excludable`. Before log2, bounds and
     events are:
 
     - connectivity: ``n * prod_{i<k/2} (c+d-i)/(n-i)``. k/2 adjacent positions hold no honest survivor.

@@ -6,7 +6,6 @@ It has no socket or global, reads the clock only for box keys' expiry, and trust
 from __future__ import annotations
 
 import os
-from functools import partial
 from hashlib import sha256
 from typing import NoReturn, Self
 
@@ -14,7 +13,7 @@ import msgspec
 
 from privstats.encoding import RingVector
 from privstats.errors import LocalProtocolError, RandomnessError, RemoteProtocolError
-from privstats.secagg import hpke, wire
+from privstats.secagg import body_cipher, wire, xwing
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.keys import Entropy, Identity, draw, require_identity, unseal_state
 from privstats.secagg.machines import OnUpload, give_back, session_id
@@ -226,14 +225,14 @@ class Client(Uploader):
         if self._vector is None:
             raise LocalProtocolError("the saved state holds no vector to send")
         hidden = self._scheme.cover(self._vector, self._state.root, self.index)
-        suite, box_key = self.parameters.suite, self.panel.box_key
-        derived, info = partial(self._derived, hidden.secret), partial(box_info, self._context, self.index)
-        enc, keys, first = suite.body_key(box_key(0), derived, info(0))
-        contents = zip(self.parameters.boxed, (*first, *hidden.pieces), strict=True)
-        boxes = [suite.seal(box_key(place), place, content, derived, info(place)) for place, content in contents]
+        key, panel = derive(hidden.secret, "body", self._context), self.panel
+        boxes = (
+            xwing.seal(panel.box_key(place), content, box_info(self._context, self.index, place))
+            for place, content in enumerate((key, *hidden.pieces))
+        )
         report = self._unsigned(b"".join(boxes), hidden)
         frame = messages.Frame(report, self.parameters.body_bytes)
-        hpke.seal_into(frame.large, enc, keys, hidden.body)
+        body_cipher.seal_into(frame.large, key, hidden.body)
         signed = msgspec.structs.replace(report, body=frame.large)
         statement = checks.stated(signed, self.parameters)
         return frame.signed(self._identity.sign(statement)), statement
@@ -243,9 +242,6 @@ class Client(Uploader):
         if self.parameters.claim is None:
             return messages.Report(*place, *end)
         return messages.ProvedReport(*place, hidden.commits, hidden.parts, *end)
-
-    def _derived(self, secret: bytes, label: str) -> bytes:
-        return derive(secret, label, self._context)
 
     def _forget(self) -> None:
         self._state.root[:] = bytes(len(self._state.root))

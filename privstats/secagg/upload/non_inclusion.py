@@ -75,8 +75,8 @@ def prove_excluded(
     Raises:
         LocalProtocolError: the statements do not prove it, or the report is not of this run and panel.
 
-    With ``key_agreement="mlkem768-x25519"`` no report of the client's index may be on any list: a restored client makes
-    another report of its vector, under another name.
+    No report of the client's index may be on any list: a restored client makes another report of its vector, under
+    another name.
 
     Guarantee: an honest helper answers one list, or signs that it answered none, and destroys its key with that. If
     every helper has done either, and this report is on no list, the honest helper's stream is gone. While the plan's
@@ -87,7 +87,7 @@ def prove_excluded(
     lists = {place: _read(statements, place, run, _listed) for place in range(1, parameters.helpers + 1)}
     upload, sender = _name_of(report, run)
     for place, listed in lists.items():
-        if upload in listed.values() or (sender in listed and parameters.suite.redrawn):
+        if sender in listed or upload in listed.values():
             raise LocalProtocolError(f"helper {place} answered a list with this client: count the run as a release")
     return upload
 

@@ -17,7 +17,6 @@ from privstats.plan.views import columns
 from privstats.printable import at_most, delta_text, levels_text
 from privstats.review.drop_outs import REMEDY, party_factor, plan_dropouts
 from privstats.schema import Schema
-from privstats.secagg.keys import HYBRID
 from privstats.workflows.report.layout import Cell, Table, Text
 
 _FALSE_ALARMS = 0.01
@@ -170,8 +169,8 @@ def not_promised(plan: Plan, course: Course | None = None) -> list[str]:
         )
     if plan.schema.party_is_record:
         out.append("That a single record stays hidden within its party: it may change the party's whole direction.")
-    out.append(_recorded(plan))
     out += [
+        "Permanent secrecy, should X25519 and ML-KEM-768 both be broken: breaking one alone opens no stored message.",
         "That the sums reveal nothing: what holds for many people, such as a link between a habit and a disease, is "
         "also learned about those who stayed away.",
         f"That {'a second' if total.sessions == 1 else 'any other'} release costs nothing: each adds to the last, "
@@ -180,20 +179,6 @@ def not_promised(plan: Plan, course: Course | None = None) -> list[str]:
         "True sums from a party that lies: it can shift the total by anything, unseen.",
     ]
     return out
-
-
-def _recorded(plan: Plan) -> str:
-    if plan.key_agreement == HYBRID:
-        return (
-            "Permanent secrecy, should X25519 and ML-KEM-768 both be broken: breaking one alone opens no stored "
-            "message."
-        )
-    noise = plan.noise
-    own = "but what the party itself added" if noise is not None and noise.trust.drawn_by == "client" else "at all"
-    return (
-        "Permanent secrecy: an attacker who stores today's messages and breaks X25519 later, as a large quantum "
-        f"computer would, reads each party's sums, with no noise {own}."
-    )
 
 
 def worth(plan: Plan, noise: Noise, course: Course | None = None) -> Table:

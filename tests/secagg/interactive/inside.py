@@ -7,7 +7,6 @@ and its channels, and have it seal what it would not send. What they may reach i
 from typing import Any, ClassVar
 
 from privstats.secagg import Client, Server
-from privstats.secagg.interactive.client_secrets import ClientSecrets
 
 CLIENT = ("state", "vector", "secrets", "channel", "secrets_cache", "channel_cache")
 SERVER = (
@@ -15,6 +14,8 @@ SERVER = (
     "graph",
     "context",
     "public",
+    "kem",
+    "kem_key",
     "sum",
     "sent",
     "sent_to",
@@ -30,13 +31,12 @@ SERVER = (
     "pair_weights_cache",
     "sample_weights",
 )
-SECRETS = ("mask_key", "self_key")
 
 
 class Inside:
     """The listed private attributes of one machine, without their underscore; they can be read, called and replaced."""
 
-    OPEN: ClassVar[dict[type, tuple[str, ...]]] = {Client: CLIENT, Server: SERVER, ClientSecrets: SECRETS}
+    OPEN: ClassVar[dict[type, tuple[str, ...]]] = {Client: CLIENT, Server: SERVER}
 
     def __init__(self, machine: object) -> None:
         object.__setattr__(self, "machine", machine)

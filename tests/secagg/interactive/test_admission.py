@@ -11,7 +11,6 @@ from privstats.errors import AggregationError
 from privstats.secagg import Parameters
 from privstats.secagg.interactive.blame import accusers, admitted, require_dealers, tolerance
 from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.keys import HYBRID
 from privstats.secagg.masking_facts import masking_facts
 from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of
 
@@ -162,14 +161,14 @@ def test_a_plan_in_which_liars_can_get_an_honest_client_left_out_says_so(
     ] * warned
 
 
-WIDE = Cohort(Parameters(40, 13, 24, 6, 24, RING, b"p" * 32, key_agreement=HYBRID))
+WIDE = Cohort(Parameters(40, 13, 24, 6, 24, RING, b"p" * 32))
 RANDOM = Graph(WIDE.parameters, WIDE.roster)
-NARROW = Cohort(Parameters(14, 6, 8, 1, 10, RING, b"p" * 32, key_agreement=HYBRID))
+NARROW = Cohort(Parameters(14, 6, 8, 1, 10, RING, b"p" * 32))
 RING_OF_14 = Graph(NARROW.parameters, NARROW.roster)
 
 
 def by_the_page(checked: Collection[int], failed: Mapping[int, tuple[int, ...]], graph: Graph) -> set[int]:
-    """Who goes on in a random graph of version 4, from docs/protocol.md alone."""
+    """Who goes on in a random graph, from docs/protocol.md alone."""
     t, here, paid = graph.parameters.threshold, set(checked), set[int]()
     pairs = {frozenset((holder, owner)) for holder, owners in failed.items() for owner in owners}
 

@@ -80,17 +80,17 @@ def test_attack_a_list_of_another_session_of_the_same_run() -> None:
 
 def test_on_a_random_graph_a_list_proves_it_with_the_signatures_of_more_than_half() -> None:
     cohort = sparse_cohort()
-    assert loopback.run(cohort.server, cohort.clients, faults=LOST).survivors == tuple(range(1, 12))
+    assert loopback.run(cohort.server, cohort.clients, faults=LOST).survivors == tuple(range(1, 20))
     lost, agreement = cohort.clients[0], cohort.clients[11].agreement
-    assert len(agreement) == cohort.parameters.signatures == 7
+    assert len(agreement) == cohort.parameters.signatures == 11
     proven = prove_excluded(cohort.parameters, lost.receipt, agreement, roster=cohort.roster)
     assert proven == lost.upload
     receipt = Receipt.decode(lost.receipt, complete=False)
     for other in (lost.receipt[:68], replace(receipt, place=bytes(64)).encode()):  # an older rule, another committee
         with pytest.raises(LocalProtocolError, match="a receipt of this protocol has 132|under other parameters"):
             prove_excluded(cohort.parameters, other, agreement, roster=cohort.roster)
-    fewer = dict(sorted(agreement.items())[:6])
-    with pytest.raises(LocalProtocolError, match="6 clients have signed 1 lists of this session, and 7 on one list"):
+    fewer = dict(sorted(agreement.items())[:10])
+    with pytest.raises(LocalProtocolError, match="10 clients have signed 1 lists of this session, and 11 on one list"):
         prove_excluded(cohort.parameters, lost.receipt, fewer, roster=cohort.roster)
 
 

@@ -226,7 +226,7 @@ class Session(RuleBasedStateMachine):
             lie = msgspec.structs.replace(
                 message,
                 sharers=message.sharers[:at] + message.sharers[at + 1 :],
-                boxes=message.boxes[: 80 * at] + message.boxes[80 * (at + 1) :],
+                boxes=message.boxes[: messages.BOX_BYTES * at] + message.boxes[messages.BOX_BYTES * (at + 1) :],
                 commitments=message.commitments[: 64 * at] + message.commitments[64 * (at + 1) :],
             )
         else:

@@ -155,8 +155,8 @@ def test_dropouts_are_the_one_table_of_the_library(plan, changed):
 
 
 def test_drop_outs_are_counted_to_the_longer_list_where_that_decides(changed):
-    """Version 4 on a random graph."""
-    random = {"cohort": ps.Cohort(20, 14, 1000), "graph": "sparse", "key_agreement": "mlkem768-x25519"}
+    """On a random graph."""
+    random = {"cohort": ps.Cohort(20, 14, 1000), "graph": "sparse"}
     for privacy in (PRIVACY, ps.NoPrivacy()):
         subject = changed(privacy=privacy, **random)
         least = subject.masking.min_listed
