@@ -325,7 +325,7 @@ def ridge_refined(
         length = recipe.stride(state.steps, noise) * recipe.target_bound / state.clip
         step = length * recipe.features * whitening.mean_length / recipe.records
         weights = state.weights + step * (whitening.vectors.T @ gradient)
-        retained = 1 - min(1.0, length * recipe.usual_share / 2)
+        retained = 1 - min(1.0, length * recipe.usual_share)
         return DescentState(weights, state.clip, state.steps + 1, retained**2 * state.variance + (step * sigma[0]) ** 2)
     if _of_level(recipe, state.history, state.levels):
         return _levelled(recipe, whitening, state, gradient[-1] / recipe.records, sigma[0] / recipe.records)

@@ -182,7 +182,9 @@ def head_of(content: Content, path: PathLike) -> Any:
             manifest.features, transform, manifest.clip_norm, manifest.feature_names, manifest.nonnegative
         )
         _check_fit(manifest, rule, preprocessing)
-        facts = manifest.facts or _facts_of(earlier)
+        facts = _facts_of(earlier) if manifest.facts is None else manifest.facts
+        if earlier and manifest.facts is not None:
+            raise ValueError("class shares are stated twice")
         facts.check(len(manifest.classes or ()))
         _check_known(manifest, known)
         _check_scores(facts, scores)

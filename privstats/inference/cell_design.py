@@ -120,7 +120,8 @@ class CellDesign:
         notes, empty = list[str](), [f"{each.name}: {cell}" for each in self.columns for cell in self._empty(each)]
         if empty:
             few = "no more records than noise could show" if equations.sigma_G else "no records"
-            notes.append(f"{few} in {', '.join(empty)}: not reported, and excluded from the fit")
+            assumed = "; all other rows assume that no record is there" if equations.sigma_G else ""
+            notes.append(f"{few} in {', '.join(empty)}: not reported, and excluded from the fit{assumed}")
         if len(equations.lost.T) > self.lost.sum():
             notes.append("cells of different columns are collinear: their contrasts cannot be distinguished")
         elif equations.determined[0] < equations.sigma_G * math.sqrt(2 * self.estimated):

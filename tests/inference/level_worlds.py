@@ -87,16 +87,22 @@ class World:
     def _measured(
         self, rng: np.random.Generator, arm: NDArray[Any], rare: NDArray[np.bool_], treated: NDArray[np.bool_]
     ) -> dict[str, Any]:
-        """Return a measured outcome of each design: a trial, one with gaps, and a treatment that x decides."""
-        x = np.clip(rng.normal(size=len(arm)) * 0.4, -1, 1)
-        chosen = np.where(treated, 1, rng.random(len(arm)) < 1 / (1 + np.exp(-x)))
-        fitted = 0.3 * x - 0.5 * treated + rng.normal(size=len(arm)) * 0.15
-        gaps = rng.random(len(arm)) < 0.15 + 0.1 * (x > 0)
-        trial = np.clip(EFFECT * arm + fitted, -1, 1)
+        """Return a measured outcome of each design: the arm, a trial, one with gaps, and a treatment that x decides.
+
+        Arms of a trial are random in ward C too, where most outcomes are missing.
+        """
+        x = np.clip(rng.normal(size=len(rare)) * 0.4, -1, 1)
+        chosen = np.where(treated, 1, rng.random(len(rare)) < 1 / (1 + np.exp(-x)))
+        fitted = 0.3 * x - 0.5 * treated + rng.normal(size=len(rare)) * 0.15
+        gaps = rng.random(len(rare)) < 0.15 + 0.1 * (x > 0) + 0.4 * treated
+        assigned = rng.integers(0, 2, len(rare))
+        trial = np.clip(EFFECT * assigned + fitted, -1, 1)
         return {
             "x": x,
             "chosen": chosen * 1,
-            "level": trial,
+            "assigned": assigned,
+            "level": np.clip(EFFECT * arm + fitted, -1, 1),
+            "level, trial": trial,
             "level, gaps": np.where(gaps, np.nan, trial),
             "level, chosen": np.clip(EFFECT * chosen + fitted, -1, 1),
         }
@@ -206,13 +212,14 @@ def _summed(plan: ps.Plan, table: dict[str, Any], outcome: str | None, rng: Any)
     parts = []
     for party in range(2):
         part = {name: column[party::2] for name, column in table.items()}
-        columns = list(getattr(schema, "feature_names", None) or _NAMES)
-        X, y = (part, None) if outcome is None else (pd.DataFrame(part)[columns], part[outcome])
+        X: Any = part
+        if outcome is not None:
+            X = pd.DataFrame(part)[list(schema.feature_names or [each.name for each in schema.transform[0].columns])]
+        y = None if outcome is None else part[outcome]
         parts.append(exact_moments(schema, X, y, published=plan.published))
     return session.aggregate_unmasked(plan, parts, rng)
 
 
-_NAMES = ("arm", "ward")
 _COHORT = ps.Cohort(2, 2, 2 * RECORDS)
 
 
@@ -247,9 +254,9 @@ TABLES: dict[str, Reader] = {
     "hazards with a test by column": partial(_hazards, early=2),
     "hazards by stratum with a test by column": partial(_hazards, strata=True, early=2),
     "ols of cells": partial(_cells, outcome="level"),
-    "effect, trial": partial(_effect, arm="arm", outcome="level", probability=0.5),
+    "effect, trial": partial(_effect, arm="assigned", outcome="level, trial", probability=0.5),
     "effect, missing outcomes": partial(
-        _effect, arm="arm", outcome="level, gaps", probability=0.5, missing="weights", trim=0.5
+        _effect, arm="assigned", outcome="level, gaps", probability=0.5, missing="weights", trim=0.5
     ),
     "effect, not randomised": _observed,
     "effect, of the treated": partial(_observed, estimand="att"),

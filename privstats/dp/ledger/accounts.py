@@ -223,7 +223,7 @@ class Account:
 
     @property
     def total_delta(self) -> float:
-        """delta of all releases together: :attr:`quoted_delta`, at which :attr:`spent` counts, and the masking's."""
+        """delta of all releases together: :attr:`quoted_delta` plus :attr:`masking_failure`."""
         return self.quoted_delta + self.masking_failure
 
     @property

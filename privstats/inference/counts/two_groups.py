@@ -167,17 +167,14 @@ def _groups(
 
 
 def _hidden_strata(over: tuple[Variable, ...], seen: NDArray[np.bool_]) -> tuple[str, ...]:
-    """Return the names of strata without bins, and of strata with fewer bins than others, with the bins that lack."""
+    """Return the names of strata without bins, and of strata with fewer bins than others, with the first that lacks."""
     if not over:
         return ()
     (strata, clock), names = over, list[str]()
     for cell, shown in zip(strata.cells, seen, strict=False):
-        name = f"{strata.name}: {cell}"
-        if not shown.any():
-            names.append(name)
-        elif not shown.all():
-            bins = [each for each, is_seen in zip(clock.cells, shown, strict=False) if not is_seen]
-            names.append(f"{name} ({clock.name} {', '.join(bins)})")
+        name, count = f"{strata.name}: {cell}", int(shown.sum())
+        if count < len(shown):
+            names.append(f"{name} from {clock.name} {clock.cells[count]} on" if count else name)
     return tuple(names)
 
 
