@@ -21,7 +21,8 @@ CLOSE = 1e-8  # the checker's tolerances are a part in 10**9 of a square
 
 BESIDE_THE_PROMISE = (
     "class_names|feature_names|a name has|names tell|a variable's name",  # nothing is summed by a name
-    r"transform|centre|scale|seed|inputs|sparsity|bandwidth|keep_inputs|strength|reference|constant-feature|transport",
+    r"transform|centre|scale|seed|inputs|sparsity|bandwidth|keep_inputs|strength|reference|transport",
+    "constant-feature|ConstantFeature",
     "head must be|head_bytes",  # the bound holds for whatever head
     "merge|min_count",  # of what is released already
     "panel|Ed25519|order",  # who the members are
