@@ -182,9 +182,7 @@ def head_of(content: Content, path: PathLike) -> Any:
             manifest.features, transform, manifest.clip_norm, manifest.feature_names, manifest.nonnegative
         )
         _check_fit(manifest, rule, preprocessing)
-        facts = _facts_of(earlier) if manifest.facts is None else manifest.facts
-        if earlier and manifest.facts is not None:
-            raise ValueError("class shares are stated twice")
+        facts = _facts_of(manifest.facts, earlier)
         facts.check(len(manifest.classes or ()))
         _check_known(manifest, known)
         _check_scores(facts, scores)
@@ -295,9 +293,12 @@ def _check_scores(facts: Facts, scores: dict[str, Any]) -> None:
         raise ValueError("quantiles must rise")
 
 
-def _facts_of(earlier: dict[str, Any]) -> Facts:
+def _facts_of(stated: Facts | None, earlier: dict[str, Any]) -> Facts:
+    """Return a head's facts; files of before, which stated none, have class shares as an array."""
+    if stated is not None and earlier:
+        raise ValueError("class shares are stated twice")
     if "prevalence" not in earlier:
-        return Facts()
+        return stated or Facts()
     shares = tuple(earlier["prevalence"].tolist())
     if min(shares) < 0:
         raise ValueError("class shares must be from 0 to 1")

@@ -150,7 +150,7 @@ class Query:
         if isinstance(moments, CountMoments) and not self.schema.transform:
             moments = replace(moments, edge_report=_edges_of(self, counts))
         if self._clip is not None:
-            persons = [of_kind(self, self._kept_of(rows)) for rows in owned.values()]
+            persons = [of_kind(self, self._included_of(rows)) for rows in owned.values()]
             moments = self._of_persons(moments, counts, persons)
         warn_if_clipped(moments)
         return moments
@@ -239,7 +239,7 @@ class Query:
                 stacklevel=5,
             )
 
-    def _kept_of(self, rows: Mapping[tuple[int, ...], int]) -> _Counts:
+    def _included_of(self, rows: Mapping[tuple[int, ...], int]) -> _Counts:
         """Return the included rows of one person by the statement's groups."""
         kept: _Counts = {}
         for names in self._sets:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from privstats.errors import DataError
 
 _BLANKS = [chr(code) for code in range(0x3001) if chr(code).isspace()]
-"""What ``str.strip`` removes; no space has a higher code."""
+"""The blanks that ``str.strip`` removes. All of them have codes up to U+3000."""
 _PLAIN_TEXT = re.compile(r"[A-Za-z0-9 _.,:#/<>=()+-]*")
 _UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 _POSTGRES_NAME_BYTES = 63  # a longer name is truncated without an error
