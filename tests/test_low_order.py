@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from privstats.errors import LocalProtocolError, PlanError, ReleaseError
 from privstats.files.locked_key import read_public
 from privstats.files.signing import has_low_order, public_key, public_pem
-from privstats.secagg import Identity, Roster
+from privstats.secagg import Identity, Roster, xwing
 from privstats.secagg.upload.panel import Offer, Panel
 from tests.plan.test_split import PANEL, plan_of
 from tests.secagg.edwards import decoded, low_order_encodings, order
@@ -60,9 +60,13 @@ def test_a_rosters_file_refuses_it(key: bytes) -> None:
 def test_plans_and_panels_refuse_it(key: bytes) -> None:
     with pytest.raises(PlanError, match=rf"panel\[1\] is a point of {WORDS}"):
         plan_of(panel=(PANEL[0], key.hex()))
-    offers = (Offer(0, b"i" * 32, b"b" * 32, 1 << 40, bytes(64)), Offer(1, key, b"c" * 32, 1 << 40, bytes(64)))
-    with pytest.raises(LocalProtocolError, match=WORDS):
-        Panel((b"i" * 32, key), offers)
+    identities = (b"i" * 32, key)
+    offers = tuple(
+        Offer(place, identity, xwing.public_of(bytes([place]) * 32), 1 << 40, bytes(64))
+        for place, identity in enumerate(identities)
+    )
+    with pytest.raises(LocalProtocolError, match=f"^the identity of panel member 1 is a point of {WORDS}"):
+        Panel(identities, offers)
 
 
 @every_encoding

@@ -7,6 +7,7 @@ and its channels, and have it seal what it would not send. What they may reach i
 from typing import Any, ClassVar
 
 from privstats.secagg import Client, Server
+from privstats.secagg.interactive.client_secrets import ClientSecrets
 
 CLIENT = ("state", "vector", "secrets", "channel", "secrets_cache", "channel_cache")
 SERVER = (
@@ -31,12 +32,13 @@ SERVER = (
     "pair_weights_cache",
     "sample_weights",
 )
+SECRETS = ("kem",)
 
 
 class Inside:
     """The listed private attributes of one machine, without their underscore; they can be read, called and replaced."""
 
-    OPEN: ClassVar[dict[type, tuple[str, ...]]] = {Client: CLIENT, Server: SERVER}
+    OPEN: ClassVar[dict[type, tuple[str, ...]]] = {Client: CLIENT, Server: SERVER, ClientSecrets: SECRETS}
 
     def __init__(self, machine: object) -> None:
         object.__setattr__(self, "machine", machine)

@@ -394,7 +394,7 @@ def test_two_survivor_lists(cohort: Cohort) -> None:
 
 
 @pytest.mark.parametrize(
-    ("neighbours", "others", "code"), [(3, 13, "too_few_neighbours"), (4, 5, "too_few_signatures"), (4, 6, "")]
+    ("neighbours", "others", "code"), [(3, 12, "too_few_neighbours"), (4, 5, "too_few_signatures"), (4, 6, "")]
 )
 def test_on_a_random_graph_neighbours_and_a_majority_sign_the_list(neighbours: int, others: int, code: str) -> None:
     """t = 4 neighbours, and 11 of 20 clients with this one: one of both rules alone leaves a lie (theorem 8)."""
