@@ -32,8 +32,6 @@ WRAPPERS = {"full_content", "bound_to", "Labels", "Format"}
 """Calls of the package whose first argument begins what is hashed, or names a format."""
 PURPOSES = {"prefix", "labelled", "derive", "derived", "key"}
 """Calls that put a purpose below a protocol's domain or a folder's key."""
-STANDARDS = {"secagg/hpke.py"}
-"""Modules whose labels another document states: RFC 9180."""
 VALUES = {name: value for name, value in vars(domains).items() if name.isupper()}
 
 
@@ -129,8 +127,7 @@ def test_no_other_module_has_a_literal_that_is_hashed_or_named_like_one(name: st
     tree = modules()[name]
     literals = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
     assert not [each for each in literals if isinstance(each, bytes) and each.lstrip(b"\x93").startswith(b"privstats")]
-    if name not in STANDARDS:
-        assert not hashed_words(tree), "move it to privstats/domains.py"
+    assert not hashed_words(tree), "move it to privstats/domains.py"
 
 
 def test_the_rule_finds_a_literal_wherever_it_is_hashed() -> None:

@@ -171,11 +171,12 @@ def test_without_noise_there_is_no_doubt():
 
 
 def test_a_plan_without_anything_special_tells_only_the_thresholds_and_whom_to_trust():
-    thresholds, server, poisoner, recorded, trust = ps.review.facts(plan("central"))
+    named = plan("central", key_agreement="mlkem768-x25519")
+    thresholds, server, poisoner, recorded, trust = ps.review.facts(named)
     assert "together hold a client's keys" in thresholds
     assert server.startswith("masking trusts no server;")
     assert poisoner.startswith("one client that sends false data")
-    assert recorded.startswith("keys are agreed on by X25519 alone")
+    assert recorded.startswith("keys are agreed on by X25519 and ML-KEM-768 together")
     assert trust.startswith("trust in the central model: the server")
 
 
