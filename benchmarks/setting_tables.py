@@ -29,6 +29,8 @@ def _settings(table: str) -> Cells:
 
 def _line(row: Setting) -> list[str]:
     usual = row.usual or _in_words(row.default(_CLASSES[row.table]))
+    if row.new is not None:
+        usual += f"; `plan init`, `try` and `score` write {_in_words(row.new)}"
     return [f"`{row.name}`", row.meaning, "; ".join(filter(None, (row.form.bounds, row.bounds))), usual]
 
 

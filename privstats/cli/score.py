@@ -167,9 +167,10 @@ def _releases_at(paths: Sequence[Path]) -> list[Path]:
 
 def _write_plan(path: Path, scoring: ps.Scoring, given: Mapping[str, Any], *, force: bool) -> None:
     from privstats.cli.parts.wizard import cohort_of, privacy_of, write_scored
+    from privstats.plan.settings import new_plans
 
     _require_terms(given)
-    plan = scoring.plan(cohort=cohort_of(given), privacy=privacy_of(given))
+    plan = scoring.plan(cohort=cohort_of(given), privacy=privacy_of(given), **new_plans())
     write_scored(path, plan, plan.to_toml(), force=force)
 
 

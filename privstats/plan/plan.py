@@ -75,8 +75,9 @@ class Plan:
             parties use equal values.
         excess_noise: ``"kept"``; or, with distributed noise, ``"removed"``: noise is sized for ``min_survivors``, and
             clients reveal their surplus noise (docs/privacy.md).
-        key_agreement: None, or ``"mlkem768-x25519"`` as plans of earlier versions name it: one protocol with two
-            digests. An attacker who records every message and breaks X25519 later still reads no party's sums.
+        key_agreement: ``"mlkem768-x25519"``, which commands write: an attacker who records every message and breaks
+            X25519 later still reads no party's sums. None is the same here, under another digest, which versions until
+            2026-11-30 run under X25519 alone.
         spare_bits: extra ring bits, for a central server that multiplies several sessions' sums by weights before it
             adds noise.
         validity: the claim that every client proves of its sums, for ``"split"``; experimental, see :class:`Validity`.

@@ -52,6 +52,7 @@ class Setting:
         usual: its default in words, where the default itself does not suffice; Markdown.
         omitted: whether the canonical tables omit its default. New settings do, so older plans keep their digests.
         follows: another setting of the table, with which the tables hold this one or omit it.
+        new: the value that commands write into new plans, where it is not the default.
         joins: refusals next to another setting of its table: functions of the table's class, as ``"module:name"`` in
             the room of plans.
         fits: refusals next to the rest of the plan: functions of the plan, named likewise.
@@ -71,6 +72,7 @@ class Setting:
     usual: str = ""
     omitted: bool = True
     follows: str = ""
+    new: Any = None
     joins: tuple[str, ...] = ()
     fits: tuple[str, ...] = ()
 

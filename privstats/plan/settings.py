@@ -43,8 +43,8 @@ KeyAgreement: TypeAlias = Literal["mlkem768-x25519"]
 """How parties agree on keys: X25519 and ML-KEM-768 together."""
 
 _KEY_REMEDY = (
-    'write key_agreement = "mlkem768-x25519", or omit the line: under X25519 alone, anyone who records all messages '
-    "and breaks it later reads each party's sums"
+    'write key_agreement = "mlkem768-x25519" in every party\'s file: the plan then has another digest, to be approved '
+    "again. Under X25519 alone, anyone who records all messages and breaks it later reads each party's sums"
 )
 
 EXACT = "the leader is trusted with the sum"
@@ -284,10 +284,12 @@ _AGGREGATION = (
     _summed(
         name="key_agreement",
         meaning="how parties agree on keys: by X25519 and ML-KEM-768 together, so nobody who records all messages and "
-        "later breaks X25519 reads a party's sums ([protocol](protocol.md#key-agreement)). There is no other way, and "
-        "a new plan omits the line; plans of earlier versions that have it keep their digest",
+        "later breaks X25519 reads a party's sums ([protocol](protocol.md#key-agreement)). A plan without the line has "
+        "the digest that versions until 2026-11-30 run under X25519 alone: write the line, or have every party install "
+        "this version",
         form=Words("privstats.plan.settings:KeyAgreement", remedy=_KEY_REMEDY),
         usual="the same, unnamed",
+        new="mlkem768-x25519",
         condition=None,
         example={"aggregation": {"key_agreement": "mlkem768-x25519"}},
     ),
@@ -425,6 +427,11 @@ def rows() -> Iterator[Setting]:
     """Return all settings that have a row."""
     for table in SETTINGS.values():
         yield from table.values()
+
+
+def new_plans() -> dict[str, Any]:
+    """Return the settings of ``[aggregation]`` that commands write into new plans."""
+    return {row.name: row.new for row in SETTINGS["aggregation"].values() if row.new is not None}
 
 
 def check(table: str, part: Any) -> None:

@@ -62,6 +62,7 @@ def test_a_plan_over_all_parties_is_written_checked_run_and_read(run):
     assert "who reads what: T score" in run("plan", "check", "score.toml").stdout
     assert "score.certificate.json" in run("plan", "certify", "score.toml").stdout
     plan = ps.Plan.read(run.folder / "score.toml")
+    assert plan.key_agreement == "mlkem768-x25519"
     ps.simulate(plan, [(kept.X, kept.y) for kept in run.kept]).save(run.folder / "score.release")
     facts = json.loads(run("table", "score.release", "--format", "json").stdout)
     assert facts["reader"] == "score"

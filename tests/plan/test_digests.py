@@ -13,7 +13,7 @@ PRIVACY = ps.Privacy(model="distributed", unit="record", adjacency="add-remove",
 EXAMPLE = files("privstats.cli").joinpath("plan.toml").read_text()
 PLANS = {
     "example": ps.Plan.from_toml(
-        re.sub("(?m)^shares.*\n", "", files("privstats.cli").joinpath("plan.toml").read_text())
+        re.sub("(?m)^(shares|key_agreement).*\n", "", files("privstats.cli").joinpath("plan.toml").read_text())
     ),
     "classes": ps.Plan(schema=ps.ClassSchema(3, 4, "NAB", 1.0), cohort=COHORT, privacy=ps.NoPrivacy()),
     "classes with everything": ps.Plan(

@@ -17,7 +17,7 @@ from privstats.contrib.http.browsers import unanswered
 from privstats.plan import feasibility
 from privstats.plan.forms import Form, Words
 from privstats.plan.setting import Assumes, Setting
-from privstats.plan.settings import SETTINGS
+from privstats.plan.settings import SETTINGS, new_plans
 from privstats.review.certificate import certificate_text
 from privstats.review.certificate_checker import check
 from tests import made
@@ -116,6 +116,7 @@ def test_plan_init_can_ask_it_by_a_question_without_choices_and_help(planted: Se
     question = _of_row("aggregation", "key_shares", "stored", kind=str, heading="Parties", asks="Stored?", why="No.")
     assert (question.offered, question.help, question.part) == (("stored", "wiped"), planted.help, "aggregation")
     assert "key_shares" not in {each.name for each in QUESTIONS}
+    assert "key_shares" not in new_plans()
 
 
 @pytest.mark.parametrize("of", ["masks", "noise"])
@@ -189,6 +190,7 @@ def test_what_a_row_states_wrongly_is_red(monkeypatch: pytest.MonkeyPatch) -> No
         (kept, {"follows": "protocol"}),
         (kept, {"example": {}}),
         (passing, {"form": Words(f"{__name__}:WIPED")}),
+        (passing, {"new": "stored"}),
     ]
     for test, fault in faults:
         for changes in ({}, fault):

@@ -28,7 +28,7 @@ from privstats.plan.forms import (
     Words,
 )
 from privstats.plan.setting import Assumes, Fields, Setting, StatedBy
-from privstats.plan.settings import SETTINGS, rows
+from privstats.plan.settings import SETTINGS, new_plans, rows
 from privstats.review import certificate_checker as checker
 
 FROZEN = json.loads((Path(__file__).parent / "frozen_plans.json").read_text("utf-8"))
@@ -145,9 +145,11 @@ def test_a_value_that_a_setting_cannot_have_is_refused_by_name(row: Setting, val
 def test_a_default_and_the_values_of_the_example_pass_the_form(row: Setting) -> None:
     usual = row.default(CLASSES[row.table])
     passing = [usual] if usual not in (MISSING, None) else []
+    passing += [] if row.new is None else [row.new]
     passing += [getattr(part_of(pair(row)[1], row), row.name)]
     for value in passing if not isinstance(row.form, CheckedThere) else ():
         assert row.checked(value) == value
+    assert row.new is None or row.new != usual
 
 
 def test_every_rule_of_cohorts_and_devices_is_named_by_a_row() -> None:
@@ -224,3 +226,9 @@ def test_plan_init_offers_the_choices_and_help_of_the_rows() -> None:
     parts = {"cohort", "privacy", "devices", "aggregation"}
     settings = {row.name for row in rows()}
     assert {each.name for each in QUESTIONS if each.part in parts} - settings == {"vanish"}  # min_survivors, in words
+
+
+def test_the_example_plan_has_what_new_plans_get() -> None:
+    text = (Path(ps.__file__).parent / "cli" / "plan.toml").read_text("utf-8")
+    plan = ps.Plan.from_toml(text)
+    assert {name: getattr(plan, name) for name in new_plans()} == new_plans()

@@ -38,6 +38,7 @@ from privstats.intake.tables import Codes
 from privstats.kinds import ClassSchema
 from privstats.moments import RecordFile, exact_moments
 from privstats.plan import Cohort, Plan
+from privstats.plan.settings import new_plans
 from privstats.progress import progress_bar
 from privstats.randomness import Generator
 from privstats.release import Release
@@ -83,6 +84,7 @@ class Opened:
             schema=schema,
             cohort=Cohort(clients, clients, 2 * self.public.records, colluders),
             privacy=self.privacy,
+            **new_plans(),
         )
 
     @property

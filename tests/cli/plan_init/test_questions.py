@@ -152,17 +152,16 @@ def test_the_example_takes_no_answer_that_it_would_ignore(init):
     assert init("--example", "--yes").exit_code == 0
 
 
-def test_a_new_plan_names_no_key_agreement_and_a_file_of_before_does(init):
-    """Earlier versions wrote the one way into every new plan: its digest stays, and another way is refused."""
+def test_a_new_plan_names_the_key_agreement_and_its_digest_means_no_other(init):
+    """A plan without the line has another digest, which earlier versions run under X25519 alone."""
     init("example.toml", "--example", code=0)
     init("plan.toml", "--yes", *options(), code=0)
-    assert {ps.Plan.read(path).key_agreement for path in ("example.toml", "plan.toml")} == {None}
+    assert {ps.Plan.read(path).key_agreement for path in ("example.toml", "plan.toml")} == {"mlkem768-x25519"}
     text = Path("plan.toml").read_text()
-    named = text.replace("[aggregation]\n", '[aggregation]\nkey_agreement = "mlkem768-x25519"\n')
-    before = ps.Plan.from_toml(named)
-    assert (before.key_agreement, before.digest != ps.Plan.from_toml(text).digest) == ("mlkem768-x25519", True)
-    with pytest.raises(ps.PlanError, match='write key_agreement = "mlkem768-x25519", or omit the line'):
-        ps.Plan.from_toml(named.replace("mlkem768-x25519", "x25519"))
+    without = "".join(line for line in text.splitlines(True) if "key_agreement" not in line)
+    assert ps.Plan.from_toml(without).digest != ps.Plan.from_toml(text).digest
+    with pytest.raises(ps.PlanError, match='write key_agreement = "mlkem768-x25519" in every party\'s file'):
+        ps.Plan.from_toml(text.replace("mlkem768-x25519", "x25519"))
     assert init("other.toml", "--yes", *options(key_agreement="x25519")).exit_code == 2
 
 

@@ -39,6 +39,8 @@ def test_a_study_of_an_effect_or_of_hazards_is_asked_for_and_becomes_a_course(in
     course = ps.course.read("study.toml")
     assert course.promise == ps.course.promise.Promise(2.0, 1e-6)
     assert course.plan.schema.clip_norm == pytest.approx(3**0.5)
+    assert "key_agreement = " in Path("plan.toml").read_text()
+    assert course.plan.key_agreement == "mlkem768-x25519"
 
 
 def test_errors_of_hazards_are_robust_unless_an_answer_trusts_the_model(init):

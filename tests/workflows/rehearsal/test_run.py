@@ -130,6 +130,7 @@ def test_the_sessions_keep_one_promise_and_are_those_of_the_course(found):
     assert len(found.releases) == course.most
     assert course.epsilon(1e-5) <= 50.0
     assert found.upload_bytes == sum(each.plan.masking.upload_bytes for each in found.releases)
+    assert {each.plan.key_agreement for each in found.releases} == {"mlkem768-x25519"}
     assert [each.name for each in what.public.columns] == ["dose", "ward", "even"]
 
 
