@@ -176,6 +176,10 @@ class PanelOffers:
             return {}
         data = read_bounded(self._path, LocalProtocolError, "privstats http lead")
         size = OFFER_BYTES
+        if len(data) % size:
+            raise LocalProtocolError(
+                f"{self._path} holds offers of an earlier version, whose keys are refused: start a new run in a new folder"
+            )
         return {data[start]: data[start : start + size] for start in range(0, len(data), size)}
 
     def _check(self, place: int, data: bytes) -> None:
