@@ -41,6 +41,7 @@ MAX_INTEGER = 1 << 53
 COMMITTEE = 1024  # clients at most, whose signatures fix the one survivor list
 MAX_NEIGHBOURS = 255
 DISPUTES = 1  # neighbours of a client at most, that share no mask with it
+FINDING = "; finding: versions until 2026-11-30 run a plan without key_agreement under X25519 alone"
 TINY = Fraction("1e-30")
 PI = Fraction(31415926535897932384626433832795028841971693993751058209749445923078164062862089986280348253421170679)
 BROKEN = (  # input of another form
@@ -1615,7 +1616,7 @@ def _checked(plan_text: str, certificate_text: str) -> Checked:
     _check_interval(joint["mu_squared"], square, square, "mu")
     failure = masking_failure(plan, claimed["masking"]) if "masking" in claimed else ZERO
     whom = f"{_whom(plan['privacy'])}, while {_condition(plan)}; the worst case reaches {float(reached):.4f} of mu^2"
-    said = f"holds: plan {claimed['plan_digest']}, {_promise(plan['privacy'], failure)} for {whom}"
+    said = f"holds: plan {claimed['plan_digest']}, {_promise(plan['privacy'], failure)} for {whom}{_finding([plan])}"
     return Checked(said, square, failure, plan)
 
 
@@ -1713,6 +1714,10 @@ def _whom(privacy: Table) -> str:
     return f"one {privacy['unit']}{at}, {privacy['adjacency']}"
 
 
+def _finding(plans: list[Table]) -> str:
+    return "" if all("mlkem768-x25519" in plan["aggregation"].values() for plan in plans) else FINDING
+
+
 def _condition(plan: Table) -> str:
     """Return the assumption of the promise: who must follow the protocol, and how many may work together."""
     cohort, own = plan["cohort"], plan["aggregation"]
@@ -1800,7 +1805,7 @@ def composition(course_text: str, sessions: list[Table]) -> Composition:
     square, failure = (sum(each, ZERO) for each in zip(*((one.square, one.failure) for one in checked), strict=True))
     slack = SLACK * len(plans) if units[0]["model"] == "distributed" else ZERO
     conditions = "; and ".join(dict.fromkeys(_condition(plan) for plan in plans))
-    whom = f"{_whom(units[0])}, while {conditions}"
+    whom = f"{_whom(units[0])}, while {conditions}{_finding(plans)}"
     return Composition(square, failure, slack, epsilon, delta, whom)
 
 

@@ -15,9 +15,16 @@ from privstats.secagg.upload.suite import BOX_BYTES
 
 RECORDED = (
     "keys are agreed on by X25519 and ML-KEM-768 together: an attacker who records every message and breaks X25519 "
-    "later reads no party's sums; signatures are Ed25519, and forging one after the study has no effect"
+    "later reads no party's sums; signatures are Ed25519, which a large quantum computer breaks: a signature forged later "
+    "opens no recorded message, but a forged release, or a forged proof that an upload is in no sum, would then be believed"
 )
 """What a recording reveals later, for the person who reviews the plan; ``tests/secagg/test_recorded.py`` attacks it."""
+
+UNNAMED = (
+    "the plan names no key_agreement, and versions until 2026-11-30 run its digest under X25519 alone: write "
+    'key_agreement = "mlkem768-x25519", or have every party install this version'
+)
+"""The further fact of a plan without ``key_agreement``."""
 
 _MANY = 10_000
 """Number of clients from which the facts include the total size of their reports."""

@@ -8,7 +8,7 @@ import privstats as ps
 from privstats.review import facts
 from privstats.review.certificate import certificate_text
 from privstats.review.certificate_checker import check
-from privstats.secagg.masking_facts import RECORDED
+from privstats.secagg.masking_facts import RECORDED, UNNAMED
 from privstats.secagg.protocols import PROTOCOLS
 from privstats.workflows.report import Statement, ethics_page
 from tests import made
@@ -20,7 +20,8 @@ SCHEMA = ps.ClassSchema(3, 4, "NA", 2.0)
 NAMED = "mlkem768-x25519"
 FIELDS: dict[str, dict[str, Any]] = {"interactive": {}, "split": {"protocol": "split", "panel": PANEL}}
 REMEDY = (
-    'write key_agreement = "mlkem768-x25519", or omit the line: under X25519 alone, anyone who records all messages'
+    'write key_agreement = "mlkem768-x25519" in every party\'s file: the plan then has another digest, to be approved '
+    "again. Under X25519 alone, anyone who records all messages and breaks it later reads each party's sums$"
 )
 every_protocol = pytest.mark.parametrize("fields", FIELDS.values(), ids=FIELDS)
 
@@ -58,11 +59,17 @@ def test_a_file_that_names_the_one_way_keeps_its_line_and_its_digest(fields: dic
 
 
 @every_protocol
-def test_named_or_not_every_document_says_the_same_of_a_recorder(fields: dict[str, Any]) -> None:
-    for plan in (plan_of(fields), plan_of(fields, key_agreement=NAMED)):
+def test_every_document_of_a_plan_without_the_line_says_what_earlier_versions_do_under_its_digest(
+    fields: dict[str, Any],
+) -> None:
+    for plan, named in ((plan_of(fields), False), (plan_of(fields, key_agreement=NAMED), True)):
         assert RECORDED in facts(plan)
-        assert "X25519 and ML-KEM-768 both" in ethics_page(Statement(plan))
-        assert check(plan.to_toml(), certificate_text(plan)).startswith(f"holds: plan {plan.digest}, epsilon 1")
+        assert (UNNAMED in facts(plan)) is not named
+        page, verdict = ethics_page(Statement(plan)), check(plan.to_toml(), certificate_text(plan))
+        assert "X25519 and ML-KEM-768 both" in page
+        assert ("Sessions of versions until 2026-11-30 under this plan" in page) is not named
+        assert verdict.startswith(f"holds: plan {plan.digest}, epsilon 1")
+        assert verdict.endswith("run a plan without key_agreement under X25519 alone") is not named
 
 
 def test_people_who_answer_on_a_page_may_have_either_file() -> None:

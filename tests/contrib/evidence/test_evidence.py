@@ -104,7 +104,11 @@ def test_what_attacks_reached_stands_beside_the_ceiling() -> None:
 @pytest.mark.parametrize(("protocol", "more"), [("interactive", set()), ("split", {"X-Wing", "SHAKE256"})])
 def test_a_recording_is_said_to_stay_closed_by_what_the_bill_lists(protocol: str, more: set[str]) -> None:
     plan = of_protocol(protocol)
-    assert answers(plan)["Recorded today, opened later?"].startswith("Not by an attacker who breaks X25519 alone")
+    named = replace(plan, key_agreement="mlkem768-x25519")
+    for each, of_before in ((plan, True), (named, False)):
+        said = answers(each)["Recorded today, opened later?"]
+        assert said.startswith("Not by an attacker who breaks X25519 alone")
+        assert ("until 2026-11-30" in said) is of_before
     assert {"X25519", "ML-KEM-768"} | more <= {each.name for each in algorithms(plan)}
 
 

@@ -1,7 +1,9 @@
 """Every sentence about a plan says the plan's own numbers, and never promises more."""
 
 import math
+import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
