@@ -50,7 +50,8 @@ REPRODUCIBLE: Final = b"privstats: reproducible, not private: %d"
 
 # Masking: suites, and the first part of each label of a statement or a derived key.
 SECAGG: Final = b"privstats/secagg/2/"
-"""Versions 3 and 4 have it, too: the suite in the parameters' digest separates them. No one speaks version 3 any more."""
+"""Versions 3 and 4 have it, too: the suite in the parameters' digest separates them. This version does not speak
+version 3."""
 SECAGG_PARAMETERS: Final = b"privstats/secagg/parameters"
 SECAGG_4: Final = b"privstats/secagg/4 X25519 ML-KEM-768 Ed25519 HKDF-SHA256 AES-256-GCM"
 UPLOAD: Final = b"privstats/upload/1/"

@@ -5,16 +5,20 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from privstats.errors import LocalProtocolError, PlanError, ReleaseError
 from privstats.files.locked_key import read_public
 from privstats.files.signing import has_low_order, public_key, public_pem
 from privstats.secagg import Identity, Roster, xwing
+from privstats.secagg.keys import agree
 from privstats.secagg.upload.panel import Offer, Panel
+from privstats.secagg.upload.suite import check_box_key
 from tests.plan.test_split import PANEL, plan_of
-from tests.secagg.edwards import decoded, low_order_encodings, order
+from tests.secagg.edwards import decoded, low_order_encodings, order, x25519_low_order_encodings
 
 ENCODINGS = low_order_encodings()
+OF_X25519 = x25519_low_order_encodings()
 WORDS = "low order, for which any party can sign"
 every_encoding = pytest.mark.parametrize("key", ENCODINGS.values(), ids=ENCODINGS)
 
@@ -81,3 +85,21 @@ def test_a_file_with_it_is_refused(key: bytes, tmp_path: Path) -> None:
     (tmp_path / "key.pem").write_text(public_pem(key))
     with pytest.raises(LocalProtocolError, match=WORDS):
         read_public(tmp_path / "key.pem", LocalProtocolError)
+
+
+def test_the_list_of_x25519_is_whole() -> None:
+    """Five values of u, of which two have a second form below 2^255; two highest bits each."""
+    assert len(set(OF_X25519.values())) == 14
+
+
+@pytest.mark.parametrize("key", OF_X25519.values(), ids=OF_X25519)
+def test_no_secret_is_agreed_with_a_point_of_low_order(key: bytes) -> None:
+    """Every private key has the zero secret with it, in a channel, in a box and as half of a box key."""
+    with pytest.raises(ValueError, match=r".*"):
+        agree(X25519PrivateKey.generate(), key)
+    honest = xwing.public_of(bytes(32))
+    check_box_key(honest)
+    with pytest.raises(ValueError, match=r".*"):
+        check_box_key(honest[:-32] + key)
+    with pytest.raises(ValueError, match=r".*"):
+        xwing.seal(honest[:-32] + key, bytes(32), b"")

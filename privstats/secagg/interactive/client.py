@@ -1,6 +1,7 @@
 """The client machine of the interactive protocol: it verifies every server message.
 
-It has no clock, socket or global, serves one session, and wipes itself after its unmask message.
+It has no clock or socket, serves one session, and wipes itself after its unmask message. Its one global is OpenSSL's
+generator, which ML-KEM's encapsulations use.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Client(Uploader):
     Args:
         vector: the client's contribution; masking copies it.
         identity: the signing key of this index.
-        entropy: source of 32 uniform bytes, read once.
+        entropy: source of 32 uniform bytes, read once; encapsulations use the system's generator.
         on_upload: called with the masked-vector message's SHA-256 before it is sent, and again after a kill
             before sending. If the call raises, nothing is sent. With ``on_upload`` the client is :attr:`charged`.
         only: the one list of survivors that the client signs.

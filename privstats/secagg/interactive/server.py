@@ -1,6 +1,7 @@
 """The server machine of the interactive protocol: it computes the sum and names lying clients.
 
-It has no clock, socket or global, and stores one running sum.
+It has no clock or socket, and stores one running sum. Its one global is OpenSSL's generator, which ML-KEM's
+encapsulations use.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The client machine of an upload.
 
-It has no socket or global, reads the clock only for box keys' expiry, and trusts only its arguments.
+It has no socket, reads the clock only for box keys' expiry, and trusts only its arguments. Its one global is OpenSSL's
+generator, which ML-KEM's encapsulations use.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Client(Uploader):
         vector: the client's contribution; masking copies it.
         identity: the signing key of this index.
         roster: all parties' public identities, or the roster's 32-byte digest, agreed on outside the protocol.
-        entropy: source of 32 uniform bytes, read once.
+        entropy: source of 32 uniform bytes, read once; encapsulations use the system's generator.
         on_upload: called with :attr:`upload` before the report is sent, and again if the process was killed in between.
             If the call raises, nothing is sent. With ``on_upload`` the client is :attr:`charged`.
         allow_reproducible: in tests, accept a reproducible ``entropy``, which otherwise raises ``RandomnessError``.
@@ -209,7 +210,7 @@ class Client(Uploader):
     ) -> Self:
         """Return the client that :meth:`export` sealed.
 
-        A report built before the export has identical bytes; with ML-KEM one built later differs.
+        A report built before the export has identical bytes; one built later differs.
 
         Raises:
             LocalProtocolError: another key, index, plan or roster, or damage.

@@ -13,6 +13,7 @@ from privstats.errors import LocalProtocolError
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
 from privstats.secagg.interactive.messages import survivors_statement
 from privstats.secagg.interactive.non_inclusion import Receipt, prove_excluded
+from privstats.secagg.masking_facts import RECORDED
 from privstats.secagg.wire import to_bitmap
 from tests.secagg.interactive.cohorts import RING, sparse_cohort
 
@@ -53,6 +54,16 @@ def test_before_the_end_nothing_is_handed_out() -> None:
     assert (client.agreement, client.receipt) == ({}, b"")
     client.discard()
     assert (client.agreement, client.receipt) == ({}, b"")
+
+
+def test_lists_that_are_forged_long_after_a_session_are_believed() -> None:
+    """Who breaks Ed25519 later signs as these parties do, and no time limit refuses it: a plan's facts say so."""
+    (receipt,) = (Receipt.decode(client.receipt) for client in played(faults=())[:1])
+    bitmap = to_bitmap(range(1, CLIENTS), CLIENTS)
+    statement = survivors_statement(receipt.transcript, bitmap)
+    forged = {signer: bitmap + PARTIES[signer].sign(statement) for signer in range(1, CLIENTS)}
+    assert prove_excluded(parameters(), receipt.encode(), forged, roster=ROSTER) == receipt.upload
+    assert "a forged proof that an upload is in no sum, would then be believed" in RECORDED
 
 
 def test_attack_colluders_sign_a_list_without_a_client_that_is_in_the_sum() -> None:
