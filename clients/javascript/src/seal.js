@@ -2,13 +2,17 @@
  * Seals a report as docs/one_upload.md defines it: secrets from one root, boxes by HPKE, the masked vector, a
  * signature.
  */
-import { aesGcm, hkdf, hmac, join, pack, sha256, sign, u32, u8, utf8 } from "./bytes.js";
+import { aesGcm, hkdf, hmac, join, pack, sha256, sign, toHex, u32, u8, utf8 } from "./bytes.js";
 import { bytesOf, lanesOf, packLanes, subtractStreams } from "./lanes.js";
 import { encapsulate } from "./xwing.js";
 
 const SUITE = "privstats/upload/3 X-Wing Ed25519 HKDF-SHA256 AES-256-GCM";
 
 export const label = (purpose) => join(utf8(`privstats/upload/1/${purpose}`), u8(0));
+
+/** Returns the hex of the context in a report: the run, the panel and the suite that it was sealed for. */
+export const contextIn = (report) => toHex(report.subarray(5, 37));
+
 const derive = (secret, purpose, context) => hkdf(secret, context, `privstats/upload/${purpose}`);
 
 /** Returns the digest of a run's public parameters. */
