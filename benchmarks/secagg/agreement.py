@@ -26,7 +26,7 @@ from privstats.engines.loopback import Outcome, run
 from privstats.engines.network.host import Host
 from privstats.engines.network.study import LocalTransport
 from privstats.engines.network.transport import Deadlines
-from privstats.secagg.interactive.parameters import COMPLETE_LIMIT
+from privstats.secagg.interactive.random_graph import COMPLETE_LIMIT
 from tests.engines.network.fake import study_of
 
 TITLE = "one interactive session, random graph beyond 256 clients"

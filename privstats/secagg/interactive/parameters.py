@@ -15,9 +15,11 @@ from privstats.errors import LocalProtocolError, PlanError
 from privstats.secagg.interactive.random_graph import (
     CERTAIN,
     COMMITTEE,
+    COMPLETE_LIMIT,
     FailureBounds,
     excludable,
     failure_bounds,
+    largest_min_survivors,
     signatures_needed,
     solve_sparse,
 )
@@ -36,7 +38,6 @@ Two clients are in dispute if one of them reports that it could not use the othe
 
 SUITE = domains.SECAGG_4
 """The name of the primitives, under every signature and key."""
-COMPLETE_LIMIT = 256
 _UPWARDS = 1 + 2.0**-32  # above the rounding of the tails' logarithms, which is some 1e-12
 GRAPH_RULE = 2
 """The number of the rule that draws a random graph. Rule 1 also put the plan's digest into the seed."""
@@ -116,10 +117,8 @@ class Parameters:
             )
         if self.min_listed > n:
             raise PlanError(
-                f"this random graph needs {self.min_listed} clients on a list, which are "
-                f"min_survivors={self.min_survivors} and {self.min_listed - self.min_survivors} that a lying server "
-                f"may exclude, and there are {n}: lower min_survivors, or use a complete graph of at most "
-                f"{COMPLETE_LIMIT} clients"
+                f"min_survivors={self.min_survivors} of {n} clients leaves a random graph no room for clients that a "
+                f"lying server excludes from the sum; {self._room_remedy}"
             )
         check_levels(self.levels, clients=n, min_survivors=self.min_survivors, complete=self.complete)
 
@@ -156,6 +155,14 @@ class Parameters:
         if not self.disputes:
             return self.min_survivors
         return self.min_survivors + excludable(self.clients, self.neighbours, self.disputes)
+
+    @property
+    def _room_remedy(self) -> str:
+        """What to write where a random graph has no room for the clients that a lying server may exclude."""
+        largest = largest_min_survivors(self.clients, colluders=self.colluders, robust=self.server_may_lie)
+        ways = [] if largest is None else [f"min_survivors = {largest}"]
+        ways += ['graph = "complete"'] if self.clients <= COMPLETE_LIMIT else []
+        return f"write {' or '.join(ways)}" if ways else "lower colluders"
 
     def check_roster(self, roster: Roster) -> None:
         """Refuse a roster of another size, and on a random graph a run name that a party could choose or repeat.

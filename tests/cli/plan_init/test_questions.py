@@ -165,7 +165,8 @@ def test_a_new_plan_names_the_key_agreement_and_its_digest_means_no_other(init):
     assert init("other.toml", "--yes", *options(key_agreement="x25519")).exit_code == 2
 
 
-def test_a_random_graph_without_room_for_dropouts_is_refused_with_both_ways_out(init):
+def test_a_random_graph_without_room_for_dropouts_is_refused_with_what_to_write(init):
     many = options(clients=300, vanish=0, max_records=9000)
     refused = init("--yes", *many).exception
-    assert "lower min_survivors, or use a complete graph of at most 256 clients" in str(refused)
+    assert "min_survivors=300 of 300 clients leaves a random graph no room" in str(refused)
+    assert str(refused).endswith("; write min_survivors = 298")
