@@ -187,7 +187,8 @@ def unseal_state(sealed: bytes, key: bytes, kind: type[S], *, role: str, place: 
         return from_msgpack(_cipher(key).decrypt(nonce, box, _bound(role, place)), kind)
     except (InvalidTag, ValueError, msgspec.DecodeError):
         raise LocalProtocolError(
-            f"the {role}'s saved state does not open: it is damaged, or was saved under another key, plan or roster"
+            f"the {role}'s saved state does not open: it is damaged, or was saved under another key, plan or roster, "
+            "or by a version of privstats that agrees on keys otherwise; bring that one back"
         ) from None
 
 
