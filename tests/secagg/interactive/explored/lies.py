@@ -62,9 +62,8 @@ def _values(cohort: Cohort, value: Any) -> Iterator[Any]:
         yield bytes(value[:-1])
     elif isinstance(value, bytes):
         yield from (value[:-1], value + b"\0", bytes(len(value)))
-        yield from (
-            value[:at] + bytes([value[at] ^ 1]) + value[at + 1 :] for at in {0, len(value) // 2, len(value) - 1}
-        )
+        places = {0, len(value) // 2, len(value) - 1} if value else ()
+        yield from (value[:at] + bytes([value[at] ^ 1]) + value[at + 1 :] for at in places)
     elif isinstance(value, tuple):
         yield from subsets(range(n))
         yield value[::-1]
