@@ -178,7 +178,8 @@ class PanelOffers:
         size = OFFER_BYTES
         if len(data) % size:
             raise LocalProtocolError(
-                f"{self._path} holds offers of an earlier version, whose keys are refused: start a new run in a new folder"
+                f"{self._path} holds offers of an earlier version, whose keys are refused: start a new run in a new "
+                "folder"
             )
         return {data[start]: data[start : start + size] for start in range(0, len(data), size)}
 

@@ -54,7 +54,8 @@ class Server(ServerSteps):
 
     Args:
         identity: the roster's ``server`` key, which signs the opening and any abort.
-        entropy: source of 64 uniform bytes, for session name and session key; encapsulations use the system's generator.
+        entropy: source of 64 uniform bytes, for session name and session key; encapsulations use the system's
+            generator.
         noise_due: the sum needs noise before publication; ``engines.journal`` allows only one sample.
         full_list: clients sign no list that names a client they dispute with, so no dispute may remain.
 

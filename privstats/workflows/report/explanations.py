@@ -191,14 +191,14 @@ def _recorded(plan: Plan, written_by: str) -> str:
         noise = plan.noise
         own = "but what the party itself added" if noise is not None and noise.trust.drawn_by == "client" else "at all"
         return (
-            f"Permanent secrecy: privstats {written_by} wrote the release, and until {_HYBRID_FROM} that version masked "
-            "plans without key_agreement under X25519 alone. An attacker who stored the messages of such a session and "
-            f"breaks X25519 later, as a large quantum computer would, reads each party's sums, with no noise {own}."
+            f"Permanent secrecy: privstats {written_by} wrote the release, and until {_HYBRID_FROM} that version "
+            "masked plans without key_agreement under X25519 alone. An attacker who stored the messages of such a "
+            "session and breaks X25519 later, as a large quantum computer would, reads each party's sums, with no "
+            f"noise {own}."
         )
     said = "Permanent secrecy, should X25519 and ML-KEM-768 both be broken: breaking one alone opens no stored message."
-    if plan.key_agreement is not None:
-        return said
-    return f"{said} Sessions of versions until {_HYBRID_FROM} under this plan, without key_agreement, used X25519 alone."
+    earlier = f" Sessions of versions until {_HYBRID_FROM} under this plan, without key_agreement, used X25519 alone."
+    return said + (earlier if plan.key_agreement is None else "")
 
 
 def worth(plan: Plan, noise: Noise, course: Course | None = None) -> Table:
