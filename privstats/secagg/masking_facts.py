@@ -15,8 +15,9 @@ from privstats.secagg.upload.suite import BOX_BYTES
 
 RECORDED = (
     "keys are agreed on by X25519 and ML-KEM-768 together: an attacker who records every message and breaks X25519 "
-    "later reads no party's sums; signatures are Ed25519, which a large quantum computer breaks: a signature forged later "
-    "opens no recorded message, but a forged release, or a forged proof that an upload is in no sum, would then be believed"
+    "later reads no party's sums; signatures are Ed25519, which a large quantum computer breaks: a signature forged "
+    "later opens no recorded message, but a forged release, or a forged proof that an upload is in no sum, would then "
+    "be believed"
 )
 """What a recording reveals later, for the person who reviews the plan; ``tests/secagg/test_recorded.py`` attacks it."""
 
