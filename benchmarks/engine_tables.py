@@ -8,7 +8,6 @@ from statistics import median
 
 from benchmarks.measuring import Row, Rows, results
 from benchmarks.table import Cells, Shown, Table, Tables, by_name
-from privstats.secagg.keys import CLASSICAL
 
 __all__ = ["TABLES"]
 
@@ -17,7 +16,7 @@ _BEFORE = ", before"
 
 def over_flower() -> Cells:
     """benchmarks/engines/numbers.md: sessions of five parties, in one process and as processes, before and after."""
-    heading = ["protocol", "key agreement", "where", "sessions", "seconds of a session", "seconds of a step"]
+    heading = ["protocol", "where", "sessions", "seconds of a session", "seconds of a step"]
     lines = [[*heading, "processor s a message", "bytes up", "bytes down"]]
     found = results("engines.federation")
     for when in (_BEFORE, ""):
@@ -28,8 +27,8 @@ def over_flower() -> Cells:
             ]
             lines.append(
                 [
-                    *place[:2],
-                    f"{place[2]}{when}",
+                    place[0],
+                    f"{place[1]}{when}",
                     str(len(rows)),
                     _spread([row["seconds"] for row in rows]),
                     _spread(steps),
@@ -88,12 +87,12 @@ def journal_costs() -> Cells:
     return lines
 
 
-def _by_place(rows: Rows) -> list[tuple[tuple[str, str, str], list[Row]]]:
+def _by_place(rows: Rows) -> list[tuple[tuple[str, str], list[Row]]]:
     return [(place, list(each)) for place, each in groupby(rows, _place)]
 
 
-def _place(row: Row) -> tuple[str, str, str]:
-    return row["protocol"], row.get("key agreement", CLASSICAL), row["where"]
+def _place(row: Row) -> tuple[str, str]:
+    return row["protocol"], row["where"]
 
 
 def _spread(seconds: list[float]) -> str:

@@ -301,19 +301,12 @@ _LANES: dict[str, Shown] = {
 }
 _AGREEMENT: dict[str, Shown] = {
     "clients": "{clients:,}",
-    "`key_agreement`": "`{key_agreement}`",
     "client sends besides its vector": lambda row: f"{row['sends_bytes'] / 1000:.1f} kB",
     "client receives": lambda row: f"{row['receives_bytes'] / 1000:.1f} kB",
     "client": "{client_ms:.3g} ms",
     "server": "{server_s:.3g} s",
-    "client, times `x25519`": "{client / x25519:.2f}",
-    "server, times `x25519`": "{server / x25519:.2f}",
 }
-_FOLDERS: dict[str, Shown] = {
-    "`key_agreement`": "`{key_agreement}`",
-    "seconds": "{s:.2f}",
-    "times `x25519`": "{s / x25519:.2f}",
-}
+_FOLDERS: dict[str, Shown] = {"seconds": "{s:.2f}"}
 _PUBLIC: dict[str, Shown] = {
     "model": "{model}",
     **{epsilon.lstrip("0"): partial(_informed, epsilon=epsilon) for epsilon in ("0.1", "0.3", "1", "3", "8")},

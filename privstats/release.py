@@ -52,6 +52,8 @@ class Release:
         run: name of the session that made it, where its survivors are proof about that session; else empty.
         position: the course, step and place of the session that made it, by default those that the plan names; None for
             a plan alone and for a stream.
+        written_by: the version of privstats that wrote the file; empty for a release that was not read from a file. It
+            is in no digest and no comparison.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -71,6 +73,7 @@ class Release:
     left_for: tuple[int, ...] = ()
     run: bytes = b""
     position: Position | None = None
+    written_by: str = ""
 
     def __post_init__(self) -> None:
         held = isinstance(self.vector, np.ndarray) and self.vector.dtype == np.int64

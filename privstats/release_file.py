@@ -95,7 +95,7 @@ def read(make: Callable[..., Release], path: PathLike, signed_by: Verifier | Non
     try:
         marks = manifest.suppressed, manifest.reproducible, manifest.left_for, bytes.fromhex(manifest.run)
         position = None if manifest.position is None else manifest.position.read()
-        release = make(Plan.from_toml(manifest.plan), vector, manifest.survivors, *marks, position)
+        release = make(Plan.from_toml(manifest.plan), vector, manifest.survivors, *marks, position, manifest.privstats)
     except (PrivstatsError, ValueError) as error:
         raise _not_together(path, error) from None
     _check_claims(manifest, release, path)

@@ -221,12 +221,3 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> int:
     for module in (forecasts, prediction):
         monkeypatch.setattr(module, "forecast", lambda *plan, **given: drawn(*plan, **{**given, "draws": 3}))
     return 3
-
-
-@pytest.fixture(params=["x25519", "mlkem768-x25519"])
-def both_suites(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What the uploads of one test agree on keys by: a module that uses it is played with either."""
-    from tests.secagg.upload.cohorts import SUITE
-
-    monkeypatch.setitem(SUITE, "key_agreement", request.param)
-    return str(request.param)

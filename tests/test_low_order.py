@@ -5,16 +5,20 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from privstats.errors import LocalProtocolError, PlanError, ReleaseError
 from privstats.files.locked_key import read_public
 from privstats.files.signing import has_low_order, public_key, public_pem
-from privstats.secagg import Identity, Roster
+from privstats.secagg import Identity, Roster, xwing
+from privstats.secagg.keys import agree
 from privstats.secagg.upload.panel import Offer, Panel
+from privstats.secagg.upload.suite import check_box_key
 from tests.plan.test_split import PANEL, plan_of
-from tests.secagg.edwards import decoded, low_order_encodings, order
+from tests.secagg.edwards import decoded, low_order_encodings, order, x25519_low_order_encodings
 
 ENCODINGS = low_order_encodings()
+OF_X25519 = x25519_low_order_encodings()
 WORDS = "low order, for which any party can sign"
 every_encoding = pytest.mark.parametrize("key", ENCODINGS.values(), ids=ENCODINGS)
 
@@ -60,9 +64,13 @@ def test_a_rosters_file_refuses_it(key: bytes) -> None:
 def test_plans_and_panels_refuse_it(key: bytes) -> None:
     with pytest.raises(PlanError, match=rf"panel\[1\] is a point of {WORDS}"):
         plan_of(panel=(PANEL[0], key.hex()))
-    offers = (Offer(0, b"i" * 32, b"b" * 32, 1 << 40, bytes(64)), Offer(1, key, b"c" * 32, 1 << 40, bytes(64)))
-    with pytest.raises(LocalProtocolError, match=WORDS):
-        Panel((b"i" * 32, key), offers)
+    identities = (b"i" * 32, key)
+    offers = tuple(
+        Offer(place, identity, xwing.public_of(bytes([place]) * 32), 1 << 40, bytes(64))
+        for place, identity in enumerate(identities)
+    )
+    with pytest.raises(LocalProtocolError, match=f"^the identity of panel member 1 is a point of {WORDS}"):
+        Panel(identities, offers)
 
 
 @every_encoding
@@ -77,3 +85,21 @@ def test_a_file_with_it_is_refused(key: bytes, tmp_path: Path) -> None:
     (tmp_path / "key.pem").write_text(public_pem(key))
     with pytest.raises(LocalProtocolError, match=WORDS):
         read_public(tmp_path / "key.pem", LocalProtocolError)
+
+
+def test_the_list_of_x25519_is_whole() -> None:
+    """Five values of u, of which two have a second form below 2^255; two highest bits each."""
+    assert len(set(OF_X25519.values())) == 14
+
+
+@pytest.mark.parametrize("key", OF_X25519.values(), ids=OF_X25519)
+def test_no_secret_is_agreed_with_a_point_of_low_order(key: bytes) -> None:
+    """Every private key has the zero secret with it, in a channel, in a box and as half of a box key."""
+    with pytest.raises(ValueError, match=r".*"):
+        agree(X25519PrivateKey.generate(), key)
+    honest = xwing.public_of(bytes(32))
+    check_box_key(honest)
+    with pytest.raises(ValueError, match=r".*"):
+        check_box_key(honest[:-32] + key)
+    with pytest.raises(ValueError, match=r".*"):
+        xwing.seal(honest[:-32] + key, bytes(32), b"")

@@ -292,9 +292,9 @@ def test_tensors_of_another_kind_are_refused(release, tmp_path):
 
 
 def test_a_release_of_fewer_clients_than_a_list_needs_is_refused() -> None:
-    """On version 4's random graphs a list needs more clients than the sum, so no session releases a shorter one."""
+    """On random graphs a list needs more clients than the sum, so no session releases a shorter one."""
     cohort = ps.Cohort(300, 275, 5_000, colluders=3)
-    plan = made.plan(ps.ClassSchema(2, 2, "NA", clip_norm=1.0), cohort, key_agreement="mlkem768-x25519")
+    plan = made.plan(ps.ClassSchema(2, 2, "NA", clip_norm=1.0), cohort)
     sums = np.zeros(plan.layout.size, np.int64)
     assert len(ps.Release(plan, sums, tuple(range(296))).survivors) == 296
     with pytest.raises(ps.ReleaseError, match="survivors must be at least 296 different clients"):

@@ -1,12 +1,12 @@
-"""Measure what Flower and ML-KEM cost: sessions of five parties as processes, and the same folders in one process.
+"""Measure what Flower costs: sessions of five parties as processes, and the same folders in one process.
 
     python -m benchmarks.engines.federation [--quick] [--runs 5] [--before before.json] --save
 
-Wall seconds and bytes, five sessions over Flower of each protocol and key agreement, one after another over the same
-nodes; whatever else the machine does counts too, so leave it alone. The processes are those of the federation test:
-TLS, node authentication, one SuperLink and one node per party and helper on this machine. For the seconds before a
-change, run this file in a checkout of the earlier tree with ``--json before.json``. The first session in one process
-also loads modules.
+Wall seconds and bytes, five sessions over Flower of each protocol, one after another over the same nodes; whatever else
+the machine does counts too, so leave it alone. The processes are those of the federation test: TLS, node
+authentication, one SuperLink and one node per party and helper on this machine. For the seconds before a change, run
+this file in a checkout of the earlier tree with ``--json before.json``. The first session in one process also loads
+modules.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from privstats.engines.flower import records
 from privstats.engines.network.host import Host
 from privstats.engines.network.study import LocalTransport
 from privstats.engines.network.transport import Deadlines
-from privstats.secagg.keys import CLASSICAL, KEY_AGREEMENTS
 from privstats.secagg.protocols import PROTOCOLS
 from tests.engines.flower.federation import Federation
 from tests.engines.network.fake import NAMES, Study, study_of
@@ -52,12 +51,11 @@ def envelopes(sizes: tuple[int, ...]) -> Rows:
     return rows
 
 
-def steps(said: str, protocol: str, where: str, run: int = 0, key_agreement: str = CLASSICAL) -> Iterator[Row]:
+def steps(said: str, protocol: str, where: str, run: int = 0) -> Iterator[Row]:
     """Yield one row for each step that the server's log reports."""
     for name, answered, seconds, up, down in dict.fromkeys(_STEP.findall(said)):
         yield {
             "protocol": protocol,
-            "key agreement": key_agreement,
             "where": where,
             "run": run,
             "step": name,
@@ -71,7 +69,7 @@ def steps(said: str, protocol: str, where: str, run: int = 0, key_agreement: str
 def whole(rows: Rows, seconds: float, processor: float | None) -> Row:
     """A session, from its steps, the seconds that its operator waits, and those of a program that answers a message."""
     first = rows[0]
-    named = {name: first[name] for name in ("protocol", "key agreement", "where", "run")}
+    named = {name: first[name] for name in ("protocol", "where", "run")}
     total: dict[str, Any] = {name: sum(row[name] for row in rows) for name in ("bytes up", "bytes down")}
     return {**named, "steps": len(rows), "seconds": seconds, "processor seconds a message": processor, **total}
 
@@ -104,12 +102,11 @@ def over_flower(study: Study, place: Path, runs: int) -> Iterator[tuple[str, flo
             federation.clear()
 
 
-def study(place: Path, protocol: str, key_agreement: str) -> Study:
+def study(place: Path, protocol: str) -> Study:
     """Five parties whose shares of the noise add up to the promise; with two helpers where the protocol has any."""
     made = study_of(
         place,
         protocol,
-        key_agreement=key_agreement,
         cohort=ps.Cohort(clients=len(NAMES), min_survivors=4, colluders=1, max_records=100),
         privacy=ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5),
     )
@@ -119,14 +116,14 @@ def study(place: Path, protocol: str, key_agreement: str) -> Study:
     return made
 
 
-def measured(protocol: str, key_agreement: str, where: str, runs: int) -> Iterator[tuple[Rows, Row]]:
+def measured(protocol: str, where: str, runs: int) -> Iterator[tuple[Rows, Row]]:
     """Yield the rows of each session's steps, and the row of the session."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        made = study(place, protocol, key_agreement)
+        made = study(place, protocol)
         found = over_flower(made, place / "federation", runs) if where == "processes" else iter([in_one_process(made)])
         for run, (said, seconds, processor) in enumerate(found):
-            rows = list(steps(said, protocol, WHERE[where], run, key_agreement))
+            rows = list(steps(said, protocol, WHERE[where], run))
             yield rows, whole(rows, seconds, processor)
 
 
@@ -134,8 +131,7 @@ def tables(options: argparse.Namespace) -> Tables:
     """All tables of this benchmark; the quick form starts no process."""
     yield "envelopes", envelopes((100, 10_000) if options.quick else (100, 10_000, 1_000_000, 100_000_000))
     places = ("one process",) if options.quick else tuple(WHERE)
-    kinds = [(where, kind, keys) for where in places for kind in PROTOCOLS for keys in KEY_AGREEMENTS]
-    found = [each for where, kind, keys in kinds for each in measured(kind, keys, where, options.runs)]
+    found = [each for where in places for kind in PROTOCOLS for each in measured(kind, where, options.runs)]
     yield "steps", [row for rows, _ in found for row in rows]
     yield "whole sessions", [row for _, row in found]
     if options.before is not None:
@@ -146,7 +142,7 @@ def tables(options: argparse.Namespace) -> Tables:
 
 def more(parser: argparse.ArgumentParser) -> None:
     """The options of this benchmark alone."""
-    parser.add_argument("--runs", type=int, default=5, help="sessions over Flower, of each protocol and key agreement")
+    parser.add_argument("--runs", type=int, default=5, help="sessions over Flower, of each protocol")
     parser.add_argument("--before", type=Path, help="results of this benchmark on an earlier tree, to be kept beside")
 
 

@@ -1,18 +1,15 @@
 /**
  * Writes privstats.bundle.js, the one file that a page loads: each module after those that it imports, in one scope,
  * without comments and blanks, otherwise unchanged, so that people can read it. The same sources give identical bytes.
- * privstats.hybrid.bundle.js has ML-KEM too, for plans that require it; vendor/noble.js is copied into it unchanged.
+ * vendor/noble.js, which brings ML-KEM, is copied into it unchanged.
  *
- *     node build.js          writes both
- *     node build.js --check  exits with 1 if a bundle differs from what the sources give
+ *     node build.js          writes it
+ *     node build.js --check  exits with 1 if it differs from what the sources give
  */
 import { readFileSync, writeFileSync } from "node:fs";
 
 const ROOT = new URL(".", import.meta.url);
-const HYBRID = "privstats.hybrid";
-/** The entries; each bundle has the name of its entry. */
-export const ENTRIES = ["privstats", HYBRID];
-const targetOf = (entry) => new URL(`${entry}.bundle.js`, ROOT);
+const TARGET = new URL("privstats.bundle.js", ROOT);
 const IMPORT = /^import \{([^}]*)\} from "(\.[^"]+)";$/gm;
 const EXPORT = /^export (const|function|async function|class) (\w+)/gm;
 
@@ -53,8 +50,8 @@ const FIRST = ["errors", "bytes", "grid", "seal", "link", "english", "primitives
 const REEXPORT = /^export \{([^}]*)\} from "(\.[^"]+)";$/gm;
 const DECLARED = /^(?:export )?(?:const|let|function|async function|class) (?:(\w+)|[[{]([^\]}]*)[\]}])/gm;
 
-/** Returns a bundle's text: the exports of privstats.js, and the form, which starts if the document has a study. */
-export function bundled(name = "privstats") {
+/** Returns the bundle's text: the exports of privstats.js, and the form, which starts if the document has a study. */
+export function bundled() {
   const owners = new Map();
   const visited = new Set();
   const pieces = [];
@@ -79,7 +76,6 @@ export function bundled(name = "privstats") {
     pieces.push(`${closed(body, url.pathname)}\n`);
   };
   for (const each of FIRST) visit(new URL(`src/${each}.js`, ROOT));
-  if (name === HYBRID) visit(new URL("src/xwing.js", ROOT));
   const entry = readFileSync(new URL("privstats.js", ROOT), "utf8");
   const shown = [...entry.matchAll(REEXPORT)].map(([, names, path]) => {
     visit(new URL(path, ROOT));
@@ -91,7 +87,6 @@ export function bundled(name = "privstats") {
 }
 
 if (process.argv[1] === new URL(import.meta.url).pathname) {
-  const isNew = (entry) => readFileSync(targetOf(entry), "utf8") !== bundled(entry);
-  if (process.argv.includes("--check")) process.exit(ENTRIES.some(isNew) ? 1 : 0);
-  for (const entry of ENTRIES) writeFileSync(targetOf(entry), bundled(entry));
+  if (process.argv.includes("--check")) process.exit(readFileSync(TARGET, "utf8") === bundled() ? 0 : 1);
+  writeFileSync(TARGET, bundled());
 }

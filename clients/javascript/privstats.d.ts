@@ -19,6 +19,8 @@ export interface Kept {
   index: number;
   state: "sealed" | "sent";
   hash: string;
+  /** The hex of the report's context. Records of earlier versions have none, and an outbox does not send them. */
+  context?: string;
   report: Uint8Array<ArrayBuffer> | null;
 }
 

@@ -30,8 +30,8 @@ class Cohort:
 
     Args:
         clients: at least 2.
-        min_survivors: minimum number of clients in an unmasked sum; with fewer the session aborts. The random graphs of
-            version 4 need more clients on the list of survivors (``plan.masking.min_listed``).
+        min_survivors: minimum number of clients in an unmasked sum; with fewer the session aborts. Random
+            graphs need more clients on the list of survivors (``plan.masking.min_listed``).
         max_records: maximum number of all clients' records; it determines the ring's width.
         colluders: maximum number of clients that, with the server, still learn no other client's vector; the guarantee
             of distributed noise does not count their shares.

@@ -65,16 +65,6 @@ def require_panel(protocol: str, panel: Sequence[str]) -> None:
         raise PlanError(f"protocol={protocol!r} needs a panel: the leader's identity and at least one helper's")
 
 
-def check_key_agreement(plan: Plan) -> None:
-    """Refuse a key agreement that the plan's protocol lacks."""
-    offered = PROTOCOLS[plan.protocol].key_agreements
-    if plan.key_agreement not in offered:
-        raise PlanError(
-            f"protocol={plan.protocol!r} has no version with key_agreement={plan.key_agreement!r} yet: choose "
-            f"{' or '.join(offered)}, or another protocol"
-        )
-
-
 def check_noise(plan: Plan) -> None:
     """Refuse a panel's noise under a protocol without a panel."""
     privacy = plan.privacy

@@ -39,7 +39,6 @@ from privstats.plan.feasibility import (
 )
 from privstats.python_values import python_fields
 from privstats.schema import USUAL, Schema, is_known
-from privstats.secagg.keys import CLASSICAL
 from privstats.secagg.machines import Masking
 from privstats.secagg.protocols import PROTOCOLS
 
@@ -76,8 +75,9 @@ class Plan:
             parties use equal values.
         excess_noise: ``"kept"``; or, with distributed noise, ``"removed"``: noise is sized for ``min_survivors``, and
             clients reveal their surplus noise (docs/privacy.md).
-        key_agreement: ``"x25519"``; or ``"mlkem768-x25519"``: an attacker who records every message and breaks X25519
-            later still reads no party's sums.
+        key_agreement: ``"mlkem768-x25519"``, which commands write: an attacker who records every message and breaks
+            X25519 later still reads no party's sums. None is the same here, under another digest, which versions until
+            2026-11-30 run under X25519 alone.
         spare_bits: extra ring bits, for a central server that multiplies several sessions' sums by weights before it
             adds noise.
         validity: the claim that every client proves of its sums, for ``"split"``; experimental, see :class:`Validity`.
@@ -116,7 +116,7 @@ class Plan:
     validity: Validity | None = None
     devices: Devices | None = None
     excess_noise: str = EXCESS_KEPT
-    key_agreement: str = CLASSICAL
+    key_agreement: str | None = None
 
     def __post_init__(self) -> None:
         python_fields(self)
@@ -210,8 +210,6 @@ class Plan:
         options: dict[str, Any] = {} if self.claim is None else {"claim": self.claim}
         if self._levels:
             options["levels"] = self._levels
-        if self.key_agreement != CLASSICAL:
-            options["key_agreement"] = self.key_agreement
         return PROTOCOLS[self.protocol].parameters.solve(
             clients=cohort.clients,
             min_survivors=cohort.min_survivors,

@@ -93,9 +93,9 @@ class Setting:
 
     @property
     def help(self) -> str:
-        """The meaning as a sentence without Markdown, with the value of new plans."""
+        """The meaning as a sentence without Markdown."""
         plain = _LINK.sub(r"\1", self.meaning).replace("`", "").replace('"', "").replace("*", "")
-        return f"{plain[0].upper()}{plain[1:]}." + (f" Default: {self.new}." if self.new is not None else "")
+        return f"{plain[0].upper()}{plain[1:]}."
 
     def checked(self, value: Any) -> Any:
         """Return a value as plans store it; raise PlanError if the setting cannot have it."""

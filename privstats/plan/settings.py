@@ -39,6 +39,14 @@ if TYPE_CHECKING:
 Level: TypeAlias = Literal["moments", "norm"]
 """Levels of the claim that a client proves about its sums (``[validity]``)."""
 
+KeyAgreement: TypeAlias = Literal["mlkem768-x25519"]
+"""How parties agree on keys: X25519 and ML-KEM-768 together."""
+
+_KEY_REMEDY = (
+    'write key_agreement = "mlkem768-x25519" in every party\'s file: the plan then has another digest, to be approved '
+    "again. Under X25519 alone, anyone who records all messages and breaks it later reads each party's sums"
+)
+
 EXACT = "the leader is trusted with the sum"
 PER_RECORD = "per record"
 TRUSTED_REGISTRAR = "the registrar is trusted with every answer"
@@ -85,8 +93,8 @@ _COHORT = (
     ),
     _party(
         name="min_survivors",
-        meaning="with fewer survivors the session aborts and there is no sum; the random graphs of version 4 need more "
-        "on the list of survivors, and `plan check` states how many may vanish",
+        meaning="with fewer survivors the session aborts and there is no sum; random graphs need more on the list of "
+        "survivors, and `plan check` states how many may vanish",
         form=Integer(1),
         bounds="at most `clients`, and at least the number of clients that sign the list of survivors: floor(("
         "`clients` + `colluders`) / 2) + 1 of up to 1,024 clients, and as large a share of more",
@@ -275,12 +283,13 @@ _AGGREGATION = (
     ),
     _summed(
         name="key_agreement",
-        meaning='how parties agree on keys: with `"mlkem768-x25519"` nobody who records all messages and later breaks '
-        'X25519 reads a party\'s sums ([version 4](protocol.md#version-4)); `"x25519"` has shorter messages',
-        form=Words("privstats.secagg.keys:KEY_AGREEMENTS"),
-        bounds='`"mlkem768-x25519"` needs room for dropouts on a random graph',
+        meaning="how parties agree on keys: by X25519 and ML-KEM-768 together, so nobody who records all messages and "
+        "later breaks X25519 reads a party's sums ([protocol](protocol.md#key-agreement)). A plan without the line has "
+        "the digest that versions until 2026-11-30 run under X25519 alone: write the line, or have every party install "
+        "this version",
+        form=Words("privstats.plan.settings:KeyAgreement", remedy=_KEY_REMEDY),
+        usual="the same, unnamed",
         new="mlkem768-x25519",
-        fits=("feasibility:check_key_agreement",),
         condition=None,
         example={"aggregation": {"key_agreement": "mlkem768-x25519"}},
     ),

@@ -40,9 +40,10 @@ MAX_BYTES = 1 << 23  # of a certificate
 MAX_INTEGER = 1 << 53
 COMMITTEE = 1024  # clients at most, whose signatures fix the one survivor list
 MAX_NEIGHBOURS = 255
+DISPUTES = 1  # neighbours of a client at most, that share no mask with it
+FINDING = "; finding: versions until 2026-11-30 run a plan without key_agreement under X25519 alone"
 TINY = Fraction("1e-30")
 PI = Fraction(31415926535897932384626433832795028841971693993751058209749445923078164062862089986280348253421170679)
-FINDING = "; finding: who records all messages and breaks X25519 later reads each party's sums"
 BROKEN = (  # input of another form
     ArithmeticError,
     AttributeError,
@@ -1134,7 +1135,7 @@ KEYS = {  # of tables beside the schema's; "k?" may be missing, and a missing "k
     "max_records_per_person? person_clip?",
     "published": 'sha256 after?=""',
     "aggregation": 'min_count=0 graph="auto" merge?={} protocol?="interactive" panel?=[] spare_bits?=0 '
-    'excess_noise?="kept" key_agreement?="x25519"',
+    'excess_noise?="kept" key_agreement?',
     "values": "name values other?=false missing?=false",
     "numbers": "name low high by?=[] missing?=false",
     "bins": 'name edges closed?="left"',
@@ -1534,15 +1535,14 @@ def masking_failure(plan: Table, claimed: Table) -> Fraction:
     cohort, own = plan["cohort"], plan["aggregation"]
     n, c = cohort["clients"], cohort["colluders"]
     gone, s = n - cohort["min_survivors"], min(n, COMMITTEE)
-    disputes = int(_hides_from_quantum(plan))
     require(2 <= k <= min(n - 2, MAX_NEIGHBOURS) and k % 2 == 0 and k < 2 * t <= 2 * k, "masking", "no graph of a plan")
-    require(2 * disputes <= k - t and s < 2 * tau <= 2 * s, "masking", "no graph of a plan")
+    require(k - t >= 2 * DISPUTES and s < 2 * tau <= 2 * s, "masking", "no graph of a plan")
     arc = Fraction(n)
     for i in range(k // 2):
         arc *= Fraction(max(0, c + gone - i), n - i)
     failure = arc + n * draws_at_least(n - 1, c, k, 2 * t - k)
     if own["graph"] != "sparse":
-        failure += n * draws_at_least(n - 1, c, k // 2, t - disputes - k // 2) + draws_at_least(n, c, s, 2 * tau - s)
+        failure += n * draws_at_least(n - 1, c, k // 2, t - DISPUTES - k // 2) + draws_at_least(n, c, s, 2 * tau - s)
     stated = _rational(claimed["failure"])
     require(failure <= stated <= failure * (1 + TIGHT), "masking", "another probability of failure")
     return stated
@@ -1714,12 +1714,8 @@ def _whom(privacy: Table) -> str:
     return f"one {privacy['unit']}{at}, {privacy['adjacency']}"
 
 
-def _hides_from_quantum(plan: Table) -> bool:
-    return "mlkem768-x25519" in plan["aggregation"].values()
-
-
 def _finding(plans: list[Table]) -> str:
-    return "" if all(map(_hides_from_quantum, plans)) else FINDING
+    return "" if all("mlkem768-x25519" in plan["aggregation"].values() for plan in plans) else FINDING
 
 
 def _condition(plan: Table) -> str:

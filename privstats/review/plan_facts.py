@@ -20,7 +20,7 @@ from privstats.review.special_facts import (
     open_facts,
     warning_of_exact_sums,
 )
-from privstats.secagg.masking_facts import masking_facts
+from privstats.secagg.masking_facts import UNNAMED, masking_facts
 
 _WEAK_EPSILON = 10.0
 
@@ -51,6 +51,7 @@ def facts_together(
     sections: tuple[Callable[[Plan], list[str]], ...] = (
         lambda plan: _warnings(plan, epsilon, delta),
         lambda plan: masking_facts(plan.masking),
+        lambda plan: [UNNAMED] if plan.key_agreement is None else [],
         _proofs,
         facts_of_kind,
         _trust,

@@ -78,6 +78,6 @@ def combined(shared: bytes, secret: bytes, ciphertext: bytes) -> bytes:
 
 def _unsupported() -> LocalProtocolError:
     return LocalProtocolError(
-        "key_agreement='mlkem768-x25519' needs ML-KEM, which this machine's cryptography lacks: install the wheel of "
-        "cryptography 48 or later, or build it with OpenSSL 3.5"
+        "a session needs ML-KEM, which this machine's cryptography lacks: install the wheel of cryptography 48 or "
+        "later, or build it with OpenSSL 3.5"
     )

@@ -26,10 +26,6 @@ from privstats.secagg.wire import prefix
 
 Entropy: TypeAlias = Callable[[int], bytes]
 
-CLASSICAL, HYBRID = "x25519", "mlkem768-x25519"
-KEY_AGREEMENTS = (CLASSICAL, HYBRID)
-"""The values of a plan's ``key_agreement``."""
-
 
 def draw(entropy: Entropy, size: int) -> bytes:
     """Draw ``size`` bytes; any other length raises ``LocalProtocolError``, as a key would be too short."""
@@ -191,7 +187,8 @@ def unseal_state(sealed: bytes, key: bytes, kind: type[S], *, role: str, place: 
         return from_msgpack(_cipher(key).decrypt(nonce, box, _bound(role, place)), kind)
     except (InvalidTag, ValueError, msgspec.DecodeError):
         raise LocalProtocolError(
-            f"the {role}'s saved state does not open: it is damaged, or was saved under another key, plan or roster"
+            f"the {role}'s saved state does not open: it is damaged, or was saved under another key, plan or roster, "
+            "or by a version of privstats that agrees on keys otherwise; bring that one back"
         ) from None
 
 

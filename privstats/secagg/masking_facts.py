@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict
 from functools import singledispatch
 from typing import Any
@@ -11,21 +10,22 @@ from typing import Any
 from privstats.errors import PlanError
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.interactive.random_graph import committee_size
-from privstats.secagg.keys import CLASSICAL, HYBRID
 from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.suite import BOX_BYTES
 
 RECORDED = (
-    "keys are agreed on by X25519 alone: an attacker who records every message and breaks X25519 later, as a large "
-    "quantum computer would, reads each party's sums, with no noise but what that party itself added"
+    "keys are agreed on by X25519 and ML-KEM-768 together: an attacker who records every message and breaks X25519 "
+    "later reads no party's sums; signatures are Ed25519, which a large quantum computer breaks: a signature forged "
+    "later opens no recorded message, but a forged release, or a forged proof that an upload is in no sum, would then "
+    "be believed"
 )
-"""The attack that ``key_agreement = "x25519"`` does not stop; ``tests/secagg/test_recorded.py`` carries it out."""
+"""What a recording reveals later, for the person who reviews the plan; ``tests/secagg/test_recorded.py`` attacks it."""
 
-KEY_FACTS: Mapping[str, str] = {
-    CLASSICAL: RECORDED,
-    HYBRID: "keys are agreed on by X25519 and ML-KEM-768 together: an attacker who records every message and breaks "
-    "X25519 later reads no party's sums; signatures are Ed25519, and forging one after the study has no effect",
-}
-"""The meaning of each value of a plan's ``key_agreement``, for the person who reviews the plan."""
+UNNAMED = (
+    "the plan names no key_agreement, and versions until 2026-11-30 run its digest under X25519 alone: write "
+    'key_agreement = "mlkem768-x25519", or have every party install this version'
+)
+"""The further fact of a plan without ``key_agreement``."""
 
 _MANY = 10_000
 """Number of clients from which the facts include the total size of their reports."""
@@ -62,7 +62,7 @@ def _of_interactive(parameters: Parameters) -> list[str]:
         f"{colluders} clients work together they may read single clients' vectors",
         "one client that sends false data can shift the sum by anything in the ring, unseen: masking proves "
         "nothing about inputs",
-        KEY_FACTS[parameters.key_agreement],
+        RECORDED,
     )
     return [thresholds, *trust, *_listing(parameters), *_framing(parameters), *_failures(parameters)]
 
@@ -129,7 +129,7 @@ def _of_split(parameters: UploadParameters) -> list[str]:
         f"{n} clients send one message each and are gone; the plan's leader and {_number(h)} compute the sum",
         "the plan trusts that leader and helpers do not all work together: one honest party among them is enough",
         _learned(parameters.noisy_helpers),
-        KEY_FACTS[parameters.key_agreement],
+        RECORDED,
         f"{n - minimum} clients may stay silent, which costs nothing; every helper must answer, or there is no sum",
         f"{parameters.colluders} clients of the full roster may help the leader, which picks the reports",
         *_traffic(parameters),
@@ -142,7 +142,7 @@ def _traffic(parameters: UploadParameters) -> list[str]:
     if parameters.clients < _MANY:
         return []
     proof_bytes = 0 if parameters.claim is None else 64 + 32 * parameters.helpers
-    report = parameters.body_bytes + 120 + parameters.suite.box_bytes * len(parameters.boxed) + proof_bytes
+    report = parameters.body_bytes + 120 + BOX_BYTES * parameters.members + proof_bytes
     total = parameters.clients * report
     return [
         f"{parameters.clients:,} reports of {report:,} bytes are {_size(total)} for the leader to receive, "

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from privstats.encoding.ring import Group
 from privstats.errors import LocalProtocolError
-from privstats.secagg.keys import CLASSICAL, HYBRID, Identity
+from privstats.secagg.keys import Identity
 from privstats.secagg.machines import Aggregator, Masking, OnUpload, Peer
 from privstats.secagg.roster import Roster
 from privstats.tables import LazyRows
@@ -112,14 +112,12 @@ class MaskingProtocol:
         agrees: a client signs the survivor list before unmasking; its machine accepts ``only``, the one list it will
             sign.
         has_panel: leader and helpers unmask together; otherwise one server does.
-        key_agreements: supported values; passed to ``solve``, except ``"x25519"``.
     """
 
     parameters: ParametersKind
     load_machines: Callable[[], Machines]
     agrees: bool = False
     has_panel: bool = False
-    key_agreements: tuple[str, ...] = (CLASSICAL,)
 
     @cached_property
     def machines(self) -> Machines:
@@ -130,7 +128,7 @@ class MaskingProtocol:
 def _interactive() -> MaskingProtocol:
     from privstats.secagg.interactive.parameters import Parameters
 
-    return MaskingProtocol(Parameters, _interactive_machines, agrees=True, key_agreements=(CLASSICAL, HYBRID))
+    return MaskingProtocol(Parameters, _interactive_machines, agrees=True)
 
 
 def _interactive_machines() -> Machines:
@@ -153,7 +151,7 @@ def _interactive_machines() -> Machines:
 def _split() -> MaskingProtocol:
     from privstats.secagg.upload.parameters import UploadParameters
 
-    return MaskingProtocol(UploadParameters, _split_machines, has_panel=True, key_agreements=(CLASSICAL, HYBRID))
+    return MaskingProtocol(UploadParameters, _split_machines, has_panel=True)
 
 
 def _split_machines() -> Machines:

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
 from privstats.secagg import kem
-from privstats.secagg.hpke import UnopenedError
+from privstats.secagg.body_cipher import UnopenedError
 from privstats.secagg.keys import public_of as x25519_of
 
 KEY_BYTES = kem.PUBLIC_BYTES + 32

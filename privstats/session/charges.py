@@ -207,6 +207,7 @@ def free(
     An honest leader alone is not enough: if all helpers lie, they could have answered before. In the interactive
     protocol the same holds with at most ``colluders`` dishonest clients, because no second list of survivors can get
     enough signatures. On a random graph that fails with the masking's probability, which stays charged to delta.
+    Statements have no time limit, so Ed25519 must be unbroken when this is called.
 
     Raises:
         LocalProtocolError: a statement or the report is missing, forged, or of another run or panel.

@@ -23,7 +23,7 @@ SERVER = Identity.generate(os.urandom)
 SCHEMA = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))
 PLAN = ps.Plan(
     schema=SCHEMA,
-    cohort=ps.Cohort(CLIENTS, 19, 1_000),
+    cohort=ps.Cohort(CLIENTS, 17, 1_000),
     privacy=made.promise("distributed", epsilon=3.0),
     graph="robust",
 )

@@ -149,7 +149,7 @@ def test_a_log_left_over_by_a_crash_is_cleared_away(tmp_path: Path) -> None:
     cohort = cohort_of()
     JournaledServer.create(tmp_path, KEY, cohort.server).close()
     kept = {path.name for path in tmp_path.iterdir()}
-    (tmp_path / "log.0").write_bytes(b"from before the last snapshot")
+    (tmp_path / "segment.0").write_bytes(b"from before the last snapshot")
     with resumed(cohort, tmp_path) as server:
         assert server.step == "advertise"
     assert {path.name for path in tmp_path.iterdir()} == kept

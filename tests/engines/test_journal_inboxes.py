@@ -14,7 +14,6 @@ from privstats.engines.journal.server_files import SNAPSHOT, Snapshot
 from privstats.errors import LocalProtocolError
 from privstats.secagg import Server
 from privstats.secagg.interactive import messages, server_steps
-from privstats.secagg.keys import KEY_AGREEMENTS
 from tests.engines.test_journal import resumed
 from tests.engines.test_journal_kills import killed_everywhere
 from tests.engines.test_journal_uploads import KEY
@@ -34,9 +33,9 @@ def snapshots(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(server_files, "_SNAPSHOT_SHARE", 0)
 
 
-def sharing(key_agreement: str = "mlkem768-x25519") -> tuple[Cohort, dict[int, bytes]]:
+def sharing() -> tuple[Cohort, dict[int, bytes]]:
     """A session whose server waits for shares, and each client's share."""
-    cohort = cohort_of(4, 3, 0, key_agreement=key_agreement)
+    cohort = cohort_of(4, 3, 0)
     outbox = play_until(cohort, "share")
     return cohort, {client: cohort.clients[client].receive(message)[0][1] for client, message in outbox.items()}
 
@@ -68,7 +67,7 @@ def ended(server: JournaledServer, cohort: Cohort) -> None:
 def box_bytes(cohort: Cohort) -> int:
     """All boxes of a session on a complete graph."""
     n = cohort.parameters.clients
-    return n * (n - 1) * messages.box_bytes(cohort.parameters)
+    return n * (n - 1) * messages.BOX_BYTES
 
 
 def state_in(directory: Path) -> bytes:
@@ -79,12 +78,11 @@ def segments_in(directory: Path) -> list[Path]:
     return sorted(directory.glob("segment.*"), key=lambda path: int(path.suffix[1:]))
 
 
-@pytest.mark.parametrize("key_agreement", KEY_AGREEMENTS)
 @pytest.mark.usefixtures("shelving", "snapshots")
 def test_a_kill_at_any_write_loses_no_box_and_sends_no_second_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key_agreement: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cohort, shares = sharing(key_agreement)
+    cohort, shares = sharing()
     with journaled(cohort, tmp_path / "first") as server:
         take(server, shares)
         delivered = dict(server.outbox)
@@ -227,7 +225,7 @@ def test_another_message_in_place_of_a_share_is_refused_before_it_is_parsed(
 
 @pytest.mark.nightly
 def test_a_session_of_2001_clients_is_resumed_from_its_log(tmp_path: Path) -> None:
-    cohort = cohort_of(2_001, 1_700, 5, key_agreement="mlkem768-x25519", graph="sparse")
+    cohort = cohort_of(2_001, 1_700, 5, graph="sparse")
     parameters = cohort.parameters
     outbox = play_until(cohort, "share")
     with journaled(cohort, tmp_path / "journal") as server:
@@ -235,7 +233,7 @@ def test_a_session_of_2001_clients_is_resumed_from_its_log(tmp_path: Path) -> No
             server.receive(client, cohort.clients[client].receive(message)[0][1])
         server.end_step()
         delivered = {client: server.outbox.to(client) for client in (0, 1_000, 2_000)}
-    boxes = parameters.clients * parameters.neighbours * messages.box_bytes(parameters)
+    boxes = parameters.clients * parameters.neighbours * messages.BOX_BYTES
     assert sum(path.stat().st_size for path in segments_in(tmp_path / "journal")) > boxes
     assert (tmp_path / "journal" / SNAPSHOT).stat().st_size < boxes // 2
     with resumed(cohort, tmp_path / "journal") as server:

@@ -14,7 +14,6 @@ import pytest
 from privstats.engines.journal import JournaledClient, JournaledServer
 from privstats.engines.journal.client_file import client_outside, never
 from privstats.errors import RestoredError, SessionEndedError
-from privstats.secagg.keys import KEY_AGREEMENTS
 from privstats.secagg.machines import session_id
 from tests.engines.test_journal import resumed, resumed_client
 from tests.engines.test_journal_in_place import anew
@@ -66,13 +65,12 @@ def then_refused(party: Path, backups: Path, again: Callable[[], Any]) -> None:
         again()
 
 
-@pytest.mark.parametrize("key_agreement", KEY_AGREEMENTS)
 @pytest.mark.parametrize("step", STEPS)
 def test_a_kill_between_two_writes_locks_no_client_out_and_lets_no_older_copy_in(
-    tmp_path: Path, fuse: Fuse, step: str, key_agreement: str
+    tmp_path: Path, fuse: Fuse, step: str
 ) -> None:
     """Also behind the last answer, which is repeated as often as it is asked for."""
-    cohort, backups, answers = cohort_of(key_agreement=key_agreement), tmp_path / "backups", set()
+    cohort, backups, answers = cohort_of(), tmp_path / "backups", set()
     outbox = play_until(cohort, step)
     sealed = cohort.clients[0].export(KEY)
     client = type(cohort.clients[0])
@@ -89,7 +87,7 @@ def test_a_kill_between_two_writes_locks_no_client_out_and_lets_no_older_copy_in
         then_refused(party, backups, lambda: resumed_client(cohort, path_in(party), 0))
 
     assert killed_everywhere(fuse, tmp_path / "parties", begin, act) == 6  # journal, both counts and their folders
-    encapsulates = cohort.parameters.hybrid and step in ("advertise", "share")  # what is made again is another message
+    encapsulates = step in ("advertise", "share")  # what is made again is another message
     assert encapsulates or answers == {cohort.clients[0].receive(outbox[0])[0][1]}
 
 
@@ -104,11 +102,8 @@ def test_a_kill_while_a_client_begins_lets_it_begin_and_no_second_one(tmp_path: 
     assert killed_everywhere(fuse, tmp_path / "parties", new_party(backups), act) >= 6
 
 
-@pytest.mark.parametrize("key_agreement", KEY_AGREEMENTS)
-def test_a_kill_between_two_writes_of_a_server_lets_no_older_copy_in(
-    tmp_path: Path, fuse: Fuse, key_agreement: str
-) -> None:
-    cohort = cohort_of(4, 3, 0, key_agreement=key_agreement)
+def test_a_kill_between_two_writes_of_a_server_lets_no_older_copy_in(tmp_path: Path, fuse: Fuse) -> None:
+    cohort = cohort_of(4, 3, 0)
     named = {"parameters": cohort.parameters, "roster": cohort.roster, "identity": cohort.aggregator}
     with JournaledServer.create(tmp_path / "journal", KEY, cohort.server) as server:
         for step in server.steps:

@@ -75,11 +75,13 @@ def test_a_second_machine_with_the_same_box_key_draws_the_same_for_a_list_and_an
     """A machine that was put back whole: two answers to one list average nothing away, as without noise."""
     seeds: list[bytes] = []
     answers = []
+    kept = partial(Helper, noise=lambda seed: seeds.append(seed) or draw(seed))
+    run = uploads_of(noisy_helpers=True, helper_class=kept)
+    batch = batch_of(run, 1, (0, 1, 2, 3, 4))
     for listed in ((0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 2, 3, 4)):
-        kept = partial(Helper, noise=lambda seed: seeds.append(seed) or draw(seed))
-        run = uploads_of(noisy_helpers=True, helper_class=kept)
-        run.helpers[0].receive(batch_of(run, 1, (0, 1, 2, 3, 4)))
-        ((_, answer),) = run.helpers[0].receive(list_of(run, listed))
+        machine = run.helper(run.key(1))
+        machine.receive(batch)
+        ((_, answer),) = machine.receive(list_of(run, listed))
         answers.append(answer)
     assert answers[0] == answers[1]
     assert seeds[0] == seeds[1] != seeds[2]

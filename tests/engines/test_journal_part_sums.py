@@ -13,7 +13,6 @@ import privstats as ps
 from privstats.engines import loopback
 from privstats.engines.journal import JournaledServer
 from privstats.errors import LocalProtocolError
-from privstats.secagg.hpke import Schedule
 from privstats.secagg.upload import checks
 from privstats.secagg.upload.deferred import SealedBody, sum_of
 from privstats.secagg.upload.leader import Leader
@@ -205,14 +204,15 @@ def test_a_leader_killed_at_any_write_between_settled_parts_and_its_result_gives
 
 
 def test_the_key_of_a_body_is_what_opens_the_report(tmp_path: Path) -> None:
-    """Two ways to one key: the box that is opened at once, and the schedule that others get."""
+    """Two ways to one key: the box that is opened at once, and the key that others get."""
     with waiting(Journals(tmp_path)) as leader:
         machine = leader._server
         message = machine._read_back(machine._state.settled[0], 0)
-        keys, _ = checks.sealed_body(message, 0, machine.parameters, machine._private)
-        assert isinstance(keys, Schedule)
+        key, body = checks.sealed_body(message, 0, machine._private)
+        (sealed,) = leader.sealed(0, (0,))
+        assert (sealed.key, sealed.content) == (key, body)
         with pytest.raises(LocalProtocolError, match="the journal has another report of client 1"):
-            checks.sealed_body(message, 1, machine.parameters, machine._private)
+            checks.sealed_body(message, 1, machine._private)
 
 
 def test_a_server_without_parts_leaves_no_sums_to_others(tmp_path: Path) -> None:

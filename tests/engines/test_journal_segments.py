@@ -20,15 +20,12 @@ from privstats.engines.journal import JournaledServer
 from privstats.engines.journal.segments import HighWater
 from privstats.engines.records import RecordLog
 from privstats.errors import LocalProtocolError
-from privstats.secagg.keys import KEY_AGREEMENTS
 from privstats.secagg.upload import batching
 from tests.contrib.proofs.proved import proved_of
 from tests.engines.test_journal_groups import finished
 from tests.engines.test_journal_uploads import Journals
 from tests.faults import Fuse, Killed
 from tests.secagg.upload.cohorts import uploads_of
-
-pytestmark = pytest.mark.usefixtures("both_suites")
 
 PAGE = 64
 """Of the double; a record here has some 250 bytes."""
@@ -161,12 +158,8 @@ def played(journals: Journals, answered: set[int]) -> tuple[int, ...]:
     return survivors
 
 
-KILLED_FROM = [
-    pytest.param(KEY_AGREEMENTS[(first + first // 4) % 2], first, marks=[pytest.mark.nightly] if first % 4 else [])
-    for first in range(12)
-]
-"""The first write of twelve at which somebody is killed: every fourth by day, all of them in the night. Both suites
-write the same records in the same order, so each write has a kill under one of them, and each day has both."""
+KILLED_FROM = [pytest.param(first, marks=[pytest.mark.nightly] if first % 4 else []) for first in range(12)]
+"""The first write of twelve at which somebody is killed: every fourth by day, all of them in the night."""
 
 
 PLACES = (
@@ -201,7 +194,7 @@ def comes_through(
 
 @pytest.mark.ci
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize(("both_suites", "first"), KILLED_FROM, indirect=["both_suites"])
+@pytest.mark.parametrize("first", KILLED_FROM)
 def test_leader_and_helpers_killed_at_any_write_lose_nothing_that_was_answered(
     tmp_path: Path, monkeypatch, first: int
 ) -> None:
@@ -263,15 +256,13 @@ class Disk:
 
 
 SEEDS = [
-    pytest.param(
-        KEY_AGREEMENTS[seed % 2], seed, marks=[] if seed < 4 else pytest.mark.ci if seed < 20 else pytest.mark.nightly
-    )
+    pytest.param(seed, marks=[] if seed < 4 else pytest.mark.ci if seed < 20 else pytest.mark.nightly)
     for seed in range(60)
 ]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the double finds files by their handles in /proc")
-@pytest.mark.parametrize(("both_suites", "seed"), SEEDS, indirect=["both_suites"])
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.usefixtures("small_parts")
 def test_after_a_power_cut_at_any_write_it_opens_and_every_answer_stands(
     tmp_path: Path, monkeypatch, seed: int

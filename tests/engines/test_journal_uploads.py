@@ -30,7 +30,6 @@ from tests.faults import Killed as Cut
 from tests.secagg.upload.cohorts import Uploads, answer_of, batch_of, body_of, list_of, refused, uploads_of
 
 KEY = b"k" * 32
-pytestmark = pytest.mark.usefixtures("both_suites")
 
 
 class Journals:

@@ -60,7 +60,6 @@ class Study:
 
     schema: Any = SCHEMA
     texts: Any = None
-    key_agreement: str = "x25519"
     early: Early = lambda method, path: None
     log: list[tuple[str, str, dict[str, str], bytes]] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
@@ -75,7 +74,6 @@ class Study:
             cohort=ps.Cohort(clients=PEOPLE, min_survivors=3, max_records=PEOPLE, colluders=1),
             privacy=privacy,
             protocol="split",
-            key_agreement=self.key_agreement,
             panel=tuple(seat.public.hex() for seat in seats),
             devices=replace(DEVICES, texts=self.texts) if self.texts is not None else DEVICES,
         )
@@ -129,7 +127,7 @@ class Study:
     @property
     def page(self) -> Page:
         """The documented page."""
-        return page_of(self.address, self.run, self.pin, self.key_agreement)
+        return page_of(self.address, self.run, self.pin)
 
     def link(self, index: int) -> str:
         """What one person is sent."""

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from functools import cache
 from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +24,6 @@ from privstats.contrib.http import registrar
 from privstats.contrib.http.browsers import _accepted, unanswered, warnings
 from privstats.contrib.http.folders import Manifest
 from privstats.contrib.http.invitations import study_of
-from privstats.contrib.http.page import BUNDLES
 from privstats.contrib.http.settings import Settings
 from privstats.dp.privacy import MODELS
 from privstats.encoding import flatten
@@ -33,7 +31,6 @@ from privstats.files import page_texts
 from privstats.plan.settings import EXACT, PER_RECORD
 from privstats.schema.public_values import Published
 from privstats.secagg import HelperKeys, Identity, Panel, Roster
-from privstats.secagg.keys import CLASSICAL, HYBRID, KEY_AGREEMENTS
 from tests.javascript.node import CLIENT, evaluated, needs_node
 from tests.plan.devices import PERSON, devices_plan, sample_devices
 from tests.plan.every_kind import keys_of_plans
@@ -111,7 +108,7 @@ PLANS: dict[str, dict[str, Any]] = {
     "central noise": {"privacy": replace(PERSON, model="central"), "devices": replace(STATED, exact=EXACT)},
     "pure epsilon": {**counts(SEX), **PURE},
     "exact sums": EXACT_SUMS,
-    "X-Wing": {"key_agreement": HYBRID},
+    "a named key agreement": {"key_agreement": "mlkem768-x25519"},
     "a huge epsilon": {"devices": sample_devices(stated_epsilon=1e9)},
     "texts": {"devices": replace(STATED, texts=TEXTS)},
     "a mean": {"schema": ps.MeanSchema(4, 1.0)},
@@ -172,7 +169,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 
 _SCRIPT = """
 import { readFileSync } from "node:fs";
-import "./privstats.hybrid.js";
 import { toHex } from "./src/bytes.js";
 import { ENGLISH } from "./src/english.js";
 import { measure } from "./src/measure.js";
@@ -228,9 +224,7 @@ def stated(plan: ps.Plan) -> set[str]:
     return named | {f"schema.task {plan.schema.task}"}
 
 
-@cache
-def accepted() -> dict[str, dict[str, tuple[str, ...]]]:
-    return _accepted(CLASSICAL)
+accepted = _accepted
 
 
 @dataclass(frozen=True)
@@ -298,12 +292,8 @@ def test_a_setting_that_no_device_can_have_is_refused_and_no_client_lists_it(set
     assert key not in accepted().get(table, {})
 
 
-@pytest.mark.parametrize("key_agreement", BUNDLES)
-def test_the_client_accepts_no_setting_that_no_plan_has(key_agreement: str) -> None:
-    listed = {f"{table}.{key}" for table, keys in _accepted(key_agreement).items() for key in keys if key != "task"}
-    assert listed <= settings()
-    assert _accepted(key_agreement) == accepted()
-    assert set(BUNDLES) == set(KEY_AGREEMENTS)
+def test_the_client_accepts_no_setting_that_no_plan_has() -> None:
+    assert {f"{table}.{key}" for table, keys in accepted().items() for key in keys if key != "task"} <= settings()
 
 
 @needs_node
@@ -345,7 +335,7 @@ def test_a_key_of_tomorrow_is_refused_by_both_in_every_table(tmp_path: Path, nam
         pins = {**known["pins"], "study": study_of(bytes.fromhex(manifest["run"]), digest, roster)}
         told.append({"manifest": json.dumps(manifest), "pins": pins, "records": {}})
         wanted.append(f"{'schema' if table in ('counts', 'classes', 'ridge') else table}.notes")
-        double: Any = SimpleNamespace(tables=tables, key_agreement=CLASSICAL)
+        double: Any = SimpleNamespace(tables=tables)
         assert unanswered(double).startswith(f"no browser answers a plan with {wanted[-1]} = 1: omit it")
     found = from_node(tmp_path, told)
     assert [(each["code"], each["message"].rpartition(" ")[2]) for each in found] == [

@@ -93,15 +93,6 @@ def test_two_people_at_one_browser_send_two_answers(browser, study):
     assert study.reports[1] != study.reports[2]
 
 
-def test_a_page_with_ml_kem_is_answered_and_counted(browser):
-    with Study(key_agreement="mlkem768-x25519") as study:
-        for index in range(3):
-            tab = visit(browser, study, index)
-            fill(tab)
-            send(tab)
-        assert study.counts()[3 * 1 + 1] == 3
-
-
 def test_a_second_visit_says_so_and_sends_nothing(browser, study):
     tab = visit(browser, study)
     fill(tab)

@@ -70,12 +70,11 @@ def test_node_imports_every_entry(installed: Path) -> None:
         'const words = (await import("privstats-client/words.json", { with: { type: "json" } })).default;'
         'const names = Object.keys(await at("")).sort();'
         'console.log(JSON.stringify([names, Object.keys(await at("/bundle")).sort(), '
-        'Object.keys(await at("/hybrid")).sort(), Object.keys(await at("/hybrid-bundle")).sort(), '
         'Object.keys(await at("/page")),'
         'Object.keys(await at("/folder")), Object.keys(words)]));'
     )
     found = json.loads(said("node", "--no-warnings", "--input-type=module", "--eval", script, cwd=installed))
-    assert found == [NAMES, NAMES, NAMES, NAMES, ["start"], ["inFolder"], ["de", "en", "es", "fr"]]
+    assert found == [NAMES, NAMES, ["start"], ["inFolder"], ["de", "en", "es", "fr"]]
 
 
 @pytest.mark.skipif(not ESBUILD.exists(), reason="npm install --no-save esbuild@0.28.2 in clients/javascript")

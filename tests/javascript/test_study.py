@@ -5,17 +5,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import privstats as ps
-from privstats.contrib.http.page import BUNDLES
+from privstats.contrib.http.page import BUNDLE
 from tests.javascript.node import CLIENT, evaluated, needs_node
 from tests.javascript.study import NUMBERS, PEOPLE, Study
 
 _SCRIPT = """
 import { readFileSync } from "node:fs";
-const { pins, links, answers, bundle } = JSON.parse(readFileSync(process.argv[1], "utf8"));
-const { inMemory, open } = await import(bundle ?? "./privstats.bundle.js");
+const { pins, links, answers } = JSON.parse(readFileSync(process.argv[1], "utf8"));
+const { inMemory, open } = await import("./privstats.bundle.js");
 for (const [place, answer] of answers.entries()) {
   const run = await open(links[place], pins, { store: inMemory() });
   const report = await run.seal(run.measure(answer));
@@ -39,11 +38,10 @@ def sent_from_node(
     answers: list[tuple],
     place: Path,
     names: Sequence[str] = ("How old are you?", "Do you smoke?"),
-    bundle: str | None = None,
 ) -> None:
     """Send one answer for each of the first links, from one process of node."""
     said = [{name: [value] for name, value in zip(names, each, strict=True)} for each in answers]
-    told = {"pins": pins, "links": links, "answers": said, "bundle": bundle}
+    told = {"pins": pins, "links": links, "answers": said}
     assert evaluated(_SCRIPT, told, place).split() == ["sent"] * len(answers)
 
 
@@ -53,10 +51,9 @@ def pins_and_links(study: Study) -> tuple[dict[str, str], list[str]]:
 
 
 @needs_node
-@pytest.mark.parametrize("key_agreement", BUNDLES)
-def test_five_answers_from_node_are_counted_to_the_last_one(tmp_path, key_agreement):
-    with Study(key_agreement=key_agreement) as study:
-        sent_from_node(*pins_and_links(study), ANSWERS, tmp_path, bundle=f"./{BUNDLES[key_agreement]}")
+def test_five_answers_from_node_are_counted_to_the_last_one(tmp_path):
+    with Study() as study:
+        sent_from_node(*pins_and_links(study), ANSWERS, tmp_path)
         assert study.counts() == wanted(ANSWERS)
 
 
@@ -73,6 +70,6 @@ def test_numbers_from_node_are_summed_as_python_sums_them(tmp_path):
 
 def test_what_a_page_is_made_of_is_in_the_wheel():
     told = (CLIENT.parents[1] / "pyproject.toml").read_text("utf-8")
-    for name in (*BUNDLES.values(), "page.html", "page.css", "words.json"):
+    for name in (BUNDLE, "page.html", "page.css", "words.json"):
         assert f'"clients/javascript/{name}" = "privstats/contrib/http/{name}"' in told
         assert (CLIENT / name).is_file()

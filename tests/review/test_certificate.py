@@ -4,7 +4,6 @@ import ast
 import json
 import os
 import sys
-from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
@@ -27,13 +26,6 @@ def test_the_checker_runs_alone_from_a_folder_without_packages(tmp_path: Path) -
     done = lone(tmp_path, PLAN.to_toml(), TEXT)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith(f"holds: plan {PLAN.digest}, epsilon 1 at delta 1e-05 for one record, replace-one")
-
-
-def test_the_verdict_says_what_a_recorder_reads_where_x25519_agrees_on_keys_alone() -> None:
-    finding = "; finding: who records all messages and breaks X25519 later reads each party's sums"
-    assert check(PLAN.to_toml(), TEXT).endswith(finding)
-    hybrid = replace(PLAN, key_agreement="mlkem768-x25519")
-    assert "finding" not in check(hybrid.to_toml(), certificate_text(hybrid))
 
 
 def test_the_checker_imports_the_standard_library_alone() -> None:

@@ -23,7 +23,7 @@ from privstats.printable import delta_text
 from privstats.review.certificate import certificate_text
 from privstats.review.certificate_checker import Refused, check, draws_at_least
 from privstats.secagg import Parameters
-from privstats.secagg.interactive.random_graph import committee_size
+from privstats.secagg.interactive.random_graph import committee_size, largest_min_survivors
 from privstats.workflows.report.ethics import ethics_page
 from privstats.workflows.report.privacy_report import Statement, page_of
 from tests import made
@@ -35,14 +35,16 @@ _DELTA = re.compile(r"delta(?: =|:)? ([0-9][0-9.e-]*[0-9])")
 def plans(draw: st.DrawFn, largest: int = 1_500) -> ps.Plan:
     """Plans on a random graph whose masking's failure is a visible part of a small delta."""
     clients = draw(st.integers(40, largest))
-    gone = draw(st.integers(0, clients // 12))
     colluders = draw(st.integers(0, clients // 25))
-    privacy = made.promise("distributed", delta=draw(st.sampled_from([4e-10, 1e-9, 3e-9, 1e-5 / 3])))
-    cohort = ps.Cohort(clients, clients - gone, 100_000, colluders)
-    schema = ps.ClassSchema(2, 2, "NA", 1.0)
     graph = draw(st.sampled_from(["robust", "sparse"]))
-    keys = draw(st.sampled_from(["x25519", "mlkem768-x25519"]))
-    return ps.Plan(schema=schema, cohort=cohort, privacy=privacy, graph=graph, key_agreement=keys)
+    most = largest_min_survivors(clients, colluders=colluders, robust=graph == "robust")
+    if most is None:
+        raise PlanError("no graph has room for disputes")
+    min_survivors = most - draw(st.integers(0, clients // 12))
+    privacy = made.promise("distributed", delta=draw(st.sampled_from([4e-10, 1e-9, 3e-9, 1e-5 / 3])))
+    cohort = ps.Cohort(clients, min_survivors, 100_000, colluders)
+    schema = ps.ClassSchema(2, 2, "NA", 1.0)
+    return ps.Plan(schema=schema, cohort=cohort, privacy=privacy, graph=graph)
 
 
 def drawn(data: st.DataObject) -> ps.Plan:

@@ -42,6 +42,23 @@ def order(point: Point) -> int:
     return 0
 
 
+def x25519_low_order_encodings() -> dict[str, bytes]:
+    """All 32-byte strings that X25519 reads as a u of order 1, 2, 4 or 8, on the curve or its twist.
+
+    The curve has u = (1 + y) / (1 - y) for y of these orders, except that of the neutral point, and the twist adds
+    u = -1. A second form has u + p, and X25519 ignores the highest bit.
+    """
+    curve = {(1 + y) * pow(1 - y, -1, P) % P for y in (0, P - 1, EIGHTH, P - EIGHTH)}
+    forms = [u + over for u in sorted(curve | {P - 1}) for over in (0, P) if u + over < 1 << 255]
+    return {
+        f"u = {'p + ' if form >= P else ''}...{str(form % P)[-4:]}, high bit {high}": (form | high << 255).to_bytes(
+            32, "little"
+        )
+        for form in forms
+        for high in (0, 1)
+    }
+
+
 def low_order_encodings() -> dict[str, bytes]:
     """All 32-byte strings that write a point of order 1, 2, 4 or 8, also with a second y, and a sign where x = 0."""
     values = {y + over: y for y in (0, 1, P - 1, EIGHTH, P - EIGHTH) for over in (0, P) if y + over < 1 << 255}

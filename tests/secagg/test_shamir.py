@@ -27,6 +27,15 @@ def test_any_threshold_values_give_the_secret_back(case) -> None:
     assert combine(chosen, [values[point - 1] for point in chosen]) == polynomial[0]
 
 
+@given(sharings(), st.integers(0, 256))
+def test_any_threshold_values_give_the_value_at_every_point(case, at: int) -> None:
+    """Also at one of these points."""
+    polynomial, holders, chosen = case
+    values = split([polynomial], holders)[:, 0]
+    expected = sum(coefficient * at**power for power, coefficient in enumerate(polynomial)) % ORDER
+    assert combine(chosen, [values[point - 1] for point in chosen], at) == expected
+
+
 @given(st.lists(scalars, min_size=3, max_size=3), st.integers(1, 255))
 def test_a_value_is_the_polynomials(polynomial: list[int], holders: int) -> None:
     other = polynomial[::-1]

@@ -2,6 +2,8 @@
 
 ``python tests/stored/write.py ARCHIVE.zip`` runs in an environment of that version: it uses what 0.2.0 and all later
 versions have, and nothing of the tests. An archive is never written again: ``tests/test_stored_files.py`` reads it.
+``python tests/stored/write.py VERSION-hybrid.zip`` writes plans that name the hybrid key agreement, which versions
+before it was the only one did not use by themselves.
 """
 
 from __future__ import annotations
@@ -39,6 +41,8 @@ LEFT_OUT = ("state", "app", "party", "changes", "records.npz", "status.json", "*
 ROWS = np.array([[0.3, -0.1, 0.2], [-0.2, 0.4, 0.1]])
 """Rows at which a head's scores are stored."""
 OF_RECORDS = {"unit": "record", "adjacency": "add-remove"}
+NAMED: dict[str, str] = {}
+"""Further settings of every plan."""
 
 
 def privstats(*words: str) -> None:
@@ -47,9 +51,8 @@ def privstats(*words: str) -> None:
 
 def plan_of(schema: ps.ClassSchema, epsilon: float, model: str = "distributed") -> ps.Plan:
     cohort = ps.Cohort(clients=3, min_survivors=2, max_records=300)
-    return ps.Plan(
-        schema=schema, cohort=cohort, privacy=ps.Privacy(model=model, **OF_RECORDS, epsilon=epsilon, delta=1e-5)
-    )
+    privacy = ps.Privacy(model=model, **OF_RECORDS, epsilon=epsilon, delta=1e-5)
+    return ps.Plan(schema=schema, cohort=cohort, privacy=privacy, **NAMED)
 
 
 def records(party: int) -> dict[str, Any]:
@@ -193,6 +196,8 @@ def ledger_facts(ledger: Ledger) -> dict[str, Any]:
 def main(archive: Path) -> None:
     # A journal names its folder's inode, and the reader unpacks a copy: this one names none.
     rollback.inode_of = panel_member.inode_of = lambda folder: 0
+    if archive.stem.endswith("-hybrid"):
+        NAMED.update(key_agreement="mlkem768-x25519")
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_STATE_HOME"] = f"{folder}/state"
         os.chdir(folder)

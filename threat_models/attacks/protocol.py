@@ -6,9 +6,8 @@ by itself: the tests run the same lies against deliberately weakened clients, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from typing import cast
 
 import numpy as np
 from msgspec.structs import replace
@@ -19,12 +18,13 @@ from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.secagg import Client, Identity, Roster, Server
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.client_secrets import ClientSecrets, pair_seed, self_stream
+from privstats.secagg.interactive.client_secrets import pair_seed, self_stream
+from privstats.secagg.interactive.dealing import challenges_of, part
 from privstats.secagg.interactive.messages import transcript_of
 from privstats.secagg.interactive.state import ServerState
 from privstats.secagg.prg import add_masks, reduce
-from privstats.secagg.scalars import canonical, combine, exchange, scalar_of
-from privstats.secagg.wire import to_bitmap
+from privstats.secagg.scalars import combine, scalar_of, to_bytes
+from privstats.secagg.wire import HASH_BYTES, to_bitmap
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.attacks.staged import COLLUDERS, VICTIM, Cohort, Value, answer_of, secret_of, shares_of, vector_of
@@ -64,7 +64,7 @@ def invented_clients(cohort: Cohort) -> Value | None:
 
 def equivocation(cohort: Cohort) -> Value | None:
     """The server tells the victim that all survived, and the others that it dropped out: its own seed, and shares of
-    its mask key."""
+    its pair secrets."""
     return _two_lists(cohort, set(range(cohort.parameters.clients)))
 
 
@@ -87,8 +87,7 @@ def both_share_kinds(cohort: Cohort) -> Value | None:
     for client in others:
         cohort.clients[client] = _rolled_back(cohort, client, saved[client])
     with_victim = shares_of(cohort, answers, others)
-    self_key, mask_key = secret_of(cohort, with_victim, others), secret_of(cohort, without, others)
-    return _unmasked(masked, self_key, mask_key, without)
+    return _unmasked(cohort, masked, to_bytes(secret_of(cohort, with_victim, others)), without, others)
 
 
 def replayed_keys(cohort: Cohort) -> Value | None:
@@ -98,30 +97,43 @@ def replayed_keys(cohort: Cohort) -> Value | None:
     old = {place: machine for place, machine in enumerate(earlier.clients) if place != VICTIM}
     cohort.play("share")
     victim, server = cohort.clients[VICTIM], cohort.server
-    own, session = cast("messages.Advertise", server._state.adverts[VICTIM]), server._state.session
+    own, session = server._state.adverts[VICTIM], server._state.session
     server._state.adverts.update({place: machine._state.advert for place, machine in old.items()})
     server._tree = None
     answer = answer_of(victim, server._message(VICTIM))
     boxes = messages.decode(server._channel(VICTIM).open(memoryview(answer)), messages.Share).boxes
     transcript = transcript_of(server._context, server._merkle_tree().root)
-    relabelled = replace(own, session=earlier.server._state.session)
-    size = messages.BOX_BYTES
+    relabelled = replace(own.known, session=earlier.server._state.session)
     shares = [
-        _secrets_of(machine).open_box(boxes[k * size : (k + 1) * size], place, relabelled, transcript)
+        machine._secrets().open_box(part(boxes, k, messages.BOX_BYTES), place, relabelled, transcript)
         for k, (place, machine) in enumerate(old.items())
     ]
     points = [server._graph.point(VICTIM, place) for place in old]
     halves = [scalar_of(share[: messages.SECRET_BYTES]) for share in shares]
     few = slice(cohort.parameters.threshold)
-    self_key = combine(points[few], halves[few])
-    unopened = bytes(messages.BOX_BYTES * len(old)), *(3 * (bytes(messages.PAIR_BYTES * len(old)),))
-    answer_of(victim, server._send(VICTIM, messages.Deliver(session, tuple(old), *unopened))[1])
+    self_key = to_bytes(combine(points[few], halves[few]))
+    dealt = (_dealt_to_victim(cohort, place, machine, relabelled, transcript) for place, machine in old.items())
+    delivered = (b"".join(column) for column in zip(*dealt, strict=True))
+    answer_of(victim, server._send(VICTIM, messages.Deliver(session, tuple(old), *delivered))[1])
     everybody = to_bitmap(range(cohort.parameters.clients), cohort.parameters.clients)
-    masked = vector_of(cohort, answer_of(victim, server._send(VICTIM, messages.Dealers(session, everybody))[1]))
-    pairs = [_secrets_of(machine).pair_seed(place, own, transcript) for place, machine in old.items()]
-    add_masks(masked, plus=[], minus=[self_stream(canonical(self_key), transcript), *pairs])
+    masked = vector_of(cohort, answer_of(victim, server._send(VICTIM, messages.Dealers(session, everybody, ()))[1]))
+    values = (share[messages.SECRET_BYTES :] for share in shares)
+    pairs = [pair_seed(value, transcript, (VICTIM, place)) for place, value in zip(old, values, strict=True)]
+    add_masks(masked, plus=[], minus=[self_stream(self_key, transcript), *pairs])
     reduce(masked)
     return masked.lift()
+
+
+def _dealt_to_victim(
+    cohort: Cohort, place: int, machine: Client, victim: messages.KnownAdvertise, transcript: bytes
+) -> tuple[bytes, bytes, bytes, bytes]:
+    """Deal with the secrets of a machine that is gone: its box, commitments, responses and challenges."""
+    graph, secrets = cohort.server._graph, machine._secrets()
+    dealing = secrets.deal(transcript, place, graph.neighbours(place), cohort.parameters.threshold)
+    at = graph.point(place, VICTIM) - 1
+    challenges = challenges_of(transcript, place, dealing.proofs[:HASH_BYTES] + dealing.commitments)
+    box = secrets.seal_box(part(dealing.shares, at), place, victim, transcript)
+    return box, part(dealing.commitments, at), part(dealing.responses, at), b"".join(map(to_bytes, challenges))
 
 
 def malformed_bytes(cohort: Cohort) -> Value | None:
@@ -131,14 +143,14 @@ def malformed_bytes(cohort: Cohort) -> Value | None:
     for damaged in _damaged(outbox[VICTIM], cohort):
         with suppress(RemoteProtocolError):
             victim.receive(damaged)
-    _, cut = server._send(VICTIM, messages.Dealers(server._state.session, to_bitmap({VICTIM}, len(outbox))))
+    _, cut = server._send(VICTIM, messages.Dealers(server._state.session, to_bitmap({VICTIM}, len(outbox)), ()))
     others = [client for client in outbox if client != VICTIM]
     masks = {client: answer_of(cohort.clients[client], outbox[client]) for client in others}
     masks[VICTIM] = answer_of(victim, cut)
     masked = vector_of(cohort, masks[VICTIM])
     state = shares_of(cohort, masks, others)
-    self_key = secret_of(cohort, state, others)
-    add_masks(masked, plus=[], minus=[self_stream(canonical(self_key), state.transcript)])
+    self_key = to_bytes(secret_of(cohort, state, others))
+    add_masks(masked, plus=[], minus=[self_stream(self_key, state.transcript)])
     reduce(masked)
     return masked.lift()
 
@@ -197,12 +209,7 @@ def _two_lists(cohort: Cohort, shown: set[int]) -> Value | None:
     victims = answer_of(cohort.clients[VICTIM], server._send(VICTIM, agreement)[1])
     own = messages.decode(server._channel(VICTIM).open(memoryview(victims)), messages.Unmask).self_key
     cohort.step({client: answer_of(cohort.clients[client], message) for client, message in unmask.items()})
-    return _unmasked(masked, scalar_of(own), secret_of(cohort, state, list(unmask)), state)
-
-
-def _secrets_of(machine: Client) -> ClientSecrets:
-    """Return a client's secrets of version 3, the version of all sessions here."""
-    return cast("ClientSecrets", machine._secrets())
+    return _unmasked(cohort, masked, own, state, list(unmask))
 
 
 def _rolled_back(cohort: Cohort, client: int, saved: bytes) -> Client:
@@ -212,19 +219,14 @@ def _rolled_back(cohort: Cohort, client: int, saved: bytes) -> Client:
     return restored
 
 
-def _unmasked(masked: RingVector, self_key: int, mask_key: int, state: ServerState) -> Value:
-    """Take both kinds of masks off the victim's vector."""
-    pairs = {
-        other: pair_seed(
-            exchange(mask_key, cast("messages.Advertise", state.adverts[other]).mask_key),
-            state.transcript,
-            (VICTIM, other),
-        )
-        for other in state.dealers
-        if other != VICTIM
-    }
-    added = [stream for other, stream in pairs.items() if other > VICTIM]
-    taken = [stream for other, stream in pairs.items() if other < VICTIM]
-    add_masks(masked, plus=taken, minus=[self_stream(canonical(self_key), state.transcript), *added])
+def _unmasked(
+    cohort: Cohort, masked: RingVector, self_key: bytes, state: ServerState, holders: Collection[int]
+) -> Value:
+    """Take both kinds of masks off the victim's vector: the lowest client's f has the secrets of all its pairs."""
+    pairs = []
+    for other in state.dealers - {VICTIM}:
+        value = to_bytes(secret_of(cohort, state, holders, cohort.server._graph.point(VICTIM, other)))
+        pairs.append(pair_seed(value, state.transcript, (VICTIM, other)))
+    add_masks(masked, plus=[], minus=[self_stream(self_key, state.transcript), *pairs])
     reduce(masked)
     return masked.lift()

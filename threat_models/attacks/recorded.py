@@ -1,21 +1,19 @@
 """Attack 14 once more, fifteen years later: every message was recorded, and X25519 is broken.
 
 The attacker has the traffic, plan and roster, and the private half of every X25519 key in it; no share, no box and no
-colluder. Under version 3 two of these keys give one party's vector to the last integer. Under version 4 every key
-that it needs also rests on a secret of ML-KEM-768, which it has to guess: zeros, nothing, X25519's own. Given these
-secrets too it reads the vector, as the tests show: the arithmetic is right, and the guess is what fails.
+colluder. Every key that it needs also rests on a secret of ML-KEM-768, which it has to guess: zeros, nothing, X25519's
+own. Given these secrets too it reads the vector, as the tests show: the arithmetic is right, and the guess is what
+fails.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from privstats.errors import PrivstatsError
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.secagg import Parameters, Roster, kem, wire
@@ -24,15 +22,14 @@ from privstats.secagg.interactive.client_secrets import NONCE, Channel, pair_see
 from privstats.secagg.interactive.dealing import part
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.messages import advert_leaf, context_of, transcript_of
-from privstats.secagg.interactive.state import steps_of
-from privstats.secagg.keys import CLASSICAL, HYBRID, agree, derive, public_of
+from privstats.secagg.keys import agree, derive, public_of
 from privstats.secagg.prg import add_masks, reduce
-from privstats.secagg.scalars import ORDER, canonical, combine, scalar_of, to_bytes
+from privstats.secagg.scalars import combine, scalar_of, to_bytes
 from privstats.secagg.transcript import MerkleTree
 from privstats.secagg.wire import Refusal
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
-from threat_models.attacks.staged import CLIENTS, COLLUDERS, MIN_SURVIVORS, RING, VICTIM, Cohort, Value, answer_of
+from threat_models.attacks.staged import VICTIM, Cohort, Value, answer_of
 from threat_models.attacks.unmasking import never
 from threat_models.report import Row
 
@@ -42,10 +39,6 @@ Logarithm = Callable[[bytes], bytes]
 """From an X25519 public key to 32 bytes that X25519 takes for its private half."""
 Secrets = Callable[[bytes, bytes, bytes], Sequence[bytes]]
 """What ML-KEM's secret may be, of an encapsulation key, a ciphertext and X25519's secret beside it."""
-
-
-CEILINGS: dict[str, float | None] = {CLASSICAL: None, HYBRID: 0.0}
-"""The promised success rate of this attack by a plan's ``key_agreement``; None: no promise."""
 
 
 def guesses(key: bytes, ciphertext: bytes, shared: bytes) -> Sequence[bytes]:
@@ -60,7 +53,7 @@ def read_recording(
     """The victim's vector; None where nothing opens."""
     read = Recording(traffic, parameters, roster, logarithm)
     try:
-        masks = _of_boxes(read, victim, secrets) if parameters.hybrid else _of_logarithms(read, victim)
+        masks = _masks_of(read, victim, secrets)
     except (InvalidTag, Refusal):
         return None
     upload = messages.decode(read.heard(messages.Mask)[victim][: -wire.TAG_BYTES], messages.Mask)
@@ -80,13 +73,12 @@ class Recording:
 
     def __init__(self, traffic: Traffic, parameters: Parameters, roster: Roster, logarithm: Logarithm) -> None:
         self.traffic, self.parameters, self.logarithm = traffic, parameters, logarithm
-        row: Any = steps_of(parameters)["advertise"]
-        self.opening: Any = messages.decode(next(iter(self.heard(row.opens).values())), row.opens)
-        adverts = self.heard(row.answers).items()
-        self.adverts: dict[int, Any] = {client: messages.decode(data, row.answers) for client, data in adverts}
+        self.opening = messages.decode(next(iter(self.heard(messages.Open).values())), messages.Open)
+        adverts = self.heard(messages.Advertise).items()
+        self.adverts = {client: messages.decode(data, messages.Advertise) for client, data in adverts}
         leaves = {client: advert_leaf(advert) for client, advert in self.adverts.items()}
-        self.graph, key = Graph(parameters, roster), getattr(self.opening, "kem_key", b"")
-        context = context_of(self.graph, self.opening.session, self.opening.server_key, key)
+        self.graph = Graph(parameters, roster)
+        context = context_of(self.graph, self.opening.session, self.opening.server_key, self.opening.kem_key)
         self.transcript = transcript_of(context, MerkleTree(leaves, parameters.clients).root)
 
     def heard(self, kind: type) -> dict[int, memoryview]:
@@ -99,7 +91,7 @@ class Recording:
 
     def partners(self, client: int) -> Iterator[int]:
         """Yield the clients that ``client`` masked with, if there were no disputes."""
-        checked = self.heard(steps_of(self.parameters)["check"].answers)
+        checked = self.heard(messages.Check)
         return (other for other in self.graph.neighbours(client) if other in checked)
 
 
@@ -107,24 +99,13 @@ Masks = tuple[bytes, list[tuple[int, bytes]]]
 """The seed of the self-mask, and the seeds of the pairs."""
 
 
-def _of_logarithms(read: Recording, victim: int) -> Masks:
-    """Version 3: the logarithms of the advertised mask key and self-mask key."""
-    adverts = read.adverts
-    clamped = int.from_bytes(read.logarithm(adverts[victim].self_key), "little") & (2**254 - 8) | 2**254
-    pairs = []
-    for other in read.partners(victim):
-        shared = read.shared(adverts[victim].mask_key, adverts[other].mask_key)
-        pairs.append((other, pair_seed(shared, read.transcript, (victim, other))))
-    return self_stream(canonical(clamped % ORDER), read.transcript), pairs
-
-
-def _of_boxes(read: Recording, victim: int, secrets: Secrets) -> Masks:
-    """Version 4: the shares in the boxes, which are read first."""
+def _masks_of(read: Recording, victim: int, secrets: Secrets) -> Masks:
+    """Compute the masks from the shares in the boxes, which are read first."""
     dealt: dict[int, dict[int, bytes]] = {}
     for owner in (victim, *read.partners(victim)):
         boxes = _shares_of(read, owner, secrets)
         others = [other for other in read.graph.neighbours(owner) if other in read.adverts]
-        cut = (part(boxes, at, messages.box_bytes(read.parameters)) for at in range(len(others)))
+        cut = (part(boxes, at, messages.BOX_BYTES) for at in range(len(others)))
         dealt[owner] = {
             other: _opened(read, owner, other, box, secrets) for other, box in zip(others, cut, strict=True)
         }
@@ -143,7 +124,7 @@ def _shares_of(read: Recording, owner: int, secrets: Secrets) -> bytes:
     shared = read.shared(opening.server_key, advert.box_key)
     for secret in secrets(opening.kem_key, advert.ciphertext, shared):
         whole = kem.combined(shared, secret, advert.ciphertext)
-        channel = Channel(whole, session=opening.session, client=owner, hybrid=True)
+        channel = Channel(whole, session=opening.session, client=owner)
         try:
             return messages.decode(channel.open(read.heard(messages.Share)[owner]), messages.Share).boxes
         except Refusal:
@@ -170,24 +151,8 @@ def logarithms_of(cohort: Cohort) -> dict[bytes, bytes]:
     server = cohort.server
     privates = [server._private.private_bytes_raw()]
     for client in cohort.clients:
-        keys: Any = client._secrets()
-        privates.append(keys._box_private.private_bytes_raw())
-        if not cohort.parameters.hybrid:
-            privates += [keys._mask_key.private, keys._self_key.private]
+        privates.append(client._secrets()._box_private.private_bytes_raw())
     return {public_of(private): private for private in privates}
-
-
-def staged(rng: Generator, key_agreement: str) -> Cohort:
-    """A session of six clients of the version that a plan asks for."""
-    solved = Parameters.solve(
-        clients=CLIENTS,
-        min_survivors=MIN_SURVIVORS,
-        colluders=COLLUDERS,
-        ring=RING,
-        plan_digest=bytes(32),
-        key_agreement=key_agreement,
-    )
-    return Cohort(rng, parameters=solved)
 
 
 def attack(cohort: Cohort) -> Value | None:
@@ -207,16 +172,6 @@ def recorded(cohort: Cohort) -> tuple[list[tuple[int, bytes]], dict[bytes, bytes
     return traffic, known
 
 
-def ceiling_of(key_agreement: str) -> float | None:
-    """Return the promised success rate, None where nothing is promised; refuse an unknown protocol version."""
-    if key_agreement not in CEILINGS:
-        raise PrivstatsError(
-            f"nothing states what key_agreement={key_agreement!r} promises against a recording: add it to CEILINGS in "
-            "threat_models/attacks/recorded.py, with an attack that reads its messages"
-        )
-    return CEILINGS[key_agreement]
-
-
 class Recorded(Examination):
     """The rate at which a recording of all messages opens one party's vector once X25519 is broken."""
 
@@ -232,7 +187,6 @@ class Recorded(Examination):
         return None if plan.protocol == "interactive" else "reads sessions of clients that answer each other's keys"
 
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
-        """One row; ``key_agreement = "x25519"`` promises nothing here, ``"mlkem768-x25519"`` that it never succeeds."""
-        ceiling = ceiling_of(plan.key_agreement)
-        lies = {plan.key_agreement: attack}
-        return never(self, lies, lambda: staged(rng, plan.key_agreement), trials, confidence, ceiling=ceiling)
+        """One row: the masks promise that a recording never opens a vector."""
+        del plan
+        return never(self, {"all messages": attack}, lambda: Cohort(rng), trials, confidence)

@@ -28,7 +28,6 @@ from privstats.secagg.interactive.client_secrets import self_stream
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.unmasking import unmask
 from privstats.secagg.prg import add_masks, add_packed
-from privstats.secagg.scalars import canonical, scalar_of
 from privstats.secagg.wire import to_bitmap
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
@@ -265,8 +264,7 @@ def _sum_over(
     given = {client: _useful(answer, ~lists.missing[lists.shown[client]], read) for client, answer in answers.items()}
     given |= {client: _of_colluder(cohort, client, read) for client in cohort.colluding}
     outside = [answer.self_key for client, answer in given.items() if client not in inside]
-    keys = outside if cohort.parameters.hybrid else [canonical(scalar_of(key)) for key in outside]
-    add_masks(total, plus=[self_stream(key, state.transcript) for key in keys], minus=[])  # ``unmask`` removes these
+    add_masks(total, plus=[self_stream(key, state.transcript) for key in outside], minus=[])  # ``unmask`` removes these
     state.survivors, state.dealers, state.answers = inside, inside | near, given
     try:
         unmask(total, state, server._graph)
@@ -352,7 +350,6 @@ def played(plan: Plan) -> Parameters:
         ring=RING,
         plan_digest=masking.plan_digest,
         graph="robust",
-        key_agreement=masking.key_agreement,
     )
 
 
@@ -360,7 +357,7 @@ def cohort_of(parameters: Parameters) -> str:
     """Describe the cohort and graph of played sessions."""
     return (
         f"{parameters.clients} clients, at least {parameters.min_survivors} survivors, {parameters.colluders} "
-        f"colluders, {parameters.neighbours} neighbours, key_agreement = {parameters.key_agreement}"
+        f"colluders, {parameters.neighbours} neighbours"
     )
 
 

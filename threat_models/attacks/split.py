@@ -20,14 +20,14 @@ from privstats.encoding import Ring, RingVector
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.secagg import Helper, HelperKeys, Identity, Leader, Offer, Panel, Roster, UploadParameters
-from privstats.secagg.hpke import open_into
-from privstats.secagg.keys import CLASSICAL
+from privstats.secagg import Helper, HelperKeys, Identity, Leader, Offer, Panel, Roster, UploadParameters, xwing
+from privstats.secagg.body_cipher import open_into
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.checks import rows, stated
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.masking_scheme import Streams
 from privstats.secagg.upload.signed_statements import box_info, roll_of, survivors_statement
+from privstats.secagg.upload.suite import BOX_BYTES
 from privstats.secagg.wire import to_bitmap
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
@@ -65,7 +65,6 @@ class Uploads:
     helper: Callable[..., Helper] = Helper
     keys: type[HelperKeys] = HelperKeys
     panel_of: Callable[[Uploads, Sequence[Offer]], Panel] = _pinned
-    key_agreement: str = CLASSICAL
     parameters: UploadParameters = field(init=False)
 
     def __post_init__(self) -> None:
@@ -76,7 +75,6 @@ class Uploads:
             helpers=HELPERS,
             ring=_RING,
             plan_digest=bytes(32),
-            key_agreement=self.key_agreement,
         )
         n, size = self.parameters.clients, self.parameters.ring.size
         self.identities = [Identity.generate(self.rng.bytes) for _ in range(n)]
@@ -160,15 +158,13 @@ class Uploads:
         return messages.decode(memoryview(self.reports[sender]), messages.Report, self.parameters, context)
 
     def _body(self, report: messages.Report, private: bytes, panel: Panel) -> bytes:
-        suite, out = self.parameters.suite, bytearray(self.parameters.upload_bytes)
-        keys = suite.opening(suite.private_of(private), report.boxes, report.body, self._info(panel, 0))
-        open_into(out, keys, report.body[suite.head_bytes :])
+        out = bytearray(self.parameters.upload_bytes)
+        open_into(out, self._seed(report, 0, private, panel), report.body)
         return bytes(out)
 
     def _seed(self, report: messages.Report, place: int, private: bytes, panel: Panel) -> bytes:
-        suite = self.parameters.suite
-        box = rows(report.boxes, suite.box_bytes)[self.parameters.boxed.index(place)]
-        return suite.open_box(suite.private_of(private), box, self._info(panel, place))
+        box = rows(report.boxes, BOX_BYTES)[place]
+        return xwing.open_box(xwing.private_of(private), box, self._info(panel, place))
 
     def _info(self, panel: Panel, place: int) -> bytes:
         return box_info(panel.context(self.parameters, self.roster), VICTIM, place)
@@ -270,7 +266,8 @@ class SplitLies(Examination):
 
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
         """One row per lie, in runs of six clients and two helpers; the cover promises that none ever succeeds."""
-        return never(self, LIES, lambda: Uploads(rng, key_agreement=plan.key_agreement), trials, confidence)
+        del plan
+        return never(self, LIES, lambda: Uploads(rng), trials, confidence)
 
 
 def _difference(run: Uploads, more: RingVector, less: RingVector) -> Value:

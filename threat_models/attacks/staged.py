@@ -123,12 +123,12 @@ def shares_of(cohort: Cohort, masks: Mapping[int, bytes], others: Collection[int
     return state
 
 
-def secret_of(cohort: Cohort, state: ServerState, holders: Collection[int]) -> int:
-    """The victim's key of the kind that the holders gave shares of."""
+def secret_of(cohort: Cohort, state: ServerState, holders: Collection[int], at: int = 0) -> int:
+    """The value at a point of the victim's polynomial that the holders gave shares of: at 0 of g its self-mask key."""
     graph, chosen = cohort.server._graph, sorted(holders)[: cohort.parameters.threshold]
     shares = []
     for holder in chosen:
         answer = state.answers[holder]
         place = answer.owners.index(VICTIM) * messages.SECRET_BYTES
         shares.append(scalar_of(answer.shares[place : place + messages.SECRET_BYTES]))
-    return combine([graph.point(VICTIM, holder) for holder in chosen], shares)
+    return combine([graph.point(VICTIM, holder) for holder in chosen], shares, at)

@@ -1,10 +1,14 @@
 /** Milliseconds of a report, beside the floor of the same work: node bench/seal.js */
-import { aesGcm, signingKey, x25519Private, x25519Public } from "../src/bytes.js";
+import { aesGcm, join, signingKey, x25519Private, x25519Public } from "../src/bytes.js";
 import { bytesOf, lanesOf, subtractStreams } from "../src/lanes.js";
-import { reportOf, SUITES } from "../src/seal.js";
+import { reportOf } from "../src/seal.js";
+import { noble } from "../vendor/noble.js";
 
 const boxKeys = await Promise.all(
-  [1, 2, 3].map(async (byte) => x25519Public(await x25519Private(new Uint8Array(32).fill(byte)))),
+  [1, 2, 3].map(async (byte) => {
+    const curve = await x25519Public(await x25519Private(new Uint8Array(32).fill(byte)));
+    return join(noble.ml_kem768.keygen(new Uint8Array(64).fill(byte)).publicKey, curve);
+  }),
 );
 const key = await signingKey(new Uint8Array(32).fill(9));
 
@@ -28,7 +32,7 @@ for (const [entries, bits] of [
   const segments = [[entries, bits]];
   const vector = Float64Array.from({ length: entries }, (_, i) => (i % 2 ? -i : i * 4096));
   const root = () => crypto.getRandomValues(new Uint8Array(32));
-  const run = { suite: SUITES.get(undefined), context: root(), boxKeys, segments };
+  const run = { context: root(), boxKeys, segments };
   const whole = await least(7, () => reportOf(run, { index: 7, key }, vector, root()));
   const floor = await least(7, async () => {
     const [lane] = lanesOf(vector, segments);

@@ -9,7 +9,7 @@ export const ACCEPTED = {
   "plan": "version=1 schema cohort privacy aggregation devices",
   "cohort": "clients min_survivors max_records colluders",
   "privacy": "model unit adjacency epsilon delta shares max_records_per_client",
-  "aggregation": "graph min_count protocol=split panel key_agreement",
+  "aggregation": "graph min_count protocol=split panel key_agreement=mlkem768-x25519",
   "devices": "organisations registrar registrar_key page most_runs stated_epsilon words exact texts",
   "devices.texts": "title questions",
   "devices.texts.questions": "question help answers",

@@ -23,7 +23,8 @@ export async function sendKept({ id, run, index, report }, { leader, store, ...o
 
 /**
  * Sends every sealed report of one run: at once, when `resume` is called, when the browser is online again, and when a
- * person returns to the page.
+ * person returns to the page. An earlier version's report, which has no context in its record, needs its link: only
+ * with it the page knows the run's keys, and the report may be sealed under X25519 alone.
  *
  * @param {import("../privstats.js").Pins} pins the page's: reports of other studies are not sent
  * @param {Parameters<typeof import("../privstats.js").outbox>[1]} [options] `onState` is called with each report's
@@ -50,7 +51,8 @@ export function outbox(pins, options = {}) {
   const resume = async () => {
     if (globalThis.document?.prerendering) return;
     for (const record of await store.sealed(pins.run)) {
-      if (record.study === pins.study && !pending.has(record.id)) pending.set(record.id, push(record));
+      if (record.context && record.study === pins.study && !pending.has(record.id))
+        pending.set(record.id, push(record));
     }
     await Promise.all(pending.values());
   };

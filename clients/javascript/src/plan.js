@@ -7,7 +7,8 @@ import { equal, fromHex, join, sha256, toHex, u8, utf8, verify } from "./bytes.j
 import { refuse, unsupported } from "./errors.js";
 import { studyOf } from "./link.js";
 import { layoutOf } from "./measure.js";
-import { contextOf, label, parametersDigest, SUITES } from "./seal.js";
+import { contextOf, label, parametersDigest } from "./seal.js";
+import { encapsulate, KEY_BYTES } from "./xwing.js";
 
 const NUMBERS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
@@ -69,9 +70,8 @@ function parametersIn(manifest, { schema, cohort, aggregation, privacy }, plan) 
     segments.length === sizes.length &&
     segments.every((pair, i) => pair?.[0] === sizes[i] && Number.isInteger(pair[1]) && pair[1] >= 1 && pair[1] <= 62);
   if (!same || !fits || noisyHelpers !== (privacy.model === "panel")) wrong();
-  const { key_agreement: agreement, panel } = aggregation;
-  const suite = SUITES.get(agreement) ?? unsupported(agreement);
-  return { suite, clients, least, colluders, helpers: panel.length - 1, segments, plan, noisyHelpers };
+  const helpers = aggregation.panel.length - 1;
+  return { clients, least, colluders, helpers, segments, plan, noisyHelpers };
 }
 
 async function panelOf(manifest, { aggregation, devices }, bound) {
@@ -86,14 +86,14 @@ async function panelOf(manifest, { aggregation, devices }, bound) {
 }
 
 /** Checks one offer, `place || identity 32 || box key || until u64 || signature 64`, and returns its keys. */
-async function memberOf(identity, place, manifest, { suite, parameters, roster, now }) {
-  const [named, offer] = [fromHex(identity, 32), fromHex(manifest.offers[place], suite.keyBytes + 105)];
+async function memberOf(identity, place, manifest, { parameters, roster, now }) {
+  const [named, offer] = [fromHex(identity, 32), fromHex(manifest.offers[place], KEY_BYTES + 105)];
   if (!named || !offer || manifest.panel[place] !== identity) wrong();
   const [boxKey, end] = [offer.subarray(33, -72), offer.subarray(-72, -64)];
-  const statement = join(label(suite.offer), parameters, roster, u8(place), boxKey, end);
+  const statement = join(label("offer-xwing"), parameters, roster, u8(place), boxKey, end);
   const signed = offer[0] === place && equal(offer.subarray(1, 33), named) && !isLowOrder(named);
   if (!signed || !(await verify(named, offer.subarray(-64), statement))) wrong();
-  await suite.encapsulate(boxKey, () => new Uint8Array(32).fill(1)).catch(wrong);
+  await encapsulate(boxKey, () => new Uint8Array(32).fill(1)).catch(wrong);
   const until = end.reduce((seconds, byte) => seconds * 256 + byte, 0);
   if (until <= now / 1000) refuse("ended", "the keys of this study have expired: it accepts no more answers");
   return { identity: named, boxKey, until };

@@ -10,7 +10,7 @@ import { leaderOf } from "./pins.js";
 import { runOf } from "./plan.js";
 import { requirePrimitives } from "./primitives.js";
 import { wordsIn } from "./say.js";
-import { reportOf } from "./seal.js";
+import { contextIn, reportOf } from "./seal.js";
 import { manifestOf } from "./send.js";
 import { fieldsOf, textsIn, wordsOf } from "./words.js";
 
@@ -128,7 +128,8 @@ class Run {
       const report = await reportOf(this.#held, { index, key }, measured.vector, root);
       measured.vector.fill(0);
       const hash = toHex(await sha256(report));
-      return this.#added({ id: this.#ids[0], run, study, key: names[0], index, state: "sealed", hash, report });
+      const sealed = { state: "sealed", hash, report, context: contextIn(report) };
+      return this.#added({ id: this.#ids[0], run, study, key: names[0], index, ...sealed });
     });
   }
 
@@ -164,6 +165,9 @@ class Run {
       refuse("other_index", "this invitation was used with another number: ask the people who invited you");
     if (kept.state === "sent")
       refuse("already_sent", "An answer was already sent from this browser with this invitation.");
+    // an earlier version's answer to this run may be sealed under X25519 alone
+    if (contextIn(kept.report) !== toHex(this.#held.context))
+      refuse("wrong_study", "this browser stores an answer under other keys: ask the people who invited you");
     return Object.freeze({ hash: kept.hash, bytes: kept.report, own });
   }
 

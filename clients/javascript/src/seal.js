@@ -2,30 +2,23 @@
  * Seals a report as docs/one_upload.md defines it: secrets from one root, boxes by HPKE, the masked vector, a
  * signature.
  */
-import {
-  aesGcm,
-  hkdf,
-  hmac,
-  join,
-  pack,
-  sha256,
-  sign,
-  u32,
-  u8,
-  utf8,
-  x25519,
-  x25519Private,
-  x25519Public,
-} from "./bytes.js";
+import { aesGcm, hkdf, hmac, join, pack, sha256, sign, toHex, u32, u8, utf8 } from "./bytes.js";
 import { bytesOf, lanesOf, packLanes, subtractStreams } from "./lanes.js";
+import { encapsulate } from "./xwing.js";
+
+const SUITE = "privstats/upload/3 X-Wing Ed25519 HKDF-SHA256 AES-256-GCM";
 
 export const label = (purpose) => join(utf8(`privstats/upload/1/${purpose}`), u8(0));
+
+/** Returns the hex of the context in a report: the run, the panel and the suite that it was sealed for. */
+export const contextIn = (report) => toHex(report.subarray(5, 37));
+
 const derive = (secret, purpose, context) => hkdf(secret, context, `privstats/upload/${purpose}`);
 
 /** Returns the digest of a run's public parameters. */
-export function parametersDigest({ suite, clients, least, colluders, helpers, segments, plan, noisyHelpers }) {
+export function parametersDigest({ clients, least, colluders, helpers, segments, plan, noisyHelpers }) {
   const numbers = [clients, least, colluders, helpers, helpers - 1];
-  const stated = [utf8(suite.name), "split", numbers, segments, plan, ...(noisyHelpers ? ["noisy helpers"] : [])];
+  const stated = [utf8(SUITE), "split", numbers, segments, plan, ...(noisyHelpers ? ["noisy helpers"] : [])];
   return sha256(utf8("privstats/upload/parameters"), pack(stated));
 }
 
@@ -44,41 +37,10 @@ async function expand(names, secret, purpose, info, size) {
   return (await hmac(secret, u8(0), u8(size), VERSION, names, utf8(purpose), info, u8(1))).subarray(0, size);
 }
 
-/**
- * Returns the public ephemeral key, and its shared secret with a receiver: null for a receiver of low order, so that
- * derivation throws.
- */
-export async function exchange(receiver, ephemeral) {
-  const held = await x25519Private(ephemeral);
-  return Promise.all([x25519Public(held), x25519(held, receiver)]);
-}
-
-/** Encapsulates by DHKEM with X25519 (RFC 9180). */
-async function dhkem(receiver, derived) {
-  const [enc, exchanged] = await exchange(receiver, await derived("ephemeral"));
-  const names = utf8("KEM\0 ");
-  const prk = await extract(names, NOTHING, "eae_prk", exchanged);
-  return [enc, await expand(names, prk, "shared_secret", join(enc, receiver), 32)];
-}
-
-/**
- * The suites that seal a report, by the plan's `key_agreement`, which is omitted for X25519 alone. `first` is the first
- * panel index with a box besides the body. If `first` is 1, the body is the leader's box; if 0, that box has the body's
- * key.
- */
-export const SUITES = new Map().set(undefined, {
-  name: "privstats/upload/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM",
-  offer: "offer-until",
-  keyBytes: 32,
-  first: 1,
-  kem: "\0 ",
-  encapsulate: dhkem,
-});
-
-/** Seals one message by HPKE (RFC 9180) in base mode: `enc || ciphertext || tag`. */
-async function hpkeSeal({ kem, encapsulate }, receiver, derived, content, info) {
+/** Seals one message by HPKE (RFC 9180) in base mode, with X-Wing (KEM 0x647a): `enc || ciphertext || tag`. */
+async function hpkeSeal(receiver, derived, content, info) {
   const [enc, shared] = await encapsulate(receiver, derived);
-  const suite = join(utf8(`HPKE${kem}`), Uint8Array.of(0, 1, 0, 2));
+  const suite = join(utf8("HPKEdz"), Uint8Array.of(0, 1, 0, 2));
   const [names, about, secret] = await Promise.all([
     extract(suite, NOTHING, "psk_id_hash", NOTHING),
     extract(suite, NOTHING, "info_hash", info),
@@ -92,9 +54,9 @@ async function hpkeSeal({ kem, encapsulate }, receiver, derived, content, info) 
   return join(enc, await aesGcm(key, nonce, content));
 }
 
-/** Returns the Merkle root over the boxes, which start at panel index `first`. */
-async function boxesRoot(boxes, first) {
-  let level = await Promise.all(boxes.map((box, i) => sha256(label("box-hash"), u8(i + first), box)));
+/** Returns the Merkle root over the boxes, the leader's first. */
+async function boxesRoot(boxes) {
+  let level = await Promise.all(boxes.map((box, i) => sha256(label("box-hash"), u8(i), box)));
   while (level.length & (level.length - 1)) level.push(new Uint8Array(32));
   while (level.length > 1) {
     const pairs = level.filter((_, i) => i % 2 === 0).map((left, i) => [left, level[2 * i + 1]]);
@@ -112,12 +74,12 @@ async function secretOf(root, context, sender, lanes) {
 /**
  * Returns the bytes of one report.
  *
- * @param run suite, context (32 bytes), boxKeys (leader first), segments ([size, bits], ...)
+ * @param run context (32 bytes), boxKeys (leader first), segments ([size, bits], ...)
  * @param sender the index on the roster, and its signing key
  * @param vector integers, one per entry of the ring
  * @param root 32 secret random bytes, which are set to zeros
  */
-export async function reportOf({ suite, context, boxKeys, segments }, { index, key }, vector, root) {
+export async function reportOf({ context, boxKeys, segments }, { index, key }, vector, root) {
   const lanes = lanesOf(vector, segments);
   const secret = await secretOf(root, context, index, lanes);
   root.fill(0);
@@ -125,14 +87,11 @@ export async function reportOf({ suite, context, boxKeys, segments }, { index, k
   await subtractStreams(lanes, await Promise.all(seeds.map((seed) => derive(seed, `stream/${index}`, context))));
   const sealed = (content, place) => {
     const derived = (purpose) => derive(secret, `${purpose}/${place}`, context);
-    return hpkeSeal(suite, boxKeys[place], derived, content, join(label("box"), context, u32(index), u8(place)));
+    return hpkeSeal(boxKeys[place], derived, content, join(label("box"), context, u32(index), u8(place)));
   };
-  const { first } = suite;
-  const packed = packLanes(lanes);
-  const keys = first ? [] : [await derive(secret, "body", context)];
-  const body = await (first ? sealed(packed, 0) : aesGcm(keys[0], new Uint8Array(12), packed));
-  const boxes = await Promise.all([...keys, ...seeds].map((content, i) => sealed(content, i + first)));
-  const head = body.subarray(0, 32 * first);
-  const statement = join(label("report"), context, u32(index), head, await boxesRoot(boxes, first));
+  const bodyKey = await derive(secret, "body", context);
+  const body = await aesGcm(bodyKey, new Uint8Array(12), packLanes(lanes));
+  const boxes = await Promise.all([bodyKey, ...seeds].map(sealed));
+  const statement = join(label("report"), context, u32(index), await boxesRoot(boxes));
   return join(u8(1), pack([0, context, index, join(...boxes), body, await sign(key, statement)]));
 }

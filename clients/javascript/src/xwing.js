@@ -1,11 +1,10 @@
-/**
- * Adds the suite X-Wing (X25519 and ML-KEM-768 together), which some plans require: importing this module registers it.
- */
+/** Encapsulates by X-Wing: X25519 and ML-KEM-768 together. */
 import { noble } from "../vendor/noble.js";
-import { fromHex, join } from "./bytes.js";
-import { exchange, SUITES } from "./seal.js";
+import { fromHex, join, x25519, x25519Private, x25519Public } from "./bytes.js";
 
 const PUBLIC = 1184;
+/** The length of a box key. */
+export const KEY_BYTES = PUBLIC + 32;
 const LABEL = fromHex("5c2e2f2f5e5c");
 
 /** Encapsulates by WebCrypto's own ML-KEM, with its own randomness; null in a browser without it, as most are. */
@@ -30,18 +29,10 @@ function portable(receiver, message) {
  * Encapsulates by X-Wing (draft-connolly-cfrg-xwing-kem-10): returns `enc`, 1,120 bytes, and the secret; throws for an
  * invalid key.
  */
-async function encapsulate(receiver, derived) {
+export async function encapsulate(receiver, derived) {
   const [lattice, curve] = [receiver.subarray(0, PUBLIC), receiver.subarray(PUBLIC)];
-  const [[enc, exchanged], own] = await Promise.all([exchange(curve, await derived("ephemeral")), native(lattice)]);
+  const held = await x25519Private(await derived("ephemeral"));
+  const [enc, exchanged, own] = await Promise.all([x25519Public(held), x25519(held, curve), native(lattice)]);
   const [ciphertext, shared] = own ?? portable(lattice, await derived("encapsulate"));
   return [join(ciphertext, enc), noble.sha3_256(join(shared, exchanged, enc, curve, LABEL))];
 }
-
-SUITES.set("mlkem768-x25519", {
-  name: "privstats/upload/3 X-Wing Ed25519 HKDF-SHA256 AES-256-GCM",
-  offer: "offer-xwing",
-  keyBytes: PUBLIC + 32,
-  first: 0,
-  kem: "dz",
-  encapsulate,
-});

@@ -1,4 +1,6 @@
 /** A study and its leader's resources, as docs of the engine define them, in memory: for tests without Python. */
+import { createHash } from "node:crypto";
+
 import {
   fromHex,
   join,
@@ -15,7 +17,8 @@ import {
 } from "../src/bytes.js";
 import { studyOf } from "../src/link.js";
 import { layoutOf } from "../src/measure.js";
-import { label, parametersDigest, SUITES } from "../src/seal.js";
+import { label, parametersDigest } from "../src/seal.js";
+import { noble } from "../vendor/noble.js";
 
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const filled = (byte) => new Uint8Array(32).fill(byte);
@@ -77,6 +80,13 @@ export async function signerOf(seed) {
   return { key: await signingKey(seed), public: await publicOf(seed) };
 }
 
+/** The box key, of X-Wing, that 32 secret bytes expand to. */
+export async function boxKeyOf(seed) {
+  const halves = createHash("shake256", { outputLength: 96 }).update(seed).digest();
+  const { publicKey } = noble.ml_kem768.keygen(Uint8Array.from(halves.subarray(0, 64)));
+  return join(publicKey, await x25519Public(await x25519Private(halves.subarray(64))));
+}
+
 /** A study of six people: manifest, pins, links, and a `fetch` that answers as the leader does. */
 export async function studyIn(how = {}) {
   const seeds = how.seeds ?? (how.members ?? [1, 2]).map(filled);
@@ -91,15 +101,14 @@ export async function studyIn(how = {}) {
   const noisyHelpers = plan.privacy.model === "panel";
   const digest = await sha256(utf8(text));
   const { clients, min_survivors: least, colluders } = plan.cohort;
-  const suite = how.suite ?? SUITES.get(undefined);
-  const stated = { suite, clients, least, colluders, helpers: 1, segments, plan: digest, noisyHelpers };
+  const stated = { clients, least, colluders, helpers: 1, segments, plan: digest, noisyHelpers };
   const parameters = await parametersDigest(stated);
   const until = u64(how.until ?? Math.floor(Date.now() / 1000) + 86400);
-  const boxKeys = await Promise.all([3, 4].map(async (byte) => x25519Public(await x25519Private(filled(byte)))));
+  const boxKeys = await Promise.all([3, 4].map((byte) => boxKeyOf(filled(byte))));
   const offers = await Promise.all(
     members.map(async ({ key, public: identity }, place) => {
       const boxKey = how.boxKeys?.[place] ?? boxKeys[place];
-      const statement = join(label(suite.offer), parameters, roster, u8(place), boxKey, until);
+      const statement = join(label("offer-xwing"), parameters, roster, u8(place), boxKey, until);
       return toHex(join(u8(place), identity, boxKey, until, await sign(key, statement)));
     }),
   );

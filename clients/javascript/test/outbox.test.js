@@ -164,6 +164,17 @@ test("every answer that waits is sent, and none of another study", () =>
     assert.deepEqual([...study.leader.reports.keys()].sort(), ["0", "1"]);
   }));
 
+test("an answer that an earlier version stored is not sent without its link", async () => {
+  const study = await sealedIn();
+  const [{ context, ...before }] = await study.store.sealed(study.pins.run);
+  assert.match(context, /^[0-9a-f]{64}$/);
+  await study.store.update(before);
+  await outbox(study.pins, { store: study.store, fetch: study.leader.fetch }).resume();
+  assert.equal(study.leader.asked.length, 0);
+  const run = await open(study.links[2], study.pins, { store: study.store, fetch: study.leader.fetch });
+  assert.equal(await run.send(await run.kept()), "sent", "its context is the run's");
+});
+
 test("a second tab hears that the first one's answer stands", async () => {
   const study = await studyIn();
   const options = { store: inMemory(), fetch: study.leader.fetch };

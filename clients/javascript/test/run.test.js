@@ -15,7 +15,7 @@ import { deliver } from "../src/send.js";
 import { ENGLISH } from "../src/english.js";
 import { wordsIn } from "../src/say.js";
 import { oneIn, wordsOf } from "../src/words.js";
-import { base32, codeOf, linkOf, planOf, problem, SCHEMA, studyIn } from "./double.js";
+import { base32, boxKeyOf, codeOf, linkOf, planOf, problem, SCHEMA, studyIn } from "./double.js";
 
 const ANSWER = { age: [37], smokes: ["no"] };
 const code = (wanted) => (error) => error.code === wanted || assert.fail(`${error.code}: ${error.message}`);
@@ -82,6 +82,20 @@ test("an answer kept for another study of the same run is not sent for this one"
   const other = await (await opened({ members: [7, 8] }, { store })).run();
   await assert.rejects(other.seal(other.measure(ANSWER)), code("wrong_study"));
   await assert.rejects(other.kept(), code("wrong_study"));
+});
+
+test("an answer that was sealed to other keys of the same study is not sent", async () => {
+  const store = inMemory();
+  const { run, pins } = await opened({}, { store });
+  const device = await run();
+  await device.seal(device.measure(ANSWER));
+  const boxKeys = await Promise.all([5, 6].map((byte) => boxKeyOf(new Uint8Array(32).fill(byte))));
+  const other = await opened({ boxKeys }, { store });
+  assert.deepEqual(other.pins, pins);
+  const again = await other.run();
+  await assert.rejects(again.kept(), code("wrong_study"));
+  await assert.rejects(again.seal(again.measure(ANSWER)), code("wrong_study"));
+  assert.equal(other.leader.reports.size, 0);
 });
 
 test("a report other than the stored one is not sent, before the stored one has arrived and after it", async () => {

@@ -2,23 +2,25 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { fromHex, join, pack, toHex, x25519, x25519Private, x25519Public } from "../src/bytes.js";
+import { fromHex, join, pack, sha256, toHex, x25519, x25519Private } from "../src/bytes.js";
 import { bytesOf, lanesOf, packLanes, packedBytes } from "../src/lanes.js";
-import { reportOf, SUITES } from "../src/seal.js";
+import { reportOf } from "../src/seal.js";
 import { runOf } from "./frozen.js";
 
-const FROZEN = JSON.parse(readFileSync(new URL("../../../tests/secagg/vectors/uploads.json", import.meta.url)));
+const read = (name) => JSON.parse(readFileSync(new URL(`../../../tests/secagg/vectors/${name}`, import.meta.url)));
 
-const publicOf = async (raw) => x25519Public(await x25519Private(raw));
+// a Node that has ML-KEM of its own draws inside, so frozen bytes are of the vendored one
+crypto.subtle.encapsulateBits = undefined;
 
 test("every frozen report is the same to the byte", async () => {
+  const wanted = read("uploads_javascript.json");
   let reports = 0;
-  for (const [name, frozen] of Object.entries(FROZEN)) {
-    const { run, signers } = await runOf(frozen, SUITES.get(undefined), publicOf);
-    for (const { from, bytes } of frozen.messages.filter((message) => Number.isInteger(message.from))) {
+  for (const [name, frozen] of Object.entries(read("uploads.json"))) {
+    const { run, signers } = await runOf(frozen);
+    for (const [from, vector] of frozen.vectors.entries()) {
       const root = fromHex(frozen.roots[from]);
-      const found = await reportOf(run, { index: from, key: signers[from].key }, frozen.vectors[from], root);
-      assert.equal(toHex(found), bytes, `${name}, client ${from}`);
+      const found = await reportOf(run, { index: from, key: signers[from].key }, vector, root);
+      assert.equal(toHex(await sha256(found)), wanted[name][from], `${name}, client ${from}`);
       assert.ok(
         root.every((byte) => byte === 0),
         "the root is zeroed",
@@ -26,7 +28,7 @@ test("every frozen report is the same to the byte", async () => {
       reports += 1;
     }
   }
-  assert.equal(reports, 15);
+  assert.equal(reports, 18);
 });
 
 test("packing gives every width its bytes, by one loop over bits", () => {

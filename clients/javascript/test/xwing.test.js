@@ -1,40 +1,27 @@
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { inMemory, open } from "../privstats.hybrid.js";
-import { fromHex, join, sha256, toHex, x25519Private, x25519Public } from "../src/bytes.js";
-import { reportOf, SUITES } from "../src/seal.js";
+import { inMemory, open } from "../privstats.js";
+import { fromHex, join, toHex } from "../src/bytes.js";
+import { encapsulate } from "../src/xwing.js";
 import { noble } from "../vendor/noble.js";
-import { planOf, studyIn } from "./double.js";
-import { runOf } from "./frozen.js";
+import { boxKeyOf, planOf, studyIn } from "./double.js";
 
-const HYBRID = "mlkem768-x25519";
-const SUITE = SUITES.get(HYBRID);
 const read = (name) => JSON.parse(readFileSync(new URL(`../../../tests/secagg/vectors/${name}`, import.meta.url)));
 const ANSWER = { age: [37], smokes: ["no"] };
 const encapsulated = (key, eseed) =>
-  SUITE.encapsulate(key, (purpose) => (purpose === "encapsulate" ? eseed.subarray(0, 32) : eseed.subarray(32)));
+  encapsulate(key, (purpose) => (purpose === "encapsulate" ? eseed.subarray(0, 32) : eseed.subarray(32)));
 
 // a Node that has ML-KEM of its own draws inside, so frozen bytes are of the vendored one
 crypto.subtle.encapsulateBits = undefined;
 
-async function publicOf(seed) {
-  const halves = createHash("shake256", { outputLength: 96 }).update(seed).digest();
-  const { publicKey } = noble.ml_kem768.keygen(Uint8Array.from(halves.subarray(0, 64)));
-  return join(publicKey, await x25519Public(await x25519Private(halves.subarray(64))));
-}
-
-/** A study whose plan says so, in memory. */
-async function hybridStudy(how = {}) {
-  const panel = [1, 2].map(() => "");
-  const { aggregation } = planOf(panel);
-  const boxKeys = how.boxKeys ?? (await Promise.all([3, 4].map((byte) => publicOf(new Uint8Array(32).fill(byte)))));
-  const members = (await studyIn()).manifest.panel;
-  const plan = { aggregation: { ...aggregation, panel: members, key_agreement: how.agreement ?? HYBRID } };
-  const study = await studyIn({ suite: SUITE, plan, boxKeys });
-  return { ...study, run: (from = open) => from(study.links[2], study.pins, { store: inMemory(), fetch: study.leader.fetch }) };
+/** A study in memory, whose plan may name a key agreement. */
+async function studyWith({ agreement, boxKeys } = {}) {
+  const { aggregation } = planOf((await studyIn()).manifest.panel);
+  const plan = { aggregation: { ...aggregation, ...(agreement && { key_agreement: agreement }) } };
+  const study = await studyIn({ plan, boxKeys });
+  return { ...study, run: () => open(study.links[2], study.pins, { store: inMemory(), fetch: study.leader.fetch }) };
 }
 
 test("ML-KEM's keys are those of ACVP", () => {
@@ -72,26 +59,14 @@ test("ML-KEM's encapsulations and refusals are those of Wycheproof", () => {
 test("X-Wing's keys, encapsulations and secrets are those of its draft, and of HPKE's", async () => {
   const { enc: wanted, ...group } = read("hpke_pq.json");
   for (const { seed, eseed, pk, ct, ss } of [...read("xwing.json").vectors, { ...group, ct: wanted }]) {
-    assert.equal(toHex(await publicOf(fromHex(seed))), pk);
+    assert.equal(toHex(await boxKeyOf(fromHex(seed))), pk);
     const [enc, secret] = await encapsulated(fromHex(pk), fromHex(eseed));
     assert.deepEqual([toHex(enc), toHex(secret)], [ct, ss]);
   }
 });
 
-test("every frozen report is the same to the byte", async () => {
-  const wanted = read("uploads_javascript.json");
-  for (const [name, frozen] of Object.entries(read("uploads_xwing.json"))) {
-    const { run, signers } = await runOf(frozen, SUITE, publicOf);
-    for (const [from, vector] of frozen.vectors.entries()) {
-      const root = fromHex(frozen.roots[from]);
-      const report = await reportOf(run, { index: from, key: signers[from].key }, vector, root);
-      assert.equal(toHex(await sha256(report)), wanted[name][from], `${name}, client ${from}`);
-    }
-  }
-});
-
-test("a study with X-Wing is answered, with a report of the length that the library gives", async () => {
-  const { run, leader } = await hybridStudy();
+test("a study is answered, with a report of the length that the library gives", async () => {
+  const { run, leader } = await studyWith();
   const device = await run();
   const report = await device.seal(device.measure(ANSWER));
   assert.equal(await device.send(report), "sent");
@@ -99,35 +74,29 @@ test("a study with X-Wing is answered, with a report of the length that the libr
   assert.ok(report.bytes.length > 2 * 1168);
 });
 
-test("the client without ML-KEM refuses a plan with X-Wing by name, before a secret is drawn", async () => {
-  const { run } = await hybridStudy();
-  const first = await import("../privstats.bundle.js");
-  const second = await import("../privstats.hybrid.bundle.js");
-  await assert.rejects(run(first.open), { code: "unsupported", message: /a study with mlkem768-x25519/ });
-  assert.equal((await run(second.open)).index, 2);
-});
-
-test("a plan with another key agreement is refused by name", async () => {
-  const { run } = await hybridStudy({ agreement: "x25519" });
-  await assert.rejects(run(), { code: "unsupported", message: /a study with x25519/ });
-  const { run: other } = await hybridStudy({ agreement: "mlkem1024" });
-  await assert.rejects(other(), { code: "unsupported", message: /a study with mlkem1024/ });
+test("a plan with another key agreement is refused by name, and one that names this one is answered", async () => {
+  for (const agreement of ["x25519", "mlkem1024"]) {
+    const { run } = await studyWith({ agreement });
+    await assert.rejects(run(), { code: "unsupported", message: /a study with aggregation.key_agreement/ });
+  }
+  const { run } = await studyWith({ agreement: "mlkem768-x25519" });
+  assert.equal((await run()).index, 2);
 });
 
 test("a box key with a bad half is refused, however it is signed", async () => {
-  const good = await publicOf(new Uint8Array(32).fill(3));
-  const other = await publicOf(new Uint8Array(32).fill(4));
+  const good = await boxKeyOf(new Uint8Array(32).fill(3));
+  const other = await boxKeyOf(new Uint8Array(32).fill(4));
   const [low, unreduced] = [Uint8Array.from(good), Uint8Array.from(good)];
   low.fill(0, 1184);
   unreduced.fill(255, 0, 3);
   for (const bad of [low, unreduced, good.subarray(0, 1184), good.subarray(1184), join(good, Uint8Array.of(0))]) {
-    const { run } = await hybridStudy({ boxKeys: [bad, other] });
+    const { run } = await studyWith({ boxKeys: [bad, other] });
     await assert.rejects(run(), { code: "wrong_study" });
   }
 });
 
 test("WebCrypto's own ML-KEM is used where it is there, and the vendored one where it fails", async (context) => {
-  const key = await publicOf(new Uint8Array(32).fill(3));
+  const key = await boxKeyOf(new Uint8Array(32).fill(3));
   const [mine, eseed] = [new Uint8Array(32).fill(7), new Uint8Array(64).fill(5)];
   const { cipherText, sharedSecret } = noble.ml_kem768.encapsulate(key.subarray(0, 1184), mine);
   const known = crypto.subtle.importKey.bind(crypto.subtle);

@@ -18,7 +18,7 @@ from privstats.cli.parts.options import option
 from privstats.cli.parts.verifying import party_key
 from privstats.errors import PlanError
 from privstats.plan.forms import Form
-from privstats.plan.settings import SETTINGS, new_plans
+from privstats.plan.settings import SETTINGS
 
 Part = Literal["schema", "head", "cohort", "privacy", "devices", "aggregation", ""]
 Condition = tuple[str, tuple[str, ...]]
@@ -465,11 +465,6 @@ QUESTIONS: tuple[Question, ...] = (
     _party("max_records", 1, unless=_SURVEY,
         asks="How many records at most, over all parties?",
         why="It sizes the numbers that are sent; take a public upper bound."),
-    _of_row("aggregation", "key_agreement", new_plans()["key_agreement"], kind=str, heading=_PARTIES,
-        usual=new_plans()["key_agreement"],
-        asks="How do parties agree on keys?",
-        why="mlkem768-x25519: anyone who records all messages and later breaks X25519 reads no party's sums; x25519: "
-        "shorter messages, and such an attacker reads them."),
     _of_row("aggregation", "panel", f"{'a' * 64},{'b' * 64}", kind=str, heading=_SURVEYS, part="devices",
         where=_SURVEY, read=lambda said: tuple(map(_key, _names(said))),
         more="As leader.pub,helper.pub: files (PEM or hex), or hex.",

@@ -24,7 +24,7 @@ from privstats.errors import PlanError, PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.plan.device_rules import min_stated_epsilon
 from privstats.plan.feasibility import require_panel
-from privstats.plan.settings import SETTINGS
+from privstats.plan.settings import SETTINGS, new_plans
 from privstats.printable import printable
 from privstats.schema import Variable
 
@@ -118,7 +118,7 @@ def _is_tables(value: Any) -> bool:
 def _plan(answers: Answers, fields: Mapping[str, Any]) -> ps.Plan:
     """Values that follow from the schema alone are published with the plan."""
     terms: dict[str, Any] = {"cohort": cohort_of(answers), "privacy": privacy_of(answers)}
-    terms |= values("aggregation", answers)
+    terms |= new_plans() | values("aggregation", answers)
     if answers["task"] == "score":
         return _scoring(answers).plan(**terms)
     if answers["task"] == "survey":

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from privstats import optional_dependencies
 from privstats.course import Course
 from privstats.plan import Plan
-from privstats.secagg.keys import HYBRID
 from privstats.version import __version__
 
 if TYPE_CHECKING:
@@ -44,9 +43,11 @@ class Algorithm:
     use: str
 
 
+_ENCAPSULATES = ("keygen", "encapsulate", "decapsulate")
 _ALWAYS = (
     Algorithm("Ed25519", "signature", ("keygen", "sign", "verify"), 128, 0, "signs messages, rosters and releases"),
     Algorithm("X25519", "key-agree", ("keygen", "keyderive"), 128, 0, "agrees on the keys of one session"),
+    Algorithm("ML-KEM-768", "kem", _ENCAPSULATES, 192, 3, "agrees on keys next to X25519"),
     Algorithm("HKDF-SHA256", "kdf", ("keyderive",), 256, 5, "derives keys and mask seeds"),
     Algorithm("AES-256-GCM", "ae", ("encrypt", "decrypt"), 256, 5, "seals messages, and journals on the disk"),
     Algorithm("AES-256-CTR", "block-cipher", ("generate", "encrypt"), 256, 5, "streams of masks"),
@@ -55,24 +56,15 @@ _ALWAYS = (
     Algorithm("scrypt", "kdf", ("keyderive",), None, None, "derives keys from passphrases of identity files"),
     Algorithm("AES-256-CBC", "block-cipher", ("encrypt", "decrypt"), 256, 5, "locks identity files that have one"),
 )
-_ENCAPSULATES = ("keygen", "encapsulate", "decapsulate")
-_ML_KEM = Algorithm("ML-KEM-768", "kem", _ENCAPSULATES, 192, 3, "agrees on keys next to X25519")
-_HYBRID: dict[str, tuple[Algorithm, ...]] = {
-    "interactive": (_ML_KEM,),
-    "split": (
-        _ML_KEM,
-        Algorithm("X-Wing", "kem", _ENCAPSULATES, 128, 3, "the KEM of boxes: ML-KEM-768 and X25519 together"),
-        Algorithm("SHAKE256", "xof", ("digest",), 256, 5, "keys of X-Wing from a seed"),
-    ),
-}
-"""Further algorithms by masking protocol, where the plan has ``mlkem768-x25519``."""
 _OF: dict[str, tuple[Algorithm, ...]] = {
     "interactive": (
         Algorithm("SHA-512", "hash", ("digest",), 256, 5, "challenges of dealings"),
         Algorithm("Shamir-Ed25519-order", "other", ("generate", "other"), None, None, "key shares of vanished parties"),
     ),
     "split": (
-        Algorithm("HPKE-X25519-HKDF-SHA256", "other", ("encapsulate", "decapsulate"), 128, 0, "boxes to the panel"),
+        Algorithm("HPKE-HKDF-SHA256", "other", ("encapsulate", "decapsulate"), 128, 3, "boxes to the panel"),
+        Algorithm("X-Wing", "kem", _ENCAPSULATES, 128, 3, "the KEM of boxes: ML-KEM-768 and X25519 together"),
+        Algorithm("SHAKE256", "xof", ("digest",), 256, 5, "keys of X-Wing from a seed"),
     ),
 }
 """Further algorithms by masking protocol."""
@@ -80,7 +72,7 @@ _OF: dict[str, tuple[Algorithm, ...]] = {
 
 def algorithms(plan: Plan) -> tuple[Algorithm, ...]:
     """Return every algorithm of a plan's sessions."""
-    return (*_ALWAYS, *(_HYBRID[plan.protocol] if plan.key_agreement == HYBRID else ()), *_OF[plan.protocol])
+    return (*_ALWAYS, *_OF[plan.protocol])
 
 
 def cbom(plan: Plan, course: Course | None = None) -> str:

@@ -20,7 +20,6 @@ from privstats.dp import Guarantee, NoPrivacy
 from privstats.plan import Plan
 from privstats.plan.budget import unit_in_words
 from privstats.printable import at_least, at_most, delta_text
-from privstats.secagg.keys import HYBRID
 from privstats.workflows.report import explanations
 from privstats.workflows.report.ethics import promise_of
 from privstats.workflows.report.layout import Cell, Table, render
@@ -283,11 +282,9 @@ def _security(plan: Plan) -> Iterator[Row]:
         "software",
     )
     yield Row("N security", "Which algorithms?", "Listed in cbom.json.", "protocol.md", "software")
-    recorded = (
-        "Not by an attacker who breaks X25519 alone: ML-KEM-768 protects it too."
-        if plan.key_agreement == HYBRID
-        else "Yes, by an attacker who breaks X25519, as a large quantum computer would: every party's sums."
-    )
+    recorded = "Not by an attacker who breaks X25519 alone: ML-KEM-768 protects it too."
+    if plan.key_agreement is None:
+        recorded += " Sessions of versions until 2026-11-30 under this plan, without key_agreement, used X25519 alone."
     yield Row("N security", "Recorded today, opened later?", recorded, "threat_model.md", "software")
     yield Row(
         "N security; I 9.2",

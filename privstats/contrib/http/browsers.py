@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, TypeAlias
 
-from privstats.contrib.http.page import BUNDLES, client_file
+from privstats.contrib.http.page import BUNDLE, client_file
 from privstats.kinds import CountSchema
 from privstats.plan import Plan
 
@@ -30,7 +30,7 @@ def warnings(plan: Plan) -> list[str]:
 
 def unanswered(plan: Plan) -> str:
     """Return why every browser refuses a plan with ``[devices]``; empty if browsers answer."""
-    for setting, value, values in _refused(_accepted(plan.key_agreement), plan.tables):
+    for setting, value, values in _refused(_accepted(), plan.tables):
         choose = f"choose {' or '.join(values)}" if any(values) else "omit it"
         shown = f" = {value!r}" if isinstance(value, str | int | float) else ""
         return (
@@ -68,9 +68,9 @@ def _surplus(accepted: _Accepted, name: str, listed: str, table: Mapping[str, An
 
 
 @cache
-def _accepted(key_agreement: str) -> dict[str, dict[str, tuple[str, ...]]]:
+def _accepted() -> dict[str, dict[str, tuple[str, ...]]]:
     # Keys by table, each with its only values if it has some.
-    (found,) = re.findall(r"^const ACCEPTED=(\{.*\});$", client_file(BUNDLES[key_agreement]).read_text("utf-8"), re.M)
+    (found,) = re.findall(r"^const ACCEPTED=(\{.*\});$", client_file(BUNDLE).read_text("utf-8"), re.M)
     rows = {table: [row.partition("=") for row in text.split(" ")] for table, text in json.loads(found).items()}
     return {
         table: {key: tuple(values.split("|")) if given else () for key, given, values in each}

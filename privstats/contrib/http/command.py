@@ -240,7 +240,7 @@ def page(
 
     written = write_page(study, out)
     say(f"wrote {out}/index.html, headers.json and nginx-headers.conf")
-    say(f"the script's hash is {written.integrity}: the same for every study of this release with its key_agreement")
+    say(f"the script's hash is {written.integrity}: the same for every study of this release")
 
 
 @app.command()

@@ -90,7 +90,7 @@ def run_devices_demo(
     with ExitStack() as stack:
         page, leader_port = stack.enter_context(_page_server()), free_port()
         run = _study(place, plan, identities, f"http://127.0.0.1:{leader_port}", page.origin)
-        page.show(page_of(f"http://127.0.0.1:{leader_port}", run.roster.run.hex(), run.study, plan.key_agreement))
+        page.show(page_of(f"http://127.0.0.1:{leader_port}", run.roster.run.hex(), run.study))
         stack.enter_context(_leader(run.folder / "leader", leader_port))
         stack.enter_context(_helper(run.folder / "helper-1"))
         links = (place / "study" / registrar.LINKS).read_text("utf-8").split()

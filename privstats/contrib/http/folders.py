@@ -29,6 +29,7 @@ from privstats.plan import Plan, document
 from privstats.secagg import Offer, Panel, Roster
 from privstats.secagg.protocols import protocol_of
 from privstats.secagg.upload.checks import EarlyCheck
+from privstats.secagg.upload.suite import OFFER_BYTES
 from privstats.secagg.wire import SIGNATURE_BYTES
 
 _ANSWERED, _SENDER_BYTES, _HASH_BYTES = "answered", 4, 32
@@ -174,7 +175,12 @@ class PanelOffers:
         if not self._path.exists():
             return {}
         data = read_bounded(self._path, LocalProtocolError, "privstats http lead")
-        size = self._parameters.suite.offer_bytes
+        size = OFFER_BYTES
+        if len(data) % size:
+            raise LocalProtocolError(
+                f"{self._path} holds offers of an earlier version, whose keys are refused: start a new run in a new "
+                "folder"
+            )
         return {data[start]: data[start : start + size] for start in range(0, len(data), size)}
 
     def _check(self, place: int, data: bytes) -> None:

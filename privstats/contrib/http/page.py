@@ -9,7 +9,6 @@ import base64
 import hashlib
 import html
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -22,11 +21,8 @@ import msgspec
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files.atomic import atomic_write, read_bounded
 from privstats.files.decoding import from_json
-from privstats.secagg.keys import CLASSICAL, HYBRID
 
-BUNDLES: Mapping[str, str] = {CLASSICAL: "privstats.bundle.js", HYBRID: "privstats.hybrid.bundle.js"}
-"""Bundles by the plan's ``key_agreement``. The second one brings ML-KEM, which most browsers lack."""
-
+BUNDLE = "privstats.bundle.js"
 WORDS = "words.json"
 _TLS_ONLY_SECONDS = 365 * 86_400  # people type the address: from the first visit on the browser asks by TLS alone
 _HERE = {"localhost", "127.0.0.1", "[::1]"}
@@ -38,7 +34,7 @@ class Page:
 
     Attributes:
         headers: required of the server; a meta tag could not refuse frames.
-        integrity: hash of the bundle, ``sha256-`` and base64; fixed per release and ``key_agreement``.
+        integrity: hash of the bundle, ``sha256-`` and base64; fixed per release.
     """
 
     html: str
@@ -46,24 +42,19 @@ class Page:
     integrity: str
 
 
-def page_of(leader: str, run: str, study: str, key_agreement: str = CLASSICAL) -> Page:
+def page_of(leader: str, run: str, study: str) -> Page:
     """Return one study's page.
 
     Args:
         leader: the leader's address, https; http on this machine alone.
         run: the roster's run, 32 to 64 hex digits.
         study: ``study_of`` run, plan and roster, 64 hex digits, also on people's letters.
-        key_agreement: the plan's; a client of another one refuses the study.
     """
     origin = _origin(leader)
     for name, value, least, most in (("run", run, 32, 64), ("study", study, 64, 64)):
         if not re.fullmatch(r"(?:[0-9a-f]{2})+", str(value)) or not least <= len(value) <= most:
             raise LocalProtocolError(f"{name} must be lower-case hex digits, as study.json has them; copy them again")
-    if key_agreement not in BUNDLES:
-        raise LocalProtocolError(
-            f"key_agreement must be one of {', '.join(BUNDLES)}, as study.json has it; copy it again"
-        )
-    style, script, words = (_text(name) for name in ("page.css", BUNDLES[key_agreement], WORDS))
+    style, script, words = (_text(name) for name in ("page.css", BUNDLE, WORDS))
     named = {"leader": html.escape(origin), "run": run, "study": study}
     text = Template(_text("page.html")).substitute(named, style=style, script=script, words=words)
     return Page(text, _headers(origin, _hash(script), _hash(style)), _hash(script))
@@ -122,7 +113,6 @@ class _Study(msgspec.Struct, forbid_unknown_fields=True):
     leader: str
     run: str
     study: str
-    key_agreement: str = CLASSICAL
 
 
 def write_page(study: Path, out: Path) -> Page:
@@ -136,7 +126,7 @@ def write_page(study: Path, out: Path) -> Page:
         named = from_json(data, _Study)
     except msgspec.DecodeError:
         raise LocalProtocolError(f"{study} must name leader, run and study, in JSON: copy it again") from None
-    page = page_of(named.leader, named.run, named.study, named.key_agreement)
+    page = page_of(named.leader, named.run, named.study)
     try:
         out.mkdir()
     except OSError as error:

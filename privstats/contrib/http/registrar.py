@@ -21,7 +21,7 @@ from privstats.files.signing import verify
 from privstats.plan import Devices, Plan
 from privstats.progress import track
 from privstats.secagg import Identity, Roster
-from privstats.secagg.keys import CLASSICAL, Entropy, draw, require_identity
+from privstats.secagg.keys import Entropy, draw, require_identity
 
 LINKS = "links.txt"
 """One link a line, in the order of the roster: any reader of the file can answer for all."""
@@ -169,8 +169,6 @@ def _write_run(home: Path, plan: Plan, roster: Roster, identity: Identity, setti
     shared = {_PLAN: plan.to_toml(), _SIGNATURE: identity.sign(_statement(plan, roster)).hex() + "\n"}
     study = study_of(roster.run, bytes.fromhex(plan.digest), roster.digest)
     pinned = {"leader": settings.address, "run": roster.run.hex(), "study": study}
-    if plan.key_agreement != CLASSICAL:
-        pinned["key_agreement"] = plan.key_agreement
     public = replace(settings, origins=(), limits=Limits())
     homes = {"leader": shared | {FILE: settings.to_toml()}, "page": {_STUDY: json.dumps(pinned) + "\n"}}
     homes |= {f"helper-{place}": shared | {FILE: public.to_toml()} for place in range(1, len(plan.panel))}

@@ -137,6 +137,7 @@ class JournaledHelper(PanelMember):
         Raises:
             NothingToResumeError: this run was never offered here.
             RestoredError: the home was restored or copied after the box key was bound.
+            SessionEndedError: an earlier version made the box key, which is destroyed; raised once, then it is an end.
             LocalProtocolError: bad input, damage, or in use.
         """
         with cls._resuming(home, key, identity, parameters, roster) as helper, helper._acting():
@@ -151,7 +152,11 @@ class JournaledHelper(PanelMember):
             self._destroy()
             self._counter.catch_up(self._ended.count)
             return
-        self._enter(HpkeKey.read(self._place, self._key))
+        box_key = HpkeKey.read(self._place, self._key)
+        if box_key.earlier:
+            self._close_run(_End("abandoned", box_key.place, b""))
+            box_key.require_current()
+        self._enter(box_key)
         if restored and self._box_key is not None:
             self._vouch(self._box_key)
         with suppress(UnconfirmedEndError):  # no message is answered meanwhile
@@ -353,7 +358,7 @@ class JournaledHelper(PanelMember):
 
 
 def forget_ended(run: Path, key: bytes) -> None:
-    """Destroy a run's box key if it has expired; raises ``UnconfirmedEndError`` where its end is not confirmed yet."""
+    """Destroy a run's box key if it has ended; raises ``UnconfirmedEndError`` where its end is not confirmed yet."""
     with held_briefly(run), written(run):
         if HpkeKey.there(run) and not (run / _END).exists():
             box_key = HpkeKey.read(run, key)

@@ -99,7 +99,7 @@ class JournaledLeader(PanelMember):
         Raises:
             NothingToResumeError: this run was never offered here.
             RestoredError: the home was restored or copied after binding; after leading, :meth:`lead` raises it.
-            SessionEndedError: the box key ended before the run was led, and is destroyed.
+            SessionEndedError: the box key ended before the run was led, or is an earlier version's, and is destroyed.
             LocalProtocolError: bad input, damage, or in use.
         """
         with cls._resuming(home, key, identity, parameters, roster) as leader, leader._acting():
@@ -117,6 +117,7 @@ class JournaledLeader(PanelMember):
     def _require_open(self, box_key: HpkeKey) -> None:
         if not box_key.require_open():
             HpkeKey.destroy(self._place)
+            box_key.require_current()
             raise SessionEndedError(f"the box key at {self._place} has ended before the run was led: name another run")
 
     @property

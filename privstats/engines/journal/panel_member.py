@@ -15,11 +15,12 @@ from privstats.engines.journal.base import JournalBase, held, path_of, require_m
 from privstats.engines.journal.expiry import UnconfirmedEndError, forget_look, look
 from privstats.engines.journal.rollback import Counter, Mark, inode_of, outside_of
 from privstats.engines.records import check_key, overwrite, read_sealed, write_sealed
-from privstats.errors import LocalProtocolError, NothingToResumeError
+from privstats.errors import LocalProtocolError, NothingToResumeError, SessionEndedError
 from privstats.files.decoding import from_msgpack
 from privstats.secagg import HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
 from privstats.secagg.machines import session_id
 from privstats.secagg.roster import require_roster
+from privstats.secagg.upload.suite import NAME, OFFER_BYTES
 from privstats.secagg.wire import HiddenRepr
 
 _SEALING, _KEYS = "sealing", "keys"
@@ -31,6 +32,7 @@ class _Keys(HiddenRepr, msgspec.Struct, frozen=True):
     until: int
     offers: tuple[bytes, ...] = ()
     folder: int = 0  # where it was bound, see ``rollback``
+    suite: bytes = b""  # earlier versions, which had two suites, stored none
 
 
 class HpkeKey:
@@ -45,7 +47,7 @@ class HpkeKey:
     @classmethod
     def make(cls, run: Path, key: bytes, place: int, until: int) -> HpkeKey:
         """Make a fresh key that ends at ``until``, in seconds since 1970; on disk when this returns."""
-        sealing, keys = os.urandom(32), _Keys(place, os.urandom(32), until)
+        sealing, keys = os.urandom(32), _Keys(place, os.urandom(32), until, suite=NAME)
         write_sealed(run / _SEALING, key, sealing)
         generated = cls(run, sealing, keys)
         generated._write()
@@ -75,12 +77,31 @@ class HpkeKey:
         """Index on the panel, 0 for the leader."""
         return self._keys.place
 
+    @property
+    def earlier(self) -> bool:
+        """Whether an earlier version made the key, and perhaps offered its bytes as an X25519 key.
+
+        A second offer of these bytes, under X-Wing, would be as weak as that one. Offers of today's length to which the
+        key is bound show that it was offered under X-Wing alone.
+        """
+        return self._keys.suite != NAME and OFFER_BYTES not in map(len, self._keys.offers)
+
+    def require_current(self) -> None:
+        """Raise ``SessionEndedError`` for an earlier version's key, which must be destroyed before."""
+        if self.earlier:
+            raise SessionEndedError(
+                f"the run at {self._run} began under an earlier version, whose keys are refused: its box key is "
+                "destroyed; start a new run"
+            )
+
     def require_open(self) -> bool:
-        """Return False for an expired key, which must be destroyed.
+        """Return False for a key that has expired, or is an earlier version's: it must be destroyed.
 
         Raises:
             UnconfirmedEndError: it has expired by this machine's clock, for less than a day: nothing may be answered.
         """
+        if self.earlier:
+            return False
         until = self._keys.until
         found = look(until, self._run / _KEYS)
         if found in ("seen", "waiting"):

@@ -23,8 +23,8 @@ from privstats.engines.records import At, RecordLog, read_record
 from privstats.errors import LocalProtocolError
 from privstats.system import open_private, sync_folder
 
-_SEGMENT, _EARLIER, _MARK = "segment", "log", "mark"
-_NAMED = re.compile(rf"(?:{_SEGMENT}|{_EARLIER})\.(\d+)")
+_SEGMENT, _MARK = "segment", "mark"
+_NAMED = re.compile(rf"{_SEGMENT}\.(\d+)")
 _UNSYNCED_BYTES: Final = 64 << 20
 _PLACE, _MARKED, _CHECK_BYTES = struct.Struct(">QQQ16s"), struct.Struct(">QQ"), 8
 
@@ -74,21 +74,17 @@ class Segments:
     Args:
         live: number of the segment that is appended to.
         closed: segments to read before it, with their record counts.
-        earlier: the journal predates segments: a single log, and no mark.
     """
 
-    def __init__(
-        self, directory: Path, key: bytes, live: int, closed: tuple[tuple[int, int], ...] = (), *, earlier: bool = False
-    ) -> None:
+    def __init__(self, directory: Path, key: bytes, live: int, closed: tuple[tuple[int, int], ...] = ()) -> None:
         self._directory, self._key = directory, key
-        self.live, self.closed, self.earlier = live, closed, earlier
-        self._log = RecordLog(self.path(live), key)
-        self._water = None if earlier else HighWater(directory)
+        self.live, self.closed = live, closed
+        self._log, self._water = RecordLog(self.path(live), key), HighWater(directory)
         self._unsynced = 0
 
     def path(self, number: int) -> Path:
         """Return a segment's file."""
-        return self._directory / f"{_EARLIER if self.earlier else _SEGMENT}.{number}"
+        return self._directory / f"{_SEGMENT}.{number}"
 
     @property
     def size(self) -> int:
@@ -99,17 +95,15 @@ class Segments:
         """Write a group of records with one wait for the disk, then the mark; return their places."""
         before = self._log.size
         places = self._log.append_many(records)
-        if self._water is not None:
-            self._water.write(self.live, self._log.count)
-            self._unsynced += self._log.size - before
-            if self._unsynced > _UNSYNCED_BYTES:
-                self.sync()
+        self._water.write(self.live, self._log.count)
+        self._unsynced += self._log.size - before
+        if self._unsynced > _UNSYNCED_BYTES:
+            self.sync()
         return [self._packed(self.live, at) for at in places]
 
     def sync(self) -> None:
         """Wait until the mark is on disk: call it before anything is sent that a peer stores."""
-        if self._water is not None:
-            self._water.sync()
+        self._water.sync()
         self._unsynced = 0
 
     def copy_tail(self) -> bool:
@@ -130,7 +124,7 @@ class Segments:
         return True
 
     def _known(self) -> int | None:
-        marked = self._water.read() if self._water is not None else None
+        marked = self._water.read()
         if marked is None:
             return None
         segment, count = marked
@@ -145,16 +139,13 @@ class Segments:
         """Begin a segment with an unused number; a snapshot must name it."""
         self._log.close()
         number = 1 + max([self.live, *(each for each, _ in files_of(self._directory))])
-        if self.earlier:
-            self.earlier, self._water = False, HighWater(self._directory)
         self.live, self.closed = number, closed
         self._log = RecordLog(self.path(number), self._key)
 
     def acknowledge(self) -> None:
         """Mark all records of the live segment on disk; call it after the snapshot that names it."""
-        if self._water is not None:
-            self._water.write(self.live, self._log.count)
-            self.sync()
+        self._water.write(self.live, self._log.count)
+        self.sync()
 
     def located(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield each record in order, with its place; read all before any write."""
@@ -176,7 +167,7 @@ class Segments:
     def read(self, place: bytes) -> bytes:
         """Return the record at a place from :meth:`append_many` or :meth:`located`."""
         segment, number, offset, tag = _PLACE.unpack(place)
-        return read_record(self._directory / f"{_SEGMENT}.{segment}", self._key, At(number, offset, tag))
+        return read_record(self.path(segment), self._key, At(number, offset, tag))
 
     def keep(self, needed: Iterable[bytes]) -> None:
         """Keep only replayed segments and those with a needed place, which must exist."""
@@ -185,7 +176,7 @@ class Segments:
             self._require(number)
         numbers |= {self.live, *(number for number, _ in self.closed)}
         for number, path in files_of(self._directory):
-            if number not in numbers or (path.name.startswith(_EARLIER) and not self.earlier):
+            if number not in numbers:
                 path.unlink()
 
     def _require_all(self, number: int, present: int, known: int) -> None:
@@ -202,8 +193,7 @@ class Segments:
     def close(self) -> None:
         """Close the files."""
         self._log.close()
-        if self._water is not None:
-            self._water.close()
+        self._water.close()
 
     @staticmethod
     def _packed(segment: int, at: At) -> bytes:
@@ -211,7 +201,7 @@ class Segments:
 
 
 def files_of(directory: Path) -> Iterator[tuple[int, Path]]:
-    """Yield a directory's segments and earlier logs, with their numbers."""
+    """Yield a directory's segments, with their numbers."""
     for path in sorted(directory.iterdir()):
         if named := _NAMED.fullmatch(path.name):
             yield int(named[1]), path

@@ -178,8 +178,6 @@ class JournaledServer(PartSums):
                     journaled._compact()
                 else:
                     files.require_newest()
-                if files.earlier and journaled.step not in ENDS:
-                    journaled._compact()
         except BaseException:
             files.close()
             raise
@@ -220,8 +218,7 @@ class JournaledServer(PartSums):
                 self._outputs.repeat(sender)
             else:
                 self._server.receive(sender, message)
-                if not self._files.earlier:
-                    self._shelve({sender: place})
+                self._shelve({sender: place})
 
     def _shelve(self, places: dict[int, bytes]) -> None:
         if isinstance(self._server, Shelving):

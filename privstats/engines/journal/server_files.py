@@ -34,8 +34,8 @@ _SNAPSHOT_SHARE = 10
 class Snapshot(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
     """A server's sealed state, the release's noise seed, and the number of the segment that continues it.
 
-    ``mark`` identifies this copy. ``closed`` lists earlier segments, with record counts. Unless ``segmented``, a log
-    continues it. ``known_noise`` lists clients with noise that others may know.
+    ``mark`` identifies this copy. ``closed`` lists earlier segments, with record counts. ``segmented`` is always True:
+    versions before segments refuse such a snapshot. ``known_noise`` lists clients with noise that others may know.
     """
 
     generation: int
@@ -106,10 +106,10 @@ class ServerFiles:
         Raises:
             LocalProtocolError: the log is missing, or lacks answered records.
         """
-        log = directory / f"{'segment' if snapshot.segmented else 'log'}.{snapshot.generation}"
+        log = directory / f"segment.{snapshot.generation}"
         if not log.exists():
             raise LocalProtocolError(f"{log} is missing, and with it what was accepted")
-        segments = Segments(directory, key, snapshot.generation, snapshot.closed, earlier=not snapshot.segmented)
+        segments = Segments(directory, key, snapshot.generation, snapshot.closed)
         if segments.copy_tail():
             named = {"generation": segments.live, "closed": segments.closed}
             msgspec.structs.replace(snapshot, **named).write(directory, key)
@@ -121,11 +121,6 @@ class ServerFiles:
 
     def _limit_by(self, size: int) -> None:
         self._limit = max(self._least_limit, _SNAPSHOT_SHARE * size)
-
-    @property
-    def earlier(self) -> bool:
-        """Whether the files predate segments: their next snapshot holds waiting messages too."""
-        return self._segments.earlier
 
     @property
     def is_full(self) -> bool:

@@ -129,7 +129,13 @@ class Host:
         if place not in self.folder.rounds:
             return False
         begun = self.folder.round(place)
-        ended_session = SessionHistory(begun.home).of(begun.session)
+        history = SessionHistory(begun.home)
+        ended_session = history.of(begun.session)
+        if ended_session is None and not self.folder.kind.single and history.all():
+            raise LocalProtocolError(
+                f"{begun.name} holds a session of another course, roster or version of privstats that has ended: bring "
+                "that one back and go on with it, or begin in a new folder"
+            )
         if ended_session is not None and not ended_session.release and not self.folder.has_outcome(place):
             self.folder.store_outcome(place, None)
         return ended_session is not None

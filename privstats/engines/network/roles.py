@@ -197,7 +197,7 @@ class HelperRole:
         """
         try:
             resumed = self._resumed()
-        except NothingToResumeError:
+        except (NothingToResumeError, SessionEndedError):  # no key, or an earlier version's, which is destroyed
             return b""
         except RestoredError:
             with self._resumed(restored=True) as twin:

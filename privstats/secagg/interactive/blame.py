@@ -48,16 +48,13 @@ def tolerance(parameters: Parameters, *, full_list: bool = False) -> int:
     """Return the maximum number of disputes of a continuing client.
 
     A dispute is between an owner and a holder that could not use the owner's shares; one of them is lying. A client
-    with more disputes than there are liars is lying. The maximum is max(1, colluders) in the complete graph, else half
-    of a neighbourhood's spare shares, at least 1. In version 4 the maximum is ``DISPUTES`` on a random graph, and 0
-    with ``full_list``. Clients then sign no list that names a client in dispute with them.
+    with more disputes than there are liars is lying. The maximum is max(1, colluders) in the complete graph,
+    ``DISPUTES`` on a random graph, and 0 with ``full_list``. Clients then sign no list that names a client in dispute
+    with them.
     """
-    if full_list and parameters.hybrid:
+    if full_list:
         return 0
-    if parameters.disputes:
-        return parameters.disputes
-    spare = (parameters.neighbours - parameters.threshold) // 2
-    return max(1, parameters.colluders if parameters.complete else spare)
+    return parameters.disputes or max(1, parameters.colluders)
 
 
 def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, full_list: bool = False) -> frozenset[int]:
@@ -67,7 +64,7 @@ def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, full_lis
     disputes, too few good holders because of disputes, or :func:`_suspect`.
 
     Guarantee:
-        In version 4, on a random graph or with ``full_list``: each liar removes at most one honest client
+        On a random graph or with ``full_list``: each liar removes at most one honest client
         (:func:`_too_disputed`). Each client must retain more than t neighbours.
 
         Otherwise, in the complete graph: no honest client is removed under two conditions. At most :func:`tolerance`
@@ -128,10 +125,10 @@ def _too_disputed(
 
 
 def _starved(client: int, disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> bool:
-    """Return whether disputes leave too few good holders or, in version 4, too few clients to mask with."""
+    """Return whether disputes leave too few good holders, or too few clients to mask with."""
     holders, accusing = _holders(client, disputes, failed, graph)
     quorum, partners = graph.parameters.quorum, len(holders) - len(disputes[client])
-    alone = graph.parameters.hybrid and partners < quorum <= len(holders)
+    alone = partners < quorum <= len(holders)
     return alone or len(holders) - len(accusing) < graph.parameters.threshold <= len(holders)
 
 
@@ -222,7 +219,7 @@ def accused(failed: Failed) -> tuple[RemoteProtocolError, ...]:
 def accusers(failed: Failed, parameters: Parameters) -> tuple[RemoteProtocolError, ...]:
     """Return one unproven error per holder that reports an owner, if so few report that owner that all may lie."""
     votes = Counter(owner for each in failed.values() for owner in each)
-    limit = max(1, parameters.colluders) if parameters.disputes else tolerance(parameters)
+    limit = max(1, parameters.colluders)
     doubtful = {holder: [owner for owner in failed[holder] if votes[owner] <= limit] for holder in sorted(failed)}
     return tuple(_doubt(holder, owners) for holder, owners in doubtful.items() if owners)
 

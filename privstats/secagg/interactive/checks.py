@@ -6,7 +6,6 @@ A client then ends, unless it refused an opening. The server refuses only that m
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
@@ -18,11 +17,10 @@ from privstats.secagg.interactive.dealing import part
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.messages import advert_statement, context_of, open_statement, survivors_statement
 from privstats.secagg.interactive.parameters import Parameters
-from privstats.secagg.interactive.state import ClientState, steps_of
+from privstats.secagg.interactive.state import ClientState
 from privstats.secagg.keys import agree
 from privstats.secagg.machines import opening
 from privstats.secagg.roster import Roster
-from privstats.secagg.scalars import fits, scalar_of
 from privstats.secagg.wire import Refusal, members
 
 Dealt = Callable[[int, bytes], bool]
@@ -30,7 +28,7 @@ _ANY = X25519PrivateKey.from_private_bytes(bytes(range(32)))
 """An arbitrary private key: a point of low order yields a zero secret with every private key."""
 
 
-def check_open(message: messages.Open | messages.HybridOpen, graph: Graph) -> None:
+def check_open(message: messages.Open, graph: Graph) -> None:
     """Require the roster's server's signature for this plan, parameters and roster."""
     if message.parameters != graph.parameters.digest:
         raise Refusal("wrong_plan", "the server runs another plan or other parameters")
@@ -41,15 +39,12 @@ def check_open(message: messages.Open | messages.HybridOpen, graph: Graph) -> No
         raise Refusal("bad_signature", "the server on the roster did not sign this opening")
 
 
-def context_of_open(message: messages.Open | messages.HybridOpen, graph: Graph) -> bytes:
+def context_of_open(message: messages.Open, graph: Graph) -> bytes:
     """Return an opening's context, as its receiver computes it."""
-    kem_key = message.kem_key if isinstance(message, messages.HybridOpen) else b""
-    return context_of(graph, message.session, message.server_key, kem_key)
+    return context_of(graph, message.session, message.server_key, message.kem_key)
 
 
-def check_adverts(
-    message: messages.Adverts | messages.HybridAdverts, graph: Graph, index: int, state: ClientState
-) -> None:
+def check_adverts(message: messages.Adverts, graph: Graph, index: int, state: ClientState) -> None:
     """Require keys of this client's neighbours, signed for this session."""
     _check_clients([advert.sender for advert in message.adverts], graph.neighbours(index))
     _check_quorum(len(message.adverts), graph, "advertised")
@@ -66,7 +61,7 @@ def check_deliver(message: messages.Deliver, graph: Graph, state: ClientState) -
     count = len(message.sharers)
     _check_clients(message.sharers, state.adverts)
     _check_quorum(count, graph, "shared")
-    _check_length(message.boxes, messages.box_bytes(graph.parameters) * count)
+    _check_length(message.boxes, messages.BOX_BYTES * count)
     for pairs in (message.commitments, message.responses, message.challenges):
         _check_length(pairs, messages.PAIR_BYTES * count)
 
@@ -84,7 +79,7 @@ def check_dealers(bitmap: bytes, graph: Graph, index: int, state: ClientState) -
 
 
 def check_refused(graph: Graph, state: ClientState) -> None:
-    """Require enough neighbours without a dispute with this client (version 4).
+    """Require enough neighbours without a dispute with this client.
 
     Pairs in dispute share no mask. A server can invent disputes, so a random graph limits them to what its bounds
     assume.
@@ -102,7 +97,7 @@ def check_refused(graph: Graph, state: ClientState) -> None:
 
 
 def unproven(state: ClientState) -> frozenset[int]:
-    """Return the dealers that proved nothing to this client or, in version 4, share no mask with it."""
+    """Return the dealers that proved nothing to this client or share no mask with it."""
     return frozenset(state.dealers).difference(state.held).union(state.refused)
 
 
@@ -111,7 +106,7 @@ def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState)
 
     Each listed client needs t listed neighbours of its k on the circle. As t > k/2, one is on each side, so listed
     clients are connected. So a server cannot isolate a client by listing its neighbours as dropped; SecAgg+ requires
-    less. With ``only`` or ``full_list`` (several sums over one list) version 4 also requires masks with all listed
+    less. With ``only`` or ``full_list`` (several sums over one list) the client also requires masks with all listed
     neighbours: a lying server could omit clients in dispute from one sum.
     """
     survivors = _members(bitmap, graph)
@@ -121,7 +116,7 @@ def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState)
             "the survivor list differs from the earlier sum's, so the two sums' difference would reveal single clients",
             proven=False,  # a client may have vanished
         )
-    if (state.only or state.full_list) and graph.parameters.hybrid and survivors & unproven(state):
+    if (state.only or state.full_list) and survivors & unproven(state):
         raise Refusal(
             "unproven_survivors",
             "listed clients share no mask with this one, so a lying server could exclude them from this sum, and learn "
@@ -140,7 +135,7 @@ def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState)
 def check_proven(survivors: frozenset[int], graph: Graph, index: int, failed: Collection[int]) -> None:
     """Require enough listed clients that proved to ``index`` that they take part.
 
-    Clients in ``failed`` sealed no good box or, in version 4, are in dispute with ``index``. A box that opens is proof:
+    Clients in ``failed`` sealed no good box or are in dispute with ``index``. A box that opens is proof:
     it is keyed by this client's fresh key. An old signed advertisement proves nothing: a server that repeats its
     session name and key could replay it after its client left. A neighbour that seals garbage looks absent too, so no
     client is accused.
@@ -201,18 +196,14 @@ def _members(bitmap: bytes, graph: Graph) -> frozenset[int]:
         raise Refusal("wrong_length", "a list of clients is not a bitmap of the roster") from None
 
 
-def check_advertise(
-    message: messages.Advertise | messages.HybridAdvertise, public: bytes, context: bytes, private: X25519PrivateKey
-) -> None:
-    """Require keys that the roster's identity signed for this session, none of low order."""
+def check_advertise(message: messages.Advertise, public: bytes, context: bytes, private: X25519PrivateKey) -> None:
+    """Require valid keys that the roster's identity signed for this session."""
     statement = advert_statement(context, message.sender, *message.keys)
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature")
     try:
-        if isinstance(message, messages.HybridAdvertise):
-            kem.parsed(message.kem_key)
-        for key in (message.box_key,) if isinstance(message, messages.HybridAdvertise) else message.keys:
-            agree(private, key)
+        kem.parsed(message.kem_key)
+        agree(private, message.box_key)
     except ValueError:
         raise Refusal("bad_key") from None
 
@@ -224,11 +215,10 @@ def check_share(message: messages.Share, length: int) -> None:
 
 
 def check_check(message: messages.Check, owners: Collection[int]) -> None:
-    """Require reports of shares that were dealt to the client."""
+    """Require reports of shares that were dealt to the client, and a link per usable owner above it."""
     _check_owners(message.failed, owners)
-    if isinstance(message, messages.HybridCheck):
-        above = sum(owner > message.sender for owner in set(owners).difference(message.failed))
-        _check_length(message.links, wire.HASH_BYTES * above)
+    above = sum(owner > message.sender for owner in set(owners).difference(message.failed))
+    _check_length(message.links, wire.HASH_BYTES * above)
 
 
 def check_mask(message: messages.Mask, wire_bytes: int) -> None:
@@ -270,14 +260,6 @@ def check_layers(message: messages.UnmaskWithOpening, opened: int, commitment: b
         raise Refusal("bad_opening", "its seeds of noise are not those that it committed to")
 
 
-def is_key(key: bytes, public: bytes) -> bool:
-    """Return whether ``key`` is the private half of an advertised key."""
-    try:
-        return fits(scalar_of(key), public)
-    except ValueError:
-        return False
-
-
 def _check_owners(listed: tuple[int, ...], owners: Collection[int]) -> None:
     if tuple(sorted(set(listed))) != listed or not set(listed) <= set(owners):
         raise Refusal("strangers")
@@ -289,23 +271,21 @@ def check_opening(parameters: Parameters, opening: bytes, *, roster: Roster) -> 
     Engines call it before foreign bytes can cost budget or noise.
 
     Raises:
-        RemoteProtocolError: not so signed, malformed, or with a key of low order.
+        RemoteProtocolError: not so signed, malformed, or with an invalid key.
     """
     graph, view = Graph(parameters, roster), wire.view_of(opening)
     try:
-        kind: Any = steps_of(parameters)["advertise"].opens
-        messages.check_header(view, kind, parameters)
-        message = messages.decode(view, kind)
+        messages.check_header(view, messages.Open, parameters)
+        message = messages.decode(view, messages.Open)
         check_open(message, graph)
-        _check_key(message.server_key, getattr(message, "kem_key", None))
+        _check_keys(message)
     except Refusal as refusal:
         raise RemoteProtocolError("server", "advertise", refusal.code, refusal.detail, proven=False) from None
 
 
-def _check_key(public: bytes, kem_key: bytes | None) -> None:
+def _check_keys(message: messages.Open) -> None:
     try:
-        agree(_ANY, public)
-        if kem_key is not None:
-            kem.parsed(kem_key)
+        agree(_ANY, message.server_key)
+        kem.parsed(message.kem_key)
     except ValueError:
         raise Refusal("bad_key", "a public key is a point of low order, or no key of ML-KEM") from None

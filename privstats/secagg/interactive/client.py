@@ -1,6 +1,7 @@
 """The client machine of the interactive protocol: it verifies every server message.
 
-It has no clock, socket or global, serves one session, and wipes itself after its unmask message.
+It has no clock or socket, serves one session, and wipes itself after its unmask message. Its one global is OpenSSL's
+generator, which ML-KEM's encapsulations use.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from hashlib import sha256
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar
 
 from cryptography.exceptions import InvalidTag
 
@@ -21,10 +22,9 @@ from privstats.secagg.interactive import checks, messages
 from privstats.secagg.interactive.client_secrets import Channel, ClientSecrets
 from privstats.secagg.interactive.dealing import KINDS, fits_share, part
 from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.interactive.hybrid import HybridSecrets
 from privstats.secagg.interactive.non_inclusion import Receipt
 from privstats.secagg.interactive.parameters import Parameters, StepName
-from privstats.secagg.interactive.state import STEPS, ClientState, answers_of, steps_of
+from privstats.secagg.interactive.state import STEPS, ClientState, answers_of
 from privstats.secagg.keys import Entropy, Identity, draw, unseal_state
 from privstats.secagg.machines import ENDS, ROOT_BYTES, OnUpload, give_back, opened_layers, opening, session_id
 from privstats.secagg.prg import add_masks
@@ -33,7 +33,6 @@ from privstats.secagg.transcript import root_of
 from privstats.secagg.uploader import Uploader
 from privstats.secagg.wire import Refusal, members, to_bitmap
 
-Secrets: TypeAlias = ClientSecrets | HybridSecrets
 _SERVER = "server"
 _ONE_SESSION = "a client serves one session: build a new one"
 _REASONS = {number: reason for reason, number in messages.ABORTS.items()}
@@ -45,11 +44,11 @@ class Client(Uploader):
     Args:
         vector: the client's contribution; masking copies it.
         identity: the signing key of this index.
-        entropy: source of 32 uniform bytes, read once.
+        entropy: source of 32 uniform bytes, read once; encapsulations use the system's generator.
         on_upload: called with the masked-vector message's SHA-256 before it is sent, and again after a kill
             before sending. If the call raises, nothing is sent. With ``on_upload`` the client is :attr:`charged`.
         only: the one list of survivors that the client signs.
-        full_list: in version 4, sign no list that names a client in dispute with this one; ``only`` implies it.
+        full_list: sign no list that names a client in dispute with this one; ``only`` implies it.
         noise_root: 32 secret bytes that seeded the vector's noise layers; empty without levels.
 
     Raises:
@@ -58,8 +57,8 @@ class Client(Uploader):
     Guarantee: a server with at most ``colluders`` clients learns from this client's messages nothing but one
     sum over at least ``min_survivors`` clients. This holds even if the server deviates (docs/theorems.md):
 
-    - complete graphs: theorem 2 in version 3, 7 in version 4.
-    - random graphs: theorem 8 in both. ``parameters.condition`` and ``failure`` limit it.
+    - complete graphs: theorems 2 and 7.
+    - random graphs: theorem 8. ``parameters.condition`` and ``failure`` limit it.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -108,8 +107,7 @@ class Client(Uploader):
     def check_place(parameters: Parameters, *, index: int, identity: Identity, roster: Roster) -> Graph:
         """Return the graph after the constructor's checks that need no vector."""
         graph = Graph(parameters, roster)
-        if parameters.hybrid:
-            kem.require_support()
+        kem.require_support()
         roster.check_member(index, identity)
         return graph
 
@@ -144,7 +142,7 @@ class Client(Uploader):
     def _bind(self, graph: Graph, index: int, identity: Identity, threads: int) -> None:
         self.parameters, self.index = graph.parameters, index
         self._graph, self._identity, self._threads = graph, identity, threads
-        self._secrets_cache: Secrets | None = None
+        self._secrets_cache: ClientSecrets | None = None
         self._channel_cache: Channel | None = None
         self._faults: list[RemoteProtocolError] = []
         self._ended = ""
@@ -245,7 +243,7 @@ class Client(Uploader):
             if messages.is_kind(view, messages.Abort):
                 self._process_abort(view)
                 return []
-            message = self._parse(view, steps_of(self.parameters)[state.step].opens)
+            message = self._parse(view, STEPS[state.step].opens)
         except Refusal as refusal:
             raise RemoteProtocolError(_SERVER, state.step, refusal.code, refusal.detail, proven=False) from None
         return [(_SERVER, self._answer_message(name, message))]
@@ -295,13 +293,13 @@ class Client(Uploader):
         self._wipe("failed")
 
     def _sealed(self, answer: messages.ClientMessage) -> bytes:
-        encoded = messages.codec_of(self.parameters).encode(answer)
+        encoded = messages.encode(answer)
         return bytes(encoded) if self._state.step == "advertise" else self._channel().seal(encoded)
 
     def _channel(self) -> Channel:
         if self._channel_cache is None:
-            secret, hybrid = self._secrets().channel_secret(self._state), self.parameters.hybrid
-            self._channel_cache = Channel(secret, session=self._state.session, client=self.index, hybrid=hybrid)
+            secret = self._secrets().channel_secret(self._state)
+            self._channel_cache = Channel(secret, session=self._state.session, client=self.index)
         return self._channel_cache
 
     def _wipe(self, end: StepName) -> None:
@@ -319,15 +317,12 @@ class Client(Uploader):
 
     # --- the six steps
 
-    def _secrets(self) -> Secrets:
+    def _secrets(self) -> ClientSecrets:
         if self._secrets_cache is None:
-            root = self._state.root
-            self._secrets_cache = (
-                HybridSecrets(root, self._graph, self.index) if self.parameters.hybrid else ClientSecrets(root)
-            )
+            self._secrets_cache = ClientSecrets(self._state.root, self._graph, self.index)
         return self._secrets_cache
 
-    def _advertise(self, message: Any) -> messages.Advertise | messages.HybridAdvertise:
+    def _advertise(self, message: messages.Open) -> messages.Advertise:
         checks.check_open(message, self._graph)
         state, secrets, context = self._state, self._secrets(), checks.context_of_open(message, self._graph)
         # A bad server key is refused before the state changes.
@@ -335,16 +330,16 @@ class Client(Uploader):
         state.session, state.server_key, state.context = message.session, message.server_key, context
         return state.advert
 
-    # Fix the transcript, deal both keys to all neighbours, and seal a box for each that advertised.
-    def _share(self, message: messages.Adverts | messages.HybridAdverts) -> messages.Share:
+    # Fix the transcript, deal to all neighbours, and seal a box for each that advertised.
+    def _share(self, message: messages.Adverts) -> messages.Share:
         state, graph, me = self._state, self._graph, self.index
         checks.check_adverts(message, graph, me, state)
         leaves = {advert.sender: messages.advert_leaf(advert) for advert in (*message.adverts, state.advert)}
         root = root_of(leaves, self.parameters.clients, message.proof)
         state.transcript = messages.transcript_of(state.context, root)
         state.adverts = {advert.sender: advert for advert in message.adverts}
-        dealing = self._secrets().deal(state.transcript, me, graph.neighbours(me), self.parameters.threshold)
-        secrets = cast("Any", self._secrets())
+        secrets = self._secrets()
+        dealing = secrets.deal(state.transcript, me, graph.neighbours(me), self.parameters.threshold)
         boxes = b"".join(
             secrets.seal_box(part(dealing.shares, graph.point(me, holder) - 1), me, advert, state.transcript)
             for holder, advert in state.adverts.items()
@@ -362,14 +357,14 @@ class Client(Uploader):
         failed = tuple(owner for owner in message.sharers if owner not in state.held)
         commitment = [self._opening(0)] if self._layers else []
         links = self._secrets().links(state)
-        return kind(state.session, self.index, state.reply_to, failed, *links, *commitment)  # type: ignore[no-any-return]
+        return kind(state.session, self.index, state.reply_to, failed, links, *commitment)  # type: ignore[no-any-return]
 
     def _store_shares(self, owner: int, place: int, message: messages.Deliver) -> None:
         """Store one owner's shares, unless its box is invalid; no culprit can be proved."""
         state, me = self._state, self.index
         try:
-            box, secrets = part(message.boxes, place, messages.box_bytes(self.parameters)), cast("Any", self._secrets())
-            shares = secrets.open_box(box, me, state.adverts[owner], state.transcript)
+            box = part(message.boxes, place, messages.BOX_BYTES)
+            shares = self._secrets().open_box(box, me, state.adverts[owner], state.transcript)
         except InvalidTag:
             self._faults.append(RemoteProtocolError(owner, "share", "bad_box", proven=False))
             return
@@ -388,11 +383,9 @@ class Client(Uploader):
         checks.check_dealers(message.dealers, self._graph, me, state)
         here = members(message.dealers, self.parameters.clients)
         state.dealers = tuple(other for other in state.sharers if other in here)
-        partners = state.dealers
-        if isinstance(message, messages.HybridDealers):  # a pair in dispute shares no secret
-            state.refused = message.refused
-            checks.check_refused(self._graph, state)
-            partners = tuple(other for other in partners if other not in checks.unproven(state))
+        state.refused = message.refused
+        checks.check_refused(self._graph, state)
+        partners = sorted(set(state.dealers) - checks.unproven(state))
         seeds = list(secrets.pair_seeds(partners, state))
         masked = self._copy_of_vector()
         add_masks(

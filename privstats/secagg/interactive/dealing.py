@@ -1,20 +1,22 @@
-"""Deal shares of a client's two keys, and prove publicly that any t of them reconstruct the advertised keys.
+"""Prove publicly that a client's shares lie on two polynomials of low degree, and check single shares.
 
-The dealer shares each key ``a`` by a polynomial f and a nonce r by a polynomial u; A and R are their points. The dealer
-commits to all f(x), u(x) and publishes z = u + e f at every point, where e = SHA-512(R || A || commitments) is
-Ed25519's challenge. Suppose z has degree < t and (R, z(0)) verifies under A. Take all holders whose f(x) and
-z(x) - e f(x) fit their commitments. Their f(x) lie on one polynomial of degree < t with the value ``a`` at 0. A liar
-escapes this only if the hash e is one of few values; ``docs/protocol.md`` has the argument. u is used once: u and e
-follow from the root and the transcript.
+The dealer shares two random polynomials g and f; g(0) keys its self-mask, and values of f key its pair masks. The
+dealer commits to all values and to all values of blinding polynomials u, and publishes z = u + e f at every point. The
+challenge e is a hash of all commitments (Fiat and Shamir). Suppose z has degree < t. Take all holders whose f(x) and
+z(x) - e f(x) fit their commitments. Their f(x) lie on one polynomial of degree < t. A liar escapes this only if the
+hash e is one of few values; ``docs/protocol.md`` has the argument. u is used once: u and e follow from the root and the
+transcript.
 
-Every shared key is an X25519 and an Ed25519 key at once, so the proof is an ordinary Ed25519 signature
-(``secagg/scalars.py``). No party can prove who spoilt a box, so ``Check`` comes before the upload.
+A share that fits its commitment *is* the pair's secret, so a dealing of false degree that passes can end a session or
+change the dealer's own input, but no other input. No party can prove who spoilt a box, so ``Check`` comes before the
+upload.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha512
 from typing import TypeAlias
 
 import numpy as np
@@ -25,32 +27,14 @@ from privstats.secagg.interactive.messages import (
     PAIR_BYTES,
     PROOF_BYTES,
     SECRET_BYTES,
-    Advertise,
-    dealing_statement,
+    dealing_challenge,
     share_commitment,
 )
-from privstats.secagg.scalars import ORDER, KeyPair, challenge, point_of, proves, scalar_of, split, to_bytes
-from privstats.secagg.wire import HASH_BYTES, SIGNATURE_BYTES, HiddenRepr, Refusal
+from privstats.secagg.scalars import ORDER, scalar_of, to_bytes
+from privstats.secagg.wire import HASH_BYTES, HiddenRepr, Refusal
 
 KINDS = (b"s", b"k")
-"""The self-mask key, then the mask key (version 4: the polynomial f): their order in every pair."""
-
-
-@dataclass(frozen=True, repr=False)
-class Secret:
-    """The secret inputs of one key's dealing.
-
-    Attributes:
-        key: the dealt key.
-        nonce: the key pair that blinds it.
-        coefficients: the key polynomial's, except the constant; uniform.
-        blinds: the nonce polynomial's, uniform, used once.
-    """
-
-    key: KeyPair
-    nonce: KeyPair
-    coefficients: Sequence[int]
-    blinds: Sequence[int]
+"""The polynomials g and f: their order in every pair."""
 
 
 class Public(HiddenRepr, Struct, frozen=True):
@@ -59,8 +43,8 @@ class Public(HiddenRepr, Struct, frozen=True):
     commitments: bytes
     responses: bytes
     challenges: bytes
-    at_zero: bytes = b""
-    """Version 4: the commitment to the self-mask key, and the response for it."""
+    at_zero: bytes
+    """The commitment to the self-mask key g(0), and the response for it."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,24 +62,8 @@ def part(data: bytes | bytearray, place: int, size: int = PAIR_BYTES) -> bytes:
     return bytes(data[place * size : (place + 1) * size])
 
 
-def deal(secrets: tuple[Secret, Secret], transcript: bytes, owner: int, holders: Sequence[int]) -> Dealing:
-    """Deal ``owner``'s two keys to ``holders``, its neighbours in order."""
-    rows = [
-        row for each in secrets for row in ((each.key.scalar, *each.coefficients), (each.nonce.scalar, *each.blinds))
-    ]
-    values = split(rows, len(holders))
-    commitments = commitments_to(values, transcript, owner, holders)
-    challenges, proofs = [], b""
-    for kind, each in zip(KINDS, secrets, strict=True):
-        statement = dealing_statement(transcript, kind, owner, commitments)
-        e = challenge(each.nonce.point, each.key.point, statement)
-        challenges.append(e)
-        proofs += each.nonce.point + to_bytes((each.nonce.scalar + e * each.key.scalar) % ORDER)
-    return Dealing(shares_in(values), commitments, responses_to(values, challenges), proofs)
-
-
 Values: TypeAlias = NDArray[np.object_]
-"""Row j, of neighbour j: f(j), u(j) of the first key, then of the second."""
+"""Row j, of neighbour j: g(j) and its blind, then f(j) and its blind."""
 
 
 def commitments_to(values: Values, transcript: bytes, owner: int, holders: Sequence[int]) -> bytes:
@@ -118,37 +86,52 @@ def shares_in(values: Values) -> bytes:
     return b"".join(to_bytes(f) for line in values for f in (line[0], line[2]))
 
 
+def challenges_of(transcript: bytes, owner: int, commitments: bytes) -> list[int]:
+    """Return the challenge of g, then that of f: hashes of all commitments, that of g(0) first."""
+    words = (dealing_challenge(transcript, kind, owner, commitments) for kind in KINDS)
+    return [int.from_bytes(sha512(each).digest(), "little") % ORDER for each in words]
+
+
 def verified(
-    commitments: bytes, responses: bytes, proofs: bytes, *, advert: Advertise, transcript: bytes, weights: Sequence[int]
+    commitments: bytes,
+    responses: bytes,
+    proofs: bytes,
+    *,
+    owner: int,
+    transcript: bytes,
+    weights: tuple[Sequence[int], Sequence[int]],
 ) -> Public:
-    """Check that responses have degree < t and prove both advertised keys; return the public part.
+    """Check that both polynomials' responses have degree < t; return the public part.
 
     Args:
         commitments, responses: a pair per neighbour.
-        proofs: one per key.
-        weights: from :func:`privstats.secagg.scalars.checks`, unknown to the owner.
+        proofs: the commitment to g(0) and its response.
+        weights: for g from point 0, for f from point 1; from :func:`privstats.secagg.scalars.checks`, unknown to the
+            owner.
 
     Raises:
-        Refusal: a wrong length, a number not below the curve's order, or shares of no polynomial or another key.
+        Refusal: a wrong length, a number not below the curve's order, or shares of no polynomial.
     """
-    holders, challenges = len(weights) - 1, b""
+    holders = len(weights[1])
     if (len(commitments), len(responses), len(proofs)) != (2 * HASH_BYTES * holders, PAIR_BYTES * holders, PROOF_BYTES):
         raise Refusal("wrong_length")
     try:
         values = [scalar_of(part(responses, place, SECRET_BYTES)) for place in range(len(KINDS) * holders)]
-        at_zero = [scalar_of(part(proofs, 2 * k + 1, SECRET_BYTES)) for k in range(len(KINDS))]
+        lines = [scalar_of(part(proofs, 1, SECRET_BYTES)), *values[::2]], values[1::2]
     except ValueError:
         raise Refusal("malformed", "a number is not below the order of the curve") from None
-    for k, (kind, public) in enumerate(zip(KINDS, (advert.self_key, advert.mask_key), strict=True)):
-        line, point = (at_zero[k], *values[k :: len(KINDS)]), point_of(public)
-        if sum(weight * value for weight, value in zip(weights, line, strict=True)) % ORDER:
-            raise Refusal("misdealt", NOT_LOW.format(_NAMES[kind]))
-        nonce = part(proofs, 2 * k, SIGNATURE_BYTES // 2)
-        statement = dealing_statement(transcript, kind, advert.sender, commitments)
-        if not proves(nonce, at_zero[k], point, statement):
-            raise Refusal("misdealt", f"its shares do not reconstruct its {_NAMES[kind]}")
-        challenges += to_bytes(challenge(nonce, point, statement))
-    return Public(commitments, responses, challenges)
+    for name, line, row in zip(_NAMES, lines, weights, strict=True):
+        if sum(weight * value for weight, value in zip(row, line, strict=True)) % ORDER:
+            raise Refusal("misdealt", f"its shares do not lie on one polynomial of its {name}")
+    challenges = challenges_of(transcript, owner, proofs[:HASH_BYTES] + commitments)
+    return Public(commitments, responses, b"".join(map(to_bytes, challenges)), proofs)
+
+
+def is_self_key(key: bytes, dealing: Public, owner: int, transcript: bytes) -> bool:
+    """Return whether ``key`` is the committed g(0)."""
+    e = part(dealing.challenges, 0, HASH_BYTES)
+    at_zero, response = dealing.at_zero[:HASH_BYTES], dealing.at_zero[HASH_BYTES:]
+    return fits_share(key, at_zero, response, e, transcript=transcript, kind=KINDS[0], owner=owner, holder=owner)
 
 
 def fits_share(
@@ -169,12 +152,12 @@ def fits_share(
 
 
 def fits_point(share: bytes, point: int, dealing: Public, k: int, transcript: bytes, owner: int, holder: int) -> bool:
-    """Return whether a share of the ``k``-th key fits the dealing at this point."""
+    """Return whether a share of the ``k``-th polynomial fits the dealing at this point."""
     at = len(KINDS) * (point - 1) + k
     values = part(dealing.commitments, at, HASH_BYTES), part(dealing.responses, at, HASH_BYTES)
     e = part(dealing.challenges, k, HASH_BYTES)
     return fits_share(share, *values, e, transcript=transcript, kind=KINDS[k], owner=owner, holder=holder)
 
 
-_NAMES = {b"s": "self-mask key", b"k": "mask key"}
-NOT_LOW = "its shares do not lie on one polynomial of its {}"
+_NAMES = ("self-mask key", "pair secrets")
+"""The values of g and f, in the order of :data:`KINDS`, for messages."""

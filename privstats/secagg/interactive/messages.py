@@ -1,8 +1,8 @@
 """Wire messages of the interactive protocol: strict types, with sizes checked before parsing.
 
 A message is ``version || msgpack array``. Openings, advertisements and aborts are in the clear. All others end with a
-tag. The channel encrypts all after their session field, except in masked vectors. In version 4's ``Share`` a nonce
-precedes the ciphertext. ``reply_to`` is the SHA-256 of the answered message.
+tag. The channel encrypts all after their session field, except in masked vectors. In ``Share`` a nonce precedes the
+ciphertext. ``reply_to`` is the SHA-256 of the answered message.
 
 Statements each have their own label; their fields are of fixed length or come last, so no two share an encoding.
 """
@@ -34,7 +34,7 @@ from privstats.secagg.wire import size_of_array as _array
 from privstats.secagg.wire import size_of_bytes as _bytes
 from privstats.secagg.wire import size_of_index as _index
 
-VERSION, HYBRID_VERSION = 3, 4
+VERSION = 4
 SECRET_BYTES = 32
 ABORTS = {  # why a session ended; numbers on the wire, so a number is never reused for another reason
     "finished": 0,
@@ -47,11 +47,10 @@ ABORTS = {  # why a session ended; numbers on the wire, so a number is never reu
     "misdealt": 7,
 }
 PAIR_BYTES = 2 * SECRET_BYTES
-"""The size of a pair of values: one for the self-mask key, then one for the mask key (version 4: for f)."""
-BOX_BYTES = PAIR_BYTES + TAG_BYTES
-PROOF_BYTES = 2 * SIGNATURE_BYTES
-HYBRID_PROOF_BYTES = HASH_BYTES + SECRET_BYTES
-"""Version 4: the commitment to the self-mask key and the response for it."""
+"""The size of a pair of values: one of the polynomial g, then one of f."""
+BOX_BYTES = kem.CIPHERTEXT_BYTES + PAIR_BYTES + TAG_BYTES
+PROOF_BYTES = HASH_BYTES + SECRET_BYTES
+"""The commitment to the self-mask key and the response for it."""
 NONCE_BYTES = 12
 
 
@@ -59,41 +58,63 @@ class _Message(wire.HiddenRepr, Struct, frozen=True, array_like=True, forbid_unk
     session: Bytes32
 
 
-class Open(_Message, frozen=True, tag=0):
+class Open(_Message, frozen=True, tag=15):
     """The server's signed opening of a session under these parameters and roster."""
 
     parameters: Bytes32
     roster: Bytes32
     server_key: Bytes32
+    kem_key: Annotated[bytes, Meta(min_length=kem.PUBLIC_BYTES, max_length=kem.PUBLIC_BYTES)]
     signature: Bytes64
 
 
-class Advertise(_Message, frozen=True, tag=1):
-    """A client's signed session keys."""
+class KnownAdvertise(_Message, frozen=True, tag=17):
+    """A neighbour's :class:`Advertise`, with its ciphertext hashed."""
 
     sender: Index
     box_key: Bytes32
-    mask_key: Bytes32
-    self_key: Bytes32
+    kem_key: Annotated[bytes, Meta(min_length=kem.PUBLIC_BYTES, max_length=kem.PUBLIC_BYTES)]
+    ciphertext_hash: Bytes32
     signature: Bytes64
 
     @property
     def keys(self) -> tuple[bytes, ...]:
-        """The keys under the signature and in the transcript's leaf."""
-        return self.box_key, self.mask_key, self.self_key
+        """What the signature and the transcript's leaf cover."""
+        return self.box_key, sha256(self.kem_key).digest(), self.ciphertext_hash
 
 
-class Adverts(_Message, frozen=True, tag=2):
+class Advertise(_Message, frozen=True, tag=16):
+    """A client's signed session keys, and an encapsulated secret for the server."""
+
+    sender: Index
+    box_key: Bytes32
+    kem_key: Annotated[bytes, Meta(min_length=kem.PUBLIC_BYTES, max_length=kem.PUBLIC_BYTES)]
+    ciphertext: Annotated[bytes, Meta(min_length=kem.CIPHERTEXT_BYTES, max_length=kem.CIPHERTEXT_BYTES)]
+    signature: Bytes64
+
+    @property
+    def known(self) -> KnownAdvertise:
+        """The part that neighbours receive."""
+        hashed = sha256(self.ciphertext).digest()
+        return KnownAdvertise(self.session, self.sender, self.box_key, self.kem_key, hashed, self.signature)
+
+    @property
+    def keys(self) -> tuple[bytes, ...]:
+        """See :attr:`KnownAdvertise.keys`."""
+        return self.known.keys
+
+
+class Adverts(_Message, frozen=True, tag=18):
     """The neighbours' advertisements, with their Merkle proof."""
 
-    adverts: tuple[Advertise, ...]
+    adverts: tuple[KnownAdvertise, ...]
     proof: bytes
 
 
 class Share(_Message, frozen=True, tag=3):
     """A client's dealing: one sealed box per neighbour that advertised, in increasing order.
 
-    Public: commitment and response pairs per neighbour, advertised or not, and two proofs.
+    Public: commitment and response pairs per neighbour, advertised or not, and both of g(0).
     """
 
     sender: Index
@@ -114,18 +135,20 @@ class Deliver(_Message, frozen=True, tag=4):
     challenges: bytes
 
 
-class Check(_Message, frozen=True, tag=11):
-    """Owners of shares that the sender could not use."""
+class Check(_Message, frozen=True, tag=19):
+    """Owners of shares that the sender could not use, and a 32-byte link per usable owner above the sender."""
 
     sender: Index
     reply_to: Bytes32
     failed: tuple[Index, ...]
+    links: bytes
 
 
-class Dealers(_Message, frozen=True, tag=12):
-    """The continuing clients, as a bitmap."""
+class Dealers(_Message, frozen=True, tag=21):
+    """The continuing clients, as a bitmap; those in ``refused`` could not use the receiver's dealing."""
 
     dealers: bytes
+    refused: tuple[Index, ...]
 
 
 class Mask(_Message, frozen=True, tag=5):
@@ -167,7 +190,7 @@ class Unmask(_Message, frozen=True, tag=9):
     shares: bytes
 
 
-class CheckWithCommitment(Check, frozen=True, tag=13):
+class CheckWithCommitment(Check, frozen=True, tag=20):
     """A :class:`Check` with the noise layers' lowest chain value."""
 
     commitment: Bytes32
@@ -179,77 +202,6 @@ class UnmaskWithOpening(Unmask, frozen=True, tag=14):
     opening: Bytes32
 
 
-class HybridOpen(_Message, frozen=True, tag=15):
-    """Version 4's :class:`Open`, with an ML-KEM key."""
-
-    parameters: Bytes32
-    roster: Bytes32
-    server_key: Bytes32
-    kem_key: Annotated[bytes, Meta(min_length=kem.PUBLIC_BYTES, max_length=kem.PUBLIC_BYTES)]
-    signature: Bytes64
-
-
-class KnownAdvertise(_Message, frozen=True, tag=17):
-    """A neighbour's :class:`HybridAdvertise`, with its ciphertext hashed."""
-
-    sender: Index
-    box_key: Bytes32
-    kem_key: Annotated[bytes, Meta(min_length=kem.PUBLIC_BYTES, max_length=kem.PUBLIC_BYTES)]
-    ciphertext_hash: Bytes32
-    signature: Bytes64
-
-    @property
-    def keys(self) -> tuple[bytes, ...]:
-        """See :attr:`Advertise.keys`."""
-        return self.box_key, sha256(self.kem_key).digest(), self.ciphertext_hash
-
-
-class HybridAdvertise(_Message, frozen=True, tag=16):
-    """Version 4's :class:`Advertise`, with an encapsulated secret for the server."""
-
-    sender: Index
-    box_key: Bytes32
-    kem_key: Annotated[bytes, Meta(min_length=kem.PUBLIC_BYTES, max_length=kem.PUBLIC_BYTES)]
-    ciphertext: Annotated[bytes, Meta(min_length=kem.CIPHERTEXT_BYTES, max_length=kem.CIPHERTEXT_BYTES)]
-    signature: Bytes64
-
-    @property
-    def known(self) -> KnownAdvertise:
-        """The part that neighbours receive."""
-        hashed = sha256(self.ciphertext).digest()
-        return KnownAdvertise(self.session, self.sender, self.box_key, self.kem_key, hashed, self.signature)
-
-    @property
-    def keys(self) -> tuple[bytes, ...]:
-        """See :attr:`Advertise.keys`."""
-        return self.known.keys
-
-
-class HybridAdverts(_Message, frozen=True, tag=18):
-    """Version 4's :class:`Adverts`."""
-
-    adverts: tuple[KnownAdvertise, ...]
-    proof: bytes
-
-
-class HybridCheck(Check, frozen=True, tag=19):
-    """Version 4's :class:`Check`, with a 32-byte link per usable owner above the sender."""
-
-    links: bytes
-
-
-class HybridCheckWithCommitment(HybridCheck, frozen=True, tag=20):
-    """Version 4's :class:`CheckWithCommitment`."""
-
-    commitment: Bytes32
-
-
-class HybridDealers(Dealers, frozen=True, tag=21):
-    """Version 4's :class:`Dealers`; the clients in ``refused`` could not use the receiver's dealing."""
-
-    refused: tuple[Index, ...]
-
-
 class Abort(_Message, frozen=True, tag=10):
     """The server's signed end of the session, with a code from :data:`ABORTS`."""
 
@@ -257,22 +209,8 @@ class Abort(_Message, frozen=True, tag=10):
     signature: Bytes64
 
 
-ClientMessage: TypeAlias = (
-    Advertise
-    | Share
-    | Check
-    | CheckWithCommitment
-    | Mask
-    | Agree
-    | Unmask
-    | UnmaskWithOpening
-    | HybridAdvertise
-    | HybridCheck
-    | HybridCheckWithCommitment
-)
-ServerMessage: TypeAlias = (
-    Open | Adverts | Deliver | Dealers | Survivors | Agreement | Abort | HybridOpen | HybridAdverts | HybridDealers
-)
+ClientMessage: TypeAlias = Advertise | Share | Check | CheckWithCommitment | Mask | Agree | Unmask | UnmaskWithOpening
+ServerMessage: TypeAlias = Open | Adverts | Deliver | Dealers | Survivors | Agreement | Abort
 Wire: TypeAlias = ClientMessage | ServerMessage
 
 
@@ -282,19 +220,20 @@ def _limits(parameters: Parameters) -> dict[type[msgspec.Struct], int]:
     index, neighbours = _index(n - 1), _array(k) + k * _index(n - 1)
     signers = min(n - 1, parameters.quorum + parameters.signatures)
     names = index + _bytes(HASH_BYTES)  # sender and reply_to
-    advertise = HEADER_BYTES - 1 + index + 3 * _bytes(32) + _bytes(SIGNATURE_BYTES)
-    boxes, pairs, bitmap = _bytes(k * box_bytes(parameters)), _bytes(k * PAIR_BYTES), _bytes((n + 7) // 8)
-    proofs = NONCE_BYTES + _bytes(HYBRID_PROOF_BYTES) if parameters.hybrid else _bytes(PROOF_BYTES)
+    keys = _bytes(32) + _bytes(kem.PUBLIC_BYTES) + _bytes(SIGNATURE_BYTES)
+    known = HEADER_BYTES - 1 + index + keys + _bytes(HASH_BYTES)
+    boxes, pairs, bitmap = _bytes(k * BOX_BYTES), _bytes(k * PAIR_BYTES), _bytes((n + 7) // 8)
+    linked = names + neighbours + _bytes(HASH_BYTES * k)
     unmask = names + _bytes(SECRET_BYTES) + neighbours + _bytes(k * SECRET_BYTES)
     content: dict[type[msgspec.Struct], int] = {
-        Open: 3 * _bytes(32) + _bytes(SIGNATURE_BYTES) - TAG_BYTES,
-        Advertise: advertise - HEADER_BYTES + 1 - TAG_BYTES,
-        Adverts: _array(k) + k * advertise + _bytes(HASH_BYTES * _siblings(n, k + 1)),
-        Share: names + boxes + 2 * pairs + proofs,
+        Open: 2 * _bytes(HASH_BYTES) + keys - TAG_BYTES,
+        Advertise: index + keys + _bytes(kem.CIPHERTEXT_BYTES) - TAG_BYTES,
+        Adverts: _array(k) + k * known + _bytes(HASH_BYTES * _siblings(n, k + 1)),
+        Share: names + NONCE_BYTES + boxes + 2 * pairs + _bytes(PROOF_BYTES),
         Deliver: neighbours + boxes + 3 * pairs,
-        Check: names + neighbours,
-        CheckWithCommitment: names + neighbours + _bytes(HASH_BYTES),
-        Dealers: bitmap,
+        Check: linked,
+        CheckWithCommitment: linked + _bytes(HASH_BYTES),
+        Dealers: bitmap + neighbours,
         Mask: names + _bytes(parameters.ring.wire_bytes),
         Survivors: bitmap,
         Agree: names + _bytes(SIGNATURE_BYTES),
@@ -303,53 +242,22 @@ def _limits(parameters: Parameters) -> dict[type[msgspec.Struct], int]:
         UnmaskWithOpening: unmask + _bytes(SECRET_BYTES),
         Abort: 1 + _bytes(SIGNATURE_BYTES) - TAG_BYTES,
     }
-    if parameters.hybrid:
-        content |= _hybrid_limits(parameters, neighbours, names)
     return {kind: HEADER_BYTES + size + TAG_BYTES for kind, size in content.items()}
 
 
-def _hybrid_limits(parameters: Parameters, neighbours: int, names: int) -> dict[type[msgspec.Struct], int]:
-    k, n = parameters.neighbours, parameters.clients
-    keys = _bytes(32) + _bytes(kem.PUBLIC_BYTES) + _bytes(SIGNATURE_BYTES)
-    known = HEADER_BYTES - 1 + _index(n - 1) + keys + _bytes(HASH_BYTES)
-    linked = names + neighbours + _bytes(HASH_BYTES * k)
-    return {
-        HybridOpen: 2 * _bytes(HASH_BYTES) + keys - TAG_BYTES,
-        HybridAdvertise: _index(n - 1) + keys + _bytes(kem.CIPHERTEXT_BYTES) - TAG_BYTES,
-        HybridAdverts: _array(k) + k * known + _bytes(HASH_BYTES * _siblings(n, k + 1)),
-        HybridCheck: linked,
-        HybridCheckWithCommitment: linked + _bytes(HASH_BYTES),
-        HybridDealers: _bytes((n + 7) // 8) + neighbours,
-    }
-
-
-def box_bytes(parameters: Parameters) -> int:
-    """Return a sealed box's size; version 4's starts with a ciphertext."""
-    return BOX_BYTES + kem.CIPHERTEXT_BYTES * parameters.hybrid
-
-
-_CODEC, _HYBRID_CODEC = wire.Codec(VERSION, _limits), wire.Codec(HYBRID_VERSION, _limits)
+_CODEC = wire.Codec(VERSION, _limits)
 encode, decode, is_kind, size_limit = _CODEC.encode, _CODEC.decode, _CODEC.is_kind, _CODEC.size_limit
-
-
-def codec_of(parameters: Parameters) -> wire.Codec:
-    """Return the version's codec."""
-    return _HYBRID_CODEC if parameters.hybrid else _CODEC
-
-
-def check_header(data: memoryview, kind: type[Struct], parameters: Parameters) -> None:
-    """Check version, type and size before parsing; raises ``Refusal``."""
-    codec_of(parameters).check_header(data, kind, parameters)
+check_header = _CODEC.check_header
 
 
 def largest_answer(parameters: Parameters) -> int:
     """Return the maximum bytes of a client's message."""
-    return codec_of(parameters).largest(get_args(ClientMessage), parameters)
+    return _CODEC.largest(get_args(ClientMessage), parameters)
 
 
 def largest_request(parameters: Parameters) -> int:
     """Return the maximum bytes of a server's message."""
-    return codec_of(parameters).largest(get_args(ServerMessage), parameters)
+    return _CODEC.largest(get_args(ServerMessage), parameters)
 
 
 def _siblings(size: int, known: int) -> int:
@@ -357,9 +265,9 @@ def _siblings(size: int, known: int) -> int:
     return sum(min(known, 1 << level) for level in range((size - 1).bit_length()))
 
 
-def context_of(graph: Graph, session: bytes, server_key: bytes, kem_key: bytes = b"") -> bytes:
+def context_of(graph: Graph, session: bytes, server_key: bytes, kem_key: bytes) -> bytes:
     """Hash suite, plan, parameters, roster, session and the server's keys."""
-    keys = server_key + (sha256(kem_key).digest() if kem_key else b"")
+    keys = server_key + sha256(kem_key).digest()
     return labelled("context", graph.parameters.digest, graph.roster.digest, session, keys)
 
 
@@ -378,7 +286,7 @@ def advert_statement(context: bytes, sender: int, *keys: bytes) -> bytes:
     return prefix("advertise") + context + index(sender) + b"".join(keys)
 
 
-def advert_leaf(advert: Advertise | HybridAdvertise | KnownAdvertise) -> bytes:
+def advert_leaf(advert: Advertise | KnownAdvertise) -> bytes:
     """Return an advertisement's Merkle leaf."""
     return labelled("leaf", index(advert.sender), *advert.keys, advert.signature)
 
@@ -394,18 +302,13 @@ def box_context(session: bytes, sender: int, receiver: int) -> bytes:
 
 
 def share_commitment(transcript: bytes, kind: bytes, owner: int, holder: int, share: bytes, blind: bytes) -> bytes:
-    """Commit to a share and its blind; ``kind`` is ``b"s"`` (self-mask key) or ``b"k"`` (mask key; version 4: f)."""
+    """Commit to a share and its blind; ``kind`` is ``b"s"`` (polynomial g) or ``b"k"`` (f)."""
     return labelled("share-commitment", transcript, kind, index(owner), index(holder), share, blind)
 
 
 def dealing_challenge(transcript: bytes, kind: bytes, owner: int, commitments: bytes) -> bytes:
-    """Return version 4's challenge input for one polynomial, over all commitments."""
+    """Return the challenge's input for one polynomial, over all commitments."""
     return prefix("challenge") + transcript + kind + index(owner) + labelled("commitments", commitments)
-
-
-def dealing_statement(transcript: bytes, kind: bytes, owner: int, commitments: bytes) -> bytes:
-    """Return the message that proves one dealt key, over all commitments."""
-    return prefix("dealing") + transcript + kind + index(owner) + labelled("commitments", commitments)
 
 
 def survivors_statement(transcript: bytes, survivors: bytes) -> bytes:

@@ -15,13 +15,14 @@ from privstats.errors import LocalProtocolError, PlanError
 from privstats.secagg.interactive.random_graph import (
     CERTAIN,
     COMMITTEE,
+    COMPLETE_LIMIT,
     FailureBounds,
     excludable,
     failure_bounds,
+    largest_min_survivors,
     signatures_needed,
     solve_sparse,
 )
-from privstats.secagg.keys import CLASSICAL, HYBRID
 from privstats.secagg.machines import check_clients, check_levels, working_with
 from privstats.secagg.roster import Roster
 
@@ -30,17 +31,13 @@ StepName: TypeAlias = Literal["advertise", "share", "check", "mask", "agree", "u
 STEP_NAMES: tuple[StepName, ...] = ("advertise", "share", "check", "mask", "agree", "unmask")
 UPLOAD_STEP: StepName = "mask"
 DISPUTES = 1
-"""Maximum number of neighbours in dispute with a client of version 4 in a random graph: docs/theorems.md, 8.
+"""Maximum number of neighbours in dispute with a client in a random graph: docs/theorems.md, 8.
 
 Two clients are in dispute if one of them reports that it could not use the other's shares.
 """
 
-SUITES = {
-    CLASSICAL: domains.SECAGG_3,
-    HYBRID: domains.SECAGG_4,
-}
-"""The suite of each version, by the plan's ``key_agreement``."""
-COMPLETE_LIMIT = 256
+SUITE = domains.SECAGG_4
+"""The name of the primitives, under every signature and key."""
 _UPWARDS = 1 + 2.0**-32  # above the rounding of the tails' logarithms, which is some 1e-12
 GRAPH_RULE = 2
 """The number of the rule that draws a random graph. Rule 1 also put the plan's digest into the seed."""
@@ -61,7 +58,6 @@ class Parameters:
         plan_digest: 32-byte digest of everything else agreed on.
         server_may_lie: the promise covers a server that chooses who drops out; not in a sparse graph.
         levels: client counts that remaining noise can be sized for; empty without layers.
-        key_agreement: ``"x25519"``, version 3, or ``"mlkem768-x25519"``, version 4.
 
     Raises:
         PlanError: the numbers contradict each other.
@@ -82,7 +78,6 @@ class Parameters:
     plan_digest: bytes
     server_may_lie: bool = True
     levels: tuple[int, ...] = ()
-    key_agreement: str = CLASSICAL
 
     protocol: ClassVar[str] = "interactive"
     steps: ClassVar[tuple[str, ...]] = STEP_NAMES
@@ -90,8 +85,6 @@ class Parameters:
 
     def __post_init__(self) -> None:
         n, t, k = self.clients, self.threshold, self.neighbours
-        if self.key_agreement not in SUITES:  # else it would run as version 3
-            raise PlanError(f"key_agreement must be one of {', '.join(SUITES)}, got {self.key_agreement!r}")
         if n < 2 or not 0 <= self.colluders <= n - 2:
             raise PlanError(
                 f"colluders must leave two honest clients: between 0 and clients - 2 = {n - 2}, got {self.colluders}"
@@ -124,10 +117,8 @@ class Parameters:
             )
         if self.min_listed > n:
             raise PlanError(
-                f"key_agreement={HYBRID!r} on this random graph needs {self.min_listed} clients on a list, which are "
-                f"min_survivors={self.min_survivors} and {self.min_listed - self.min_survivors} that a lying server "
-                f"may exclude, and there are {n}: lower min_survivors, use a complete graph of at most "
-                f"{COMPLETE_LIMIT} clients, or key_agreement={CLASSICAL!r}"
+                f"min_survivors={self.min_survivors} of {n} clients leaves a random graph no room for clients that a "
+                f"lying server excludes from the sum; {self._room_remedy}"
             )
         check_levels(self.levels, clients=n, min_survivors=self.min_survivors, complete=self.complete)
 
@@ -135,11 +126,6 @@ class Parameters:
     def complete(self) -> bool:
         """Whether all clients are neighbours."""
         return self.neighbours == self.clients - 1
-
-    @property
-    def hybrid(self) -> bool:
-        """Whether keys need both X25519 and ML-KEM-768: version 4."""
-        return self.key_agreement == HYBRID
 
     @property
     def quorum(self) -> int:
@@ -156,19 +142,27 @@ class Parameters:
 
     @property
     def disputes(self) -> int:
-        """Maximum number of neighbours in dispute with a client (version 4's random graphs)."""
-        return DISPUTES if self.hybrid and not self.complete else 0
+        """Maximum number of neighbours in dispute with a client of a random graph; 0 in the complete graph."""
+        return 0 if self.complete else DISPUTES
 
     @property
     def min_listed(self) -> int:
         """Minimum number of clients on a list that a client signs.
 
-        ``min_survivors``, and more in version 4's random graphs. There a lying server can exclude a client from the
-        sum if that client is in dispute with all its neighbours in the sum.
+        ``min_survivors``, and more in a random graph. There a lying server can exclude a client from the sum if that
+        client is in dispute with all its neighbours in the sum.
         """
         if not self.disputes:
             return self.min_survivors
         return self.min_survivors + excludable(self.clients, self.neighbours, self.disputes)
+
+    @property
+    def _room_remedy(self) -> str:
+        """What to write where a random graph has no room for the clients that a lying server may exclude."""
+        largest = largest_min_survivors(self.clients, colluders=self.colluders, robust=self.server_may_lie)
+        ways = [] if largest is None else [f"min_survivors = {largest}"]
+        ways += ['graph = "complete"'] if self.clients <= COMPLETE_LIMIT else []
+        return f"write {' or '.join(ways)}" if ways else "lower colluders"
 
     def check_roster(self, roster: Roster) -> None:
         """Refuse a roster of another size, and on a random graph a run name that a party could choose or repeat.
@@ -206,7 +200,7 @@ class Parameters:
         numbers = (self.clients, self.threshold, self.min_survivors, self.colluders, self.neighbours)
         layers = (self.levels,) if self.levels else ()
         graph = () if self.complete else (self.signatures, GRAPH_RULE)
-        parts = (SUITES[self.key_agreement], numbers, self.ring.segments, self.plan_digest, *layers, *graph)
+        parts = (SUITE, numbers, self.ring.segments, self.plan_digest, *layers, *graph)
         return hashlib.sha256(domains.SECAGG_PARAMETERS + msgspec.msgpack.encode(parts)).digest()
 
     @property
@@ -264,7 +258,6 @@ class Parameters:
         helpers: int = 0,
         noisy_helpers: bool = False,
         levels: tuple[int, ...] = (),
-        key_agreement: str = CLASSICAL,
     ) -> Parameters:
         """Return the smallest graph and threshold that keep the promise.
 
@@ -293,10 +286,9 @@ class Parameters:
             neighbours, threshold = clients - 1, (clients + colluders) // 2 + 1
         else:
             robust = graph != "sparse"
-            disputes = DISPUTES if key_agreement == HYBRID else 0
             solution = solve_sparse(
-                clients, min_survivors=min_survivors, colluders=colluders, robust=robust, disputes=disputes
+                clients, min_survivors=min_survivors, colluders=colluders, robust=robust, disputes=DISPUTES
             )
             neighbours, threshold = solution.neighbours, solution.threshold
         numbers = clients, threshold, min_survivors, colluders, neighbours
-        return cls(*numbers, ring, plan_digest, graph != "sparse", levels, key_agreement)
+        return cls(*numbers, ring, plan_digest, graph != "sparse", levels)

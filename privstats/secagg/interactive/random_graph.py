@@ -17,6 +17,8 @@ from privstats.errors import PlanError
 
 _CONNECTIVITY, _PRIVACY, _LIVENESS = -40.0, -40.0, -30.0
 _MAX_NEIGHBOURS = 255
+COMPLETE_LIMIT = 256
+"""Maximum number of clients in a complete graph."""
 COMMITTEE = 1024
 """Maximum number of clients whose signatures fix the one survivor list: all clients up to this number.
 
@@ -94,7 +96,7 @@ def _two_lists(clients: int, colluders: int, signatures: int | NDArray[np.int64]
 
 @lru_cache(256)  # a session reads its plan again with every message
 def solve_sparse(
-    clients: int, *, min_survivors: int, colluders: int, robust: bool = False, disputes: int = 0
+    clients: int, *, min_survivors: int, colluders: int, robust: bool = False, disputes: int = 1
 ) -> SparseGraph:
     """Return the smallest even k, and its smallest t, with small failure bounds and room for disputes.
 
@@ -144,20 +146,41 @@ def solve_sparse(
             without_room = without_room or graph
     if without_room is not None:
         return without_room
+    remedy = (
+        'write graph = "complete"'
+        if clients <= COMPLETE_LIMIT
+        else "expect fewer colluders or fewer dropouts (lower colluders, raise min_survivors), or use a complete graph "
+        f"of at most {COMPLETE_LIMIT} clients"
+    )
     raise PlanError(
         f"no {kind} graph of at most {_MAX_NEIGHBOURS} neighbours tolerates {colluders} colluders and {dropouts} "
-        f"dropouts among {clients} clients: expect fewer colluders or fewer dropouts (lower colluders, raise "
-        "min_survivors), or use a complete graph of at most 256 clients"
+        f"dropouts among {clients} clients: {remedy}"
     )
 
 
+def largest_min_survivors(clients: int, *, colluders: int, robust: bool, disputes: int = 1) -> int | None:
+    """Return the largest ``min_survivors`` with a graph that has room for disputes; None if there is none.
+
+    A graph that tolerates some dropouts tolerates fewer, so the search ends at the first number without a graph.
+    """
+    # No graph has room for fewer than one of the highest degree excludes.
+    for minimum in range(clients - excludable(clients, min(clients - 2, _MAX_NEIGHBOURS), disputes), 0, -1):
+        try:
+            graph = solve_sparse(clients, min_survivors=minimum, colluders=colluders, robust=robust, disputes=disputes)
+        except PlanError:
+            return None
+        if excludable(clients, graph.neighbours, disputes) <= clients - minimum:
+            return minimum
+    return None
+
+
 def failure_bounds(
-    clients: int, *, min_survivors: int, colluders: int, neighbours: int, threshold: int, disputes: int = 0
+    clients: int, *, min_survivors: int, colluders: int, neighbours: int, threshold: int, disputes: int = 1
 ) -> FailureBounds:
     """Return the failure bounds of a sparse graph.
 
     n clients have degree k, threshold t, c colluders and d = clients - min_survivors dropouts. At most q neighbours
-    (``disputes``; 0 in version 3) share no mask with a client, and m = :func:`excludable`. Before log2, bounds and
+    (``disputes``) share no mask with a client, and m = :func:`excludable`. Before log2, bounds and
     events are:
 
     - connectivity: ``n * prod_{i<k/2} (c+d-i)/(n-i)``. k/2 adjacent positions hold no honest survivor.

@@ -1,6 +1,7 @@
 """The server machine of the interactive protocol: it computes the sum and names lying clients.
 
-It has no clock, socket or global, and stores one running sum.
+It has no clock or socket, and stores one running sum. Its one global is OpenSSL's generator, which ML-KEM's
+encapsulations use.
 """
 
 from __future__ import annotations
@@ -31,12 +32,10 @@ from privstats.secagg.interactive.checks import (
     check_mask,
     check_share,
     check_unmask,
-    is_key,
 )
 from privstats.secagg.interactive.client_secrets import Channel
-from privstats.secagg.interactive.dealing import Public, fits_point, part, verified
+from privstats.secagg.interactive.dealing import Public, fits_point, is_self_key, part, verified
 from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.interactive.hybrid import is_self_key, verified_degrees
 from privstats.secagg.interactive.parameters import Parameters, StepName
 from privstats.secagg.interactive.server_steps import ServerSteps, StepActions
 from privstats.secagg.interactive.state import ServerState
@@ -55,9 +54,10 @@ class Server(ServerSteps):
 
     Args:
         identity: the roster's ``server`` key, which signs the opening and any abort.
-        entropy: source of 64 uniform bytes, for session name and session key.
+        entropy: source of 64 uniform bytes, for session name and session key; encapsulations use the system's
+            generator.
         noise_due: the sum needs noise before publication; ``engines.journal`` allows only one sample.
-        full_list: in version 4, clients sign no list that names a client they dispute with, so no dispute may remain.
+        full_list: clients sign no list that names a client they dispute with, so no dispute may remain.
 
     Raises:
         LocalProtocolError: roster, identity and parameters do not fit together, or the roster must be numbered.
@@ -91,8 +91,7 @@ class Server(ServerSteps):
     def _bind(self, graph: Graph, identity: Identity, threads: int) -> None:
         if require_identity(identity).public != graph.roster.server:
             raise LocalProtocolError("the identity is not the server's on the roster")
-        if graph.parameters.hybrid:
-            kem.require_support()
+        kem.require_support()
         self._identity, self._failure = identity, ""
         self.parameters, self._graph, self._threads = graph.parameters, graph, threads
         self._channels: dict[int, Channel] = {}
@@ -105,15 +104,11 @@ class Server(ServerSteps):
     def _enter(self, state: ServerState) -> None:
         self._load(state)
         self._absent, self.fetch = dict(state.places), unshelved
-        private, kem_key = bytes(state.secret), b""
-        self._kem: Any = None
-        if self.parameters.hybrid:  # separate labels: breaking the X25519 key reveals nothing of the other
-            private, seed = derive(state.secret, "server-key"), derive(state.secret, "server-kem", size=kem.SEED_BYTES)
-            self._kem = kem.private_key(seed)
-            kem_key = kem.public_of(self._kem)
-        self._private = X25519PrivateKey.from_private_bytes(private)
-        self._public, self._kem_key = public_of(private), kem_key
-        self._context = messages.context_of(self._graph, state.session, self._public, kem_key)
+        # Separate labels: breaking the X25519 key reveals nothing of the other key.
+        private, seed = derive(state.secret, "server-key"), derive(state.secret, "server-kem", size=kem.SEED_BYTES)
+        self._private, self._kem = X25519PrivateKey.from_private_bytes(private), kem.private_key(seed)
+        self._public, self._kem_key = public_of(private), kem.public_of(self._kem)
+        self._context = messages.context_of(self._graph, state.session, self._public, self._kem_key)
 
     @exclusive
     def abandon(self, code: str = "abandoned") -> Outbox:
@@ -129,7 +124,7 @@ class Server(ServerSteps):
         abort = messages.Abort(
             self._state.session, number, self._identity.sign(messages.abort_statement(self._context, number))
         )
-        encoded = bytes(messages.codec_of(self.parameters).encode(abort))
+        encoded = bytes(messages.encode(abort))
         return Outbox(range(self.parameters.clients), lambda _: encoded)
 
     @classmethod
@@ -168,16 +163,14 @@ class Server(ServerSteps):
 
     def _channel(self, client: int) -> Channel:
         if client not in self._channels:
-            advert, hybrid = self._state.adverts[client], self.parameters.hybrid
-            secret = agree(self._private, advert.box_key)
-            if isinstance(advert, messages.HybridAdvertise):
-                ciphertext = advert.ciphertext
-                secret = kem.combined(secret, kem.decapsulate(self._kem, ciphertext), ciphertext)
-            self._channels[client] = Channel(secret, session=self._state.session, client=client, hybrid=hybrid)
+            advert = self._state.adverts[client]
+            shared, ciphertext = agree(self._private, advert.box_key), advert.ciphertext
+            secret = kem.combined(shared, kem.decapsulate(self._kem, ciphertext), ciphertext)
+            self._channels[client] = Channel(secret, session=self._state.session, client=client)
         return self._channels[client]
 
     def _send(self, client: int, message: messages.ServerMessage) -> tuple[int, bytes]:
-        sealed = self._channel(client).seal(messages.codec_of(self.parameters).encode(message))
+        sealed = self._channel(client).seal(messages.encode(message))
         self._sent[client] = sha256(sealed).digest()
         return client, sealed
 
@@ -189,15 +182,13 @@ class Server(ServerSteps):
     def _message(self, client: int) -> bytes:
         message = self._rows[self._state.step].opens(self, client)
         if self._state.step == "advertise":
-            return bytes(messages.codec_of(self.parameters).encode(message))
+            return bytes(messages.encode(message))
         return self._send(client, message)[1]
 
-    def _opening(self, client: int) -> messages.Open | messages.HybridOpen:  # noqa: ARG002 - alike for all
+    def _opening(self, client: int) -> messages.Open:  # noqa: ARG002 - alike for all
         signature = self._identity.sign(messages.open_statement(self._context))
-        head = self._state.session, self.parameters.digest, self._graph.roster.digest, self._public
-        if self.parameters.hybrid:
-            return messages.HybridOpen(*head, self._kem_key, signature)
-        return messages.Open(*head, signature)
+        head = self._state.session, self.parameters.digest, self._graph.roster.digest
+        return messages.Open(*head, self._public, self._kem_key, signature)
 
     def _forget(self) -> None:
         self._sent, self._tree = {}, None
@@ -215,11 +206,11 @@ class Server(ServerSteps):
         here = self._state.sharers if self._state.step == "check" else self._state.dealers
         return here.intersection(self._receivers(holder))
 
-    def _weights(self) -> list[int]:
-        """Return weights that test the responses' degree; a secret makes them unpredictable."""
-        if not self._weights_cache:
-            self._weights_cache = self._sample_weights("degree", 0)
-        return self._weights_cache
+    def _weights(self) -> tuple[list[int], list[int]]:
+        """Return weights that test the degree of g's and f's responses; a secret makes them unpredictable."""
+        self._weights_cache = self._weights_cache or self._sample_weights("degree", 0)
+        self._pair_weights_cache = self._pair_weights_cache or self._sample_weights("pair-degree", 1)
+        return self._weights_cache, self._pair_weights_cache
 
     def _sample_weights(self, label: str, first: int) -> list[int]:
         k, t = self.parameters.neighbours, self.parameters.threshold
@@ -228,19 +219,11 @@ class Server(ServerSteps):
         return checks(k, uniform(stream), first)
 
     def _verified(self, sender: int, message: messages.Share) -> Public:
-        public, transcript = (message.commitments, message.responses, message.proofs), self._state.transcript
-        advert = self._state.adverts[sender]
-        if isinstance(advert, messages.HybridAdvertise):
-            self._pair_weights_cache = self._pair_weights_cache or self._sample_weights("pair-degree", 1)
-            weights = self._weights(), self._pair_weights_cache
-            return verified_degrees(*public, owner=sender, transcript=transcript, weights=weights)
-        return verified(*public, advert=advert, transcript=transcript, weights=self._weights())
+        public = message.commitments, message.responses, message.proofs
+        return verified(*public, owner=sender, transcript=self._state.transcript, weights=self._weights())
 
     def _is_self_key(self, owner: int) -> Callable[[bytes], bool]:
-        advert = self._state.adverts[owner]
-        if isinstance(advert, messages.HybridAdvertise):
-            return lambda key: is_self_key(key, self._state.dealings[owner], owner, self._state.transcript)
-        return lambda key: is_key(key, advert.self_key)
+        return lambda key: is_self_key(key, self._state.dealings[owner], owner, self._state.transcript)
 
     def _dealt_to(self, holder: int) -> Callable[[int, bytes], bool]:
         def dealt(owner: int, share: bytes) -> bool:
@@ -250,12 +233,12 @@ class Server(ServerSteps):
 
         return dealt
 
-    def _accept_advertise(self, sender: int, message: messages.Advertise | messages.HybridAdvertise) -> None:
+    def _accept_advertise(self, sender: int, message: messages.Advertise) -> None:
         check_advertise(message, self._graph.roster.publics[sender], self._context, self._private)
         self._state.adverts[sender] = message
 
     def _accept_share(self, sender: int, message: messages.Share) -> None:
-        check_share(message, len(self._receivers(sender)) * messages.box_bytes(self.parameters))
+        check_share(message, len(self._receivers(sender)) * messages.BOX_BYTES)
         self._state.dealings[sender] = self._verified(sender, message)
         self._put(sender, message.boxes)
 
@@ -263,13 +246,12 @@ class Server(ServerSteps):
         owners = self._owners(sender)
         check_check(message, owners)
         self._state.checked.add(sender)
-        if isinstance(message, messages.HybridCheck):
-            above = sorted(owner for owner in owners.difference(message.failed) if owner > sender)
-            links = (part(message.links, place, wire.HASH_BYTES) for place in range(len(above)))
-            self._state.links[sender] = dict(zip(above, links, strict=True))
+        above = sorted(owner for owner in owners.difference(message.failed) if owner > sender)
+        links = (part(message.links, place, wire.HASH_BYTES) for place in range(len(above)))
+        self._state.links[sender] = dict(zip(above, links, strict=True))
         if message.failed:
             self._state.failed[sender] = message.failed
-        if isinstance(message, messages.CheckWithCommitment | messages.HybridCheckWithCommitment):
+        if isinstance(message, messages.CheckWithCommitment):
             self._state.commitments[sender] = message.commitment
 
     def _accept_mask(self, sender: int, message: messages.Mask) -> None:
@@ -309,15 +291,11 @@ class Server(ServerSteps):
             self._tree = MerkleTree(leaves, self.parameters.clients)
         return self._tree
 
-    def _adverts(self, client: int) -> messages.Adverts | messages.HybridAdverts:
+    def _adverts(self, client: int) -> messages.Adverts:
         others = self._receivers(client)
         proof = self._merkle_tree().proof(frozenset((client, *others)))
-        adverts = [self._state.adverts[other] for other in others]
-        if self.parameters.hybrid:
-            known = tuple(advert.known for advert in adverts if isinstance(advert, messages.HybridAdvertise))
-            return messages.HybridAdverts(self._state.session, known, proof)
-        shown = tuple(advert for advert in adverts if isinstance(advert, messages.Advertise))
-        return messages.Adverts(self._state.session, shown, proof)
+        known = tuple(self._state.adverts[other].known for other in others)
+        return messages.Adverts(self._state.session, known, proof)
 
     def _check_share(self) -> None:
         require_clients(self._state.dealings, "share", self._graph)
@@ -328,7 +306,7 @@ class Server(ServerSteps):
 
     def _delivery(self, client: int) -> messages.Deliver:
         self._read_back()
-        state, size, inbox = self._state, messages.box_bytes(self.parameters), self._inbox(client)
+        state, size, inbox = self._state, messages.BOX_BYTES, self._inbox(client)
         boxes, commitments, responses, challenges, sharers = bytearray(), bytearray(), bytearray(), bytearray(), []
         for place, owner in enumerate(self._receivers(client)):
             if owner in state.dealings:
@@ -356,10 +334,8 @@ class Server(ServerSteps):
 
     def _going_on(self, client: int) -> messages.Dealers:
         state = self._state
-        if not self.parameters.hybrid:
-            return messages.Dealers(state.session, state.listed)
         refused = tuple(other for other in sorted(state.dealers) if client in state.failed.get(other, ()))
-        return messages.HybridDealers(state.session, state.listed, refused)
+        return messages.Dealers(state.session, state.listed, refused)
 
     def _close_mask(self) -> set[int]:
         state = self._state

@@ -155,8 +155,8 @@ class ServerSteps(Exclusive):
 
     @property
     def _unproven(self) -> Failed:
-        """Maps a client to those that proved nothing to it; version 4 counts both sides of a dispute."""
-        return both_sides(self._state.failed) if self.parameters.hybrid else self._state.failed
+        """Maps a client to those in dispute with it, which proved nothing to it or share no mask with it."""
+        return both_sides(self._state.failed)
 
     @property
     def agreement(self) -> dict[int, bytes]:
@@ -291,14 +291,14 @@ class ServerSteps(Exclusive):
         return self
 
     def _put(self, sender: int, boxes: bytes) -> None:
-        size = messages.box_bytes(self.parameters)
+        size = messages.BOX_BYTES
         for place, receiver in enumerate(self._receivers(sender)):
             start = size * bisect_left(self._receivers(receiver), sender)
             self._inbox(receiver)[start : start + size] = part(boxes, place, size)
 
     def _inbox(self, receiver: int) -> bytearray:
         if receiver not in self._state.inboxes:
-            size = messages.box_bytes(self.parameters)
+            size = messages.BOX_BYTES
             self._state.inboxes[receiver] = bytearray(size * len(self._receivers(receiver)))
         return self._state.inboxes[receiver]
 
@@ -359,7 +359,7 @@ class ServerSteps(Exclusive):
 
 def _is_proven(kind: type[messages.ClientMessage], refusal: Refusal) -> bool:
     """Return whether refused content is certainly the sender's: sealed, or validly signed."""
-    if kind in (messages.Advertise, messages.HybridAdvertise):
+    if kind is messages.Advertise:
         # Keys are checked only after the signature, so a bad key is certainly the sender's.
         return refusal.code == "bad_key"
     return refusal.code not in _UNPROVEN

@@ -1,7 +1,7 @@
 """The steps of the protocol, and the two machines' states between messages.
 
-A client's own secrets are in ``root``, ``noise_root`` and, in version 4, ``kem_secret``; ``vector`` is its contribution
-and ``held`` has its neighbours' shares. The server's state alone unmasks no client.
+A client's own secrets are in ``root``, ``noise_root`` and ``kem_secret``; ``vector`` is its contribution and ``held``
+has its neighbours' shares. The server's state alone unmasks no client.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from msgspec import Struct, field
 
+from privstats.secagg import kem
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.dealing import Public
-from privstats.secagg.interactive.messages import Advertise, HybridAdvertise, KnownAdvertise, Unmask, UnmaskWithOpening
+from privstats.secagg.interactive.messages import Advertise, KnownAdvertise, Unmask, UnmaskWithOpening
 from privstats.secagg.interactive.parameters import Parameters, StepName
 from privstats.secagg.wire import HiddenRepr
 
@@ -36,20 +37,6 @@ STEPS: dict[StepName, Step] = {
 }
 
 
-_HYBRID_STEPS: dict[StepName, Step] = {
-    **STEPS,
-    "advertise": Step(messages.HybridOpen, messages.HybridAdvertise, "share"),
-    "share": Step(messages.HybridAdverts, messages.Share, "check"),
-    "check": Step(messages.Deliver, messages.HybridCheck, "mask"),
-    "mask": Step(messages.HybridDealers, messages.Mask, "agree"),
-}
-
-
-def steps_of(parameters: Parameters) -> dict[StepName, Step]:
-    """Return the steps of the parameters' version."""
-    return _HYBRID_STEPS if parameters.hybrid else STEPS
-
-
 WITH_LAYERS: dict[StepName, type[messages.ClientMessage]] = {
     "check": messages.CheckWithCommitment,
     "unmask": messages.UnmaskWithOpening,
@@ -59,13 +46,11 @@ WITH_LAYERS: dict[StepName, type[messages.ClientMessage]] = {
 
 def answers_of(step: StepName, parameters: Parameters) -> type[messages.ClientMessage]:
     """Return the type of a client's answer in this step."""
-    usual = steps_of(parameters)[step].answers
-    if not parameters.levels:
-        return usual
-    return messages.HybridCheckWithCommitment if usual is messages.HybridCheck else WITH_LAYERS.get(step, usual)
+    usual = STEPS[step].answers
+    return WITH_LAYERS.get(step, usual) if parameters.levels else usual
 
 
-_NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(32), bytes(32), bytes(64))
+_NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(kem.PUBLIC_BYTES), bytes(kem.CIPHERTEXT_BYTES), bytes(64))
 
 
 class ClientState(HiddenRepr, Struct):
@@ -79,9 +64,9 @@ class ClientState(HiddenRepr, Struct):
     - ``agreement``: after the end, ``survivors`` and a signature by signer.
     - ``noise_root``: opens all noise layers.
     - ``only``: the one list that may be signed.
-    - ``full_list`` (version 4): forbids lists that name a client in dispute with this one.
-    - ``kem_secret`` (version 4): known to this client and the server.
-    - ``refused`` (version 4): dealers that could not use this client's dealing.
+    - ``full_list``: forbids lists that name a client in dispute with this one.
+    - ``kem_secret``: known to this client and the server.
+    - ``refused``: dealers that could not use this client's dealing.
     """
 
     root: bytearray
@@ -90,8 +75,8 @@ class ClientState(HiddenRepr, Struct):
     session: bytes = b""
     server_key: bytes = b""
     context: bytes = b""
-    advert: Advertise | HybridAdvertise = _NONE_YET
-    adverts: dict[int, Advertise | KnownAdvertise] = field(default_factory=dict)
+    advert: Advertise = _NONE_YET
+    adverts: dict[int, KnownAdvertise] = field(default_factory=dict)
     transcript: bytes = b""
     sharers: tuple[int, ...] = ()
     dealers: tuple[int, ...] = ()
@@ -123,8 +108,8 @@ class ServerState(HiddenRepr, Struct):
     - ``listed``: this step's bitmap.
     - ``agreement``: list and signature by client, also after the end.
     - ``openings``: by client, the value that opens noise layers; ``commitments`` has the client's lowest chain value.
-    - ``links`` (version 4): links by sender and owner.
-    - ``full_list`` (version 4): clients sign no list that names a client they dispute with.
+    - ``links``: links by sender and owner.
+    - ``full_list``: clients sign no list that names a client they dispute with.
     """
 
     secret: bytearray
@@ -135,7 +120,7 @@ class ServerState(HiddenRepr, Struct):
     requested: set[int] = field(default_factory=set, name="asked")  # the name in stored states
     expected: set[int] = field(default_factory=set)
     heard: set[tuple[int, bytes]] = field(default_factory=set)
-    adverts: dict[int, Advertise | HybridAdvertise] = field(default_factory=dict)
+    adverts: dict[int, Advertise] = field(default_factory=dict)
     transcript: bytes = b""
     inboxes: dict[int, bytearray] = field(default_factory=dict)
     places: dict[int, bytes] = field(default_factory=dict)

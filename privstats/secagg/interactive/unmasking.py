@@ -1,27 +1,26 @@
 """Reconstruct secrets from shares and remove the masks still in the sum.
 
-Version 3 verifies each recovered key against its owner's advertisement. Version 4 verifies shares and revealed keys
-against commitments to ``hybrid``'s g and f. There a silent survivor's interpolated self-mask key g(0) may differ from
-the key that masked its vector. That changes this client's own input alone (docs/theorems.md, 7).
+The server verifies shares and revealed keys against commitments to g and f (``client_secrets``). A silent survivor's
+interpolated self-mask key g(0) may differ from the key that masked its vector. That changes this client's own input
+alone (docs/theorems.md, 7).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from privstats.encoding import RingVector
 from privstats.errors import AggregationError, RemoteProtocolError
 from privstats.secagg.interactive.blame import both_sides
-from privstats.secagg.interactive.client_secrets import pair_seed, self_stream
+from privstats.secagg.interactive.client_secrets import link_pad, pair_seed, self_stream, xor
 from privstats.secagg.interactive.dealing import fits_point
 from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.interactive.hybrid import link_pad, xor
-from privstats.secagg.interactive.messages import SECRET_BYTES, Advertise, Unmask
+from privstats.secagg.interactive.messages import SECRET_BYTES, Unmask
 from privstats.secagg.interactive.state import ServerState
 from privstats.secagg.prg import add_masks, reduce
-from privstats.secagg.scalars import canonical, combine, exchange, fits, scalar_of, to_bytes
+from privstats.secagg.scalars import combine, scalar_of, to_bytes
 
 _BATCH = 256  # seeds expanded at a time: bounds the ciphers alive at once
 
@@ -40,20 +39,13 @@ def unmask(total: RingVector, state: ServerState, graph: Graph, *, threads: int 
     Survivors' answers reveal their self-mask key; other secrets are reconstructed.
 
     Raises:
-        AggregationError: shares are too few, or do not fit the advertised key (version 4: a commitment).
+        AggregationError: shares are too few, or do not fit a commitment.
     """
-    if graph.parameters.hybrid:
-        revealed = [answer.self_key for answer in state.answers.values()]
-        self_keys = [*revealed, *(to_bytes(_interpolated(owner, state, graph)) for owner in _silent(state))]
-        orphans = _linked_orphans(state, graph)
-    else:
-        scalars = {client: scalar_of(answer.self_key) for client, answer in state.answers.items()}
-        scalars |= _recover(_silent(state), state, graph, "self-mask key")
-        self_keys = [canonical(key) for key in scalars.values()]
-        orphans = _orphans(_recover(_vanished(state), state, graph, "mask key"), state, graph)
+    revealed = [answer.self_key for answer in state.answers.values()]
+    self_keys = [*revealed, *(to_bytes(_interpolated(owner, state, graph)) for owner in _silent(state))]
     for streams in _batches(self_stream(key, state.transcript) for key in self_keys):
         add_masks(total, minus=streams, threads=threads)
-    for batch in _batches(orphans):
+    for batch in _batches(_orphans(state, graph)):
         add_masks(
             total,
             plus=[seed for seed, added in batch if not added],
@@ -61,22 +53,6 @@ def unmask(total: RingVector, state: ServerState, graph: Graph, *, threads: int 
             threads=threads,
         )
     reduce(total)
-
-
-def _recover(owners: Sequence[int], state: ServerState, graph: Graph, what: str) -> dict[int, int]:
-    keys: dict[int, int] = {}
-    for owner in owners:
-        points, shares = zip(*_enough(owner, state, graph), strict=True)
-        keys[owner] = combine(points, [scalar_of(share) for share in shares])
-        advert = _advert(owner, state)
-        public = advert.self_key if owner in state.survivors else advert.mask_key
-        if not fits(keys[owner], public):
-            raise _misdealt(owner, what)
-    return keys
-
-
-def _advert(client: int, state: ServerState) -> Advertise:
-    return cast("Advertise", state.adverts[client])
 
 
 def _enough(owner: int, state: ServerState, graph: Graph) -> list[tuple[int, bytes]]:
@@ -108,31 +84,19 @@ def _vanished(state: ServerState) -> list[int]:
     return sorted(state.dealers - state.survivors)
 
 
-def _misdealt(owner: int, what: str) -> AggregationError:
-    error = AggregationError("unmask", "misdealt", f"client {owner} dealt shares that do not reconstruct its {what}")
-    error.__cause__ = RemoteProtocolError(owner, "share", "misdealt", f"its shares do not reconstruct its {what}")
-    return error
-
-
-def _orphans(keys: Mapping[int, int], state: ServerState, graph: Graph) -> Iterator[tuple[bytes, bool]]:
-    """Yield vanished clients' pair seeds, and whether the survivor added the mask."""
-    for vanished, key in keys.items():
-        for survivor in graph.neighbours(vanished):
-            if survivor in state.survivors:
-                shared = exchange(key, _advert(survivor, state).mask_key)
-                yield pair_seed(shared, state.transcript, (vanished, survivor)), vanished > survivor
-
-
 def _interpolated(owner: int, state: ServerState, graph: Graph, at: int = 0) -> int:
-    """Interpolate version 4's polynomial at a point: a survivor's g, else f."""
+    """Interpolate a polynomial at a point: a survivor's g, else f."""
     points, shares = zip(*_enough(owner, state, graph), strict=True)
     return combine(points, [scalar_of(share) for share in shares], at)
 
 
 # Pairs in dispute do not mask. Values that holders sent were checked; interpolated ones must fit an undisputed
 # commitment. So a falsely verified dealing of f ends the session and cannot change the sum.
-def _linked_orphans(state: ServerState, graph: Graph) -> Iterator[tuple[bytes, bool]]:
-    """Yield version 4's seeds as :func:`_orphans` does, from the lower client's f or its link."""
+def _orphans(state: ServerState, graph: Graph) -> Iterator[tuple[bytes, bool]]:
+    """Yield vanished clients' pair seeds, and whether the survivor added the mask.
+
+    A seed follows from the lower client's f, or from the lower client's link and the upper one's f.
+    """
     disputes = both_sides(state.failed)
     for vanished in _vanished(state):
         shares = dict(_shares_of(vanished, state.answers, graph))
@@ -144,13 +108,20 @@ def _linked_orphans(state: ServerState, graph: Graph) -> Iterator[tuple[bytes, b
             if value is None:
                 value = to_bytes(_interpolated(vanished, state, graph, point))
                 if not fits_point(value, point, state.dealings[vanished], 1, state.transcript, vanished, survivor):
-                    raise _misdealt(vanished, "pair secrets")
+                    raise _misdealt(vanished)
             lower, upper = sorted((vanished, survivor))
             if lower == vanished:
                 seed = pair_seed(value, state.transcript, (lower, upper))
             else:
                 seed = xor(state.links[survivor][vanished], link_pad(value, state.transcript, lower, upper))
             yield seed, vanished > survivor
+
+
+def _misdealt(owner: int) -> AggregationError:
+    what = "shares that do not reconstruct its pair secrets"
+    error = AggregationError("unmask", "misdealt", f"client {owner} dealt {what}")
+    error.__cause__ = RemoteProtocolError(owner, "share", "misdealt", f"it dealt {what}")
+    return error
 
 
 def _batches(items: Iterable[T]) -> Iterator[list[T]]:

@@ -17,6 +17,7 @@ from privstats.secagg.upload.checks import rows
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.signed_statements import batch_statement, derive, proofs
 from privstats.secagg.upload.state import Head, LeaderState, Part
+from privstats.secagg.upload.suite import BOX_BYTES
 from privstats.secagg.wire import index, members
 
 PART_BYTES = 64 << 20
@@ -73,15 +74,14 @@ class ReportBatches:
     def shelve(self, places: Mapping[int, bytes]) -> list[bytearray]:
         """Record where a journal stores these reports; return their bodies, which memory no longer needs.
 
-        Large boxes are removed too, as each snapshot would rewrite them.
+        Boxes are removed too, as each snapshot would rewrite them.
         """
         freed = []
         for part in (self._state.open, *self._state.parts.values()):
             for sender in sorted(part.bodies.keys() & places.keys()):
                 part.places[sender] = places[sender]
                 freed.append(part.bodies.pop(sender))
-                if self._parameters.suite.redrawn:
-                    part.heads[sender] = replace(part.heads[sender], boxes=b"")
+                part.heads[sender] = replace(part.heads[sender], boxes=b"")
                 if self._parameters.claim is not None:
                     part.hashes[sender] = sha256(freed[-1]).digest()
         return freed
@@ -103,13 +103,12 @@ class ReportBatches:
         """Return the message with a part for a helper: identical bytes each time."""
         part = self._state.parts[number]
         heads = dict(sorted(part.heads.items()))
-        suite, row = self._parameters.suite, self._parameters.boxed.index(place)
-        boxes = [rows(self._boxes(part, sender), suite.box_bytes) for sender in heads]
+        boxes = [rows(self._boxes(part, sender), BOX_BYTES) for sender in heads]
         named = self._context, number, tuple(heads)
         columns = (
-            b"".join(head.enc for head in heads.values()),
-            b"".join(proofs(each, suite.first)[row] for each in boxes),
-            b"".join(each[row] for each in boxes),
+            b"",
+            b"".join(proofs(each)[place] for each in boxes),
+            b"".join(each[place] for each in boxes),
             b"".join(head.signature for head in heads.values()),
         )
         unsigned: messages.Batch | messages.ProvedBatch = messages.Batch(*named, *columns, bytes(64))

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 from privstats.errors import LocalProtocolError
 from privstats.files.signing import verify
-from privstats.secagg import hpke
-from privstats.secagg.hpke import Schedule
+from privstats.secagg import body_cipher, xwing
+from privstats.secagg.body_cipher import UnopenedError
 from privstats.secagg.statements import Claim, Words
 from privstats.secagg.upload import messages
 from privstats.secagg.upload import signed_statements as statements
 from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.suite import BOX_BYTES
 from privstats.secagg.wire import (
     HASH_BYTES,
     HEADER_BYTES,
@@ -38,7 +39,7 @@ def check_report(
     private: Any,
     body: bytearray,
 ) -> bytes:
-    """Require the client's signature over the boxes and the body's key; open the body into ``body``.
+    """Require the client's signature over the boxes, one of which has the body's key; open the body into ``body``.
 
     A body that does not open proves nothing against the client: any party on the way can flip a bit under a valid
     signature.
@@ -50,43 +51,36 @@ def check_report(
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature", proven=False)
     try:
-        keys = _keys_of(message, parameters, private)
-        hpke.open_into(body, keys, message.body[parameters.suite.head_bytes :])
-    except hpke.UnopenedError:
+        body_cipher.open_into(body, _body_key(message, private), message.body)
+    except UnopenedError:
         raise Refusal("bad_body", "it does not open", proven=False) from None
     if isinstance(message, messages.ProvedReport) and parameters.claim is not None:
         check_body(parameters.claim, body, message)
     return sha256(statement).digest()
 
 
-def _keys_of(message: messages.Report | messages.ProvedReport, parameters: UploadParameters, private: Any) -> Schedule:
+def _body_key(message: messages.Report | messages.ProvedReport, private: Any) -> bytes:
     info = statements.box_info(message.context, message.sender, LEADER)
-    return parameters.suite.opening(private, message.boxes, message.body, info)
+    return xwing.open_box(private, message.boxes[:BOX_BYTES], info)
 
 
 def sealed_body(
-    message: messages.Report | messages.ProvedReport, sender: int, parameters: UploadParameters, private: Any
-) -> tuple[Schedule, memoryview]:
-    """Return a stored report's sealed body and its keys; ``LocalProtocolError`` for another report."""
+    message: messages.Report | messages.ProvedReport, sender: int, private: Any
+) -> tuple[bytes, memoryview]:
+    """Return a stored report's sealed body and its key; ``LocalProtocolError`` for another report."""
     try:
         if message.sender != sender:
-            raise hpke.UnopenedError
-        return _keys_of(message, parameters, private), message.body[parameters.suite.head_bytes :]
-    except hpke.UnopenedError:
+            raise UnopenedError
+        return _body_key(message, private), message.body
+    except UnopenedError:
         raise LocalProtocolError(f"the journal has another report of client {sender}: restore its files") from None
 
 
-def reopen(
-    message: messages.Report | messages.ProvedReport,
-    sender: int,
-    parameters: UploadParameters,
-    private: Any,
-    body: bytearray,
-) -> None:
+def reopen(message: messages.Report | messages.ProvedReport, sender: int, private: Any, body: bytearray) -> None:
     """Open a stored report's body; ``LocalProtocolError`` for another report."""
     try:
-        hpke.open_into(body, *sealed_body(message, sender, parameters, private))
-    except hpke.UnopenedError:
+        body_cipher.open_into(body, *sealed_body(message, sender, private))
+    except UnopenedError:
         raise LocalProtocolError(f"the journal has another report of client {sender}: restore its files") from None
 
 
@@ -105,19 +99,17 @@ def check_body(claim: Claim, body: bytearray, message: messages.ProvedReport) ->
 
 
 def stated(message: messages.Report | messages.ProvedReport, parameters: UploadParameters) -> bytes:
-    """Return a report's signed statement: it names the body by its key and the boxes by their root."""
-    suite = parameters.suite
-    if len(message.boxes) != len(parameters.boxed) * suite.box_bytes:
+    """Return a report's signed statement: it names the boxes by their root; one of them has the body's key."""
+    if len(message.boxes) != parameters.members * BOX_BYTES:
         raise Refusal("wrong_length", "one box per member", proven=False)
     if len(message.body) != parameters.body_bytes:
         raise Refusal("wrong_length", "the body is not as long as the ring's vectors", proven=False)
-    root = statements.boxes_root(rows(message.boxes, suite.box_bytes), suite.first)
-    enc = bytes(message.body[: suite.head_bytes])
+    root = statements.boxes_root(rows(message.boxes, BOX_BYTES))
     if not isinstance(message, messages.ProvedReport):
-        return statements.report_statement(message.context, message.sender, enc, root)
+        return statements.report_statement(message.context, message.sender, root)
     if len(message.commits) != parameters.helpers * HASH_BYTES:
         raise Refusal("wrong_length", "one commitment per helper", proven=False)
-    return statements.proved_statement(message.context, message.sender, enc, root, message.commits, message.parts)
+    return statements.proved_statement(message.context, message.sender, root, message.commits, message.parts)
 
 
 def check_checked(
@@ -203,7 +195,6 @@ class Entry(NamedTuple):
     """One report as a helper sees it; without a proof, commitments and parts are empty."""
 
     sender: int
-    enc: bytes
     proof: bytes
     box: bytes
     signature: bytes
@@ -216,7 +207,7 @@ def check_batch(
 ) -> None:
     """Require columns of equal height, and increasing senders that no earlier part named."""
     count = len(message.senders)
-    if any(len(column) != width * count for column, width in _columns(message, parameters)):
+    if message.encs or any(len(column) != width * count for column, width in _columns(message, parameters)):
         raise Refusal("wrong_length", "the columns of a batch have one row per sender")
     increasing = all(first < second for first, second in zip(message.senders, message.senders[1:], strict=False))
     if not increasing or any(named(sender) for sender in message.senders if sender < parameters.clients):
@@ -225,9 +216,8 @@ def check_batch(
 
 def _columns(message: messages.Batch | messages.ProvedBatch, parameters: UploadParameters) -> list[tuple[bytes, int]]:
     columns = [
-        (message.encs, parameters.suite.head_bytes),
         (message.proofs, messages.proof_bytes(parameters)),
-        (message.boxes, parameters.suite.box_bytes),
+        (message.boxes, BOX_BYTES),
         (message.signatures, SIGNATURE_BYTES),
     ]
     if isinstance(message, messages.ProvedBatch):
@@ -237,8 +227,7 @@ def _columns(message: messages.Batch | messages.ProvedBatch, parameters: UploadP
 
 def entries_of(message: messages.Batch | messages.ProvedBatch, parameters: UploadParameters) -> list[Entry]:
     """Return the rows of a checked batch."""
-    count = len(message.senders)
-    columns = [rows(column, width) if width else [b""] * count for column, width in _columns(message, parameters)]
+    columns = [rows(column, width) for column, width in _columns(message, parameters)]
     return [Entry(sender, *row) for sender, *row in zip(message.senders, *columns, strict=True)]
 
 
@@ -253,8 +242,8 @@ def opened(
     """
     if entry.sender >= len(publics):
         raise Refusal("stranger")
-    root = statements.root_from(place, entry.box, entry.proof, parameters.boxed)
-    fields = context, entry.sender, entry.enc, root
+    root = statements.root_from(place, entry.box, entry.proof, parameters.members)
+    fields = context, entry.sender, root
     proved = bool(entry.parts)
     statement = (
         statements.proved_statement(*fields, entry.commits, entry.parts)
@@ -264,8 +253,8 @@ def opened(
     if not verify(publics[entry.sender], entry.signature, statement):
         raise Refusal("bad_signature")
     try:
-        piece = parameters.suite.open_box(private, entry.box, statements.box_info(context, entry.sender, place))
-    except hpke.UnopenedError:
+        piece = xwing.open_box(private, entry.box, statements.box_info(context, entry.sender, place))
+    except UnopenedError:
         raise Refusal("bad_box") from None
     if proved:
         committed = rows(entry.commits, HASH_BYTES)[place - 1]
@@ -303,8 +292,8 @@ def rows(column: bytes, width: int) -> list[bytes]:
 class EarlyCheck:
     """A check of a report's first bytes by public facts, before a carrier reads the body.
 
-    A client signs the boxes and the body's beginning, which identify the body; the signature is the last 64 bytes. Only
-    the machine's later complete check counts.
+    A client signs the boxes, one of which has the body's key; the signature is the last 64 bytes. Only the machine's
+    later complete check counts.
     """
 
     parameters: UploadParameters
@@ -316,9 +305,8 @@ class EarlyCheck:
         return self._fixed + size_of_index(sender)
 
     def head_bytes(self, sender: int) -> int:
-        """Return the length up to the signed start of the body."""
-        tail = self.parameters.body_bytes + SIGNATURE_BYTES + 2
-        return self.report_bytes(sender) - tail + self.parameters.suite.head_bytes
+        """Return the length up to the body."""
+        return self.report_bytes(sender) - self.parameters.body_bytes - SIGNATURE_BYTES - 2
 
     def check(self, sender: int, head: bytes | bytearray | memoryview, signature: bytes) -> None:
         """Require that this client signed the report with this ``head``; raises ``Refusal``."""
@@ -341,15 +329,14 @@ class EarlyCheck:
     def _completed(
         self, view: memoryview, kind: type[messages.Report] | type[messages.ProvedReport]
     ) -> messages.Report | messages.ProvedReport:
-        missing = self.parameters.body_bytes - self.parameters.suite.head_bytes
         seal = b"\xc4" + bytes((SIGNATURE_BYTES,)) + bytes(SIGNATURE_BYTES)
-        message = memoryview(b"".join((view, bytes(missing), seal)))
+        message = memoryview(b"".join((view, bytes(self.parameters.body_bytes), seal)))
         return messages.decode(message, kind, self.parameters, self.context)
 
     @cached_property
     def _fixed(self) -> int:
         parameters = self.parameters
-        boxes = size_of_bytes(len(parameters.boxed) * parameters.suite.box_bytes)
+        boxes = size_of_bytes(parameters.members * BOX_BYTES)
         fixed = HEADER_BYTES + boxes + size_of_bytes(parameters.body_bytes)
         if messages.kinds_of(parameters).report is messages.ProvedReport:
             fixed += size_of_bytes(parameters.helpers * HASH_BYTES) + size_of_bytes(messages.PARTS_BYTES)

@@ -1,12 +1,12 @@
 """The client machine of an upload.
 
-It has no socket or global, reads the clock only for box keys' expiry, and trusts only its arguments.
+It has no socket, reads the clock only for box keys' expiry, and trusts only its arguments. Its one global is OpenSSL's
+generator, which ML-KEM's encapsulations use.
 """
 
 from __future__ import annotations
 
 import os
-from functools import partial
 from hashlib import sha256
 from typing import NoReturn, Self
 
@@ -14,7 +14,7 @@ import msgspec
 
 from privstats.encoding import RingVector
 from privstats.errors import LocalProtocolError, RandomnessError, RemoteProtocolError
-from privstats.secagg import hpke, wire
+from privstats.secagg import body_cipher, wire, xwing
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.keys import Entropy, Identity, draw, require_identity, unseal_state
 from privstats.secagg.machines import OnUpload, give_back, session_id
@@ -38,7 +38,7 @@ class Client(Uploader):
         vector: the client's contribution; masking copies it.
         identity: the signing key of this index.
         roster: all parties' public identities, or the roster's 32-byte digest, agreed on outside the protocol.
-        entropy: source of 32 uniform bytes, read once.
+        entropy: source of 32 uniform bytes, read once; encapsulations use the system's generator.
         on_upload: called with :attr:`upload` before the report is sent, and again if the process was killed in between.
             If the call raises, nothing is sent. With ``on_upload`` the client is :attr:`charged`.
         allow_reproducible: in tests, accept a reproducible ``entropy``, which otherwise raises ``RandomnessError``.
@@ -210,7 +210,7 @@ class Client(Uploader):
     ) -> Self:
         """Return the client that :meth:`export` sealed.
 
-        A report built before the export has identical bytes; with ML-KEM one built later differs.
+        A report built before the export has identical bytes; one built later differs.
 
         Raises:
             LocalProtocolError: another key, index, plan or roster, or damage.
@@ -226,14 +226,14 @@ class Client(Uploader):
         if self._vector is None:
             raise LocalProtocolError("the saved state holds no vector to send")
         hidden = self._scheme.cover(self._vector, self._state.root, self.index)
-        suite, box_key = self.parameters.suite, self.panel.box_key
-        derived, info = partial(self._derived, hidden.secret), partial(box_info, self._context, self.index)
-        enc, keys, first = suite.body_key(box_key(0), derived, info(0))
-        contents = zip(self.parameters.boxed, (*first, *hidden.pieces), strict=True)
-        boxes = [suite.seal(box_key(place), place, content, derived, info(place)) for place, content in contents]
+        key, panel = derive(hidden.secret, "body", self._context), self.panel
+        boxes = (
+            xwing.seal(panel.box_key(place), content, box_info(self._context, self.index, place))
+            for place, content in enumerate((key, *hidden.pieces))
+        )
         report = self._unsigned(b"".join(boxes), hidden)
         frame = messages.Frame(report, self.parameters.body_bytes)
-        hpke.seal_into(frame.large, enc, keys, hidden.body)
+        body_cipher.seal_into(frame.large, key, hidden.body)
         signed = msgspec.structs.replace(report, body=frame.large)
         statement = checks.stated(signed, self.parameters)
         return frame.signed(self._identity.sign(statement)), statement
@@ -243,9 +243,6 @@ class Client(Uploader):
         if self.parameters.claim is None:
             return messages.Report(*place, *end)
         return messages.ProvedReport(*place, hidden.commits, hidden.parts, *end)
-
-    def _derived(self, secret: bytes, label: str) -> bytes:
-        return derive(secret, label, self._context)
 
     def _forget(self) -> None:
         self._state.root[:] = bytes(len(self._state.root))

@@ -12,7 +12,7 @@ from typing import NoReturn, TypeVar
 
 from privstats.encoding import RingVector
 from privstats.errors import LocalProtocolError, RemoteProtocolError
-from privstats.secagg import wire
+from privstats.secagg import wire, xwing
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.machines import ENDS
 from privstats.secagg.roster import Roster
@@ -23,7 +23,7 @@ from privstats.secagg.upload.masking_scheme import MaskingScheme, ProvingScheme,
 from privstats.secagg.upload.panel import Panel
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.state import StepName
-from privstats.secagg.upload.suites import PIECE_BYTES
+from privstats.secagg.upload.suite import PIECE_BYTES
 from privstats.secagg.wire import Refusal, to_bitmap
 
 _SERVER = "server"
@@ -93,7 +93,7 @@ class Helper(Exclusive):
         self._faults: list[RemoteProtocolError] = []
         self._evidence: dict[str, bytes] = {}
         self._secret = keys.take(allow_reproducible=allow_reproducible)
-        self._private = parameters.suite.private_of(self._secret)
+        self._private = xwing.private_of(self._secret)
 
     @staticmethod
     def check_noise(parameters: UploadParameters, noise: object) -> None:
@@ -349,7 +349,7 @@ class Helper(Exclusive):
         self._secret[:] = bytes(len(self._secret))
         self._pieces[:] = bytes(len(self._pieces))
         self._pieces, self._digests, self._seen, self._parts = bytearray(), bytearray(), bytearray(), []
-        self._private = self.parameters.suite.private_of(bytes(32))
+        self._private = xwing.private_of(bytes(32))
         self._noise, self._step = None, end
 
     def __repr__(self) -> str:

@@ -11,6 +11,8 @@ from hashlib import sha256
 from typing import Any, ClassVar, Self
 
 from privstats.errors import LocalProtocolError
+from privstats.secagg import xwing
+from privstats.secagg.body_cipher import NONCE
 from privstats.secagg.keys import Identity, require_identity, unseal_state
 from privstats.secagg.machines import Outbox, unshelved
 from privstats.secagg.roster import Roster
@@ -92,7 +94,7 @@ class Leader(DeferredSums):
         self._state = state
         self._book = ReportBatches(state, self._identity, self.parameters, self._context, self._boxes)
         self._sum = self.parameters.ring.unpack(state.total) if state.total else None
-        self._private = self.parameters.suite.private_of(state.private)
+        self._private = xwing.private_of(state.private)
         state.total = b""
 
     def _receive_message(self, sender: int, view: memoryview) -> Outbox:
@@ -126,8 +128,7 @@ class Leader(DeferredSums):
             self._spare.append(body)
             raise
         proof = (message.commits, message.parts) if isinstance(message, messages.ProvedReport) else ()
-        enc = bytes(message.body[: self.parameters.suite.head_bytes])
-        head = Head(enc, message.boxes, message.signature, digest, *proof)
+        head = Head(message.boxes, message.signature, digest, *proof)
         state.reported[sender] = digest
         closed = self._book.add(sender, head, body)
         if closed is None:
@@ -178,7 +179,7 @@ class Leader(DeferredSums):
             return part.bodies.pop(sender)
         message = self._read_back(part, sender)
         body = self._spare.pop() if self._spare else bytearray(self.parameters.upload_bytes)
-        checks.reopen(message, sender, self.parameters, self._private, body)
+        checks.reopen(message, sender, self._private, body)
         return body
 
     def _read_back(self, part: Part, sender: int) -> Any:
@@ -189,8 +190,8 @@ class Leader(DeferredSums):
 
     def _sealed_body(self, part: Part, sender: int) -> SealedBody:
         message = self._read_back(part, sender)
-        keys, content = checks.sealed_body(message, sender, self.parameters, self._private)
-        return SealedBody(keys.key, keys.nonce, content)
+        key, content = checks.sealed_body(message, sender, self._private)
+        return SealedBody(key, NONCE, content)
 
     def _proved(self, part: Part, bodies: dict[int, bytearray]) -> list[int]:
         """Return the senders of valid proofs; others get an unproven fault."""
@@ -279,7 +280,7 @@ class Leader(DeferredSums):
     def _forget_key(self) -> None:
         """Wipe the box key: a stolen machine then opens no recorded report."""
         self._state.private[:] = bytes(len(self._state.private))
-        self._private = self.parameters.suite.private_of(bytes(32))
+        self._private = xwing.private_of(bytes(32))
         self._spare.clear()
 
     _closers: ClassVar[dict[StepName, Callable[[Leader], None]]] = {

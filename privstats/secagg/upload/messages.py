@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 
 from privstats.secagg import wire
 from privstats.secagg.upload.parameters import MAX_PART, UploadParameters
+from privstats.secagg.upload.suite import BOX_BYTES
 from privstats.secagg.wire import HASH_BYTES, HEADER_BYTES, SIGNATURE_BYTES, Bytes32, Bytes64, Index
 from privstats.secagg.wire import size_of_array as _array
 from privstats.secagg.wire import size_of_bytes as _bytes
@@ -43,7 +44,7 @@ class Report(_Message, frozen=True, tag=0):
 class Batch(_Message, frozen=True, tag=1):
     """Leader to helper: reports without bodies, and only this helper's boxes.
 
-    ``encs`` are the keys that the bodies begin with, empty where a box has the body's key.
+    ``encs`` is empty: a body's key is in the leader's box.
     """
 
     part: Index
@@ -240,7 +241,7 @@ def signed_part(data: memoryview) -> memoryview:
 
 def proof_bytes(parameters: UploadParameters) -> int:
     """Return the length of a box's Merkle proof."""
-    return HASH_BYTES * (len(parameters.boxed) - 1).bit_length()
+    return HASH_BYTES * (parameters.members - 1).bit_length()
 
 
 # Each type's largest size on the wire: every field at its longest, in msgpack's encoding.
@@ -248,10 +249,9 @@ def _limits(parameters: UploadParameters) -> dict[type[Struct], int]:
     n, h, size = parameters.clients, parameters.helpers, parameters.ring.wire_bytes
     sender, part, count = _index(n - 1), _index(n - 1), min(n, parameters.max_in_part)
     seal, bitmap = _bytes(SIGNATURE_BYTES), _bytes((n + 7) // 8)
-    suite = parameters.suite
-    columns = (suite.head_bytes, proof_bytes(parameters), suite.box_bytes, SIGNATURE_BYTES)
+    columns = (0, proof_bytes(parameters), BOX_BYTES, SIGNATURE_BYTES)
     kinds, commits = kinds_of(parameters), h * HASH_BYTES
-    report = sender + _bytes(len(parameters.boxed) * suite.box_bytes) + _bytes(parameters.body_bytes) + seal
+    report = sender + _bytes(parameters.members * BOX_BYTES) + _bytes(parameters.body_bytes) + seal
     batch = part + _array(count) + count * sender + sum(_bytes(count * each) for each in columns) + seal
     checked = part + _bytes((count + 7) // 8) + seal
     if kinds is _PROVED:

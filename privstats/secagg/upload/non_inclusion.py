@@ -33,8 +33,8 @@ def check_abandoned_by_all(
         LocalProtocolError: a helper's statement is missing, or is not signed by it for this run.
 
     Guarantee: if this function returns and one helper is honest, that helper's stream is gone. A report of this run
-    then stays uniform to all other parties together, while the plan's key agreement is unbroken. Fewer statements prove
-    nothing, because the honest helper is unknown.
+    then stays uniform to all other parties together, while the key agreement is unbroken. Fewer statements prove
+    nothing, because the honest helper is unknown. Ed25519 must be unbroken when this is called.
 
     Example:
         >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
@@ -75,19 +75,20 @@ def prove_excluded(
     Raises:
         LocalProtocolError: the statements do not prove it, or the report is not of this run and panel.
 
-    With ``key_agreement="mlkem768-x25519"`` no report of the client's index may be on any list: a restored client makes
-    another report of its vector, under another name.
+    No report of the client's index may be on any list: a restored client makes another report of its vector, under
+    another name.
 
     Guarantee: an honest helper answers one list, or signs that it answered none, and destroys its key with that. If
-    every helper has done either, and this report is on no list, the honest helper's stream is gone. While the plan's
-    key agreement is unbroken, the report then stays uniform to all other parties together. A proof's answers are the
-    exception, and reveal nothing of the report.
+    every helper has done either, and this report is on no list, the honest helper's stream is gone. While the key
+    agreement is unbroken, the report then stays uniform to all other parties together. A proof's answers are the
+    exception, and reveal nothing of the report. Statements are believed at any time after the run, so Ed25519 must be
+    unbroken when this is called: a party that breaks it forges them.
     """
     run = _Run(parameters, panel.context(parameters, roster), panel)
     lists = {place: _read(statements, place, run, _listed) for place in range(1, parameters.helpers + 1)}
     upload, sender = _name_of(report, run)
     for place, listed in lists.items():
-        if upload in listed.values() or (sender in listed and parameters.suite.redrawn):
+        if sender in listed or upload in listed.values():
             raise LocalProtocolError(f"helper {place} answered a list with this client: count the run as a release")
     return upload
 

@@ -13,11 +13,12 @@ from functools import cached_property
 
 from privstats.errors import LocalProtocolError
 from privstats.files.signing import require_order, verify
+from privstats.secagg import xwing
 from privstats.secagg.keys import Identity
 from privstats.secagg.roster import Roster
 from privstats.secagg.upload.parameters import UploadParameters, check_run
 from privstats.secagg.upload.signed_statements import context_of, offer_statement, panel_digest
-from privstats.secagg.upload.suites import SUITES
+from privstats.secagg.upload.suite import OFFER, OFFER_BYTES, check_box_key
 
 LASTING_SECONDS = 30 * 24 * 3600
 """The default lifetime of a box key."""
@@ -33,7 +34,7 @@ class Offer:
     Attributes:
         place: 0 for the leader, 1 to h for helpers.
         identity: Ed25519 key, 32 bytes.
-        box_key: for this run alone: X25519, 32 bytes, or X-Wing, 1,216.
+        box_key: X-Wing, 1,216 bytes, for this run alone.
         until: Unix time in seconds at which the box key expires; clients seal nothing for it afterwards.
         signature: over parameters, roster, place, box key and expiry, 64 bytes.
 
@@ -65,13 +66,12 @@ class Offer:
         until: int,
     ) -> Offer:
         """Build the offer of the box key with this private half."""
-        suite = parameters.suite
-        box_key = suite.public_of(private)
-        signature = identity.sign(offer_statement(suite.offer, parameters.digest, roster.digest, place, box_key, until))
+        box_key = xwing.public_of(private)
+        signature = identity.sign(offer_statement(OFFER, parameters.digest, roster.digest, place, box_key, until))
         return cls(place, identity.public, box_key, until, signature)
 
     def encode(self) -> bytes:
-        """Return ``place || identity || box key || u64 until || signature``, 137 or 1,321 bytes."""
+        """Return ``place || identity || box key || u64 until || signature``, 1,321 bytes."""
         end = self.until.to_bytes(8, "big")
         return bytes([self.place]) + self.identity + self.box_key + end + self.signature
 
@@ -80,12 +80,10 @@ class Offer:
         """Parse an encoded offer.
 
         Raises:
-            LocalProtocolError: not 137 or 1,321 bytes.
+            LocalProtocolError: not 1,321 bytes.
         """
-        sizes = [suite.offer_bytes for suite in SUITES.values()]
-        if not isinstance(data, bytes) or len(data) not in sizes:
-            listed = " or ".join(f"{size:,}" for size in sizes)
-            raise LocalProtocolError(f"an offer has {listed} bytes; ask the helper for its offer again")
+        if not isinstance(data, bytes) or len(data) != OFFER_BYTES:
+            raise LocalProtocolError(f"an offer has {OFFER_BYTES:,} bytes; ask the helper for its offer again")
         until, signature = data[-72:-64], data[-64:]
         return cls(data[0], data[1:33], data[33:-72], int.from_bytes(until, "big"), signature)
 
@@ -93,18 +91,12 @@ class Offer:
         """Require this member's offer for these parameters and roster digest.
 
         Raises:
-            LocalProtocolError: another identity or key agreement, a key of low order, or no such signature.
+            LocalProtocolError: another identity, an unusable key, or no such signature.
         """
-        suite = parameters.suite
-        if len(self.box_key) != suite.key_bytes:
-            raise LocalProtocolError(
-                f"the offer for place {self.place} is for another key agreement than the plan's "
-                f"{parameters.key_agreement!r}: make it from the plan"
-            )
         if self.identity != identity:
             raise LocalProtocolError(f"the offer for place {self.place} is not of the identity that the plan names")
         _check_order(self)
-        statement = offer_statement(suite.offer, parameters.digest, roster, self.place, self.box_key, self.until)
+        statement = offer_statement(OFFER, parameters.digest, roster, self.place, self.box_key, self.until)
         if not verify(self.identity, self.signature, statement):
             raise LocalProtocolError(f"the offer for place {self.place} is not signed for this plan and this run")
 
@@ -291,7 +283,6 @@ def digest_of(roster: Roster | bytes) -> bytes:
 def _check_order(offer: Offer) -> None:
     require_order(offer.identity, f"the identity of panel member {offer.place}", LocalProtocolError)
     try:
-        (suite,) = (each for each in SUITES.values() if each.key_bytes == len(offer.box_key))
-        suite.check(offer.box_key)
+        check_box_key(offer.box_key)
     except ValueError:
         raise LocalProtocolError(f"the box key of panel member {offer.place} is no key, or of low order") from None

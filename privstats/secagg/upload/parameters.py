@@ -11,12 +11,11 @@ import msgspec
 from privstats import domains
 from privstats.encoding.ring import Group, Ring
 from privstats.errors import LocalProtocolError, PlanError
-from privstats.secagg.keys import CLASSICAL
 from privstats.secagg.machines import check_clients, working_with
 from privstats.secagg.roster import Roster
 from privstats.secagg.statements import Claim
 from privstats.secagg.upload.state import STEPS, UPLOAD_STEP
-from privstats.secagg.upload.suites import SUITES, Suite
+from privstats.secagg.upload.suite import NAME, PROVED_NAME
 from privstats.secagg.wire import TAG_BYTES
 
 MAX_CLIENTS = 1 << 24
@@ -50,7 +49,6 @@ class UploadParameters:
         plan_digest: 32-byte digest of everything else agreed on.
         noisy_helpers: every helper adds noise, so no party sees the exact sum.
         claim: what every report proves, or None.
-        key_agreement: ``"x25519"`` or ``"mlkem768-x25519"``, for boxes.
 
     Raises:
         PlanError: the numbers contradict each other, or a body exceeds one AES-GCM call.
@@ -77,13 +75,10 @@ class UploadParameters:
     plan_digest: bytes
     noisy_helpers: bool = False
     claim: Claim | None = None
-    key_agreement: str = CLASSICAL
 
     def __post_init__(self) -> None:
         if self.protocol != "split":
             raise PlanError(f"the protocol of an upload is 'split', got {self.protocol!r}")
-        if self.key_agreement not in SUITES:
-            raise PlanError(f"key_agreement of an upload is one of {', '.join(SUITES)}, got {self.key_agreement!r}")
         if not 2 <= self.clients <= MAX_CLIENTS:
             raise PlanError(f"clients must be between 2 and {MAX_CLIENTS}, got {self.clients}")
         if not 1 <= self.helpers <= MAX_HELPERS:
@@ -126,7 +121,7 @@ class UploadParameters:
     def digest(self) -> bytes:
         """32-byte digest of these parameters, the plan and the cryptographic suite."""
         numbers = (self.clients, self.min_survivors, self.colluders, self.helpers, self.tolerated)
-        suite = self.suite.names[self.claim is not None]
+        suite = NAME if self.claim is None else PROVED_NAME
         stated: tuple[object, ...] = (suite, self.protocol, numbers, self.ring.segments, self.plan_digest)
         if self.noisy_helpers:
             stated = (*stated, domains.NOISY_HELPERS)
@@ -136,19 +131,14 @@ class UploadParameters:
         return hashlib.sha256(domains.UPLOAD_PARAMETERS + encoded).digest()
 
     @property
-    def suite(self) -> Suite:
-        """The suite under which boxes and bodies are sealed."""
-        return SUITES[self.key_agreement]
-
-    @property
-    def boxed(self) -> range:
-        """The panel places with a box in each report."""
-        return range(self.suite.first, self.helpers + 1)
+    def members(self) -> int:
+        """Number of members of the panel, each with a box in each report."""
+        return self.helpers + 1
 
     @property
     def body_bytes(self) -> int:
         """Size of a sealed body on the wire."""
-        return self.suite.head_bytes + self.upload_bytes + TAG_BYTES
+        return self.upload_bytes + TAG_BYTES
 
     @property
     def statement(self) -> Any:
@@ -193,7 +183,6 @@ class UploadParameters:
         helpers: int = 1,
         noisy_helpers: bool = False,
         claim: Claim | None = None,
-        key_agreement: str = CLASSICAL,
     ) -> UploadParameters:
         """Return the parameters of ``split`` for this cohort.
 
@@ -206,4 +195,4 @@ class UploadParameters:
         if graph != "auto":
             raise PlanError(f"clients of an upload do not mask with each other: leave graph at 'auto', got {graph!r}")
         sizes = (clients, min_survivors, colluders, helpers, helpers - 1)
-        return cls(*sizes, "split", ring, plan_digest, noisy_helpers, claim, key_agreement)
+        return cls(*sizes, "split", ring, plan_digest, noisy_helpers, claim)

@@ -47,30 +47,30 @@ def leaf(receiver: int, box: bytes | memoryview) -> bytes:
     return labelled("box-hash", bytes([receiver]), box)
 
 
-def boxes_root(boxes: Sequence[bytes | memoryview], first: int) -> bytes:
-    """Return the root over boxes for the places from ``first`` on."""
-    return _tree(boxes, first).root
+def boxes_root(boxes: Sequence[bytes | memoryview]) -> bytes:
+    """Return the root over the panel's boxes, the leader's first."""
+    return _tree(boxes).root
 
 
-def proofs(boxes: Sequence[bytes | memoryview], first: int) -> list[bytes]:
+def proofs(boxes: Sequence[bytes | memoryview]) -> list[bytes]:
     """Return each box's siblings on its path to the root."""
-    tree = _tree(boxes, first)
+    tree = _tree(boxes)
     return [tree.proof(frozenset({place})) for place in range(len(boxes))]
 
 
-def root_from(receiver: int, box: bytes | memoryview, proof: bytes, boxed: range) -> bytes:
-    """Compute the root from one box and its proof."""
-    return root_of({boxed.index(receiver): leaf(receiver, box)}, len(boxed), proof)
+def root_from(receiver: int, box: bytes | memoryview, proof: bytes, members: int) -> bytes:
+    """Compute the root from one member's box and its proof."""
+    return root_of({receiver: leaf(receiver, box)}, members, proof)
 
 
-def report_statement(context: bytes, sender: int, enc: bytes, root: bytes) -> bytes:
-    """Return what a client signs: ``enc`` opens its body (empty where a box does); ``root`` commits to boxes."""
-    return prefix("report") + context + index(sender) + enc + root
+def report_statement(context: bytes, sender: int, root: bytes) -> bytes:
+    """Return what a client signs: ``root`` commits to its boxes."""
+    return prefix("report") + context + index(sender) + root
 
 
-def proved_statement(context: bytes, sender: int, enc: bytes, root: bytes, commits: bytes, parts: bytes) -> bytes:
+def proved_statement(context: bytes, sender: int, root: bytes, commits: bytes, parts: bytes) -> bytes:
     """Return what a client signs over a report with a proof."""
-    return prefix("proved-report") + context + index(sender) + enc + root + labelled("proof-said", parts, commits)
+    return prefix("proved-report") + context + index(sender) + root + labelled("proof-said", parts, commits)
 
 
 def seed_commitment(context: bytes, sender: int, place: int, seed: bytes) -> bytes:
@@ -118,5 +118,5 @@ def abandoned_statement(context: bytes, place: int) -> bytes:
     return prefix("abandoned") + context + bytes([place])
 
 
-def _tree(boxes: Sequence[bytes | memoryview], first: int) -> MerkleTree:
-    return MerkleTree({place: leaf(place + first, box) for place, box in enumerate(boxes)}, len(boxes))
+def _tree(boxes: Sequence[bytes | memoryview]) -> MerkleTree:
+    return MerkleTree({place: leaf(place, box) for place, box in enumerate(boxes)}, len(boxes))

@@ -41,7 +41,6 @@ class Head(HiddenRepr, Struct, frozen=True):
     ``commits`` and ``parts`` are its proof's, empty without one.
     """
 
-    enc: bytes
     boxes: bytes
     signature: bytes
     digest: bytes

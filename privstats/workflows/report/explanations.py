@@ -17,10 +17,13 @@ from privstats.plan.views import columns
 from privstats.printable import at_most, delta_text, levels_text
 from privstats.review.drop_outs import REMEDY, party_factor, plan_dropouts
 from privstats.schema import Schema
-from privstats.secagg.keys import HYBRID
 from privstats.workflows.report.layout import Cell, Table, Text
 
 _FALSE_ALARMS = 0.01
+_HYBRID_FROM = "2026-11-30"
+"""The day from which every session agrees on keys by ML-KEM-768 too."""
+_CLASSICAL = "1.0.0rc1"
+"""The version with commits before and after that day. Earlier versions wrote no release that is still read."""
 _WHOM: dict[Unit, str] = {
     "record": "records",
     "client": "parties (each with all its records)",
@@ -150,8 +153,8 @@ def conditions(plan: Plan, course: Course | None = None) -> list[str]:
     return [f"{_sentence(condition)}." for condition in total_of(course or plan).conditions]
 
 
-def not_promised(plan: Plan, course: Course | None = None) -> list[str]:
-    """Return what a reader could mistake for guaranteed."""
+def not_promised(plan: Plan, course: Course | None = None, written_by: str = "") -> list[str]:
+    """Return what a reader could mistake for guaranteed; ``written_by`` is the version that wrote the release."""
     total = total_of(course or plan)
     out = []
     if plan.noise is None:
@@ -170,8 +173,8 @@ def not_promised(plan: Plan, course: Course | None = None) -> list[str]:
         )
     if plan.schema.party_is_record:
         out.append("That a single record stays hidden within its party: it may change the party's whole direction.")
-    out.append(_recorded(plan))
     out += [
+        _recorded(plan, written_by),
         "That the sums reveal nothing: what holds for many people, such as a link between a habit and a disease, is "
         "also learned about those who stayed away.",
         f"That {'a second' if total.sessions == 1 else 'any other'} release costs nothing: each adds to the last, "
@@ -182,18 +185,20 @@ def not_promised(plan: Plan, course: Course | None = None) -> list[str]:
     return out
 
 
-def _recorded(plan: Plan) -> str:
-    if plan.key_agreement == HYBRID:
+def _recorded(plan: Plan, written_by: str) -> str:
+    """State what a recording of the sessions is worth later."""
+    if plan.key_agreement is None and written_by == _CLASSICAL:
+        noise = plan.noise
+        own = "but what the party itself added" if noise is not None and noise.trust.drawn_by == "client" else "at all"
         return (
-            "Permanent secrecy, should X25519 and ML-KEM-768 both be broken: breaking one alone opens no stored "
-            "message."
+            f"Permanent secrecy: privstats {written_by} wrote the release, and until {_HYBRID_FROM} that version "
+            "masked plans without key_agreement under X25519 alone. An attacker who stored the messages of such a "
+            "session and breaks X25519 later, as a large quantum computer would, reads each party's sums, with no "
+            f"noise {own}."
         )
-    noise = plan.noise
-    own = "but what the party itself added" if noise is not None and noise.trust.drawn_by == "client" else "at all"
-    return (
-        "Permanent secrecy: an attacker who stores today's messages and breaks X25519 later, as a large quantum "
-        f"computer would, reads each party's sums, with no noise {own}."
-    )
+    said = "Permanent secrecy, should X25519 and ML-KEM-768 both be broken: breaking one alone opens no stored message."
+    earlier = f" Sessions of versions until {_HYBRID_FROM} under this plan, without key_agreement, used X25519 alone."
+    return said + (earlier if plan.key_agreement is None else "")
 
 
 def worth(plan: Plan, noise: Noise, course: Course | None = None) -> Table:

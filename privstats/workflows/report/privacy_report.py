@@ -155,7 +155,7 @@ def page_of(statement: Statement) -> str:
         headline=spending.headline(plan, statement.guarantee, together),
         found=_worst(statement.guarantee, together),
         several=bool(together),
-        **_of_plan(plan, statement.course),
+        **_of_plan(plan, statement.course, "" if statement.release is None else statement.release.written_by),
         released=None if statement.release is None else _released(statement.release, statement.course),
         accounts=None if statement.accounts is None else spending.accounts_table(accounts),
         rooms=spending.rooms(accounts),
@@ -166,7 +166,7 @@ def page_of(statement: Statement) -> str:
     )
 
 
-def _of_plan(plan: Plan, course: Course | None) -> dict[str, Any]:
+def _of_plan(plan: Plan, course: Course | None, written_by: str) -> dict[str, Any]:
     return {
         "plan": plan,
         "course": None if course is None else course_table(course),
@@ -177,7 +177,7 @@ def _of_plan(plan: Plan, course: Course | None) -> dict[str, Any]:
         "collected_table": collected_table(plan, course),
         "promised": explanations.promised(plan, course),
         "conditions": explanations.conditions(plan, course),
-        "not_promised": explanations.not_promised(plan, course),
+        "not_promised": explanations.not_promised(plan, course, written_by),
         "worth": None if plan.noise is None else explanations.worth(plan, plan.noise, course),
         "budget": explanations.budget_table(plan, course),
         "dropouts": explanations.dropouts(plan, course),

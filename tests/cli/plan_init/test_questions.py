@@ -1,13 +1,11 @@
 """``plan init`` asks on a terminal, and has no default for a choice of privacy."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import privstats as ps
 from privstats.cli.parts.questions import QUESTIONS
-from privstats.secagg.keys import KEY_AGREEMENTS
 from tests.cli.plan_init.answers import GIVEN, options
 
 ANSWERS = "\n".join(str(value) for value in GIVEN.values()) + "\n"
@@ -148,33 +146,27 @@ def test_what_is_missing_or_wrong_is_one_sentence_and_no_file(init, words, told)
 
 
 def test_the_example_takes_no_answer_that_it_would_ignore(init):
-    refused = init("--example", "--key-agreement", "x25519", "--epsilon", "3", "--from", "ward.csv", code=1)
-    assert "omit --key-agreement, --epsilon, --from, or omit --example" in " ".join(str(refused.exception).split())
+    refused = init("--example", "--clients", "5", "--epsilon", "3", "--from", "ward.csv", code=1)
+    assert "omit --clients, --epsilon, --from, or omit --example" in " ".join(str(refused.exception).split())
     assert not Path("plan.toml").exists()
     assert init("--example", "--yes").exit_code == 0
 
 
-def test_a_new_plan_agrees_on_keys_by_ml_kem_too(init):
-    """A file without the key still means X25519, so plans of before keep their digests."""
+def test_a_new_plan_names_the_key_agreement_and_its_digest_means_no_other(init):
+    """A plan without the line has another digest, which earlier versions run under X25519 alone."""
     init("example.toml", "--example", code=0)
     init("plan.toml", "--yes", *options(), code=0)
-    hybrid = [ps.Plan.read(path) for path in ("example.toml", "plan.toml")]
-    (question,) = (each for each in QUESTIONS if each.name == "key_agreement")
-    assert set(question.offered) == set(KEY_AGREEMENTS)
-    assert {plan.key_agreement for plan in hybrid} == {"mlkem768-x25519"}
-    init("classical.toml", "--yes", *options(key_agreement="x25519"), code=0)
-    classical = ps.Plan.read("classical.toml")
-    assert classical == replace(hybrid[1], key_agreement="x25519")
-    assert "key_agreement" not in Path("classical.toml").read_text()
+    assert {ps.Plan.read(path).key_agreement for path in ("example.toml", "plan.toml")} == {"mlkem768-x25519"}
     text = Path("plan.toml").read_text()
-    Path("before.toml").write_text("".join(line for line in text.splitlines(True) if "key_agreement" not in line))
-    assert ps.Plan.read("before.toml").digest == classical.digest
-    refused = init("other.toml", "--yes", *options(key_agreement="mlkem1024"))
-    assert "key_agreement must be one of x25519, mlkem768-x25519" in str(refused.exception)
+    without = "".join(line for line in text.splitlines(True) if "key_agreement" not in line)
+    assert ps.Plan.from_toml(without).digest != ps.Plan.from_toml(text).digest
+    with pytest.raises(ps.PlanError, match='write key_agreement = "mlkem768-x25519" in every party\'s file'):
+        ps.Plan.from_toml(text.replace("mlkem768-x25519", "x25519"))
+    assert init("other.toml", "--yes", *options(key_agreement="x25519")).exit_code == 2
 
 
-def test_a_random_graph_without_room_for_dropouts_is_refused_with_both_ways_out(init):
+def test_a_random_graph_without_room_for_dropouts_is_refused_with_what_to_write(init):
     many = options(clients=300, vanish=0, max_records=9000)
     refused = init("--yes", *many).exception
-    assert "lower min_survivors, use a complete graph of at most 256 clients, or key_agreement='x25519'" in str(refused)
-    init("--yes", *many, "--key-agreement", "x25519", code=0)
+    assert "min_survivors=300 of 300 clients leaves a random graph no room" in str(refused)
+    assert str(refused).endswith("; write min_survivors = 298")

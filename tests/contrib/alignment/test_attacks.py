@@ -192,7 +192,7 @@ def test_the_list_is_the_one_that_this_party_agreed_to(tmp_path):
 
 
 def test_the_first_sum_is_over_its_whole_list_too():
-    """Else a server of version 4 could leave one client out of it, and a round's count less this one is its own."""
+    """Else a server could leave one client out of it, and a round's count less this one is its own."""
     for plan in (first(), round_plan(np.eye(D))):
         assert inside(ps.session.server(plan, ROSTER, identity=SERVER)).state.full_list
     assert inside(_first_client(first(), 0)).state.full_list

@@ -16,7 +16,6 @@ from privstats.contrib.evidence.actors import actors_table, released_limits
 from privstats.contrib.evidence.bill_of_materials import algorithms
 from privstats.contrib.evidence.table import SIGNERS, TEXTS, evidence
 from privstats.printable import at_most
-from privstats.secagg.keys import HYBRID
 from privstats.secagg.protocols import PROTOCOLS
 from privstats.workflows.report import Finding, Statement
 from tests import made
@@ -103,14 +102,14 @@ def test_what_attacks_reached_stands_beside_the_ceiling() -> None:
 
 
 @pytest.mark.parametrize(("protocol", "more"), [("interactive", set()), ("split", {"X-Wing", "SHAKE256"})])
-def test_a_recording_is_said_to_be_opened_later_where_it_is(protocol: str, more: set[str]) -> None:
+def test_a_recording_is_said_to_stay_closed_by_what_the_bill_lists(protocol: str, more: set[str]) -> None:
     plan = of_protocol(protocol)
-    hybrid = replace(plan, key_agreement=HYBRID)
-    asked = "Recorded today, opened later?"
-    assert [answers(each)[asked].split()[0] for each in (plan, hybrid)] == ["Yes,", "Not"]
-    assert {each.name for each in algorithms(hybrid)} - {each.name for each in algorithms(plan)} == {
-        "ML-KEM-768"
-    } | more
+    named = replace(plan, key_agreement="mlkem768-x25519")
+    for each, of_before in ((plan, True), (named, False)):
+        said = answers(each)["Recorded today, opened later?"]
+        assert said.startswith("Not by an attacker who breaks X25519 alone")
+        assert ("until 2026-11-30" in said) is of_before
+    assert {"X25519", "ML-KEM-768"} | more <= {each.name for each in algorithms(plan)}
 
 
 def of_protocol(protocol: str) -> ps.Plan:
@@ -156,7 +155,7 @@ def test_no_algorithm_of_the_core_is_missing_from_the_bill() -> None:
                 used |= {alias.name for alias in node.names}
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("hashlib", "modes", "hashes"):
                 used.add(node.attr)
-    plans = [replace(of_protocol(protocol), key_agreement=HYBRID) for protocol in PROTOCOLS]
+    plans = [of_protocol(protocol) for protocol in PROTOCOLS]
     listed = {each.name for plan in plans for each in algorithms(plan)}
     assert used - BESIDE <= set(USES)
     assert {USES[name] for name in used - BESIDE} <= listed

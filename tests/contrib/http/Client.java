@@ -41,22 +41,23 @@ class Client {
     Map<String, Object> schema = map(plan.get("schema")), cohort = map(plan.get("cohort"));
     require(plan.get("version").equals(1L), "a plan of another version");
     known(plan, "version schema cohort privacy aggregation devices");
-    known(map(plan.get("aggregation")), "graph min_count protocol panel");
+    known(map(plan.get("aggregation")), "graph min_count protocol panel key_agreement");
+    require(map(plan.get("aggregation")).getOrDefault("key_agreement", "mlkem768-x25519").equals("mlkem768-x25519"), "another key agreement");
     known(map(plan.get("privacy")), "model unit adjacency epsilon delta shares max_records_per_client");
     known(schema, "task transform variables tables");
     for (String name : List.of("clients", "min_survivors", "colluders")) require(manifest.get(name).equals(cohort.get(name)), "another cohort");
     List<Object> panel = list(map(plan.get("aggregation")).get("panel")), offers = list(manifest.get("offers")), segments = list(manifest.get("segments"));
     int helpers = panel.size() - 1;
     List<Object> numbers = new ArrayList<>(List.of(manifest.get("clients"), manifest.get("min_survivors"), manifest.get("colluders"), (long) helpers, helpers - 1L));
-    List<Object> stated = new ArrayList<>(List.of("privstats/upload/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM".getBytes(), "split", numbers, segments, digest));
+    List<Object> stated = new ArrayList<>(List.of("privstats/upload/3 X-Wing Ed25519 HKDF-SHA256 AES-256-GCM".getBytes(), "split", numbers, segments, digest));
     if ((boolean) manifest.get("noisy_helpers")) stated.add("noisy helpers");
     byte[] parameters = step("parameters", hash("privstats/upload/parameters", pack(stated))), all = new byte[0];
     List<byte[]> boxKeys = new ArrayList<>();
     for (int place = 0; place <= helpers; place++) {
       byte[] offer = unhex((String) offers.get(place)), identity = unhex((String) panel.get(place));
-      byte[] boxKey = Arrays.copyOfRange(offer, 33, 65), until = Arrays.copyOfRange(offer, 65, 73);
+      byte[] boxKey = Arrays.copyOfRange(offer, 33, 1249), until = Arrays.copyOfRange(offer, 1249, 1257);
       require(offer[0] == place && Arrays.equals(identity, Arrays.copyOfRange(offer, 1, 33)), "another panel");
-      require(verify(identity, join(label("offer-until"), parameters, roster, u(1, place), boxKey, until), Arrays.copyOfRange(offer, 73, 137)), "a bad offer");
+      require(verify(identity, join(label("offer-xwing"), parameters, roster, u(1, place), boxKey, until), Arrays.copyOfRange(offer, 1257, 1321)), "a bad offer");
       require(new BigInteger(1, until).longValue() > System.currentTimeMillis() / 1000, "a key has ended");
       boxKeys.add(boxKey);
       all = join(all, identity, boxKey);
@@ -121,19 +122,22 @@ class Client {
     for (long entry : vector) lanes.putInt((int) entry);
     byte[] sender = u(4, index);
     byte[] hedge = gcm(kdf(root, "hedge", context), new byte[12], new byte[0], join(sender, step("lanes", lanes.array())));
-    byte[] secret = step("secret", kdf(join(root, hedge), "secret/" + index, context)), boxes = new byte[0];
-    List<byte[]> level = new ArrayList<>();
+    byte[] secret = step("secret", kdf(join(root, hedge), "secret/" + index, context)), bodyKey = step("body key", kdf(secret, "body", context)), boxes = new byte[0];
+    List<byte[]> contents = new ArrayList<>(List.of(bodyKey)), level = new ArrayList<>();
     for (int place = 1; place < boxKeys.size(); place++) {
       byte[] seed = step("seed " + place, kdf(secret, "seed/" + place, context));
       Cipher stream = Cipher.getInstance("AES/CTR/NoPadding");
       stream.init(Cipher.ENCRYPT_MODE, new SecretKeySpec(step("stream " + place, kdf(seed, "stream/" + index, context)), "AES"), new IvParameterSpec(join(new byte[12], u(4, 2))));
       IntBuffer mask = ByteBuffer.wrap(stream.doFinal(new byte[4 * vector.length])).order(ByteOrder.LITTLE_ENDIAN).asIntBuffer();
       for (int i = 0; i < vector.length; i++) vector[i] -= mask.get(i);
-      byte[] box = box(secret, context, sender, place, boxKeys.get(place), seed);
+      contents.add(seed);
+    }
+    for (int place = 0; place < boxKeys.size(); place++) {
+      byte[] box = box(secret, context, sender, place, boxKeys.get(place), contents.get(place));
       boxes = join(boxes, box);
       level.add(hash(label("box-hash"), u(1, place), box));
     }
-    byte[] body = box(secret, context, sender, 0, boxKeys.get(0), step("packed", packed(vector, bits)));
+    byte[] body = gcm(bodyKey, new byte[12], step("packed", packed(vector, bits)), new byte[0]);
     while (Integer.bitCount(level.size()) > 1) level.add(new byte[32]);
     while (level.size() > 1) {
       List<byte[]> above = new ArrayList<>();
@@ -142,7 +146,7 @@ class Client {
     }
     Signature signer = Signature.getInstance("Ed25519");
     signer.initSign(key);
-    signer.update(join(label("report"), context, sender, Arrays.copyOf(body, 32), level.get(0)));
+    signer.update(join(label("report"), context, sender, level.get(0)));
     return join(u(1, 1), pack(List.of(0L, context, (long) index, boxes, body, signer.sign())));
   }
 
@@ -163,14 +167,150 @@ class Client {
   }
 
   static byte[] box(byte[] secret, byte[] context, byte[] sender, int place, byte[] receiver, byte[] content) throws Exception {
-    byte[] ephemeral = kdf(secret, "ephemeral/" + place, context), nine = new byte[32], none = new byte[0];
+    byte[] ephemeral = step("ephemeral " + place, kdf(secret, "ephemeral/" + place, context)), nine = new byte[32], none = new byte[0];
+    byte[] message = step("encapsulate " + place, kdf(secret, "encapsulate/" + place, context));
     nine[0] = 9;
-    byte[] enc = x25519(ephemeral, nine), kem = join("KEM", u(2, 0x20)), suite = join("HPKE", u(2, 0x20), u(2, 1), u(2, 2));
-    byte[] shared = expand(kem, extract(kem, none, "eae_prk", x25519(ephemeral, receiver)), "shared_secret", join(enc, receiver), 32);
+    byte[] lattice = Arrays.copyOf(receiver, 1184), curve = Arrays.copyOfRange(receiver, 1184, 1216), enc = x25519(ephemeral, nine);
+    byte[] drawn = sha3(512, message, sha3(256, lattice)), half = Arrays.copyOf(drawn, 32), suite = join("HPKE", u(2, 0x647a), u(2, 1), u(2, 2));
+    byte[] shared = sha3(256, half, x25519(ephemeral, curve), enc, curve, "\\.//^\\");
     byte[] info = join(label("box"), context, sender, u(1, place));
     byte[] scheduled = join(u(1, 0), extract(suite, none, "psk_id_hash", none), extract(suite, none, "info_hash", info));
-    byte[] inner = extract(suite, shared, "secret", none);
-    return join(enc, gcm(expand(suite, inner, "key", scheduled, 32), expand(suite, inner, "base_nonce", scheduled, 12), content, none));
+    byte[] inner = extract(suite, shared, "secret", none), ciphertext = encrypted(lattice, message, Arrays.copyOfRange(drawn, 32, 64));
+    return join(ciphertext, enc, gcm(expand(suite, inner, "key", scheduled, 32), expand(suite, inner, "base_nonce", scheduled, 12), content, none));
+  }
+
+  // FIPS 203, algorithm 14 (K-PKE.Encrypt) for ML-KEM-768; a polynomial has 256 coefficients modulo Q.
+  static final int Q = 3329;
+
+  static byte[] encrypted(byte[] key, byte[] message, byte[] random) throws Exception {
+    byte[] rho = Arrays.copyOfRange(key, 1152, 1184);
+    int[][] y = new int[3][];
+    for (int i = 0; i < 3; i++) y[i] = transformed(noise(random, i));
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    for (int row = 0; row < 4; row++) {
+      int[] sum = new int[256], e = noise(random, 3 + row);
+      for (int j = 0; j < 3; j++) {
+        int[] a = row < 3 ? uniform(rho, row, j) : unpacked(Arrays.copyOfRange(key, 384 * j, 384 * (j + 1)));
+        for (int i = 0; i < 128; i++) {
+          long a0 = a[2 * i], a1 = a[2 * i + 1], b0 = y[j][2 * i], b1 = y[j][2 * i + 1];
+          sum[2 * i] = (int) ((sum[2 * i] + a0 * b0 + a1 * b1 % Q * power(2 * reversed(i) + 1)) % Q);
+          sum[2 * i + 1] = (int) ((sum[2 * i + 1] + a0 * b1 + a1 * b0) % Q);
+        }
+      }
+      sum = restored(sum);
+      int bits = row < 3 ? 10 : 4, held = 0, buffer = 0;
+      for (int i = 0; i < 256; i++) {
+        int value = sum[i] + e[i] + (row < 3 ? 0 : (message[i / 8] >> i % 8 & 1) * 1665);
+        buffer |= (((value % Q << bits) + Q / 2) / Q & (1 << bits) - 1) << held;
+        for (held += bits; held >= 8; held -= 8, buffer >>>= 8) out.write(buffer);
+      }
+    }
+    return out.toByteArray();
+  }
+
+  static int[] uniform(byte[] rho, int i, int j) {
+    byte[] drawn = shake(168, join(rho, u(1, i), u(1, j)), 1344);
+    int[] out = new int[256];
+    for (int at = 0, found = 0; found < 256; at += 3) {
+      int low = drawn[at] & 255 | (drawn[at + 1] & 15) << 8, high = (drawn[at + 1] & 255) >> 4 | (drawn[at + 2] & 255) << 4;
+      if (low < Q) out[found++] = low;
+      if (high < Q && found < 256) out[found++] = high;
+    }
+    return out;
+  }
+
+  static int[] unpacked(byte[] twelve) {
+    int[] out = new int[256];
+    for (int i = 0; i < 128; i++) {
+      out[2 * i] = twelve[3 * i] & 255 | (twelve[3 * i + 1] & 15) << 8;
+      out[2 * i + 1] = (twelve[3 * i + 1] & 255) >> 4 | (twelve[3 * i + 2] & 255) << 4;
+      require(out[2 * i] < Q && out[2 * i + 1] < Q, "a bad box key");
+    }
+    return out;
+  }
+
+  static int[] noise(byte[] random, int number) {
+    byte[] drawn = shake(136, join(random, u(1, number)), 128);
+    int[] out = new int[256];
+    for (int i = 0; i < 256; i++) {
+      int four = drawn[i / 2] >> i % 2 * 4 & 15;
+      out[i] = Q + Integer.bitCount(four & 3) - Integer.bitCount(four & 12);
+    }
+    return out;
+  }
+
+  static int reversed(int seven) { return Integer.reverse(seven) >>> 25; }
+  static int power(int exponent) { return BigInteger.valueOf(17).modPow(BigInteger.valueOf(exponent), BigInteger.valueOf(Q)).intValue(); }
+
+  static int[] transformed(int[] f) {
+    for (int size = 128, k = 1; size >= 2; size /= 2)
+      for (int start = 0; start < 256; start += 2 * size) {
+        int zeta = power(reversed(k++));
+        for (int i = start; i < start + size; i++) {
+          int t = zeta * (f[i + size] % Q) % Q;
+          f[i + size] = (f[i] + Q - t) % Q;
+          f[i] = (f[i] + t) % Q;
+        }
+      }
+    return f;
+  }
+
+  static int[] restored(int[] f) {
+    for (int size = 2, k = 127; size <= 128; size *= 2)
+      for (int start = 0; start < 256; start += 2 * size) {
+        int zeta = power(reversed(k--));
+        for (int i = start; i < start + size; i++) {
+          int t = f[i];
+          f[i] = (t + f[i + size]) % Q;
+          f[i + size] = zeta * (f[i + size] + Q - t) % Q;
+        }
+      }
+    for (int i = 0; i < 256; i++) f[i] = f[i] * 3303 % Q;
+    return f;
+  }
+
+  static byte[] sha3(int bits, Object... parts) throws Exception { return MessageDigest.getInstance("SHA3-" + bits).digest(join(parts)); }
+
+  // FIPS 202: SHAKE128 has a rate of 168 bytes, SHAKE256 of 136; these inputs are shorter than one block.
+  static byte[] shake(int rate, byte[] content, int size) {
+    byte[] block = Arrays.copyOf(content, 200);
+    block[content.length] ^= 0x1f;
+    block[rate - 1] ^= (byte) 0x80;
+    long[] a = new long[25];
+    ByteBuffer.wrap(block).order(ByteOrder.LITTLE_ENDIAN).asLongBuffer().get(a);
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    while (out.size() < size) {
+      permute(a);
+      ByteBuffer squeezed = ByteBuffer.allocate(200).order(ByteOrder.LITTLE_ENDIAN);
+      squeezed.asLongBuffer().put(a);
+      out.write(squeezed.array(), 0, rate);
+    }
+    return Arrays.copyOf(out.toByteArray(), size);
+  }
+
+  static void permute(long[] a) {
+    for (int round = 0, lfsr = 1; round < 24; round++) {
+      long[] c = new long[5], row = new long[5];
+      for (int i = 0; i < 25; i++) c[i % 5] ^= a[i];
+      for (int i = 0; i < 25; i++) a[i] ^= c[(i + 4) % 5] ^ Long.rotateLeft(c[(i + 1) % 5], 1);
+      long moved = a[1];
+      for (int t = 0, x = 1, y = 0; t < 24; t++) {
+        int next = (2 * x + 3 * y) % 5;
+        x = y;
+        y = next;
+        long kept = a[x + 5 * y];
+        a[x + 5 * y] = Long.rotateLeft(moved, (t + 1) * (t + 2) / 2);
+        moved = kept;
+      }
+      for (int y = 0; y < 25; y += 5) {
+        System.arraycopy(a, y, row, 0, 5);
+        for (int x = 0; x < 5; x++) a[y + x] = row[x] ^ ~row[(x + 1) % 5] & row[(x + 2) % 5];
+      }
+      for (int j = 0; j < 7; j++) {
+        if ((lfsr & 1) == 1) a[0] ^= 1L << (1 << j) - 1;
+        lfsr = lfsr << 1 ^ (lfsr >> 7) * 0x171;
+      }
+    }
   }
 
   static byte[] extract(byte[] suite, byte[] salt, String name, byte[] content) throws Exception {

@@ -173,7 +173,7 @@ def _answered(place: Path, answers: list[dict[str, Any]]) -> dict[str, Any]:
         said = {**row, "smokes": LABELS[language].get(row["smokes"])}
         people.append({"link": link, "language": language, "answers": said})
     told = {
-        "client": (CLIENT / "privstats.hybrid.js").as_uri(),
+        "client": (CLIENT / "privstats.js").as_uri(),
         "pins": json.loads((place / "survey" / "run-1" / "page" / "study.json").read_text("utf-8")),
         "words": json.loads((CLIENT / "words.json").read_text("utf-8")),
         "people": people,

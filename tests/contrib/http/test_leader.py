@@ -9,11 +9,16 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.contrib.http.folders import helper_folder
+from privstats.contrib.http.helper import Dialler
 from privstats.contrib.http.intake import REPORT, SIGNATURE
-from privstats.engines.journal import JournaledServer
+from privstats.contrib.http.run import LeaderRun
+from privstats.contrib.http.settings import Settings
+from privstats.engines.journal import JournaledHelper, JournaledServer
 from privstats.engines.network.folder import Folder
-from privstats.errors import LocalProtocolError
+from privstats.errors import LocalProtocolError, SessionEndedError
 from tests.contrib.http.desk import Desk, Helpers, one_pass, opened, pumped, study_of_devices
+from tests.engines.test_earlier_box_keys import Offers, store_before, unbound, under_x25519
 
 
 def test_a_run_is_exact_and_every_device_hears_that_its_report_is_on_the_disk(tmp_path: Path) -> None:
@@ -31,6 +36,25 @@ def test_a_run_is_exact_and_every_device_hears_that_its_report_is_on_the_disk(tm
     release = ps.Release.load(study.leader / "release.safetensors", signed_by=study.roster.server)
     assert release.survivors == (0, 1, 3, 4, 5)
     assert np.array_equal(release.vector, study.exact(release.survivors))
+
+
+@pytest.mark.parametrize("offers", [unbound, under_x25519])
+def test_a_run_of_an_earlier_version_ends_at_leader_and_helper(tmp_path: Path, offers: Offers) -> None:
+    """A leader read shorter offers at the places of today's, and neither could resume or end."""
+    study = study_of_devices(tmp_path)
+    for home, member in ((study.leader, "leader"), (study.helper(1), "sessions")):
+        start = LeaderRun.open if member == "leader" else dialled
+        start(home).close()
+        store_before(home / member / study.roster.digest.hex(), offers, Folder.open(home).key)
+        with pytest.raises(SessionEndedError, match="began under an earlier version"):
+            start(home)
+    (study.leader / "panel.offers").write_bytes(b"".join(under_x25519(0, bytes(32))[:2]))
+    with pytest.raises(LocalProtocolError, match=r"panel\.offers holds offers of an earlier version, .* new folder$"):
+        LeaderRun.open(study.leader)
+
+
+def dialled(home: Path) -> JournaledHelper:
+    return Dialler(helper_folder(home), Settings.read(home))._helper()
 
 
 def test_all_calls_of_the_journal_are_one_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from privstats.contrib.http.page import BUNDLES, client_file, page_of
+from privstats.contrib.http.page import BUNDLE, client_file, page_of
 from privstats.errors import LocalProtocolError
 
 RUN, STUDY = "ab" * 16, "0f" * 32
@@ -41,19 +41,9 @@ def test_the_policy_allows_this_script_this_style_and_this_leader_alone():
 
 def test_the_page_holds_its_pins_and_the_bundle_as_it_is_released():
     assert f'data-leader="https://leader.example" data-run="{RUN}" data-study="{STUDY}"' in PAGE.html
-    assert client_file(BUNDLES["x25519"]).read_text("utf-8") in PAGE.html
+    assert client_file(BUNDLE).read_text("utf-8") in PAGE.html
     assert page_of("https://other.example/", RUN, "11" * 32).integrity == PAGE.integrity
     assert not re.findall(r'(?:src|href)="(?!data:)', PAGE.html)
-
-
-def test_a_study_with_ml_kem_has_the_page_that_brings_it():
-    pins = ("https://leader.example", RUN, STUDY)
-    hybrid = page_of(*pins, "mlkem768-x25519")
-    assert client_file(BUNDLES["mlkem768-x25519"]).read_text("utf-8") in hybrid.html
-    assert f"'{hybrid.integrity}'" in hybrid.headers["Content-Security-Policy"]
-    assert hybrid.integrity != PAGE.integrity
-    with pytest.raises(LocalProtocolError, match="key_agreement must be one of x25519, mlkem768-x25519"):
-        page_of(*pins, "mlkem1024")
 
 
 @pytest.mark.parametrize(

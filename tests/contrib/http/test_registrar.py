@@ -14,11 +14,10 @@ import privstats as ps
 from privstats.contrib.http import registrar
 from privstats.contrib.http.folders import helper_folder
 from privstats.contrib.http.invitations import Invitation, study_of
-from privstats.contrib.http.page import BUNDLES, client_file, write_page
+from privstats.contrib.http.page import BUNDLE, client_file, write_page
 from privstats.contrib.http.settings import Settings
 from privstats.errors import LocalProtocolError, PlanError, PrivstatsError
 from privstats.secagg import Identity, Roster
-from privstats.secagg.keys import HYBRID
 from tests.plan.devices import devices_plan, sample_devices
 
 LEADER, HELPER, TRIER, STRANGER = (Identity.generate(os.urandom) for _ in range(4))
@@ -77,13 +76,9 @@ def test_each_party_gets_what_it_needs_and_the_page_the_study(home: Path, run: r
     assert run.study == study_of(run.roster.run, bytes.fromhex(PLAN.digest), run.roster.digest)
 
 
-def test_a_page_of_a_plan_with_ml_kem_is_the_one_that_has_it(tmp_path: Path) -> None:
-    registrar.write_study(tmp_path / "study", replace(PLAN, key_agreement=HYBRID), SETTINGS, PAGE)
-    run = registrar.write_invitations(tmp_path / "study", TRIER)
-    pinned = run.folder / "page" / "study.json"
-    assert json.loads(pinned.read_text())["key_agreement"] == HYBRID
-    written = write_page(pinned, tmp_path / "site")
-    assert client_file(BUNDLES[HYBRID]).read_text("utf-8") in written.html
+def test_the_page_of_a_study_brings_the_bundle(run: registrar.Run, tmp_path: Path) -> None:
+    written = write_page(run.folder / "page" / "study.json", tmp_path / "site")
+    assert client_file(BUNDLE).read_text("utf-8") in written.html
 
 
 def test_codes_are_in_one_file_and_nowhere_else(home: Path, run: registrar.Run) -> None:

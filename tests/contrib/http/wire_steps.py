@@ -1,11 +1,14 @@
 """Freezes one answer step by step, from link and manifest to the bytes of its report, for clients in other languages.
 
+The library encapsulates at random; here it derives what it encapsulates with, as a device does.
+
 python -m tests.contrib.http.wire_steps > tests/contrib/http/vectors/wire.json
 """
 
 import json
 import sys
 from typing import Any
+from unittest.mock import patch
 
 import privstats as ps
 from privstats.contrib.http.folders import Manifest
@@ -18,6 +21,7 @@ from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.masking_scheme import masked_tiles, secret_of
 from privstats.secagg.upload.signed_statements import derive
 from tests import made
+from tests.secagg.upload.second_implementation import xwing_seal
 
 INDEX, PEOPLE, HELPERS, YEAR_2100 = 300, 400, 3, 4_102_444_800
 ROOT = bytes(range(32))
@@ -70,7 +74,13 @@ def steps() -> dict[str, Any]:
     streams = [derive(seed, f"stream/{INDEX}", context) for seed in seeds]
     drawn = {"entropy": lambda size: ROOT[:size], "allow_reproducible": True}
     client = Client(parameters, vector, index=INDEX, identity=me.identity, roster=roster, panel=panel, **drawn)
-    ((_, report),) = client.start()
+
+    def sealed(public: bytes, content: bytes, info: bytes) -> bytes:
+        message, ephemeral = (derive(secret, f"{each}/{info[-1]}", context) for each in ("encapsulate", "ephemeral"))
+        return xwing_seal(public, message, ephemeral, content, info)
+
+    with patch("privstats.secagg.xwing.seal", sealed):
+        ((_, report),) = client.start()
     packed = b"".join(bytes(each) for each in masked_tiles(vector, minus=streams, threads=1))
     found = {
         "seed": hkdf(me.code, b"", b"privstats/devices/1/identity", 32),
@@ -82,6 +92,12 @@ def steps() -> dict[str, Any]:
         **{f"seed {place}": seed for place, seed in enumerate(seeds, start=1)},
         **{f"stream {place}": stream for place, stream in enumerate(streams, start=1)},
         "packed": packed,
+        "body key": derive(secret, "body", context),
+        **{
+            f"{each} {place}": derive(secret, f"{each}/{place}", context)
+            for place in range(HELPERS + 1)
+            for each in ("encapsulate", "ephemeral")
+        },
         "report": report,
     }
     return {

@@ -14,7 +14,7 @@ from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.parameters import UploadParameters
 from tests.contrib.proofs.cases import BITS, STEP, nab
 from tests.secagg.interactive.cohorts import PLAN
-from tests.secagg.upload.cohorts import SUITE, Uploads
+from tests.secagg.upload.cohorts import Uploads
 from threat_models.attacks.poisoned_sums import Insisting
 
 CLASSES, FEATURES, MOST = 3, 4, 9
@@ -36,7 +36,7 @@ def proved_of(helpers: int = 2, clients: int = 6, min_survivors: int = 4, collud
     """A cohort with solved parameters."""
     cohort = {"clients": clients, "min_survivors": min_survivors, "colluders": colluders, "helpers": helpers}
     solved = UploadParameters.solve(
-        **cohort, ring=GROUP, plan_digest=PLAN, claim=CLAIM, noisy_helpers=other.pop("noisy_helpers", False), **SUITE
+        **cohort, ring=GROUP, plan_digest=PLAN, claim=CLAIM, noisy_helpers=other.pop("noisy_helpers", False)
     )
     return Proved(solved, other.pop("label", "proved"), **other)
 

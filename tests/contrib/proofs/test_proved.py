@@ -33,11 +33,6 @@ def played(run: Proved, silent: tuple[int, ...] = ()):
     return run.finish()
 
 
-both_suites = pytest.mark.usefixtures("both_suites")
-"""Runs a test with each suite of keys, on which boxes, sizes and sums depend. A proof is about the opened body."""
-
-
-@both_suites
 @pytest.mark.parametrize("helpers", [1, 3])
 def test_honest_reports_give_the_exact_sum_in_today_s_units(helpers: int) -> None:
     run = proved_of(helpers=helpers)
@@ -139,7 +134,6 @@ def test_a_helper_answers_one_rho_for_a_report_ever() -> None:
     assert run.helpers[0].receive(batch) == first
 
 
-@both_suites
 @pytest.mark.parametrize("column", ["commits", "parts"])
 def test_proofs_that_the_leader_swaps_between_clients_are_not_accepted(column: str) -> None:
     run, batch = batch_and_run()
@@ -155,7 +149,6 @@ def test_proofs_that_the_leader_swaps_between_clients_are_not_accepted(column: s
         run.helpers[1].receive(short)
 
 
-@both_suites
 def test_a_seed_that_is_not_the_committed_one_is_a_bad_box() -> None:
     """Its client signed another commitment; the helper says so before it answers anything."""
 
@@ -234,7 +227,6 @@ def test_a_word_of_the_last_answer_that_is_no_element_is_refused() -> None:
     assert run.finish()[1] == (0, 1, 2, 3, 4, 5)
 
 
-@both_suites
 def test_machines_of_the_two_kinds_of_sessions_refuse_each_others_messages() -> None:
     plain, proved = uploads_of(), proved_of()
     for one, other in ((plain, proved), (proved, plain)):
@@ -256,7 +248,6 @@ def leader_again(run: Proved) -> None:
     run.leader = Leader.resume(sealed, KEY, **place)
 
 
-@both_suites
 def test_a_leader_that_is_resumed_after_every_message_sends_the_same_batches(monkeypatch) -> None:
     monkeypatch.setattr(batching, "PART_BYTES", 2 * proved_of().parameters.upload_bytes)
     run, sent = with_client(proved_of(), 3, lying(LIES["A times 100"])), {}
@@ -386,7 +377,6 @@ def test_a_claim_and_its_group_belong_together_and_are_in_the_digest(monkeypatch
     assert len({base.digest, *(other.digest for other in others)}) == 1 + len(others)
 
 
-@both_suites
 @pytest.mark.parametrize("helpers", [1, 3])
 def test_size_limits_of_reports_with_proofs_are_exact(helpers: int) -> None:
     run = proved_of(helpers=helpers)

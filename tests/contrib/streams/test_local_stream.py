@@ -106,7 +106,7 @@ def test_a_party_without_a_file_is_in_the_sum_like_any_other(
     tmp_path: Path, records: Records, private: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who is in a sum is public: absent for want of records, a party said that it had none that day."""
-    said = defaultdict[str, list[tuple[Any, int]]](list)  # what the server hears of each: steps, and bytes
+    said = defaultdict[str, list[tuple[Any, int]]](list)  # what the server hears of each in an epoch: steps, and bytes
 
     def answer(home: Path, kind: Any, data: bytes, **named: Any) -> Any:
         reply = answered(home, kind, data, **named)
@@ -115,11 +115,16 @@ def test_a_party_without_a_file_is_in_the_sum_like_any_other(
 
     monkeypatch.setattr(study_files, "answer", answer)
     stream = Stream(plan_of(promise(epsilon=20.0)), 2) if private else exact()
-    study = study_of(tmp_path / "study", stream)
+    study, epochs = study_of(tmp_path / "study", stream), []
     for number, bring in enumerate(((0,), ())):
         (release,) = run_epoch(study, records.epoch(number, bring))
         assert release.survivors == (0, 1, 2)
-    assert said["0"] == said["1"] == said["2"] != []
+        epochs.append(dict(said))
+        said.clear()
+    # How many links a party sends follows from its place, so each is compared with itself: party 0 with its records.
+    assert epochs[0] == epochs[1]
+    assert set(epochs[0]) == {"0", "1", "2"}
+    assert len({tuple(step for step, _ in each) for each in epochs[0].values()}) == 1
     if not private:
         assert np.array_equal(whole_of(study).vector, flatten(records.afresh()))
 

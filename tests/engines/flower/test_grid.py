@@ -151,4 +151,5 @@ def test_a_message_that_flower_does_not_take_is_answered_as_by_a_node_that_is_aw
 def test_the_largest_answer_follows_from_the_plan(tmp_path):
     for protocol in PROTOCOLS:
         plan = study_of(tmp_path / protocol, protocol).plan
-        assert plan.masking.upload_bytes + 68 <= most_bytes(plan) < plan.masking.upload_bytes + 4096
+        boxes = plan.cohort.clients * 1_300  # a box and proofs for each other party, or a box for each member
+        assert plan.masking.upload_bytes + 68 <= most_bytes(plan) < plan.masking.upload_bytes + 4096 + boxes

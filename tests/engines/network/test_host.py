@@ -88,9 +88,9 @@ def test_too_few_wait_and_the_next_run_goes_on(protocol: str, tmp_path: Path, ca
 
 
 def test_where_the_longer_list_decides_it_is_the_one_that_is_waited_for(tmp_path: Path) -> None:
-    """Version 4 on a random graph needs more clients on a list than in a sum."""
+    """A random graph needs more clients on a list than in a sum."""
     cohort, names = ps.Cohort(20, 14, 10_000), [f"site {place}" for place in range(20)]
-    random = {"cohort": cohort, "graph": "sparse", "key_agreement": "mlkem768-x25519"}
+    random = {"cohort": cohort, "graph": "sparse"}
     net = FolderNet(study_of(tmp_path, names=names, **random))
     needed = net.study.plan.masking.min_listed
     assert 14 < needed < 20

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from privstats.encoding import Ring
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.client_secrets import Channel, ClientSecrets
+from privstats.secagg.interactive.client_secrets import Channel
 from privstats.secagg.interactive.dealing import Public
 from privstats.secagg.interactive.state import STEPS
-from privstats.secagg.keys import public_of
 from tests.secagg.interactive.inside import inside
 
 PLAN = hashlib.sha256(b"the plan of the tests").digest()
@@ -76,15 +75,9 @@ class Cohort:
         return stream(f"{self.label} noise {index}")(32)
 
     def channel(self, client: int) -> Channel:
-        """Between ``client`` and the server, from the cohort's fixed randomness: it outlives both machines."""
-        if client not in self.channels:
-            if self.parameters.hybrid:  # from the server, while it lives: ciphertexts are random
-                self.channels[client] = inside(self.server).channel(client)
-                return self.channels[client]
-            drawn = stream(f"{self.label} server")
-            session, secret = drawn(32), drawn(32)
-            shared = ClientSecrets(stream(f"{self.label} client {client}")(32)).shared_with(public_of(secret))
-            self.channels[client] = Channel(shared, session=session, client=client)
+        """Between ``client`` and the server: it outlives both machines."""
+        if client not in self.channels:  # from the server, while it lives: ciphertexts are random
+            self.channels[client] = inside(self.server).channel(client)
         return self.channels[client]
 
     def answer(
@@ -97,7 +90,7 @@ class Cohort:
             self.server.receive(client, answer)
 
     def advertised(self, client: int, data: bytes) -> None:
-        """Let the server hear an advertisement of version 4, which no stream can make again, for :meth:`channel`."""
+        """Let the server hear an advertisement, which no stream can make again, for :meth:`channel`."""
         self.channels.pop(client, None)
         self.server.receive(client, data)
 
@@ -107,8 +100,8 @@ class Cohort:
 
 
 def sparse_cohort() -> Cohort:
-    """Twelve clients with six neighbours each, of whom four share a secret: eight survivors, one colluder."""
-    return Cohort(Parameters(12, 4, 8, 1, 6, RING, b"p" * 32))
+    """Twenty clients with six neighbours each, four of which give a secret back: eleven in a sum, sixteen listed."""
+    return Cohort(Parameters(20, 4, 11, 1, 6, RING, b"p" * 32))
 
 
 def cohort_of(clients: int = 6, min_survivors: int = 4, colluders: int = 1, label: str = "cohort", **solve) -> Cohort:
@@ -153,7 +146,8 @@ def finish(cohort: Cohort, outbox: Outbox) -> tuple[NDArray[np.int64], tuple[int
 
 def nothing(holders: int) -> Public:
     """The public part of a dealing that no holder can use."""
-    return Public(*(bytes(messages.PAIR_BYTES * holders) for _ in range(2)), bytes(messages.PAIR_BYTES))
+    pairs = messages.PAIR_BYTES
+    return Public(bytes(pairs * holders), bytes(pairs * holders), bytes(pairs), bytes(messages.PROOF_BYTES))
 
 
 def lie(cohort: Cohort, client: int, message: messages.ServerMessage) -> bytes:
@@ -161,7 +155,7 @@ def lie(cohort: Cohort, client: int, message: messages.ServerMessage) -> bytes:
     return inside(cohort.server).send(client, message)[1]
 
 
-UNSEALED = (messages.Open, messages.Advertise, messages.Abort, messages.HybridOpen, messages.HybridAdvertise)
+UNSEALED = (messages.Open, messages.Advertise, messages.Abort)
 
 
 def read(cohort: Cohort, client: int, data: bytes, kind: type) -> messages.Wire:
@@ -172,4 +166,4 @@ def read(cohort: Cohort, client: int, data: bytes, kind: type) -> messages.Wire:
 
 def forge(cohort: Cohort, client: int, message: messages.ClientMessage) -> bytes:
     """A message of a lying client's own making, with the right tag."""
-    return cohort.channel(client).seal(messages.codec_of(cohort.parameters).encode(message))
+    return cohort.channel(client).seal(messages.encode(message))

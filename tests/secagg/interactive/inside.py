@@ -15,6 +15,8 @@ SERVER = (
     "graph",
     "context",
     "public",
+    "kem",
+    "kem_key",
     "sum",
     "sent",
     "sent_to",
@@ -30,7 +32,7 @@ SERVER = (
     "pair_weights_cache",
     "sample_weights",
 )
-SECRETS = ("mask_key", "self_key")
+SECRETS = ("kem",)
 
 
 class Inside:

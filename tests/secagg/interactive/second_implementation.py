@@ -1,13 +1,14 @@
 """A second implementation of the clients, written from ``docs/protocol.md`` alone and in the plainest way.
 
 It shares no code with ``privstats.secagg``: its own field and graph, with the msgpack, Merkle tree and keystream of
-``plainly``, over the primitives of ``cryptography`` and ``hashlib``. It checks digests, the server's signatures and
-what it must open to go on, and nothing else; it says what an honest client must send.
+``plainly`` and the ML-KEM of ``mlkem``, over the primitives of ``cryptography`` and ``hashlib``. It checks digests, the
+server's signatures and what it must open to go on, and nothing else; it says what an honest client must send.
 """
 
 import contextlib
 import hashlib
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import comb
 from typing import ClassVar
@@ -18,12 +19,13 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from tests.secagg import mlkem
 from tests.secagg.plainly import ctr, exchange, pack, pack_tile, public_of, root_of, sha, u32, unpack
 
-SUITE = b"privstats/secagg/3 X25519 Ed25519 HKDF-SHA256 AES-256-GCM"
+SUITE = b"privstats/secagg/4 X25519 ML-KEM-768 Ed25519 HKDF-SHA256 AES-256-GCM"
 COMMITTEE = 1024
 GRAPH_RULE = 2
-P = 2**255 - 19
+CT, BOX = 1088, 1168
 L = 2**252 + 27742317777372353535851937790883648493
 
 
@@ -35,24 +37,21 @@ def hkdf(secret: bytes, purpose: str, salt: bytes = b"", size: int = 32) -> byte
     return HKDF(SHA256(), size, salt, b"privstats/secagg/2/" + purpose.encode()).derive(secret)
 
 
-def le(number: int) -> bytes:
-    return number.to_bytes(32, "little")
+def le(value: int) -> bytes:
+    return value.to_bytes(32, "little")
 
 
-def pair(seed: bytes, sign: int) -> tuple[int, bytes, bytes]:
-    """Scalar, X25519 private key and Ed25519 point of a seed."""
-    digest, point = hashlib.sha512(seed).digest()[:32], bytearray(ed25519(seed))
-    clamped = bytes([digest[0] & 248]) + digest[1:31] + bytes([digest[31] & 127 | 64])
-    scalar = int.from_bytes(clamped, "little") % L
-    if point[31] >> 7 != sign:
-        point[31] ^= 128
-        scalar = L - scalar
-    return scalar, clamped, bytes(point)
+def number(data: bytes) -> int:
+    return int.from_bytes(data, "little")
 
 
-def drawn(key: bytes, number: int) -> list[int]:
-    stream = ctr(key, 0, 0, 64 * number)
-    return [int.from_bytes(stream[64 * i : 64 * (i + 1)], "little") % L for i in range(number)]
+def xor(one: bytes, other: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(one, other, strict=True))
+
+
+def drawn(key: bytes, count: int) -> list[int]:
+    stream = ctr(key, 0, 0, 64 * count)
+    return [number(stream[64 * i : 64 * (i + 1)]) % L for i in range(count)]
 
 
 def at(x: int, constant: int, coefficients: list[int]) -> int:
@@ -74,16 +73,15 @@ def chain(root: bytes, layers: int) -> tuple[list[bytes], list[bytes]]:
 
 @dataclass
 class SecondClient:
-    """One client of a frozen session."""
+    """One client of a frozen session; ``random`` gives 32 bytes for each encapsulation, in order."""
 
     session: dict
     me: int
     adverts: dict[int, list] = field(default_factory=dict)
     held: dict[int, bytes] = field(default_factory=dict)
+    random: Callable[[], bytes] = bytes
 
-    suite = SUITE
-    version = 3
-    steps: ClassVar = {0: "advertise", 2: "share", 4: "check", 12: "mask", 6: "agree", 8: "unmask", 10: "abort"}
+    steps: ClassVar = {15: "advertise", 18: "share", 4: "check", 21: "mask", 6: "agree", 8: "unmask", 10: "abort"}
 
     def __post_init__(self) -> None:
         frozen = self.session
@@ -91,29 +89,31 @@ class SecondClient:
         self.signer = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(frozen["identities"][self.me]))
         root = bytes.fromhex(frozen["roots"][self.me])
         self.root, self.box_key = root, hkdf(root, "box-key")
-        self.keys = {b"s": pair(hkdf(root, "self-key"), 0), b"k": pair(hkdf(root, "mask-key"), 0)}
-        self.mask_key, scalar = self.keys[b"k"][1], self.keys[b"s"][0]
-        self.self_key = le(min(scalar, L - scalar))
+        self.kem_seed = hkdf(root, "box-kem", size=64)
+        self.kem_public = mlkem.keys_of(self.kem_seed)[0]
         self.levels = frozen.get("levels", [])
         if self.levels:
             self.values, _ = chain(bytes.fromhex(frozen["noise_roots"][self.me]), len(self.levels) - 1)
 
     def answer(self, message: bytes) -> bytes:
         """What an honest client sends after ``message``: nothing to an abort."""
-        assert message[0] == self.version
+        assert message[0] == 4
         name = self.steps[message[2]]
         step = getattr(self, name)
         if name in ("advertise", "abort"):
             return step(unpack(message[1:]))
         header, sealed = message[:37], message[37:]
         opened = self.key(message[2]).decrypt(bytes(12), sealed, header)
-        body = bytes([self.version]) + pack(step(unpack(header[1:] + opened), sha(message)))
+        body = b"\x04" + pack(step(unpack(header[1:] + opened), sha(message)))
         if body[2] == 5:
             return body + self.key(5).encrypt(bytes(12), b"", body)
         return self.sealed(body[2], body[:37], body[37:])
 
     def sealed(self, kind: int, header: bytes, content: bytes) -> bytes:
-        return header + self.key(kind).encrypt(bytes(12), content, header)
+        if kind != 3:
+            return header + self.key(kind).encrypt(bytes(12), content, header)
+        nonce = hkdf(self.shared, f"nonce/{self.me}", sha(content), 12)
+        return header + nonce + self.key(3).encrypt(nonce, content, header)
 
     def key(self, kind: int) -> AESGCM:
         return AESGCM(hkdf(self.shared, f"channel/{self.me}/{kind}", self.name))
@@ -128,7 +128,7 @@ class SecondClient:
         """Of parameters and roster, from what the parties agreed on."""
         frozen = self.session
         numbers = [frozen[name] for name in ("clients", "threshold", "min_survivors", "colluders", "neighbours")]
-        content = [self.suite, numbers, frozen["ring"], bytes.fromhex(frozen["plan_digest"])]
+        content = [SUITE, numbers, frozen["ring"], bytes.fromhex(frozen["plan_digest"])]
         content += [self.levels] if self.levels else []
         content += [] if frozen["neighbours"] == self.n - 1 else [self.majority, GRAPH_RULE]
         keys = [ed25519(bytes.fromhex(private)) for private in (*frozen["identities"], frozen["server_identity"])]
@@ -147,15 +147,17 @@ class SecondClient:
         return parameters, roster
 
     def advertise(self, opening: list) -> bytes:
-        _, self.name, parameters, roster, server_key, signature = opening
+        _, self.name, parameters, roster, server_key, server_kem, signature = opening
         assert (parameters, roster) == self.seeded()
-        self.context = sha(label("context"), parameters, roster, self.name, server_key)
+        self.context = sha(label("context"), parameters, roster, self.name, server_key, sha(server_kem))
         self.server.verify(signature, label("open") + self.context)
-        self.shared = exchange(self.box_key, server_key)
-        keys = public_of(self.box_key) + public_of(self.mask_key) + public_of(self.keys[b"s"][1])
+        secret, ciphertext = mlkem.encapsulate(server_kem, self.random())
+        self.shared = exchange(self.box_key, server_key) + secret + ciphertext
+        keys = public_of(self.box_key) + sha(self.kem_public) + sha(ciphertext)
         signature = self.signer.sign(label("advertise") + self.context + u32(self.me) + keys)
-        self.advert = [1, self.name, self.me, keys[:32], keys[32:64], keys[64:], signature]
-        return b"\x03" + pack(self.advert)
+        self.advert = [17, self.name, self.me, keys[:32], self.kem_public, keys[64:], signature]
+        sent = [16, self.name, self.me, keys[:32], self.kem_public, ciphertext, signature]
+        return b"\x04" + pack(sent)
 
     def neighbours(self, client: int) -> list[int]:
         if self.k == self.n - 1:
@@ -175,42 +177,37 @@ class SecondClient:
     def share(self, opening: list, reply_to: bytes) -> list:
         _, _, adverts, proof = opening
         self.adverts = {advert[2]: advert for advert in adverts}
-        leaves = {advert[2]: sha(label("leaf"), u32(advert[2]), *advert[3:7]) for advert in (*adverts, self.advert)}
+        leaves = {a[2]: sha(label("leaf"), u32(a[2]), a[3], sha(a[4]), a[5], a[6]) for a in (*adverts, self.advert)}
         self.transcript = sha(label("transcript"), self.context, root_of(leaves, self.n, proof))
-        holders, shares, blinds, nonces, secrets = self.neighbours(self.me), {}, {}, {}, {b"s": "self", b"k": "mask"}
-        for kind, name in secrets.items():
-            sign = hkdf(self.root, f"{name}-nonce-sign", self.transcript)[0] & 1
-            nonces[kind] = pair(hkdf(self.root, f"{name}-nonce", self.transcript), sign)
-            f = drawn(hkdf(self.root, f"{name}-coefficients"), self.t - 1)
-            u = drawn(hkdf(self.root, f"{name}-blinds", self.transcript), self.t - 1)
-            shares[kind] = [at(x, self.keys[kind][0], f) for x in range(self.k + 1)]
-            blinds[kind] = [at(x, nonces[kind][0], u) for x in range(self.k + 1)]
+        holders, values = self.neighbours(self.me), {}
+        for kind, name in ((b"s", "self"), (b"k", "pair")):
+            for what in ("coefficients", "blinds"):
+                low, *high = drawn(hkdf(self.root, f"{name}-{what}", self.transcript), self.t)
+                values[kind, what] = [at(x, low, high) for x in range(self.k + 1)]
+        self.g, self.f = values[b"s", "coefficients"], values[b"k", "coefficients"]
+        zero = self.commit(b"s", self.me, self.me, le(self.g[0]), le(values[b"s", "blinds"][0]))
         commitments = b"".join(
-            self.commit(kind, self.me, holder, le(shares[kind][x + 1]), le(blinds[kind][x + 1]))
-            for x, holder in enumerate(holders)
-            for kind in secrets
+            self.commit(kind, self.me, holder, *(le(values[kind, what][x]) for what in ("coefficients", "blinds")))
+            for x, holder in enumerate(holders, 1)
+            for kind in (b"s", b"k")
         )
-        responses, proofs = {}, b""
-        for kind in secrets:
-            told = label("dealing") + self.transcript + kind + u32(self.me) + sha(label("commitments"), commitments)
-            heads = nonces[kind][2] + self.keys[kind][2]
-            e = int.from_bytes(hashlib.sha512(heads + told).digest(), "little") % L
-            responses[kind] = [(u + e * f) % L for u, f in zip(blinds[kind], shares[kind], strict=True)]
-            proofs += nonces[kind][2] + le(responses[kind][0])
-            Ed25519PublicKey.from_public_bytes(self.keys[kind][2]).verify(proofs[-64:], told)
-        boxes = b"".join(
-            self.box(other, self.me, other).encrypt(
-                bytes(12),
-                b"".join(le(shares[kind][holders.index(other) + 1]) for kind in secrets),
-                self.box_context(self.me, other),
-            )
-            for other in sorted(self.adverts)
-        )
-        answers = b"".join(le(responses[kind][x + 1]) for x in range(self.k) for kind in secrets)
-        return [3, self.name, self.me, reply_to, boxes, commitments, answers, proofs]
+        z = {}
+        for kind in (b"s", b"k"):
+            told = label("challenge") + self.transcript + kind + u32(self.me)
+            e = number(hashlib.sha512(told + sha(label("commitments"), zero, commitments)).digest()) % L
+            pairs = zip(values[kind, "blinds"], values[kind, "coefficients"], strict=True)
+            z[kind] = [(u + e * f) % L for u, f in pairs]
+        boxes = b""
+        for other in sorted(self.adverts):
+            secret, ciphertext = mlkem.encapsulate(self.adverts[other][4], self.random())
+            x, bound = holders.index(other) + 1, self.box_context(self.me, other)
+            key = self.sealing(other, secret + ciphertext, self.me, other)
+            boxes += ciphertext + key.encrypt(bytes(12), le(self.g[x]) + le(self.f[x]), bound)
+        answers = b"".join(le(z[kind][x]) for x in range(1, self.k + 1) for kind in (b"s", b"k"))
+        return [3, self.name, self.me, reply_to, boxes, commitments, answers, zero + le(z[b"s"][0])]
 
-    def box(self, other: int, sender: int, receiver: int) -> AESGCM:
-        shared = exchange(self.box_key, self.adverts[other][3])
+    def sealing(self, other: int, encapsulated: bytes, sender: int, receiver: int) -> AESGCM:
+        shared = exchange(self.box_key, self.adverts[other][3]) + encapsulated
         return AESGCM(hkdf(shared, f"box/{sender}/{receiver}", self.transcript))
 
     def box_context(self, sender: int, receiver: int) -> bytes:
@@ -222,30 +219,41 @@ class SecondClient:
     def check(self, opening: list, reply_to: bytes) -> list:
         _, _, sharers, boxes, commitments, responses, challenges = opening
         for place, owner in enumerate(sharers):
-            sealed = boxes[80 * place : 80 * (place + 1)]
+            sealed = boxes[BOX * place : BOX * (place + 1)]
+            secret = mlkem.decapsulate(self.kem_seed, sealed[:CT])
             with contextlib.suppress(InvalidTag):
-                both = self.box(owner, owner, self.me).decrypt(bytes(12), sealed, self.box_context(owner, self.me))
+                key = self.sealing(owner, secret + sealed[:CT], owner, self.me)
+                both = key.decrypt(bytes(12), sealed[CT:], self.box_context(owner, self.me))
                 for i, kind in enumerate((b"s", b"k")):
                     one, where = both[32 * i :][:32], 64 * place + 32 * i
-                    z, e = (int.from_bytes(each[where:][:32], "little") for each in (responses, challenges))
-                    blind = le((z - e * int.from_bytes(one, "little")) % L)
+                    z, e = (number(each[where:][:32]) for each in (responses, challenges))
+                    blind = le((z - e * number(one)) % L)
                     assert commitments[where:][:32] == self.commit(kind, owner, self.me, one, blind)
                 self.held[owner] = both
         failed = [owner for owner in sharers if owner not in self.held]
+        links = b"".join(
+            xor(self.pair(owner), hkdf(self.held[owner][32:], f"link/{self.me}/{owner}", self.transcript))
+            for owner in sharers
+            if owner > self.me and owner in self.held
+        )
         if self.levels:
-            return [13, self.name, self.me, reply_to, failed, self.values[0]]
-        return [11, self.name, self.me, reply_to, failed]
+            return [20, self.name, self.me, reply_to, failed, links, self.values[0]]
+        return [19, self.name, self.me, reply_to, failed, links]
+
+    def pair(self, other: int) -> bytes:
+        low, high = sorted((self.me, other))
+        mine = le(self.f[self.neighbours(self.me).index(other) + 1])
+        return hkdf(mine if low == self.me else self.held[other][32:], f"mask/{low}/{high}", self.transcript)
 
     def listed(self, bitmap: bytes) -> list[int]:
         return [i for i in range(self.n) if bitmap[i // 8] >> i % 8 & 1]
 
     def mask(self, opening: list, reply_to: bytes) -> list:
         self.dealers = [other for other in self.listed(opening[2]) if other in self.neighbours(self.me)]
+        self.partners = [other for other in self.dealers if other in self.held and other not in opening[3]]
+        self.self_key = le(self.g[0])
         seeds = [(hkdf(self.self_key, "self-mask", self.transcript), 1)]
-        for other in self.dealers:
-            shared = exchange(self.mask_key, self.adverts[other][4])
-            low, high = sorted((self.me, other))
-            seeds.append((hkdf(shared, f"mask/{low}/{high}", self.transcript), 1 if other > self.me else -1))
+        seeds += [(self.pair(other), 1 if other > self.me else -1) for other in self.partners]
         vector, packed = list(self.session["vectors"][self.me]), b""
         for lane, (size, bits) in enumerate(self.session["ring"]):
             width = 4 if bits <= 32 else 8
@@ -254,7 +262,7 @@ class SecondClient:
             for entry in range(size):
                 value = vector.pop(0)
                 for stream, sign in streams:
-                    value += sign * int.from_bytes(stream[width * entry : width * (entry + 1)], "little")
+                    value += sign * number(stream[width * entry : width * (entry + 1)])
                 masked.append(value % (1 << bits))
             packed += pack_tile(masked, bits)
         return [5, self.name, self.me, reply_to, packed]
@@ -264,7 +272,7 @@ class SecondClient:
         return [7, self.name, self.me, reply_to, self.signer.sign(label("agree") + self.transcript + self.survivors)]
 
     def proven(self, alive: list[int]) -> int:
-        return sum(1 for client in alive if client == self.me or client in self.held)
+        return sum(1 for client in alive if client == self.me or client in self.partners)
 
     @property
     def majority(self) -> int:

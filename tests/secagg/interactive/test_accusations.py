@@ -137,8 +137,8 @@ def test_in_a_sparse_graph_a_client_needs_a_quorum_of_neighbours_that_proved_the
     cohort = sparse_cohort()
     graph = Graph(cohort.parameters, cohort.roster)
     around = graph.neighbours(0)
-    assert signers(range(12), {0: around[:2]}, graph) == list(range(12))
-    assert signers(range(12), {0: around[:3]}, graph) == list(range(1, 12))
+    assert signers(range(20), {0: around[:2]}, graph) == list(range(20))
+    assert signers(range(20), {0: around[:3]}, graph) == list(range(1, 20))
     outbox = play_until(cohort, "check")
     deliver = read(cohort, 0, outbox[0], messages.Deliver)
     spoiled = msgspec.structs.replace(
@@ -147,9 +147,7 @@ def test_in_a_sparse_graph_a_client_needs_a_quorum_of_neighbours_that_proved_the
     outbox[0] = inside(cohort.server).send(0, spoiled)[1]
     failed = answered(cohort, outbox)
     assert 0 not in failed
-    everybody = messages.Dealers(inside(cohort.server).state.session, to_bitmap(range(12), 12))
-    cohort.clients[0].receive(inside(cohort.server).send(0, everybody)[1])
-    listed = messages.Survivors(inside(cohort.server).state.session, to_bitmap(range(12), 12))
-    with pytest.raises(RemoteProtocolError, match="unproven_survivors") as refusal:
-        cohort.clients[0].receive(inside(cohort.server).send(0, listed)[1])
-    assert not refusal.value.proven
+    everybody = messages.Dealers(inside(cohort.server).state.session, to_bitmap(range(20), 20), ())
+    with pytest.raises(RemoteProtocolError, match="too_few_neighbours"):
+        cohort.clients[0].receive(inside(cohort.server).send(0, everybody)[1])
+    assert cohort.clients[0].upload == b""

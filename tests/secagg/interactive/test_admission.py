@@ -11,7 +11,6 @@ from privstats.errors import AggregationError
 from privstats.secagg import Parameters
 from privstats.secagg.interactive.blame import accusers, admitted, require_dealers, tolerance
 from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.keys import HYBRID
 from privstats.secagg.masking_facts import masking_facts
 from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of
 
@@ -130,13 +129,17 @@ def test_whoever_has_too_few_good_holders_is_left_out_within_the_tolerance() -> 
     assert admitted(range(5), {0: (3,)}, graph) == {0, 1, 2, 4}
 
 
-def test_the_tolerance_of_a_sparse_graph_is_half_of_what_a_neighbourhood_can_spare() -> None:
-    cohort = Cohort(Parameters(40, 12, 30, 5, 20, RING, b"p" * 32))
+@pytest.mark.parametrize("colluders", [0, 5])
+def test_a_client_of_a_random_graph_goes_on_with_one_dispute_and_not_with_two(colluders: int) -> None:
+    """However many may collude, and however many disputes its neighbourhood could spare."""
+    cohort = Cohort(Parameters(40, 12, 30, colluders, 20, RING, b"p" * 32))
     graph = Graph(cohort.parameters, cohort.roster)
     around = graph.neighbours(0)
-    assert tolerance(graph.parameters) == 4
-    assert admitted(range(40), dict.fromkeys(around[:4], (0,)), graph) == set(range(40))
-    assert admitted(range(40), dict.fromkeys(around[:5], (0,)), graph) == set(range(1, 40))
+    assert tolerance(graph.parameters) == 1
+    assert admitted(range(40), {around[0]: (0,)}, graph) == set(range(40))
+    assert admitted(range(40), dict.fromkeys(around[:2], (0,)), graph) == set(range(1, 40))
+    assert admitted(range(40), {0: around[:1]}, graph) == set(range(40))
+    assert admitted(range(40), {0: around[:2]}, graph) == set(range(1, 40))
 
 
 def test_too_few_end_the_session_with_the_disputes_if_these_are_why() -> None:
@@ -162,14 +165,14 @@ def test_a_plan_in_which_liars_can_get_an_honest_client_left_out_says_so(
     ] * warned
 
 
-WIDE = Cohort(Parameters(40, 13, 24, 6, 24, RING, b"p" * 32, key_agreement=HYBRID))
+WIDE = Cohort(Parameters(40, 13, 24, 6, 24, RING, b"p" * 32))
 RANDOM = Graph(WIDE.parameters, WIDE.roster)
-NARROW = Cohort(Parameters(14, 6, 8, 1, 10, RING, b"p" * 32, key_agreement=HYBRID))
+NARROW = Cohort(Parameters(14, 6, 8, 1, 10, RING, b"p" * 32))
 RING_OF_14 = Graph(NARROW.parameters, NARROW.roster)
 
 
 def by_the_page(checked: Collection[int], failed: Mapping[int, tuple[int, ...]], graph: Graph) -> set[int]:
-    """Who goes on in a random graph of version 4, from docs/protocol.md alone."""
+    """Who goes on in a random graph, from docs/protocol.md alone."""
     t, here, paid = graph.parameters.threshold, set(checked), set[int]()
     pairs = {frozenset((holder, owner)) for holder, owners in failed.items() for owner in owners}
 

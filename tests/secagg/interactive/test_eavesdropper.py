@@ -11,16 +11,17 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from numpy.typing import NDArray
 
-from privstats.secagg import Parameters, Roster, wire
+from privstats.secagg import Parameters, Roster, kem, wire
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.client_secrets import Channel, ClientSecrets
-from privstats.secagg.interactive.dealing import part
+from privstats.secagg.interactive.dealing import Public, challenges_of, part
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.messages import advert_leaf, context_of, transcript_of
 from privstats.secagg.interactive.state import STEPS, ServerState
 from privstats.secagg.interactive.unmasking import unmask
-from privstats.secagg.keys import agree
+from privstats.secagg.keys import agree, derive
 from privstats.secagg.prg import add_packed
+from privstats.secagg.scalars import to_bytes
 from privstats.secagg.transcript import MerkleTree
 from tests.secagg.interactive.cohorts import Cohort
 from tests.secagg.interactive.inside import inside
@@ -60,13 +61,22 @@ def sum_of(traffic: Traffic, parameters: Parameters, roster: Roster, read: Reade
 
     opening, adverts = all_of(messages.Open)[0], all_of(messages.Advertise)
     graph = Graph(parameters, roster)
-    context = context_of(graph, opening.session, opening.server_key)
+    context = context_of(graph, opening.session, opening.server_key, opening.kem_key)
     tree = MerkleTree({client: advert_leaf(advert) for client, advert in adverts.items()}, parameters.clients)
     uploads, total = all_of(messages.Mask), parameters.ring.zeros()
     for upload in uploads.values():
         add_packed(total, upload.vector)
     state = ServerState(bytearray(), opening.session, adverts=adverts, transcript=transcript_of(context, tree.root))
-    state.dealers = {client for client, data in traffic if data[2] == messages.Check.__struct_config__.tag}
+    checked = all_of(messages.Check)
+    state.dealers = set(checked)
+    for client, check in checked.items():
+        above = [other for other in graph.neighbours(client) if other > client and other in checked]
+        links = (part(check.links, place, wire.HASH_BYTES) for place in range(len(above)))
+        state.links[client] = dict(zip(above, links, strict=True))
+    for client, share in all_of(messages.Share).items():
+        challenges = challenges_of(state.transcript, client, share.proofs[: wire.HASH_BYTES] + share.commitments)
+        pair = b"".join(map(to_bytes, challenges))
+        state.dealings[client] = Public(share.commitments, share.responses, pair, share.proofs)
     state.survivors, state.answers = set(uploads), all_of(messages.Unmask)
     unmask(total, state, graph)
     return total.lift()
@@ -81,14 +91,17 @@ def test_a_recorder_of_all_traffic_cannot_compute_the_sum(cohort: Cohort) -> Non
 def test_the_attack_works_for_whoever_holds_the_servers_session_key(cohort: Cohort) -> None:
     """The control: nothing but that key stands between a recording and the sum, so the server wipes it at the end."""
     secret = bytes(inside(cohort.server).state.secret)
-    traffic = recorded(cohort)
-    adverts = {client: in_the_clear(client, data, messages.Advertise) for client, data in traffic if data[2] == 1}
+    private = X25519PrivateKey.from_private_bytes(derive(secret, "server-key"))
+    encapsulated = kem.private_key(derive(secret, "server-kem", size=kem.SEED_BYTES))
+    traffic, tag = recorded(cohort), messages.Advertise.__struct_config__.tag
+    adverts = {client: in_the_clear(client, data, messages.Advertise) for client, data in traffic if data[2] == tag}
 
     def with_the_key(client: int, data: bytes, kind: type) -> messages.Wire:
         if kind in (messages.Open, messages.Advertise):
             return in_the_clear(client, data, kind)
-        shared = agree(X25519PrivateKey.from_private_bytes(secret), adverts[client].box_key)
-        channel = Channel(shared, session=adverts[client].session, client=client)
+        shared, ciphertext = agree(private, adverts[client].box_key), adverts[client].ciphertext
+        both = kem.combined(shared, kem.decapsulate(encapsulated, ciphertext), ciphertext)
+        channel = Channel(both, session=adverts[client].session, client=client)
         return messages.decode(channel.open(memoryview(data)), kind)
 
     total = sum_of(traffic, cohort.parameters, cohort.roster, with_the_key)
@@ -98,15 +111,19 @@ def test_the_attack_works_for_whoever_holds_the_servers_session_key(cohort: Coho
 
 
 def test_no_key_and_no_share_is_anywhere_in_the_traffic(cohort: Cohort) -> None:
-    """Every self-mask key, mask key and share, searched for in everything that was sent."""
-    material = [ClientSecrets(bytes(inside(client).state.root)) for client in cohort.clients]
-    secrets = [secret for each in material for secret in (each.self_key, inside(each).mask_key.private)]
+    """Every self-mask key and share, searched for in everything that was sent."""
+    graph = inside(cohort.server).graph
+    material = [
+        ClientSecrets(bytes(inside(client).state.root), graph, index) for index, client in enumerate(cohort.clients)
+    ]
     traffic = b"".join(data for _, data in recorded(cohort))
+    transcript, secrets = inside(cohort.clients[0]).state.transcript, []
     for client, each in enumerate(material):
-        transcript, holders = inside(cohort.server).state.transcript, inside(cohort.server).graph.neighbours(client)
+        holders = graph.neighbours(client)
         shares = each.deal(transcript, client, holders, cohort.parameters.threshold).shares
         secrets += [part(shares, place, messages.SECRET_BYTES) for place in range(2 * len(holders))]
-    assert len(secrets) == 12 + 60
+        secrets.append(each.revealed(transcript))
+    assert len(secrets) == 6 + 60
     assert not any(secret in traffic for secret in secrets)
 
 

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import tracemalloc
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import get_args
@@ -20,7 +19,6 @@ from privstats.errors import RemoteProtocolError
 from privstats.secagg import Parameters, kem, wire
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.state import STEPS
-from privstats.secagg.keys import HYBRID
 from tests.secagg.interactive.cohorts import UNSEALED, Cohort, cohort_of, play_until
 from tests.secagg.interactive.inside import inside
 
@@ -89,8 +87,10 @@ nonsense = st.recursive(
 
 
 def lists_clients(fields: list) -> bool:
-    """Whether it could be an honest answer in ``check``, which is one list of clients and may be empty."""
-    return len(fields) == 1 and isinstance(fields[0], list) and all(isinstance(each, int) for each in fields[0])
+    """Whether it could be an honest answer in ``check``: a list of clients, which may be empty, and links."""
+    if len(fields) != 2 or not isinstance(fields[0], list) or not isinstance(fields[1], bytes):
+        return False
+    return all(isinstance(each, int) for each in fields[0])
 
 
 @given(st.sampled_from(list(STEPS)[1:]), st.lists(nonsense, max_size=5), st.booleans())
@@ -149,62 +149,39 @@ def test_a_length_that_promises_more_than_it_brings_costs_no_memory(step: str) -
     assert peak < 1 << 20
 
 
-def hybrid_messages(k: int, last: int, siblings: int) -> list[messages.Wire]:
-    """The largest of version 4, of a complete graph."""
-    b32, b64, key, ciphertext = bytes(32), bytes(64), bytes(kem.PUBLIC_BYTES), bytes(kem.CIPHERTEXT_BYTES)
-    known, names = messages.KnownAdvertise(b32, last, b32, key, b32, b64), k * (last,)
-    return [
-        messages.HybridOpen(b32, b32, b32, b32, key, b64),
-        messages.HybridAdvertise(b32, last, b32, key, ciphertext, b64),
-        messages.HybridAdverts(b32, k * (known,), siblings * b32),
-        messages.HybridCheck(b32, last, b32, names, k * b32),
-        messages.HybridCheckWithCommitment(b32, last, b32, names, k * b32, b32),
-        messages.HybridDealers(b32, bytes((k + 8) // 8), names),
-    ]
-
-
 @pytest.mark.parametrize(("clients", "neighbours"), [(3, 2), (17, 16), (140, 139), (256, 255), (70_000, 100)])
 def test_a_limit_is_the_size_of_the_largest_message_to_the_byte(clients: int, neighbours: int) -> None:
     """Around every number of clients at which a msgpack header grows."""
-    threshold, size = clients if neighbours == clients - 1 else neighbours, 200
-    parameters = Parameters(clients, threshold, clients, 0, neighbours, Ring(((size, 8),)), bytes(32))
+    complete, size = neighbours == clients - 1, 200
+    threshold, least = (clients, clients) if complete else (neighbours - 2, clients - clients // 10)
+    parameters = Parameters(clients, threshold, least, 0, neighbours, Ring(((size, 8),)), bytes(32))
     k, last, b32, b64 = neighbours, clients - 1, bytes(32), bytes(64)
     signers = k if k == last else parameters.quorum + parameters.signatures
-    advertise = messages.Advertise(b32, last, b32, b32, b32, b64)
+    key, ciphertext, boxes = bytes(kem.PUBLIC_BYTES), bytes(kem.CIPHERTEXT_BYTES), k * bytes(messages.BOX_BYTES)
+    known, names, bits = messages.KnownAdvertise(b32, last, b32, key, b32, b64), k * (last,), bytes((clients + 7) // 8)
     siblings = sum(min(k + 1, 2**level) for level in range(17) if 2**level < clients)
     largest = [
-        messages.Open(b32, b32, b32, b32, b64),
-        advertise,
-        messages.Adverts(b32, k * (advertise,), siblings * b32),
-        messages.Share(b32, last, b32, k * bytes(messages.BOX_BYTES), k * b64, k * b64, 2 * b64),
-        messages.Deliver(b32, k * (last,), k * bytes(messages.BOX_BYTES), k * b64, k * b64, k * b64),
-        messages.Check(b32, last, b32, k * (last,)),
-        messages.Dealers(b32, bytes((clients + 7) // 8)),
+        messages.Open(b32, b32, b32, b32, key, b64),
+        messages.Advertise(b32, last, b32, key, ciphertext, b64),
+        messages.Adverts(b32, k * (known,), siblings * b32),
+        messages.Share(b32, last, b32, boxes, k * b64, k * b64, b64),
+        messages.Deliver(b32, names, boxes, k * b64, k * b64, k * b64),
+        messages.Check(b32, last, b32, names, k * b32),
+        messages.Dealers(b32, bits, names),
         messages.Mask(b32, last, b32, memoryview(bytes(size))),
-        messages.Survivors(b32, bytes((clients + 7) // 8)),
+        messages.Survivors(b32, bits),
         messages.Agree(b32, last, b32, b64),
         messages.Agreement(b32, signers * (last,), signers * b64),
-        messages.Unmask(b32, last, b32, b32, k * (last,), k * b32),
+        messages.Unmask(b32, last, b32, b32, names, k * b32),
         messages.Abort(b32, 127, b64),
-        messages.CheckWithCommitment(b32, last, b32, k * (last,), b32),
-        messages.UnmaskWithOpening(b32, last, b32, b32, k * (last,), k * b32, b32),
+        messages.CheckWithCommitment(b32, last, b32, names, k * b32, b32),
+        messages.UnmaskWithOpening(b32, last, b32, b32, names, k * b32, b32),
     ]
-    if neighbours == clients - 1:
-        again, hybrid = replace(parameters, key_agreement=HYBRID), hybrid_messages(k, last, siblings)
-        assert {type(message) for message in (*largest, *hybrid)} == set(get_args(messages.Wire))
-        share, boxes = b32 + b32, k * bytes(messages.box_bytes(again))
-        for message in (
-            messages.Share(b32, last, b32, boxes, k * b64, k * b64, share),
-            messages.Deliver(b32, k * (last,), boxes, k * b64, k * b64, k * b64),
-            *hybrid,
-        ):
-            beside = messages.NONCE_BYTES if isinstance(message, messages.Share) else 0
-            beside += 0 if isinstance(message, UNSEALED) else wire.TAG_BYTES
-            size = len(messages.encode(message)) + beside
-            assert messages.size_limit(type(message), again) == size
+    assert {type(message) for message in largest} == set(get_args(messages.Wire))
     for message in largest:
-        tag = 0 if isinstance(message, UNSEALED) else wire.TAG_BYTES
-        assert messages.size_limit(type(message), parameters) == len(messages.encode(message)) + tag
+        beside = messages.NONCE_BYTES if isinstance(message, messages.Share) else 0
+        beside += 0 if isinstance(message, UNSEALED) else wire.TAG_BYTES
+        assert messages.size_limit(type(message), parameters) == len(messages.encode(message)) + beside
 
 
 @pytest.mark.parametrize("size", [1, 200, 60_000, 70_000])

@@ -25,7 +25,7 @@ SERVER = b"s" * 32
 def graph_of(clients: int, neighbours: int, plan: int = 0) -> Graph:
     publics = tuple(b"client" + client.to_bytes(26, "big") for client in range(clients))
     threshold = clients // 2 + 1 if neighbours == clients - 1 else neighbours // 2 + 1
-    parameters = Parameters(clients, threshold, clients, 0, neighbours, RING, plan.to_bytes(32, "big"))
+    parameters = Parameters(clients, threshold, clients // 2 + 1, 0, neighbours, RING, plan.to_bytes(32, "big"))
     return Graph(parameters, numbered(publics))
 
 
@@ -33,9 +33,9 @@ def numbered(publics) -> Roster:
     return Roster.numbered(publics, server=SERVER, label="graphs", counter=0)
 
 
-sparse = st.integers(6, 60).flatmap(
+sparse = st.integers(8, 60).flatmap(
     lambda n: st.builds(
-        graph_of, st.just(n), st.integers(1, (n - 2) // 2).map(lambda half: 2 * half), st.integers(0, 99)
+        graph_of, st.just(n), st.integers(3, (n - 2) // 2).map(lambda half: 2 * half), st.integers(0, 99)
     )
 )
 
@@ -80,7 +80,7 @@ def test_no_plan_chooses_the_graph_and_every_roster_and_round_has_its_own(plan: 
 def test_no_plan_chooses_the_committee_of_a_large_cohort() -> None:
     publics = tuple(sha256(b"%d" % client).digest() for client in range(1_100))
     roster = Roster.numbered(publics, server=sha256(b"server").digest(), label="large", counter=0)
-    one, other = (Parameters(1_100, 6, 1_100, 0, 8, Ring(((1, 8),)), plan * 32) for plan in (b"a", b"b"))
+    one, other = (Parameters(1_100, 6, 800, 0, 8, Ring(((1, 8),)), plan * 32) for plan in (b"a", b"b"))
     assert Graph(one, roster).committee == Graph(other, roster).committee
     assert Graph(one, roster).committee != Graph(one, roster.of_round(0)).committee
 
@@ -155,7 +155,7 @@ def test_a_survivor_list_has_exactly_one_encoding(size: int, data) -> None:
 
 def test_the_committee_of_a_large_cohort_is_the_pages() -> None:
     """docs/protocol.md, Graph: the 1,024 smallest draws of a keystream of its own, not those of the circle."""
-    parameters = Parameters(1_100, 6, 1_100, 0, 8, Ring(((1, 8),)), bytes(32))
+    parameters = Parameters(1_100, 6, 800, 0, 8, Ring(((1, 8),)), bytes(32))
     publics = tuple(sha256(b"%d" % client).digest() for client in range(1_100))
     roster = Roster.numbered(publics, server=sha256(b"server").digest(), label="large", counter=0)
     graph = Graph(parameters, roster)
@@ -168,7 +168,7 @@ def test_the_committee_of_a_large_cohort_is_the_pages() -> None:
 
 def test_only_the_committee_counts_toward_the_one_list() -> None:
     """Signatures of others, and the receiver's own where it is no member, count for nothing."""
-    parameters = Parameters(1_100, 6, 1_100, 0, 8, Ring(((1, 8),)), bytes(32))
+    parameters = Parameters(1_100, 6, 800, 0, 8, Ring(((1, 8),)), bytes(32))
     identities = [Identity(sha256(b"%d" % client).digest()) for client in range(1_100)]
     publics = tuple(identity.public for identity in identities)
     roster = Roster.numbered(publics, server=sha256(b"server").digest(), label="large", counter=0)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from privstats.errors import AggregationError, RemoteProtocolError
-from privstats.secagg import Identity, wire
+from privstats.secagg import Identity, kem, wire
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.messages import advert_statement, context_of, open_statement
 from privstats.secagg.interactive.state import STEPS
@@ -50,7 +50,7 @@ HONEST, EVERYONE = (0, 1, 2, 3, 4), (0, 1, 2, 3, 4, 5)
 
 
 class TestAdvertise:
-    @pytest.mark.parametrize("field", ["box_key", "mask_key", "self_key", "signature"])
+    @pytest.mark.parametrize("field", ["box_key", "kem_key", "ciphertext", "signature"])
     def test_a_mutated_field(self, cohort: Cohort, field: str) -> None:
         outbox = play_until(cohort, "advertise")
         message = answer(cohort, outbox, messages.Advertise)
@@ -62,9 +62,7 @@ class TestAdvertise:
     def test_an_identity_that_is_not_on_the_roster(self, cohort: Cohort) -> None:
         outbox = play_until(cohort, "advertise")
         message = answer(cohort, outbox, messages.Advertise)
-        statement = advert_statement(
-            inside(cohort.server).context, LIAR, message.box_key, message.mask_key, message.self_key
-        )
+        statement = advert_statement(inside(cohort.server).context, LIAR, *message.keys)
         invented = Identity.generate(stream("nobody")).sign(statement)
         refused(cohort, bytes(messages.encode(msgspec.structs.replace(message, signature=invented))), "bad_signature")
         finishes_without_the_liar(cohort, outbox, HONEST)
@@ -74,18 +72,16 @@ class TestAdvertise:
         other = cohort_of(6, 5, 1)
         opening = read(cohort, LIAR, play_until(cohort, "advertise")[LIAR], messages.Open)
         lured = msgspec.structs.replace(opening, parameters=other.parameters.digest)
-        context = context_of(inside(other.server).graph, opening.session, opening.server_key)
+        context = context_of(inside(other.server).graph, opening.session, opening.server_key, opening.kem_key)
         signed = msgspec.structs.replace(lured, signature=cohort.aggregator.sign(open_statement(context)))
         ((_, data),) = other.clients[LIAR].receive(bytes(messages.encode(signed)))
         refused(cohort, data, "bad_signature")
 
-    @pytest.mark.parametrize("key", ["box_key", "mask_key", "self_key"])
-    def test_a_key_of_low_order(self, cohort: Cohort, key: str) -> None:
+    @pytest.mark.parametrize(("key", "value"), [("box_key", bytes(32)), ("kem_key", b"\xff" * kem.PUBLIC_BYTES)])
+    def test_a_key_to_which_nothing_is_sealed(self, cohort: Cohort, key: str, value: bytes) -> None:
         outbox = play_until(cohort, "advertise")
-        message = msgspec.structs.replace(answer(cohort, outbox, messages.Advertise), **{key: bytes(32)})
-        statement = advert_statement(
-            inside(cohort.server).context, LIAR, message.box_key, message.mask_key, message.self_key
-        )
+        message = msgspec.structs.replace(answer(cohort, outbox, messages.Advertise), **{key: value})
+        statement = advert_statement(inside(cohort.server).context, LIAR, *message.keys)
         signed = msgspec.structs.replace(message, signature=cohort.identities[LIAR].sign(statement))
         refused(cohort, bytes(messages.encode(signed)), "bad_key")
         finishes_without_the_liar(cohort, outbox, HONEST)
@@ -108,7 +104,7 @@ class TestShare:
             ("boxes", messages.BOX_BYTES),
             ("commitments", messages.PAIR_BYTES),
             ("responses", messages.PAIR_BYTES),
-            ("proofs", wire.SIGNATURE_BYTES),
+            ("proofs", messages.SECRET_BYTES),
         ],
     )
     def test_too_few_parts_of_a_dealing(self, cohort: Cohort, field: str, size: int) -> None:
@@ -176,7 +172,7 @@ class TestMask:
         for place in (3, 40, len(upload) // 2, len(upload) - 1):
             damaged = upload[:place] + bytes([upload[place] ^ 1]) + upload[place + 1 :]
             refused(cohort, damaged, "wrong_session" if place < wire.HEADER_BYTES and place > 4 else "bad_tag")
-        for version in (b"\x01", b"\x02", b"\x04"):
+        for version in (b"\x01", b"\x02", b"\x03", b"\x05"):
             refused(cohort, version + upload[1:], "wrong_version")
         refused(cohort, upload[: wire.HEADER_BYTES + 1], "malformed")
         cohort.server.receive(LIAR, upload)

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from privstats.errors import RemoteProtocolError
-from privstats.secagg import Identity
+from privstats.secagg import Identity, kem
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.messages import advert_statement, context_of, open_statement, survivors_statement
 from privstats.secagg.interactive.state import STEPS
 from privstats.secagg.keys import derive, public_of
-from privstats.secagg.scalars import key_pair
 from privstats.secagg.wire import to_bitmap
 from tests.secagg.interactive.cohorts import (
     Cohort,
@@ -55,39 +54,41 @@ def altered(cohort: Cohort, outbox: dict[int, bytes], kind: type, **changes: Any
 Change = Callable[[Cohort, Any], dict[str, Any]]
 
 
-def resigned(cohort: Cohort, sender: int, identity: Identity, **keys: bytes) -> messages.Advertise:
+def resigned(cohort: Cohort, sender: int, identity: Identity, **keys: bytes) -> messages.KnownAdvertise:
     """``sender``'s advertisement with other keys, signed by ``identity``."""
-    advert = msgspec.structs.replace(inside(cohort.server).state.adverts[sender], **keys)
-    statement = advert_statement(
-        inside(cohort.server).context, sender, advert.box_key, advert.mask_key, advert.self_key
-    )
+    advert = msgspec.structs.replace(inside(cohort.server).state.adverts[sender].known, **keys)
+    statement = advert_statement(inside(cohort.server).context, sender, *advert.keys)
     return msgspec.structs.replace(advert, signature=identity.sign(statement))
 
 
-def showing(advert: Callable[[Cohort], messages.Advertise]) -> Change:
+def showing(advert: Callable[[Cohort], messages.KnownAdvertise]) -> Change:
     """The victim's adverts with client 1's replaced."""
     return lambda cohort, message: {
         "adverts": tuple(advert(cohort) if each.sender == 1 else each for each in message.adverts)
     }
 
 
+OTHER_KEYS = {"box_key": b"x" * 32, "kem_key": kem.public_of(kem.private_key(bytes(64))), "ciphertext_hash": bytes(32)}
+
+
 def substituted(key: str) -> Change:
-    return showing(lambda cohort: resigned(cohort, 1, Identity.generate(stream("stranger")), **{key: b"x" * 32}))
+    stranger = Identity.generate(stream("stranger"))
+    return showing(lambda cohort: resigned(cohort, 1, stranger, **{key: OTHER_KEYS[key]}))
 
 
-def of_an_earlier_session(cohort: Cohort) -> messages.Advertise:
+def of_an_earlier_session(cohort: Cohort) -> messages.KnownAdvertise:
     earlier = cohort_of(label="earlier")
     play_until(earlier, "share")
     session = inside(cohort.server).state.session
-    return msgspec.structs.replace(inside(earlier.server).state.adverts[1], session=session)
+    return msgspec.structs.replace(inside(earlier.server).state.adverts[1].known, session=session)
 
 
-def under_another_label(cohort: Cohort) -> messages.Advertise:
-    return msgspec.structs.replace(inside(cohort.server).state.adverts[1], session=bytes(32))
+def under_another_label(cohort: Cohort) -> messages.KnownAdvertise:
+    return msgspec.structs.replace(inside(cohort.server).state.adverts[1].known, session=bytes(32))
 
 
-def of_client_two(cohort: Cohort) -> messages.Advertise:
-    return msgspec.structs.replace(inside(cohort.server).state.adverts[2], sender=1)
+def of_client_two(cohort: Cohort) -> messages.KnownAdvertise:
+    return msgspec.structs.replace(inside(cohort.server).state.adverts[2].known, sender=1)
 
 
 def cut(message: messages.Deliver, keep: Callable[[int], bool]) -> dict[str, Any]:
@@ -147,7 +148,7 @@ KINDS = {step: row.opens for step, row in STEPS.items()}
 LIES: dict[str, dict[str, tuple[Any, ...]]] = {
     # every key is signed by the roster's identity for this session, and everybody sees one transcript
     "share": {
-        **{f"a substituted {key}": (substituted(key), "bad_signature") for key in ("box_key", "mask_key", "self_key")},
+        **{f"a substituted {key}": (substituted(key), "bad_signature") for key in OTHER_KEYS},
         "an earlier session's advertisement": (showing(of_an_earlier_session), "bad_signature"),
         "one client's signature under another's name": (showing(of_client_two), "bad_signature"),
         "keys under another session's label": (showing(under_another_label), "wrong_session"),
@@ -214,38 +215,31 @@ def test_a_downgraded_threshold(cohort: Cohort) -> None:
 
 def test_a_session_key_of_low_order(cohort: Cohort) -> None:
     opening = read(cohort, VICTIM, play_until(cohort, "advertise")[VICTIM], messages.Open)
-    context = context_of(inside(cohort.server).graph, opening.session, LOW_ORDER)
+    context = context_of(inside(cohort.server).graph, opening.session, LOW_ORDER, opening.kem_key)
     signature = cohort.aggregator.sign(open_statement(context))
     bad = msgspec.structs.replace(opening, server_key=LOW_ORDER, signature=signature)
     refused(cohort, bytes(messages.encode(bad)), "bad_key", failed=False)
     assert inside(cohort.clients[VICTIM]).state.session == b""
 
 
-def with_advert(cohort: Cohort, outbox: dict[int, bytes], advert: messages.Advertise) -> bytes:
+def with_advert(cohort: Cohort, outbox: dict[int, bytes], advert: messages.KnownAdvertise) -> bytes:
     """The victim's adverts with client 1's replaced."""
     message = read(cohort, VICTIM, outbox[VICTIM], messages.Adverts)
     return altered(cohort, outbox, messages.Adverts, **showing(lambda _: advert)(cohort, message))
 
 
-@pytest.mark.parametrize("key", ["box_key", "mask_key"])
-def test_a_colluders_key_of_low_order(cohort: Cohort, key: str) -> None:
-    """The colluder signs it, the server lets it pass: the honest client must stop it, at once or when it masks."""
+@pytest.mark.parametrize(("key", "value"), [("box_key", LOW_ORDER), ("kem_key", b"\xff" * kem.PUBLIC_BYTES)])
+def test_a_colluders_key_to_which_nothing_is_sealed(cohort: Cohort, key: str, value: bytes) -> None:
+    """The colluder signs it, the server lets it pass: the honest client must stop it."""
     outbox = play_until(cohort, "share")
-    advert = resigned(cohort, 1, cohort.identities[1], **{key: LOW_ORDER})
-    data = with_advert(cohort, outbox, advert)
-    if key == "box_key":
-        refused(cohort, data, "bad_key")
-        return
-    cohort.clients[VICTIM].receive(data)
-    inside(cohort.server).state.dealings = dict.fromkeys(range(6), nothing(5))
-    cohort.clients[VICTIM].receive(dict(cohort.server.end_step())[VICTIM])
-    refused(cohort, lie(cohort, VICTIM, messages.Dealers(inside(cohort.server).state.session, b"\x3f")), "bad_key")
+    advert = resigned(cohort, 1, cohort.identities[1], **{key: value})
+    refused(cohort, with_advert(cohort, outbox, advert), "bad_key")
 
 
 def test_a_colluder_that_signs_one_key_for_the_victim_and_another_for_the_rest(cohort: Cohort) -> None:
     """Its two advertisements make two transcripts, so nobody's box opens at the victim, the colluder's or not."""
     outbox = play_until(cohort, "share")
-    outbox[VICTIM] = with_advert(cohort, outbox, resigned(cohort, 1, cohort.identities[1], mask_key=b"m" * 32))
+    outbox[VICTIM] = with_advert(cohort, outbox, resigned(cohort, 1, cohort.identities[1], ciphertext_hash=b"m" * 32))
     deceived(cohort, outbox)
     refuses_the_list(cohort, dict(cohort.server.end_step())[VICTIM])
 
@@ -258,7 +252,7 @@ def test_a_graph_of_the_servers_choosing() -> None:
     stranger = next(i for i in range(1, cohort.parameters.clients) if i not in neighbours)
     adverts = [
         *read(cohort, VICTIM, outbox[VICTIM], messages.Adverts).adverts[1:],
-        inside(cohort.server).state.adverts[stranger],
+        inside(cohort.server).state.adverts[stranger].known,
     ]
     adverts.sort(key=lambda advert: advert.sender)
     refused(cohort, altered(cohort, outbox, messages.Adverts, adverts=tuple(adverts)), "strangers")
@@ -293,15 +287,13 @@ def deceived(cohort: Cohort, outbox: dict[int, bytes]) -> None:
 
 
 def refuses_the_list(cohort: Cohort, boxes: bytes) -> None:
-    """The victim can use no box. It masks, which tells nobody anything, but agrees to no list and so never unmasks."""
+    """The victim can use no box, so it masks with nobody and uploads nothing."""
     ((_, answer),) = cohort.clients[VICTIM].receive(boxes)
     here = sorted(inside(cohort.server).state.sharers)
     assert read(cohort, VICTIM, answer, messages.Check).failed == tuple(here[1:])
-    everybody = messages.Dealers(inside(cohort.server).state.session, to_bitmap(here, cohort.parameters.clients))
-    cohort.clients[VICTIM].receive(lie(cohort, VICTIM, everybody))
-    with pytest.raises(RemoteProtocolError, match="which is unproven"):
-        cohort.clients[VICTIM].receive(survivors_message(cohort, set(here)))
-    assert cohort.clients[VICTIM].step == "failed"
+    with pytest.raises(RemoteProtocolError, match="too_few_neighbours"):
+        cohort.clients[VICTIM].receive(dealers_message(cohort, set(here)))
+    assert (cohort.clients[VICTIM].step, cohort.clients[VICTIM].upload) == ("failed", b"")
     assert inside(cohort.clients[VICTIM]).state.root == bytearray()
 
 
@@ -349,7 +341,7 @@ def test_a_survivor_with_whom_the_victim_did_not_mask(cohort: Cohort) -> None:
 
 def dealers_message(cohort: Cohort, dealers: set[int]) -> bytes:
     bitmap = to_bitmap(dealers, cohort.parameters.clients)
-    return lie(cohort, VICTIM, messages.Dealers(inside(cohort.server).state.session, bitmap))
+    return lie(cohort, VICTIM, messages.Dealers(inside(cohort.server).state.session, bitmap, ()))
 
 
 def survivors_message(cohort: Cohort, survivors: set[int]) -> bytes:
@@ -368,7 +360,7 @@ def test_a_list_that_cuts_the_victim_off_its_neighbours() -> None:
     cohort = sparse_cohort()
     play_until(cohort, "agree")
     dropped = set(inside(cohort.server).graph.neighbours(VICTIM)[:3])
-    refused(cohort, survivors_message(cohort, set(range(12)) - dropped), "isolated")
+    refused(cohort, survivors_message(cohort, set(range(20)) - dropped), "isolated")
 
 
 def test_a_list_that_cuts_somebody_else_off() -> None:
@@ -377,10 +369,9 @@ def test_a_list_that_cuts_somebody_else_off() -> None:
     play_until(cohort, "agree")
     graph = inside(cohort.server).graph
     spared = {VICTIM, *graph.neighbours(VICTIM)}
-    far = next(client for client in range(12) if client not in spared)
-    dropped = set(graph.neighbours(far)) - spared
-    assert len(dropped) > cohort.parameters.neighbours - cohort.parameters.quorum
-    refused(cohort, survivors_message(cohort, set(range(12)) - dropped), "isolated")
+    far = next(client for client in range(20) if not spared.intersection((client, *graph.neighbours(client))))
+    dropped = set(graph.neighbours(far)[: 1 + cohort.parameters.neighbours - cohort.parameters.quorum])
+    refused(cohort, survivors_message(cohort, set(range(20)) - dropped), "isolated")
 
 
 def test_two_survivor_lists(cohort: Cohort) -> None:
@@ -403,15 +394,15 @@ def test_two_survivor_lists(cohort: Cohort) -> None:
 
 
 @pytest.mark.parametrize(
-    ("neighbours", "others", "code"), [(3, 9, "too_few_neighbours"), (4, 1, "too_few_signatures"), (4, 2, "")]
+    ("neighbours", "others", "code"), [(3, 12, "too_few_neighbours"), (4, 5, "too_few_signatures"), (4, 6, "")]
 )
 def test_on_a_random_graph_neighbours_and_a_majority_sign_the_list(neighbours: int, others: int, code: str) -> None:
-    """t = 4 neighbours, and 7 of 12 clients with this one: one of both rules alone leaves a lie (theorem 8)."""
+    """t = 4 neighbours, and 11 of 20 clients with this one: one of both rules alone leaves a lie (theorem 8)."""
     cohort = sparse_cohort()
     outbox = play_until(cohort, "unmask")
     state, near = inside(cohort.server).state, inside(cohort.server).graph.neighbours(VICTIM)
-    far = [client for client in range(12) if client not in (*near, VICTIM)]
-    assert (len(near), cohort.parameters.threshold, cohort.parameters.signatures) == (6, 4, 7)
+    far = [client for client in range(20) if client not in (*near, VICTIM)]
+    assert (len(near), cohort.parameters.threshold, cohort.parameters.signatures) == (6, 4, 11)
     signers = tuple(sorted((*near[:neighbours], *far[:others])))
     agreement = messages.Agreement(state.session, signers, b"".join(state.signatures[each] for each in signers))
     message = lie(cohort, VICTIM, agreement)
@@ -451,7 +442,7 @@ def test_what_is_left_after_unmasking(cohort: Cohort) -> None:
     outbox = play_until(cohort, "unmask")
     client = cohort.clients[VICTIM]
     root = inside(client).state.root
-    assert public_of(key_pair(derive(root, "self-key")).private) == inside(client).state.advert.self_key
+    assert public_of(derive(root, "box-key")) == inside(client).state.advert.box_key
     client.receive(outbox[VICTIM])
     assert root == bytes(32)
     assert (

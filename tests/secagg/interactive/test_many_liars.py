@@ -1,4 +1,4 @@
-"""How many liars end a session of 1,000 clients on version 4's random graph: the numbers of docs/protocol.md.
+"""How many liars end a session of 1,000 clients on a random graph: the numbers of docs/protocol.md.
 
 Liars do not choose their places, but accuse whom they like: each pair of neighbours on the circle of liars accuses one
 honest client, which the server excludes, as long as neither of them has more disputes. Then all liars vanish after the
@@ -17,7 +17,6 @@ from privstats.errors import AggregationError
 from privstats.secagg import Identity, Parameters, Roster
 from privstats.secagg.interactive.blame import admitted, require_clients
 from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.keys import HYBRID
 from privstats.secagg.prg import keystream
 from privstats.secagg.wire import labelled
 
@@ -27,7 +26,7 @@ N, GRAPHS = 1000, 6
 @cache
 def parameters() -> Parameters:
     sizes = {"clients": N, "min_survivors": 900, "colluders": 100}
-    return Parameters.solve(**sizes, ring=Ring(((1, 8),)), plan_digest=bytes(32), key_agreement=HYBRID)
+    return Parameters.solve(**sizes, ring=Ring(((1, 8),)), plan_digest=bytes(32))
 
 
 @cache

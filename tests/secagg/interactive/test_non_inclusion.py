@@ -13,6 +13,7 @@ from privstats.errors import LocalProtocolError
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
 from privstats.secagg.interactive.messages import survivors_statement
 from privstats.secagg.interactive.non_inclusion import Receipt, prove_excluded
+from privstats.secagg.masking_facts import RECORDED
 from privstats.secagg.wire import to_bitmap
 from tests.secagg.interactive.cohorts import RING, sparse_cohort
 
@@ -55,6 +56,16 @@ def test_before_the_end_nothing_is_handed_out() -> None:
     assert (client.agreement, client.receipt) == ({}, b"")
 
 
+def test_lists_that_are_forged_long_after_a_session_are_believed() -> None:
+    """Who breaks Ed25519 later signs as these parties do, and no time limit refuses it: a plan's facts say so."""
+    (receipt,) = (Receipt.decode(client.receipt) for client in played(faults=())[:1])
+    bitmap = to_bitmap(range(1, CLIENTS), CLIENTS)
+    statement = survivors_statement(receipt.transcript, bitmap)
+    forged = {signer: bitmap + PARTIES[signer].sign(statement) for signer in range(1, CLIENTS)}
+    assert prove_excluded(parameters(), receipt.encode(), forged, roster=ROSTER) == receipt.upload
+    assert "a forged proof that an upload is in no sum, would then be believed" in RECORDED
+
+
 def test_attack_colluders_sign_a_list_without_a_client_that_is_in_the_sum() -> None:
     """A party that believed fewer than t signatures would send again what is counted; honest clients sign one list."""
     clients = played(faults=())
@@ -80,17 +91,17 @@ def test_attack_a_list_of_another_session_of_the_same_run() -> None:
 
 def test_on_a_random_graph_a_list_proves_it_with_the_signatures_of_more_than_half() -> None:
     cohort = sparse_cohort()
-    assert loopback.run(cohort.server, cohort.clients, faults=LOST).survivors == tuple(range(1, 12))
+    assert loopback.run(cohort.server, cohort.clients, faults=LOST).survivors == tuple(range(1, 20))
     lost, agreement = cohort.clients[0], cohort.clients[11].agreement
-    assert len(agreement) == cohort.parameters.signatures == 7
+    assert len(agreement) == cohort.parameters.signatures == 11
     proven = prove_excluded(cohort.parameters, lost.receipt, agreement, roster=cohort.roster)
     assert proven == lost.upload
     receipt = Receipt.decode(lost.receipt, complete=False)
     for other in (lost.receipt[:68], replace(receipt, place=bytes(64)).encode()):  # an older rule, another committee
         with pytest.raises(LocalProtocolError, match="a receipt of this protocol has 132|under other parameters"):
             prove_excluded(cohort.parameters, other, agreement, roster=cohort.roster)
-    fewer = dict(sorted(agreement.items())[:6])
-    with pytest.raises(LocalProtocolError, match="6 clients have signed 1 lists of this session, and 7 on one list"):
+    fewer = dict(sorted(agreement.items())[:10])
+    with pytest.raises(LocalProtocolError, match="10 clients have signed 1 lists of this session, and 11 on one list"):
         prove_excluded(cohort.parameters, lost.receipt, fewer, roster=cohort.roster)
 
 

@@ -125,7 +125,15 @@ class Session:
             return {"boxes": garbage + message.boxes[len(garbage) :]}
         if step == "check":
             owners = sorted(inside(self.cohort.server).state.sharers - {self.liar})
-            return {"failed": tuple(owners[len(owners) - min(self.accuses, len(owners)) :])}
+            failed = tuple(owners[len(owners) - min(self.accuses, len(owners)) :])
+            above = [owner for owner in owners if owner > self.liar and owner not in message.failed]
+            links = (
+                part(message.links, k, messages.SECRET_BYTES) for k, each in enumerate(above) if each not in failed
+            )
+            held = inside(self.cohort.clients[self.liar]).state.held
+            for owner in failed:  # with whom it does not mask: else it would bring another input
+                held.pop(owner, None)
+            return {"failed": failed, "links": b"".join(links)}
         if step == "unmask":
             called = inside(self.cohort.server).state.failed.get(self.liar, ())
             owners = [owner for owner in message.owners if owner not in called]

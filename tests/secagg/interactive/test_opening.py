@@ -36,9 +36,12 @@ def opening_of(cohort: Cohort) -> messages.Open:
 def test_whoever_reaches_the_clients_is_not_the_server(cohort: Cohort) -> None:
     """Plan and roster are public, so anybody can run this machine; only the key behind the roster's server opens."""
     anybody = Identity.generate(stream("anybody"))
-    context = context_of(inside(cohort.server).graph, b"s" * 32, inside(cohort.server).public)
+    context = context_of(
+        inside(cohort.server).graph, b"s" * 32, inside(cohort.server).public, inside(cohort.server).kem_key
+    )
     digests = cohort.parameters.digest, cohort.roster.digest
-    forged = messages.Open(b"s" * 32, *digests, inside(cohort.server).public, anybody.sign(open_statement(context)))
+    keys = inside(cohort.server).public, inside(cohort.server).kem_key
+    forged = messages.Open(b"s" * 32, *digests, *keys, anybody.sign(open_statement(context)))
     refuses_and_goes_on(cohort, bytes(messages.encode(forged)), "bad_signature")
 
 
@@ -85,11 +88,11 @@ def test_an_opening_of_another_run_or_roster(cohort: Cohort, change: str) -> Non
     refuses_and_goes_on(cohort, dict(old.start())[VICTIM], "wrong_roster")
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_message_of_an_earlier_version_is_refused_by_name(cohort: Cohort, version: int) -> None:
     outbox = dict(cohort.server.start())
     old = bytes([version]) + outbox[VICTIM][1:]
-    words = f"wrong_version .a message of version {version}; this .* version 3 only"
+    words = f"wrong_version .a message of version {version}; this .* version 4 only"
     with pytest.raises(RemoteProtocolError, match=words):
         cohort.clients[VICTIM].receive(old)
     ((_, answer),) = cohort.clients[VICTIM].receive(outbox[VICTIM])

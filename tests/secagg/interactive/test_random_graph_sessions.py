@@ -1,6 +1,6 @@
 """Kills and drop-outs at each step of a session on a random graph: the exact sum, or an abort that is named.
 
-Thirty-four clients of both versions. A killed machine begins again from what it stored, and nothing is lost by it.
+Thirty-four clients. A killed machine begins again from what it stored, and nothing is lost by it.
 """
 
 from collections.abc import Collection
@@ -10,8 +10,6 @@ import pytest
 
 from privstats.errors import AggregationError
 from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.keys import KEY_AGREEMENTS
-from tests.lengths import checkered
 from tests.secagg.interactive.cohorts import STEPS, Cohort, cohort_of
 
 KEY = bytes(range(32))
@@ -19,8 +17,8 @@ CLIENTS, MIN_SURVIVORS, COLLUDERS = 34, 28, 1
 ABORTS = {"too_few_clients", "isolated", "too_few_signatures", "too_few_shares"}
 
 
-def random_graph(key_agreement: str) -> Cohort:
-    return cohort_of(CLIENTS, MIN_SURVIVORS, COLLUDERS, graph="robust", key_agreement=key_agreement)
+def random_graph() -> Cohort:
+    return cohort_of(CLIENTS, MIN_SURVIVORS, COLLUDERS, graph="robust")
 
 
 def chosen(cohort: Cohort, whom: str) -> frozenset[int]:
@@ -89,8 +87,8 @@ def exact(cohort: Cohort, uploaded: frozenset[int]) -> None:
     assert np.array_equal(total.lift(), cohort.sum_over(survivors))
 
 
-def check_drop_outs(key_agreement: str, step: str, whom: str) -> None:
-    cohort = random_graph(key_agreement)
+def check_drop_outs(step: str, whom: str) -> None:
+    cohort = random_graph()
     gone, admitted = chosen(cohort, whom), CLIENTS - cohort.parameters.min_listed
     try:
         uploaded = play(cohort, step, gone=gone)
@@ -104,35 +102,31 @@ def check_drop_outs(key_agreement: str, step: str, whom: str) -> None:
         assert len(uploaded) >= MIN_SURVIVORS
 
 
-def check_kills(key_agreement: str, step: str, whom: str) -> None:
-    cohort = random_graph(key_agreement)
+def check_kills(step: str, whom: str) -> None:
+    cohort = random_graph()
     kills = chosen(cohort, whom)
     exact(cohort, play(cohort, step, kills=kills))
 
 
-@pytest.mark.parametrize(("step", "key_agreement"), checkered(STEPS, KEY_AGREEMENTS))
-def test_admitted_drop_outs_at_any_step_leave_the_exact_sum(step: str, key_agreement: str) -> None:
-    check_drop_outs(key_agreement, step, "admitted")
+@pytest.mark.parametrize("step", STEPS)
+def test_admitted_drop_outs_at_any_step_leave_the_exact_sum(step: str) -> None:
+    check_drop_outs(step, "admitted")
 
 
-@pytest.mark.parametrize(("step", "key_agreement"), checkered(STEPS, KEY_AGREEMENTS))
-def test_kills_at_any_step_leave_the_exact_sum_over_all(step: str, key_agreement: str) -> None:
-    check_kills(key_agreement, step, "neighbours")
+@pytest.mark.parametrize("step", STEPS)
+def test_kills_at_any_step_leave_the_exact_sum_over_all(step: str) -> None:
+    check_kills(step, "neighbours")
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("key_agreement", KEY_AGREEMENTS)
 @pytest.mark.parametrize("whom", ["one", "neighbours", "one too many", "half", "all neighbours"])
 @pytest.mark.parametrize("step", STEPS)
-def test_drop_outs_of_any_clients_leave_the_exact_sum_or_a_named_abort(
-    step: str, whom: str, key_agreement: str
-) -> None:
-    check_drop_outs(key_agreement, step, whom)
+def test_drop_outs_of_any_clients_leave_the_exact_sum_or_a_named_abort(step: str, whom: str) -> None:
+    check_drop_outs(step, whom)
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("key_agreement", KEY_AGREEMENTS)
 @pytest.mark.parametrize("whom", ["one", "admitted", "half", "all neighbours"])
 @pytest.mark.parametrize("step", STEPS)
-def test_kills_of_any_clients_leave_the_exact_sum_over_all(step: str, whom: str, key_agreement: str) -> None:
-    check_kills(key_agreement, step, whom)
+def test_kills_of_any_clients_leave_the_exact_sum_over_all(step: str, whom: str) -> None:
+    check_kills(step, whom)

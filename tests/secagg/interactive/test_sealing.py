@@ -35,12 +35,23 @@ def test_everybody_may_be_replaced_by_its_resumed_self_at_any_step(step: str) ->
     assert np.array_equal(total, cohort.sum_over(survivors))
 
 
-@pytest.mark.parametrize("step", list(STEPS))
+@pytest.mark.parametrize("step", [step for step in STEPS if step not in ("advertise", "share")])
 def test_a_resumed_client_repeats_itself_to_the_byte(cohort: Cohort, step: str) -> None:
     """No key ever meets two different messages, although nothing but the state is kept."""
     outbox = play_until(cohort, step)
     twin = resume_client(cohort, cohort.clients[0].export(KEY))
     assert twin.receive(outbox[0]) == cohort.clients[0].receive(outbox[0])
+
+
+def test_a_client_that_is_resumed_before_it_advertises_has_the_same_keys_and_another_channel(cohort: Cohort) -> None:
+    """What it encapsulates is random, so a state put back shares no key of the channel with the first answer."""
+    outbox = play_until(cohort, "advertise")
+    pair = (cohort.clients[0], resume_client(cohort, cohort.clients[0].export(KEY)))
+    one, other = (read(cohort, 0, each.receive(outbox[0])[0][1], messages.Advertise) for each in pair)
+    assert (one.box_key, one.kem_key) == (other.box_key, other.kem_key)
+    assert one.ciphertext != other.ciphertext
+    secrets = [inside(each).secrets().channel_secret(inside(each).state) for each in pair]
+    assert secrets[0] != secrets[1]
 
 
 def test_what_a_client_found_against_others_is_remembered(cohort: Cohort) -> None:

@@ -11,8 +11,10 @@ from privstats.secagg import Parameters, Roster
 from privstats.secagg.interactive import messages as said
 from privstats.secagg.interactive.client_secrets import ClientSecrets
 from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.interactive.messages import Advertise
+from privstats.secagg.interactive.messages import KnownAdvertise
+from privstats.secagg.kem import public_of
 from tests.secagg.interactive.cohorts import RING
+from tests.secagg.interactive.inside import inside
 
 b32 = st.binary(min_size=32, max_size=32)
 index = st.integers(0, 2**24 - 1)
@@ -21,7 +23,7 @@ kind = st.sampled_from([b"s", b"k"])
 STATEMENTS: dict[str, tuple[Callable[..., bytes], list[st.SearchStrategy]]] = {
     "advertise": (said.advert_statement, [b32, index, b32, b32, b32]),
     "box": (said.box_context, [b32, index, index]),
-    "dealing": (said.dealing_statement, [b32, kind, index, st.binary(max_size=200)]),
+    "dealing": (said.dealing_challenge, [b32, kind, index, st.binary(max_size=200)]),
     "share commitment": (said.share_commitment, [b32, kind, index, index, b32, b32]),
     "survivors": (said.survivors_statement, [b32, st.binary(max_size=40)]),
     "transcript": (said.transcript_of, [b32, b32]),
@@ -44,29 +46,33 @@ def test_no_two_purposes_share_a_statement() -> None:
     labelled = [
         said.advert_statement(session, 1, one, one, one),
         said.box_context(session, 1, 2),
-        said.dealing_statement(session, b"s", 1, b""),
+        said.dealing_challenge(session, b"s", 1, b""),
         said.survivors_statement(session, b"\x01"),
     ]
     assert len({statement.split(b"\0")[0] for statement in labelled}) == 4
 
 
-def test_the_context_stands_for_plan_roster_session_and_server_key() -> None:
-    def context(plan: int = 0, first: int = 0, session: int = 0, key: int = 0) -> bytes:
+def test_the_context_stands_for_plan_roster_session_and_server_keys() -> None:
+    def context(plan: int = 0, first: int = 0, session: int = 0, key: int = 0, kem: int = 0) -> bytes:
         publics = tuple((10 * first + place + 2).to_bytes(32, "big") for place in range(4))
         graph = Graph(Parameters(4, 3, 3, 0, 3, RING, plan.to_bytes(32, "big")), Roster(publics, server=b"s" * 32))
-        return said.context_of(graph, session.to_bytes(32, "big"), key.to_bytes(32, "big"))
+        return said.context_of(graph, session.to_bytes(32, "big"), key.to_bytes(32, "big"), kem.to_bytes(1184, "big"))
 
-    assert len({context(), context(plan=1), context(first=1), context(session=1), context(key=1)}) == 5
+    changed = (context(**{name: 1}) for name in ("plan", "first", "session", "key", "kem"))
+    assert len({context(), *changed}) == 6
 
 
 @pytest.mark.parametrize("change", ["session", "sender", "receiver", "transcript"])
 def test_a_box_opens_only_where_it_was_meant_to(change: str) -> None:
     """Replay, redirection and two rosters, tried on the box itself."""
-    alice, bob = ClientSecrets(b"a" * 32), ClientSecrets(b"b" * 32)
+    graph = Graph(
+        Parameters(4, 3, 3, 0, 3, RING, bytes(32)), Roster(tuple(bytes([i]) * 32 for i in b"abcd"), server=b"s" * 32)
+    )
+    alice, bob = ClientSecrets(b"a" * 32, graph, 1), ClientSecrets(b"b" * 32, graph, 2)
     session, transcript = b"s" * 32, b"t" * 32
 
-    def advert(secrets: ClientSecrets, place: int, session: bytes = session) -> Advertise:
-        return Advertise(session, place, secrets.box_public, secrets.mask_public, secrets.self_public, bytes(64))
+    def advert(secrets: ClientSecrets, place: int, session: bytes = session) -> KnownAdvertise:
+        return KnownAdvertise(session, place, secrets.box_public, public_of(inside(secrets).kem), bytes(32), bytes(64))
 
     box = alice.seal_box(b"shares", 1, advert(bob, 2), transcript)
     assert bob.open_box(box, 2, advert(alice, 1), transcript) == b"shares"

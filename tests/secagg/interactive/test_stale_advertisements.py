@@ -1,7 +1,7 @@
 """A server that repeats its session name and key, and shows an advertisement of a client that is long gone.
 
-The old signature is valid and the server knows the old mask key, because that client "vanished" and its key was
-recovered. Without a proof of taking part *now*, the phantom would count as a survivor and stand in for an honest one.
+The old signature is valid. Without a proof of taking part *now*, the phantom would count as a survivor and stand in
+for an honest one.
 """
 
 import pytest
@@ -48,7 +48,9 @@ def test_a_phantom_is_not_counted_among_the_survivors() -> None:
     for index in range(PHANTOM):
         clients[index].receive(outbox[index])
         assert [fault.code for fault in clients[index].faults] == ["bad_box"]
-        clients[index].receive(inside(server).send(index, messages.Dealers(state.session, to_bitmap(range(6), 6)))[1])
+        clients[index].receive(
+            inside(server).send(index, messages.Dealers(state.session, to_bitmap(range(6), 6), ()))[1]
+        )
     everybody = messages.Survivors(state.session, to_bitmap(range(6), 6))
     for index in range(PHANTOM):
         with pytest.raises(RemoteProtocolError, match="unproven_survivors.*clients .5. did not prove"):

@@ -84,6 +84,7 @@ class Session(RuleBasedStateMachine):
         except RemoteProtocolError as refusal:
             assert refusal.peer == client
         else:
+            self.cohort.channel(client)  # computed while the server still has its keys
             self.heard.append((client, data))
 
     def tell(self, client: int, data: bytes) -> None:
@@ -222,12 +223,13 @@ class Session(RuleBasedStateMachine):
         if (message := intact(self.cohort, receiver, data, messages.Adverts)) is not None:
             lie = msgspec.structs.replace(message, adverts=message.adverts[:-1])
         elif (message := intact(self.cohort, receiver, data, messages.Deliver)) is not None and message.sharers:
-            at = what % len(message.sharers)
+            at, pair = what % len(message.sharers), messages.PAIR_BYTES
+            sizes = {"boxes": messages.BOX_BYTES, "commitments": pair, "responses": pair, "challenges": pair}
+            columns = {name: (getattr(message, name), size) for name, size in sizes.items()}
             lie = msgspec.structs.replace(
                 message,
                 sharers=message.sharers[:at] + message.sharers[at + 1 :],
-                boxes=message.boxes[: 80 * at] + message.boxes[80 * (at + 1) :],
-                commitments=message.commitments[: 64 * at] + message.commitments[64 * (at + 1) :],
+                **{name: data[: size * at] + data[size * (at + 1) :] for name, (data, size) in columns.items()},
             )
         else:
             return
@@ -252,7 +254,7 @@ class Session(RuleBasedStateMachine):
     @precondition(lambda self: self.running())
     @rule()
     def restart_the_server(self) -> None:
-        self.server = Server.resume(self.server.export(KEY), KEY, **self.cohort.place())
+        self.server = self.cohort.server = Server.resume(self.server.export(KEY), KEY, **self.cohort.place())
 
     @rule(client=st.integers(0, CLIENTS - 1))
     def restart_a_client(self, client: int) -> None:

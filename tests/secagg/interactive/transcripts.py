@@ -1,8 +1,7 @@
 """Whole sessions from fixed randomness, message by message: known answers for a second implementation.
 
 ``python -m tests.secagg.interactive.transcripts`` prints them; ``vectors/transcripts.json``, beside this
-room, holds what it printed when the wire format was fixed, and ``vectors/noise_layers.json`` what it prints with the
-word ``layers``, ``vectors/hybrid.json`` with the word ``hybrid``. A change there is a new protocol version.
+room, holds what it printed when the wire format was fixed. A change there is a new protocol version.
 """
 
 import hashlib
@@ -19,7 +18,6 @@ from privstats.encoding import Ring
 from privstats.secagg import Client, Identity, Parameters, Roster, Server, kem
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.state import STEPS
-from privstats.secagg.keys import HYBRID
 from tests.secagg import mlkem
 from tests.secagg.interactive.inside import inside
 
@@ -39,52 +37,30 @@ class Script:
 
 
 SESSIONS = {
-    "complete graph, client 2 vanishes before masking, client 0 before unmasking, one box does not open": Script(
-        Parameters(5, 3, 3, 0, 4, Ring(((2, 12), (19, 33), (1, 64), (8, 29))), PLAN),
-        {"mask": {2}, "unmask": {0}},
-        spoilt=(1, 3),
-    ),
-    "sparse graph, clients 1 and 5 vanish, one of them before sharing": Script(
-        Parameters(9, 4, 6, 0, 6, Ring(((3, 32),)), PLAN), {"share": {1}, "mask": {5}}
-    ),
-    "complete graph, two boxes of client 4 do not open, and it is left out": Script(
-        Parameters(6, 4, 4, 1, 5, Ring(((3, 17),)), PLAN), left_out=(4, (0, 2))
-    ),
-    "complete graph, the server gives up before the clients agree": Script(
-        Parameters(3, 3, 3, 0, 2, Ring(((3, 20),)), PLAN), abandoned="agree"
-    ),
-}
-
-
-HYBRID_SESSIONS = {
     "version 4, client 2 vanishes before masking, client 0 before unmasking, one box does not open": Script(
-        Parameters(5, 3, 3, 0, 4, Ring(((2, 12), (9, 33), (1, 64), (8, 29))), PLAN, key_agreement=HYBRID),
+        Parameters(5, 3, 3, 0, 4, Ring(((2, 12), (9, 33), (1, 64), (8, 29))), PLAN),
         {"mask": {2}, "unmask": {0}},
         spoilt=(1, 3),
     ),
     "version 4, two boxes of client 4 do not open, and it is left out": Script(
-        Parameters(6, 4, 4, 1, 5, Ring(((3, 17),)), PLAN, key_agreement=HYBRID), left_out=(4, (0, 2))
+        Parameters(6, 4, 4, 1, 5, Ring(((3, 17),)), PLAN), left_out=(4, (0, 2))
     ),
     "version 4 with layers of noise, one box does not open, and the server gives up before the clients unmask": Script(
-        Parameters(5, 4, 4, 1, 4, Ring(((3, 20),)), PLAN, levels=(4, 5), key_agreement=HYBRID),
+        Parameters(5, 4, 4, 1, 4, Ring(((3, 20),)), PLAN, levels=(4, 5)),
         spoilt=(1, 3),
         abandoned="unmask",
     ),
-    "version 4 with layers of noise": Script(
-        Parameters(4, 3, 3, 1, 3, Ring(((3, 20),)), PLAN, levels=(3, 4), key_agreement=HYBRID)
-    ),
+    "version 4 with layers of noise": Script(Parameters(4, 3, 3, 1, 3, Ring(((3, 20),)), PLAN, levels=(3, 4))),
 }
-"""In ``vectors/hybrid.json``: ciphertexts are made from fixed randomness, in order of the calls."""
+"""In ``vectors/transcripts.json``: ciphertexts are made from fixed randomness, in order of the calls."""
 
 RANDOM_GRAPH = {
-    "version 4, random graph, clients 1 and 5 vanish, one of them before sharing, one box does not open": Script(
-        Parameters(13, 6, 7, 0, 10, Ring(((3, 32),)), PLAN, key_agreement=HYBRID),
+    "random graph, clients 1 and 5 vanish, one of them before sharing, one box does not open": Script(
+        Parameters(13, 6, 7, 0, 10, Ring(((3, 32),)), PLAN),
         {"share": {1}, "mask": {5}},
         spoilt=(2, 3),
     ),
 }
-"""A megabyte of messages, so in no file: played and compared with the second implementation."""
-
 LAYERED = {
     "layers of noise, all clients stay, one box does not open": Script(
         Parameters(6, 4, 4, 1, 5, Ring(((2, 14), (5, 33))), PLAN, levels=(4, 5, 6)), spoilt=(1, 3)
@@ -93,7 +69,8 @@ LAYERED = {
         Parameters(6, 4, 4, 1, 5, Ring(((3, 20),)), PLAN, levels=(4, 5, 6)), {"mask": {2}, "unmask": {0}}
     ),
 }
-"""In ``vectors/noise_layers.json``: sessions of plans in which clients take excess noise back."""
+"""Sessions of plans in which clients take excess noise back. Like those on a random graph these are in no file, as they
+have a megabyte of messages: they are played and compared with the second implementation."""
 
 
 def fixed(label: str, size: int = 32) -> bytes:
@@ -120,9 +97,8 @@ COMMITTEE = {
 
 def record(name: str, kept: Collection[int] | None = None) -> dict:
     """Play one session and write down everything, or the messages to and from the ``kept`` clients."""
-    script = {**SESSIONS, **LAYERED, **HYBRID_SESSIONS, **RANDOM_GRAPH, **COMMITTEE}[name]
-    with encapsulating(randomness()) if script.parameters.hybrid else nullcontext():
-        return _record(name, script, kept)
+    script = {**SESSIONS, **LAYERED, **RANDOM_GRAPH, **COMMITTEE}[name]
+    return _record(name, script, range(script.parameters.clients) if kept is None else kept)
 
 
 def randomness() -> Callable[[], bytes]:
@@ -142,7 +118,7 @@ def encapsulating(random: Callable[[], bytes]) -> Iterator[None]:
         kem.encapsulate = drawn
 
 
-def _record(name: str, script: Script, kept: Collection[int] | None) -> dict:
+def _record(name: str, script: Script, kept: Collection[int]) -> dict:
     parameters = script.parameters
     places = range(parameters.clients)
     identities = [fixed(f"identity {i}") for i in places]
@@ -167,7 +143,7 @@ def _record(name: str, script: Script, kept: Collection[int] | None) -> dict:
     ]
     session, server_key = fixed("session"), fixed("server key")
     server = Server(parameters, roster=roster, identity=aggregator, entropy=replies(session, server_key))
-    told = [each for each in played(script, server, clients) if kept is None or {each["from"], each["to"]} & set(kept)]
+    told = [each for each in played(script, server, clients, kept) if {each["from"], each["to"]} & set(kept)]
     total, survivors = server.result if server.step == "done" else (parameters.ring.zeros(), ())
     return {
         "name": name,
@@ -208,9 +184,9 @@ def _layers(server: Server) -> dict:
     return {"levels": list(server.parameters.levels), "noise_roots": roots, "opened": opened}
 
 
-def played(script: Script, server: Server, clients: list[Client]) -> Iterator[dict]:
-    """Every message of the session, in the order of sending."""
-    outbox, gone = dict(server.start()), set()
+def played(script: Script, server: Server, clients: list[Client], kept: Collection[int]) -> Iterator[dict]:
+    """Every message of the session, in the order of sending; the ``kept`` clients encapsulate from fixed randomness."""
+    outbox, gone, random = dict(server.start()), set(), randomness()
     for step in STEPS:
         gone |= script.dropouts.get(step, set())
         if step == script.abandoned:
@@ -222,7 +198,8 @@ def played(script: Script, server: Server, clients: list[Client]) -> Iterator[di
         for client, message in outbox.items():
             yield {"step": step, "from": "server", "to": client, "bytes": message.hex()}
             if client not in gone:
-                ((_, answer),) = clients[client].receive(message)
+                with encapsulating(random) if client in kept else nullcontext():
+                    ((_, answer),) = clients[client].receive(message)
                 yield {"step": step, "from": client, "to": "server", "bytes": answer.hex()}
                 following = dict(server.receive(client, answer)) or following
             if script.spoilt is not None and (step, client) == ("share", script.spoilt[0]):
@@ -235,10 +212,9 @@ def played(script: Script, server: Server, clients: list[Client]) -> Iterator[di
 
 def spoil(server: Server, owner: int, holder: int) -> None:
     """Damage the owner's box for one holder, in the server's hands."""
-    size = messages.box_bytes(server.parameters)
+    size = messages.BOX_BYTES
     inside(server).inbox(holder)[size * inside(server).receivers(holder).index(owner)] ^= 1
 
 
 if __name__ == "__main__":
-    told = {"layers": LAYERED, "hybrid": HYBRID_SESSIONS}.get("".join(sys.argv[1:]), SESSIONS)
-    json.dump([record(name) for name in told], sys.stdout, indent=1)
+    json.dump([record(name) for name in SESSIONS], sys.stdout, indent=1)

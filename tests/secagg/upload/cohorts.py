@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from privstats.encoding import Ring, RingVector
 from privstats.errors import RemoteProtocolError
-from privstats.secagg import Identity, Roster
-from privstats.secagg.hpke import open_into
-from privstats.secagg.keys import CLASSICAL
+from privstats.secagg import Identity, Roster, xwing
+from privstats.secagg.body_cipher import open_into
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.checks import rows, stated
 from privstats.secagg.upload.client import Client
@@ -22,12 +21,12 @@ from privstats.secagg.upload.leader import Leader
 from privstats.secagg.upload.panel import Panel
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.signed_statements import batch_statement, box_info, proofs, roll_of, survivors_statement
+from privstats.secagg.upload.suite import BOX_BYTES
 from privstats.secagg.wire import to_bitmap
 from tests.secagg.interactive.cohorts import PLAN, RING, stream
 
 RUN = b"the first run 01"
 UNTIL = 1 << 40  # of every box key here
-SUITE = {"key_agreement": CLASSICAL}  # what runs agree on keys by; a fixture changes it
 
 
 @dataclass
@@ -122,23 +121,21 @@ class Uploads:
 
     def boxes(self, report: bytes) -> list[bytes]:
         """The boxes of a report, lowest place first."""
-        return rows(self._report(report).boxes, self.parameters.suite.box_bytes)
+        return rows(self._report(report).boxes, BOX_BYTES)
 
     def seed(self, sender: int, report: bytes, place: int) -> bytes:
-        """What a helper opens of a report."""
-        suite, box = self.parameters.suite, self.boxes(report)[self.parameters.boxed.index(place)]
-        return suite.open_box(self.private(place), box, box_info(self.context, sender, place))
+        """What a member opens of a report: a helper its seed, the leader the key of the body."""
+        return xwing.open_box(self.private(place), self.boxes(report)[place], box_info(self.context, sender, place))
 
     def body(self, sender: int, report: bytes) -> bytearray:
         """What the leader opens of a report."""
-        suite, said, out = self.parameters.suite, self._report(report), bytearray(self.parameters.upload_bytes)
-        keys = suite.opening(self.private(0), said.boxes, said.body, box_info(self.context, sender, 0))
-        open_into(out, keys, said.body[suite.head_bytes :])
+        out = bytearray(self.parameters.upload_bytes)
+        open_into(out, self.seed(sender, report, 0), self._report(report).body)
         return out
 
     def private(self, place: int):
         """A member's private key."""
-        return self.parameters.suite.private_of(self.privates[place])
+        return xwing.private_of(self.privates[place])
 
     def _report(self, data: bytes) -> messages.Wire:
         return self.read(data, messages.kinds_of(self.parameters).report)
@@ -165,7 +162,6 @@ def parameters_of(
         ring=ring,
         plan_digest=PLAN,
         noisy_helpers=noisy_helpers,
-        **SUITE,
     )
 
 
@@ -180,15 +176,14 @@ def uploads_of(
 def batch_of(run: Uploads, place: int, senders: tuple[int, ...], *, part: int = 0, **change) -> bytes:
     """A batch of the leader's own making, well signed: these reports, with columns changed as it likes."""
     reports = [run.read(run.report(sender), messages.Report) for sender in senders]
-    suite, row = run.parameters.suite, run.parameters.boxed.index(place)
-    boxes = [rows(report.boxes, suite.box_bytes) for report in reports]
+    boxes = [rows(report.boxes, BOX_BYTES) for report in reports]
     batch = messages.Batch(
         run.context,
         part,
         senders,
-        b"".join(bytes(report.body[: suite.head_bytes]) for report in reports),
-        b"".join(proofs(each, suite.first)[row] for each in boxes),
-        b"".join(each[row] for each in boxes),
+        b"",
+        b"".join(proofs(each)[place] for each in boxes),
+        b"".join(each[place] for each in boxes),
         b"".join(report.signature for report in reports),
         bytes(64),
     )

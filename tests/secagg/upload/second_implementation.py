@@ -8,7 +8,6 @@ what it needs.
 import struct
 from dataclasses import dataclass, field
 from hashlib import sha3_256, shake_256
-from typing import ClassVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
@@ -19,6 +18,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from tests.secagg import mlkem
 from tests.secagg.plainly import ctr, exchange, pack, pack_tile, proof_of, public_of, sha, tree, u8, u32, unpack
+
+SUITE = b"privstats/upload/3 X-Wing Ed25519 HKDF-SHA256 AES-256-GCM"
 
 
 def label(purpose: str) -> bytes:
@@ -43,28 +44,11 @@ def expand(about: bytes, key: bytes, purpose: bytes, context: bytes, size: int) 
     return hmac(key, struct.pack(">H", size) + b"HPKE-v1" + about + purpose + context + b"\1")[:size]
 
 
-def hpke_key(exchanged: bytes, enc: bytes, public: bytes, info: bytes) -> tuple[bytes, bytes]:
-    kem = b"KEM\x00\x20"
-    shared = expand(kem, extract(kem, b"", b"eae_prk", exchanged), b"shared_secret", enc + public, 32)
-    return schedule(b"\x00\x20", shared, info)
-
-
-def schedule(kem: bytes, shared: bytes, info: bytes, aead: int = 2) -> tuple[bytes, bytes]:
-    suite = b"HPKE" + kem + b"\x00\x01\x00" + bytes([aead])
+def schedule(shared: bytes, info: bytes, aead: int = 2) -> tuple[bytes, bytes]:
+    suite = b"HPKE\x64\x7a\x00\x01\x00" + bytes([aead])
     context = b"\0" + extract(suite, b"", b"psk_id_hash", b"") + extract(suite, b"", b"info_hash", info)
     secret = extract(suite, shared, b"secret", b"")
     return expand(suite, secret, b"key", context, 32), expand(suite, secret, b"base_nonce", context, 12)
-
-
-def seal(public: bytes, ephemeral: bytes, content: bytes, info: bytes) -> bytes:
-    enc = public_of(ephemeral)
-    key, nonce = hpke_key(exchange(ephemeral, public), enc, public, info)
-    return enc + AESGCM(key).encrypt(nonce, content, None)
-
-
-def open_box(private: bytes, box: bytes, info: bytes) -> bytes:
-    key, nonce = hpke_key(exchange(private, box[:32]), box[:32], public_of(private), info)
-    return AESGCM(key).decrypt(nonce, box[32:], None)
 
 
 def xwing_halves(seed: bytes) -> tuple[MLKEM768PrivateKey, bytes]:
@@ -86,7 +70,7 @@ def xwing_secret(seed: bytes, enc: bytes) -> bytes:
 
 
 def xwing_open(seed: bytes, box: bytes, info: bytes) -> bytes:
-    key, nonce = schedule(b"\x64\x7a", xwing_secret(seed, box[:1120]), info)
+    key, nonce = schedule(xwing_secret(seed, box[:1120]), info)
     return AESGCM(key).decrypt(nonce, box[1120:], None)
 
 
@@ -94,7 +78,7 @@ def xwing_seal(public: bytes, message: bytes, ephemeral: bytes, content: bytes, 
     """A box from given randomness: the draft's EncapsulateDerand."""
     shared, ciphertext = mlkem.encapsulate(public[:1184], message)
     exchanged, enc = exchange(ephemeral, public[1184:]), public_of(ephemeral)
-    key, nonce = schedule(b"\x64\x7a", sha3_256(shared + exchanged + enc + public[1184:] + b"\\.//^\\").digest(), info)
+    key, nonce = schedule(sha3_256(shared + exchanged + enc + public[1184:] + b"\\.//^\\").digest(), info)
     return ciphertext + enc + AESGCM(key).encrypt(nonce, content, None)
 
 
@@ -104,15 +88,10 @@ def bitmap(members: list[int], size: int) -> bytes:
 
 @dataclass
 class Second:
-    """All parties of one frozen run."""
-
-    SUITE: ClassVar[bytes] = b"privstats/upload/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM"
-    FIRST: ClassVar[int] = 1  # the first place that has a box
-    box_key = staticmethod(public_of)
-    open_box = staticmethod(open_box)
+    """All parties of one frozen run. Boxes cannot be made twice: those of the run are opened and compared."""
 
     frozen: dict
-    heads: dict[int, tuple] = field(default_factory=dict)  # sender: enc, boxes, signature, statement's hash
+    heads: dict[int, tuple] = field(default_factory=dict)  # sender: boxes, levels, signature, statement's hash
 
     def __post_init__(self) -> None:
         frozen = self.frozen
@@ -121,12 +100,12 @@ class Second:
         self.box_keys = [bytes.fromhex(raw) for raw in frozen["box_keys"]]
         keys = [each.public_key().public_bytes_raw() for each in (*self.signers, *self.seats)]
         numbers = [self.n, frozen["min_survivors"], frozen["colluders"], self.h, self.h - 1]
-        content = [self.SUITE, "split", numbers, self.ring, bytes.fromhex(frozen["plan_digest"])]
+        content = [SUITE, "split", numbers, self.ring, bytes.fromhex(frozen["plan_digest"])]
         self.parameters = sha(b"privstats/upload/parameters", pack(content))
         inner = b"privstats/secagg/2/"
         members = sha(inner + b"members\0", u32(self.n), *keys[: self.n], keys[self.n])
         self.roster = sha(inner + b"roster\0", members, bytes.fromhex(frozen["run"]))
-        panel = sha(label("panel"), *(k + self.box_key(b) for k, b in zip(keys[self.n :], self.box_keys, strict=True)))
+        panel = sha(label("panel"), *(k + xwing_public(b) for k, b in zip(keys[self.n :], self.box_keys, strict=True)))
         self.context = sha(label("context"), self.parameters, self.roster, panel)
 
     @staticmethod
@@ -162,28 +141,29 @@ class Second:
         for seed in seeds:
             for lane, stream in zip(lanes, self.keystream(seed, me), strict=True):
                 lane[:] = [value - word for value, word in zip(lane, stream, strict=True)]
-        enc, body, boxes = self.sealed(me, secret, self.packed(lanes), seeds)
-        levels = tree([sha(label("box-hash"), u8(r), box) for r, box in enumerate(boxes, start=self.FIRST)])
-        statement = label("report") + self.context + u32(me) + enc + levels[-1][0]
+        body, boxes = self.sealed(me, secret, self.packed(lanes), seeds)
+        levels = tree([sha(label("box-hash"), u8(r), box) for r, box in enumerate(boxes)])
+        statement = label("report") + self.context + u32(me) + levels[-1][0]
         signature = self.signers[me].sign(statement)
-        self.heads[me] = enc, boxes, levels, signature, sha(statement)
+        self.heads[me] = boxes, levels, signature, sha(statement)
         return self.message(0, me, b"".join(boxes), body, signature)
 
-    def sealed(self, me: int, secret: bytes, packed: bytes, seeds: list[bytes]) -> tuple[bytes, bytes, list[bytes]]:
-        body, *boxes = (
-            seal(public_of(self.box_keys[r]), kdf(secret, f"ephemeral/{r}", self.context), content, self.info(me, r))
-            for r, content in enumerate([packed, *seeds])
-        )
-        return body[:32], body, boxes
+    def sealed(self, me: int, secret: bytes, packed: bytes, seeds: list[bytes]) -> tuple[bytes, list[bytes]]:
+        (frozen,) = (told["bytes"] for told in self.frozen["messages"] if told["from"] == me)
+        column, key = unpack(bytes.fromhex(frozen)[1:])[3], kdf(secret, "body", self.context)
+        boxes = [column[at : at + 1168] for at in range(0, len(column), 1168)]
+        opened = [xwing_open(self.box_keys[r], box, self.info(me, r)) for r, box in enumerate(boxes)]
+        assert opened == [key, *seeds]
+        return AESGCM(key).encrypt(bytes(12), packed, None), boxes
 
     def batch(self, place: int, part: int, senders: list[int]) -> bytes:
         heads = [self.heads[sender] for sender in senders]
         elements = (
             part,
             senders,
-            b"".join(enc for enc, *_ in heads),
-            b"".join(proof_of(levels, place - self.FIRST) for _, _, levels, _, _ in heads),
-            b"".join(boxes[place - self.FIRST] for _, boxes, *_ in heads),
+            b"",
+            b"".join(proof_of(levels, place) for _, levels, _, _ in heads),
+            b"".join(boxes[place] for boxes, *_ in heads),
             b"".join(signature for *_, signature, _ in heads),
         )
         unsigned = self.message(1, *elements, bytes(64))[:-66]
@@ -196,7 +176,7 @@ class Second:
         return self.message(2, part, accepted, self.seats[place].sign(statement))
 
     def survivors(self, listed: list[int]) -> bytes:
-        roll = sha(label("roll"), *(u32(sender) + self.heads[sender][4] for sender in listed))
+        roll = sha(label("roll"), *(u32(sender) + self.heads[sender][3] for sender in listed))
         bits = bitmap(listed, self.n)
         return self.message(3, bits, roll, self.seats[0].sign(label("survivors") + self.context + roll + bits))
 
@@ -205,8 +185,7 @@ class Second:
         total = [[0] * size for size, _ in self.ring]
         for sender in range(self.n):
             if bits[sender // 8] >> sender % 8 & 1:
-                box = self.heads[sender][1][place - self.FIRST]
-                seed = self.open_box(self.box_keys[place], box, self.info(sender, place))
+                seed = xwing_open(self.box_keys[place], self.heads[sender][0][place], self.info(sender, place))
                 for lane, stream in zip(total, self.keystream(seed, sender), strict=True):
                     lane[:] = [value + word for value, word in zip(lane, stream, strict=True)]
         answer = self.packed(total)
@@ -214,27 +193,10 @@ class Second:
         return self.message(6, roll, answer, self.seats[place].sign(statement))
 
 
-class SecondXWing(Second):
-    """With X-Wing, whose boxes cannot be made twice: those of the frozen run, opened by what is written here."""
+class SecondDerived(Second):
+    """As the clients in JavaScript and Java seal: what they encapsulate with is derived from the report's secret."""
 
-    SUITE = b"privstats/upload/3 X-Wing Ed25519 HKDF-SHA256 AES-256-GCM"
-    FIRST = 0
-    box_key = staticmethod(xwing_public)
-    open_box = staticmethod(xwing_open)
-
-    def sealed(self, me: int, secret: bytes, packed: bytes, seeds: list[bytes]) -> tuple[bytes, bytes, list[bytes]]:
-        (frozen,) = (told["bytes"] for told in self.frozen["messages"] if told["from"] == me)
-        column, key = unpack(bytes.fromhex(frozen)[1:])[3], kdf(secret, "body", self.context)
-        boxes = [column[at : at + 1168] for at in range(0, len(column), 1168)]
-        opened = [xwing_open(self.box_keys[r], box, self.info(me, r)) for r, box in enumerate(boxes)]
-        assert opened == [key, *seeds]
-        return b"", AESGCM(key).encrypt(bytes(12), packed, None), boxes
-
-
-class SecondJavaScript(SecondXWing):
-    """With X-Wing as the client in JavaScript seals it: what it encapsulates with is derived."""
-
-    def sealed(self, me: int, secret: bytes, packed: bytes, seeds: list[bytes]) -> tuple[bytes, bytes, list[bytes]]:
+    def sealed(self, me: int, secret: bytes, packed: bytes, seeds: list[bytes]) -> tuple[bytes, list[bytes]]:
         key = kdf(secret, "body", self.context)
         boxes = [
             xwing_seal(
@@ -246,4 +208,4 @@ class SecondJavaScript(SecondXWing):
             )
             for r, content in enumerate([key, *seeds])
         ]
-        return b"", AESGCM(key).encrypt(bytes(12), packed, None), boxes
+        return AESGCM(key).encrypt(bytes(12), packed, None), boxes

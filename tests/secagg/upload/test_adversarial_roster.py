@@ -17,19 +17,16 @@ from privstats.secagg.upload.signed_statements import proofs, roll_of, survivors
 from privstats.secagg.wire import members, to_bitmap
 from tests.secagg.upload.cohorts import Uploads, answer_of, body_of, refused, signed_batch, uploads_of
 
-pytestmark = pytest.mark.usefixtures("both_suites")
-
 VICTIM, OTHER = 0, 3
 
 
 def entry(run: Uploads, sender: int, report: bytes) -> tuple[bytes, ...]:
     """What the leader tells helper 1 of a report, in ``sender``'s place and signed by the key there."""
     said = run.read(report, messages.Report)
-    boxes, suite = run.boxes(report), run.parameters.suite
+    boxes = run.boxes(report)
     moved = msgspec.structs.replace(said, sender=sender)
     signature = run.identities[sender].sign(stated(moved, run.parameters))
-    row = run.parameters.boxed.index(1)
-    return bytes(said.body[: suite.head_bytes]), proofs(boxes, suite.first)[row], boxes[row], signature
+    return b"", proofs(boxes)[1], boxes[1], signature
 
 
 def batch(run: Uploads, placed: dict[int, bytes], part: int = 0) -> bytes:

@@ -37,8 +37,6 @@ from tests.secagg.upload.cohorts import (
 from tests.secagg.upload.inside import inside
 from tests.threads import join
 
-pytestmark = pytest.mark.usefixtures("both_suites")
-
 EVERYBODY, WITHOUT = (0, 1, 2, 3, 4), (0, 1, 3, 4)
 VICTIM = 2
 

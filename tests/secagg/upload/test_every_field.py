@@ -17,6 +17,7 @@ from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.non_inclusion import prove_excluded
 from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.suite import BOX_BYTES
 from privstats.secagg.wire import HASH_BYTES
 from tests.contrib.proofs.proved import proved_of
 from tests.secagg.upload.cohorts import Uploads, uploads_of
@@ -84,7 +85,6 @@ def changed(message: Any, field: str) -> Any:
     return msgspec.structs.replace(message, **{field: other})
 
 
-@pytest.mark.usefixtures("both_suites")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("session", MAKERS)
 def test_a_message_with_another_field_is_refused(session: str, kind: Any) -> None:
@@ -109,11 +109,11 @@ def test_every_message_has_a_direction_and_the_limits_of_a_direction_are_those_o
 
 def largest_of(parameters: UploadParameters) -> Iterator[messages.Wire]:
     """The largest message of every type: a field that a type gains has no value here."""
-    n, suite, ring = parameters.clients, parameters.suite, memoryview(bytes(parameters.ring.wire_bytes))
+    n, ring = parameters.clients, memoryview(bytes(parameters.ring.wire_bytes))
     b32, b64, last, bitmap = bytes(32), bytes(64), n - 1, bytes((n + 7) // 8)
     count, commits = min(n, parameters.max_in_part), bytes(parameters.helpers * HASH_BYTES)
-    boxes, body = bytes(len(parameters.boxed) * suite.box_bytes), memoryview(bytes(parameters.body_bytes))
-    columns = suite.head_bytes, messages.proof_bytes(parameters), suite.box_bytes, 64
+    boxes, body = bytes(parameters.members * BOX_BYTES), memoryview(bytes(parameters.body_bytes))
+    columns = 0, messages.proof_bytes(parameters), BOX_BYTES, 64
     batch = last, count * (last,), *(bytes(count * width) for width in columns)
     checked = last, bytes((count + 7) // 8)
     if parameters.claim is None:
@@ -130,7 +130,6 @@ def largest_of(parameters: UploadParameters) -> Iterator[messages.Wire]:
     yield messages.Listed(b32, bitmap, bytes(n * HASH_BYTES), b32, b64)
 
 
-@pytest.mark.usefixtures("both_suites")
 @pytest.mark.parametrize("session", MAKERS)
 def test_a_limit_is_the_size_of_the_largest_message_to_the_byte(session: str) -> None:
     """Around every length at which a msgpack header grows."""

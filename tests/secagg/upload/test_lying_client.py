@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from privstats.errors import RemoteProtocolError
-from privstats.secagg import hpke
+from privstats.secagg import body_cipher, xwing
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.masking_scheme import secret_of
 from privstats.secagg.upload.signed_statements import box_info, boxes_root, report_statement
@@ -13,14 +13,10 @@ from tests.secagg.interactive.cohorts import stream
 from tests.secagg.upload.cohorts import Uploads, body_of, refused, streams_of, uploads_of
 from tests.secagg.upload.inside import inside
 
-pytestmark = pytest.mark.usefixtures("both_suites")
-
 
 def signed(run: Uploads, sender: int, boxes: list[bytes], body: bytes, *, name: int | None = None) -> bytes:
     """A report with any boxes, signed as the client signs."""
-    suite = run.parameters.suite
-    root = boxes_root(boxes, suite.first)
-    statement = report_statement(run.context, sender, body[: suite.head_bytes], root)
+    statement = report_statement(run.context, sender, boxes_root(boxes))
     signature = run.identities[sender].sign(statement)
     report = messages.Report(
         run.context, sender if name is None else name, b"".join(boxes), memoryview(body), signature
@@ -47,8 +43,7 @@ def test_a_copied_box_does_not_open_and_its_client_is_named_with_the_helper(plac
     run = uploads_of()
     theirs, _ = parts(run, 3)
     boxes, body = parts(run, 0)
-    row = run.parameters.boxed.index(place + 1)
-    boxes[row] = theirs[row]
+    boxes[place + 1] = theirs[place + 1]
     run.leader.receive(0, signed(run, 0, boxes, body))
     assert finish_without(run, 0) == (1, 2, 3, 4, 5)
     (fault,) = run.leader.faults
@@ -70,11 +65,8 @@ def test_a_body_that_does_not_open_is_counted_and_held_against_nobody() -> None:
     run = uploads_of()
     boxes, body = parts(run, 0)
     lies = [(boxes, body[:40] + bytes([body[40] ^ 1]) + body[41:]), (boxes, parts(run, 1)[1])]
-    if run.parameters.suite.head_bytes:
-        lies.append((boxes, bytes(32) + body[32:]))
-    else:  # the key of the body is in the first box
-        size = len(boxes[0])
-        lies += [([first, *boxes[1:]], body) for first in (bytes(size), boxes[0][:-1] + b"!", boxes[1])]
+    # The key of the body is in the first box.
+    lies += [([first, *boxes[1:]], body) for first in (bytes(len(boxes[0])), boxes[0][:-1] + b"!", boxes[1])]
     for lie in lies:
         with refused("bad_body"):
             run.leader.receive(0, signed(run, 0, *lie))
@@ -117,8 +109,8 @@ def test_a_body_or_boxes_that_the_signature_is_not_over() -> None:
         messages.encode(run.read(run.client(0, life=life).start()[0][1], messages.Report)) for life in (0, 1)
     )
     one, other = run.read(first, messages.Report), run.read(second, messages.Report)
-    body = "bad_body" if run.parameters.suite.redrawn else "bad_signature"  # the key in the box is not of this body
-    for code, change in ((body, {"body": other.body}), ("bad_signature", {"boxes": other.boxes})):
+    # The key in the box is not that of the other body.
+    for code, change in (("bad_body", {"body": other.body}), ("bad_signature", {"boxes": other.boxes})):
         with refused(code):
             run.leader.receive(0, messages.encode(msgspec.structs.replace(one, **change)))
 
@@ -144,12 +136,11 @@ def test_a_report_after_the_deadline() -> None:
 
 def test_a_uniform_body_shifts_the_sum_by_an_element_of_the_ring_and_the_honest_rest_is_whole() -> None:
     run = uploads_of()
-    boxes, suite = run.boxes(run.report(0)), run.parameters.suite
+    boxes, key = run.boxes(run.report(0)), bytes(range(32))
     garbage, info = stream("garbage")(run.parameters.ring.wire_bytes), box_info(run.context, 0, 0)
-    enc, keys, first = suite.body_key(run.panel.box_key(0), lambda _: bytes(range(32)), info)
     body = bytearray(run.parameters.body_bytes)
-    hpke.seal_into(memoryview(body), enc, keys, [memoryview(garbage)])
-    boxes[: len(first)] = [suite.seal(run.panel.box_key(0), 0, each, bytes, info) for each in first]
+    body_cipher.seal_into(memoryview(body), key, [memoryview(garbage)])
+    boxes[0] = xwing.seal(run.panel.box_key(0), key, info)
     run.leader.receive(0, signed(run, 0, boxes, body))
     for index in range(1, 6):
         run.pass_on(run.leader.receive(index, run.report(index)))

@@ -10,8 +10,6 @@ from privstats.secagg.upload.signed_statements import checked_statement, reveal_
 from tests.secagg.upload.cohorts import Uploads, refused, uploads_of
 from tests.secagg.upload.inside import inside
 
-pytestmark = pytest.mark.usefixtures("both_suites")
-
 
 def reveal_of(run: Uploads, place: int, roll: bytes, answer: bytes) -> bytes:
     signature = run.members[place].sign(reveal_statement(run.context, place, roll, answer))

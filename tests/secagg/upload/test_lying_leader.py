@@ -11,13 +11,12 @@ from privstats.secagg import Identity, Roster
 from privstats.secagg.upload import helper as module
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.signed_statements import roll_of, survivors_statement
+from privstats.secagg.upload.suite import BOX_BYTES
 from privstats.secagg.wire import to_bitmap
 from tests.faults import interrupted
 from tests.secagg.interactive.cohorts import stream
 from tests.secagg.upload.cohorts import batch_of, list_of, refused, signed_batch, uploads_of
 from tests.secagg.upload.inside import inside
-
-pytestmark = pytest.mark.usefixtures("both_suites")
 
 EVERYBODY = (0, 1, 2, 3, 4, 5)
 
@@ -97,7 +96,7 @@ def test_a_sender_twice_in_one_part(senders: tuple[int, ...]) -> None:
 def test_a_sender_in_two_parts_accepted_there_or_not() -> None:
     run = uploads_of()
     batch = run.read(batch_of(run, 1, (0, 1)), messages.Batch)
-    size = run.parameters.suite.box_bytes
+    size = BOX_BYTES
     spoilt = bytes(size) + batch.boxes[size:]
     answer(run.helpers[0], signed_batch(run, 1, msgspec.structs.replace(batch, boxes=spoilt)))
     for sender in (0, 1):

@@ -6,42 +6,28 @@ import pytest
 
 from privstats.errors import LocalProtocolError
 from privstats.secagg import Identity, Offer, Panel, Roster
-from privstats.secagg.keys import HYBRID
 from tests.secagg.interactive.cohorts import stream
-from tests.secagg.upload import cohorts
 from tests.secagg.upload.cohorts import UNTIL, uploads_of
 
 RUN = uploads_of()
 IDENTITIES, OFFERS = RUN.panel.identities, RUN.panel.offers
 
 
-def test_offers_come_in_any_order_and_travel_as_bytes_of_one_length(both_suites) -> None:
+def test_offers_come_in_any_order_and_travel_as_bytes_of_one_length() -> None:
     run = uploads_of()
     offers = run.panel.offers
     assert Panel(run.panel.identities, offers[::-1]) == run.panel
-    assert [len(offer.encode()) for offer in offers] == [1_321 if both_suites == HYBRID else 137] * 3
+    assert [len(offer.encode()) for offer in offers] == [1_321] * 3
     assert tuple(Offer.decode(offer.encode()) for offer in offers) == offers
-    for data in (b"", bytes(128), bytes(130), offers[0].encode()[:-1], "text"):
-        with pytest.raises(LocalProtocolError, match="137 or 1,321 bytes"):
+    for data in (b"", bytes(137), bytes(1_320), offers[0].encode()[:-1], "text"):
+        with pytest.raises(LocalProtocolError, match="an offer has 1,321 bytes"):
             Offer.decode(data)
 
 
-def test_an_offer_for_the_other_key_agreement_is_refused_by_name(both_suites, monkeypatch) -> None:
-    """In a panel that has one, and in a panel of nothing else."""
-    run = uploads_of()
-    (other,) = {"x25519", HYBRID} - {both_suites}
-    monkeypatch.setitem(cohorts.SUITE, "key_agreement", other)
-    theirs = uploads_of().panel.offers
-    for offers in (theirs, (*run.panel.offers[:2], theirs[2])):
-        with pytest.raises(LocalProtocolError, match=f"for another key agreement than the plan's '{both_suites}'"):
-            Panel(run.panel.identities, offers).context(run.parameters, run.roster)
-
-
-def test_an_x_wing_key_with_a_half_to_which_nothing_can_be_sealed_is_refused(monkeypatch) -> None:
-    monkeypatch.setitem(cohorts.SUITE, "key_agreement", HYBRID)
+def test_a_box_key_with_a_half_to_which_nothing_can_be_sealed_is_refused() -> None:
     panel = uploads_of().panel
     right = panel.offers[1].box_key
-    for bad in (b"\xff" * 1184 + right[1184:], right[:1184] + bytes(32), right[:-1], bytes(1216)):
+    for bad in (b"\xff" * 1184 + right[1184:], right[:1184] + bytes(32), right[:-1], right[1184:], bytes(1216)):
         offers = (panel.offers[0], replace(panel.offers[1], box_key=bad), panel.offers[2])
         with pytest.raises(LocalProtocolError, match="the box key of panel member 1 is no key, or of low order"):
             Panel(panel.identities, offers)

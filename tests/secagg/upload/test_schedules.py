@@ -271,7 +271,7 @@ class Schedule:
                 {"part": self.random.randrange(4)},
                 {"boxes": bytes(len(batch.boxes))},
                 {"signatures": batch.signatures[::-1]},
-                {"encs": batch.encs[32:] + batch.encs[:32]},
+                {"encs": bytes(32)},
                 {"senders": tuple(sender + 1 for sender in batch.senders)},
                 {"proofs": batch.proofs[::-1]},
                 *([{"rho": batch.rho[::-1]}, {"parts": batch.parts[::-1]}] if self.proofs else []),

@@ -1,36 +1,31 @@
 """Frozen runs: today's code, and an implementation that shares none of it, give the same bytes."""
 
 import json
-from contextlib import nullcontext
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from privstats.secagg.keys import HYBRID
 from tests.secagg.plainly import unpack
-from tests.secagg.upload.cohorts import SUITE, uploads_of
-from tests.secagg.upload.second_implementation import Second, SecondJavaScript, SecondXWing
+from tests.secagg.upload.cohorts import uploads_of
+from tests.secagg.upload.second_implementation import Second, SecondDerived
 from tests.secagg.upload.transcripts import RUNS, SILENT, record, recorded
 
 VECTORS = Path(__file__).parents[1] / "vectors"
-FILES = {"x25519": "uploads.json", HYBRID: "uploads_xwing.json"}
-FROZEN = {suite: json.loads((VECTORS / file).read_text()) for suite, file in FILES.items()}
+FROZEN = json.loads((VECTORS / "uploads.json").read_text())
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_frozen_run_is_repeated_to_the_byte(name: str, both_suites: str) -> None:
-    frozen = FROZEN[both_suites][name]
-    with recorded(frozen) if both_suites == HYBRID else nullcontext():
-        assert record(name) == frozen
+def test_a_frozen_run_is_repeated_to_the_byte(name: str) -> None:
+    with recorded(FROZEN[name]):
+        assert record(name) == FROZEN[name]
 
 
-@pytest.mark.parametrize("suite", FROZEN)
 @pytest.mark.parametrize("name", RUNS)
-def test_the_second_implementation_sends_the_same_bytes(name: str, suite: str) -> None:
-    frozen = FROZEN[suite][name]
-    second, asked = {"x25519": Second, HYBRID: SecondXWing}[suite](frozen), {}
+def test_the_second_implementation_sends_the_same_bytes(name: str) -> None:
+    frozen = FROZEN[name]
+    second, asked = Second(frozen), {}
     for told in frozen["messages"]:
         data, receiver = bytes.fromhex(told["bytes"]), told["to"]
         if isinstance(told["from"], int):
@@ -51,22 +46,20 @@ def test_the_second_implementation_sends_the_same_bytes(name: str, suite: str) -
             assert answer(place, asked[place]) == data
 
 
-@pytest.mark.parametrize("suite", FROZEN)
 @pytest.mark.parametrize("name", RUNS)
-def test_a_frozen_total_is_the_sum_of_its_vectors(name: str, suite: str) -> None:
-    frozen = FROZEN[suite][name]
+def test_a_frozen_total_is_the_sum_of_its_vectors(name: str) -> None:
+    frozen = FROZEN[name]
     assert frozen["survivors"] == [index for index in range(frozen["clients"]) if index not in SILENT]
     total = np.sum([frozen["vectors"][index] for index in frozen["survivors"]], axis=0)
     assert frozen["total"] == total.tolist()
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_reports_of_the_client_in_javascript_are_frozen_and_counted(name: str, monkeypatch) -> None:
-    """``clients/javascript/test/xwing.test.js`` has the same hashes. The library's leader sums the reports."""
-    monkeypatch.setitem(SUITE, "key_agreement", HYBRID)
+def test_reports_of_the_client_in_javascript_are_frozen_and_counted(name: str) -> None:
+    """``clients/javascript/test/seal.test.js`` has the same hashes. The library's leader sums the reports."""
     how = {key: value for key, value in RUNS[name].items() if key != "part"}
-    run, frozen = uploads_of(label=name, **how), FROZEN[HYBRID][name]
-    reports = [SecondJavaScript(frozen).report(index) for index in range(frozen["clients"])]
+    run, frozen = uploads_of(label=name, **how), FROZEN[name]
+    reports = [SecondDerived(frozen).report(index) for index in range(frozen["clients"])]
     told = json.loads((VECTORS / "uploads_javascript.json").read_text())
     assert [sha256(report).hexdigest() for report in reports] == told[name]
     run.leader.start()

@@ -1,9 +1,8 @@
 """Freezes whole runs: every message, byte for byte, under fixed randomness.
 
 python -m tests.secagg.upload.transcripts > tests/secagg/vectors/uploads.json
-python -m tests.secagg.upload.transcripts mlkem768-x25519 > tests/secagg/vectors/uploads_xwing.json
 
-The library draws what X-Wing boxes are sealed with. So a run of theirs is recorded once, and repeated with its boxes.
+The library draws what boxes are sealed with. So a run is recorded once, and repeated with its boxes.
 """
 
 import json
@@ -16,9 +15,10 @@ from privstats.encoding import Ring
 from privstats.secagg import xwing
 from privstats.secagg.upload import batching
 from privstats.secagg.upload.checks import rows
+from privstats.secagg.upload.suite import BOX_BYTES
 from tests.secagg.interactive.cohorts import PLAN, stream
 from tests.secagg.plainly import unpack
-from tests.secagg.upload.cohorts import SUITE, Uploads, uploads_of
+from tests.secagg.upload.cohorts import Uploads, uploads_of
 
 RUNS = {
     "one helper": {"helpers": 1},
@@ -104,10 +104,9 @@ def recorded(frozen: dict) -> Iterator[None]:
 
 
 def boxes_of(report: bytes) -> Sequence[bytes]:
-    """The X-Wing boxes of a report's bytes."""
-    return rows(unpack(report[1:])[3], xwing.ENC_BYTES + 48)
+    """The boxes of a report's bytes."""
+    return rows(unpack(report[1:])[3], BOX_BYTES)
 
 
 if __name__ == "__main__":
-    SUITE["key_agreement"] = sys.argv[1] if sys.argv[1:] else SUITE["key_agreement"]
     json.dump({name: record(name) for name in RUNS}, sys.stdout, indent=1)

@@ -51,7 +51,7 @@ def test_no_lie_unmasks_a_client_of_the_machines_as_shipped(lie):
         ("lone survivor", Client, ("check_agreement", "check_survivors")),
         ("both share kinds", RolledBack, ()),
         ("replayed keys", Client, ("check_adverts",)),
-        ("malformed bytes", Client, ("check_dealers",)),
+        ("malformed bytes", Client, ("check_dealers", "check_refused")),
     ],
 )
 def test_every_lie_unmasks_a_client_of_its_weakened_double(monkeypatch, lie, double, unchecked):

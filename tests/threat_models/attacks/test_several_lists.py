@@ -12,8 +12,6 @@ from privstats.errors import PlanError
 from privstats.randomness import seeded
 from privstats.secagg import Parameters, Roster
 from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.keys import CLASSICAL, HYBRID, KEY_AGREEMENTS
-from tests.lengths import checkered
 from threat_models.attack import attacks_named
 from threat_models.attacks import several_lists
 from threat_models.attacks.several_lists import LIES, Circle, Lists, ManyClients, readable, search
@@ -22,11 +20,11 @@ from threat_models.attacks.unmasking import tried
 
 from ..conftest import plan_of
 
-FORMERLY_BROKEN = [(300, 285, 0, CLASSICAL), (300, 270, 3, CLASSICAL), (300, 270, 3, HYBRID)]
-"""Clients, min_survivors, colluders: the rule of neighbours alone let a server read 218, 231 and 244 clients."""
+FORMERLY_BROKEN = [(300, 270, 0), (300, 270, 3)]
+"""Clients, min_survivors, colluders: the rule of neighbours alone lets a server read 240 and 244 clients."""
 
 
-def parameters_of(clients: int, min_survivors: int, colluders: int, key_agreement: str = CLASSICAL) -> Parameters:
+def parameters_of(clients: int, min_survivors: int, colluders: int) -> Parameters:
     return Parameters.solve(
         clients=clients,
         min_survivors=min_survivors,
@@ -34,7 +32,6 @@ def parameters_of(clients: int, min_survivors: int, colluders: int, key_agreemen
         ring=RING,
         plan_digest=bytes(32),
         graph="robust",
-        key_agreement=key_agreement,
     )
 
 
@@ -43,33 +40,31 @@ def graph_of(parameters: Parameters, label: str) -> Graph:
     return Graph(parameters, Roster.numbered(publics, server=sha256(b"server").digest(), label=label, counter=0))
 
 
-def staged(key_agreement: str = CLASSICAL, seed: int = 0) -> ManyClients:
+def staged(seed: int = 0) -> ManyClients:
     numbers = several_lists.CLIENTS, several_lists.MIN_SURVIVORS, several_lists.COLLUDERS
-    return ManyClients(seeded(seed), parameters=parameters_of(*numbers, key_agreement))
+    return ManyClients(seeded(seed), parameters=parameters_of(*numbers))
 
 
-@pytest.mark.parametrize(("lie", "key_agreement"), checkered(list(LIES), KEY_AGREEMENTS))
-def test_no_lists_break_the_machines_as_shipped(lie: str, key_agreement: str) -> None:
-    run = staged(key_agreement)
+@pytest.mark.parametrize("lie", list(LIES))
+def test_no_lists_break_the_machines_as_shipped(lie: str) -> None:
+    run = staged()
     assert not tried(LIES[lie], run)
     assert len(run.aimed) < several_lists.MIN_SURVIVORS  # the lists that break clients who count neighbours alone
 
 
-@pytest.mark.parametrize(("lie", "key_agreement"), checkered(list(LIES), KEY_AGREEMENTS))
-def test_the_same_lists_read_a_smaller_sum_where_clients_count_neighbours_alone(
-    lie: str, key_agreement: str, neighbours_alone
-) -> None:
-    run = staged(key_agreement)
+@pytest.mark.parametrize("lie", list(LIES))
+def test_the_same_lists_read_a_smaller_sum_where_clients_count_neighbours_alone(lie: str, neighbours_alone) -> None:
+    run = staged()
     assert tried(LIES[lie], run)
     honest = set(run.aimed) - run.colluding
     assert len(honest) < several_lists.MIN_SURVIVORS - several_lists.COLLUDERS
 
 
-@pytest.mark.parametrize(("clients", "min_survivors", "colluders", "key_agreement"), FORMERLY_BROKEN)
+@pytest.mark.parametrize(("clients", "min_survivors", "colluders"), FORMERLY_BROKEN)
 def test_the_search_finds_the_break_in_the_old_rule_and_none_in_the_new(
-    clients: int, min_survivors: int, colluders: int, key_agreement: str
+    clients: int, min_survivors: int, colluders: int
 ) -> None:
-    parameters = parameters_of(clients, min_survivors, colluders, key_agreement)
+    parameters = parameters_of(clients, min_survivors, colluders)
     graph = graph_of(parameters, "formerly broken")
     _, read = search(Circle.of(graph, neighbours_alone=True), seeded(1))
     assert read.sum() < min_survivors - colluders
@@ -77,9 +72,9 @@ def test_the_search_finds_the_break_in_the_old_rule_and_none_in_the_new(
     assert read.sum() >= min_survivors
 
 
-def _searched(clients: int, gone: int, colluders: int, key_agreement: str, seed: int) -> None:
+def _searched(clients: int, gone: int, colluders: int, seed: int) -> None:
     try:
-        parameters = parameters_of(clients, clients - gone, colluders, key_agreement)
+        parameters = parameters_of(clients, clients - gone, colluders)
     except PlanError:  # no graph for these numbers
         return
     graph, chosen = graph_of(parameters, f"{seed}"), np.random.default_rng(seed).permutation(clients)[:colluders]
@@ -92,26 +87,23 @@ CASES = {
     "clients": st.integers(60, 160),
     "gone": st.integers(1, 24),
     "colluders": st.integers(0, 6),
-    "key_agreement": st.sampled_from([CLASSICAL, HYBRID]),
     "seed": st.integers(0, 1 << 20),
 }
 
 
 @settings(max_examples=12, deadline=None)
 @given(**CASES)
-def test_no_search_reads_fewer_honest_clients_than_promised(
-    clients: int, gone: int, colluders: int, key_agreement: str, seed: int
-) -> None:
-    _searched(clients, gone, colluders, key_agreement, seed)
+def test_no_search_reads_fewer_honest_clients_than_promised(clients: int, gone: int, colluders: int, seed: int) -> None:
+    _searched(clients, gone, colluders, seed)
 
 
 @pytest.mark.nightly
 @settings(max_examples=60, deadline=None)
 @given(**CASES | {"clients": st.integers(60, 500), "gone": st.integers(1, 60), "colluders": st.integers(0, 25)})
 def test_no_search_reads_fewer_honest_clients_than_promised_by_night(
-    clients: int, gone: int, colluders: int, key_agreement: str, seed: int
+    clients: int, gone: int, colluders: int, seed: int
 ) -> None:
-    _searched(clients, gone, colluders, key_agreement, seed)
+    _searched(clients, gone, colluders, seed)
 
 
 @settings(deadline=None)
@@ -149,7 +141,7 @@ def test_the_model_and_the_machines_agree_on_lists_of_one_small_and_one_large_pa
 def test_the_attack_reports_no_success_and_is_for_random_graphs_alone(monkeypatch) -> None:
     (attack,) = attacks_named(["several-lists"])
     assert "everyone masks with everyone" in (attack.refusal(plan_of()) or "")
-    large = SimpleNamespace(masking=parameters_of(300, 285, 0), key_agreement=CLASSICAL)
+    large = SimpleNamespace(masking=parameters_of(300, 285, 0))
     assert attack.refusal(large) is None
     monkeypatch.setattr(several_lists, "LIES", {"nothing": lambda _: None})
     rows = attack.examine(large, seeded(0), trials=1, confidence=0.95)

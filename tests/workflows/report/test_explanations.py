@@ -1,7 +1,9 @@
 """Every sentence about a plan says the plan's own numbers, and never promises more."""
 
 import math
+import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -155,8 +157,8 @@ def test_dropouts_are_the_one_table_of_the_library(plan, changed):
 
 
 def test_drop_outs_are_counted_to_the_longer_list_where_that_decides(changed):
-    """Version 4 on a random graph."""
-    random = {"cohort": ps.Cohort(20, 14, 1000), "graph": "sparse", "key_agreement": "mlkem768-x25519"}
+    """On a random graph."""
+    random = {"cohort": ps.Cohort(20, 14, 1000), "graph": "sparse"}
     for privacy in (PRIVACY, ps.NoPrivacy()):
         subject = changed(privacy=privacy, **random)
         least = subject.masking.min_listed
@@ -227,9 +229,33 @@ def test_what_is_told_of_a_raw_table_is_its_cells_and_whether_their_cut_points_a
 @pytest.mark.parametrize("model", MODELS)
 def test_every_report_says_what_a_recording_is_worth_once_its_keys_are_broken(changed, model):
     plan = devices_plan() if model == "panel" else changed(privacy=replace(PRIVACY, model=model))
-    (said,) = [each for each in explanations.not_promised(plan) if each.startswith("Permanent secrecy")]
+    named = replace(plan, key_agreement="mlkem768-x25519")
+    for written_by in ("", "1.0.0rc1", "1.0.0"):
+        (said,) = _of_recordings(named, written_by)
+        assert said.endswith("should X25519 and ML-KEM-768 both be broken: breaking one alone opens no stored message.")
+    for written_by in ("", "1.0.0"):
+        (said,) = _of_recordings(plan, written_by)
+        assert said.endswith("versions until 2026-11-30 under this plan, without key_agreement, used X25519 alone.")
+    (said,) = _of_recordings(plan, "1.0.0rc1")
     own = model in ("distributed", "local")
+    assert said.startswith("Permanent secrecy: privstats 1.0.0rc1 wrote the release, and until 2026-11-30 that version")
     assert said.endswith("with no noise but what the party itself added." if own else "with no noise at all.")
+
+
+def _of_recordings(plan, written_by):
+    said = explanations.not_promised(plan, written_by=written_by)
+    return [each for each in said if each.startswith("Permanent secrecy")]
+
+
+def test_the_page_of_a_stored_release_says_that_x25519_alone_masked_it(tmp_path):
+    """An earlier version made it of a plan without the line; a page said that ML-KEM-768 protects it."""
+    archive = Path(__file__).parents[2] / "stored" / "0adfd58d.zip"
+    with zipfile.ZipFile(archive) as packed:
+        release = ps.Release.load(packed.extract("study/host/release.safetensors", tmp_path))
+    assert release.written_by == "1.0.0rc1"
+    page = page_of(Statement(release.plan, release=release))
+    assert "masked plans without key_agreement under X25519 alone" in page
+    assert "breaking one alone opens no stored message" not in page
 
 
 def test_sessions_that_do_the_same_are_one_row_of_a_course_and_its_files_are_folded() -> None:

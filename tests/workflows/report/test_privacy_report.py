@@ -66,12 +66,11 @@ def test_nothing_is_fetched(plan):
 
 @pytest.mark.parametrize("survivors", [300, 296])
 def test_the_epsilon_of_a_release_counts_only_noise_that_no_server_can_exclude(survivors):
-    """On version 4's random graphs a lying server can exclude the clients beyond min_survivors that a list needs."""
+    """On random graphs a lying server can exclude the clients beyond min_survivors that a list needs."""
     plan = made.plan(
         ps.ClassSchema(2, 4, "NA", clip_norm=1.0),
         ps.Cohort(clients=300, min_survivors=275, max_records=5_000, colluders=3),
         made.promise("distributed", epsilon=1.0),
-        key_agreement="mlkem768-x25519",
     )
     surplus = plan.masking.min_listed - 275
     assert surplus == 21

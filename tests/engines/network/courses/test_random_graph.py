@@ -29,16 +29,16 @@ def rounds_study(patch: pytest.MonkeyPatch, place: Path, cohort: ps.Cohort, grap
 
 @pytest.fixture
 def study(tmp_path, monkeypatch) -> CourseStudy:
-    return rounds_study(monkeypatch, tmp_path, ps.Cohort(CLIENTS, CLIENTS - 1, 100_000), "robust")
+    return rounds_study(monkeypatch, tmp_path, ps.Cohort(CLIENTS, CLIENTS - 3, 100_000), "robust")
 
 
 @pytest.mark.parametrize(
     ("cohort", "graph", "apart"),
     [
-        (ps.Cohort(6, 5, 100_000), "robust", 1),
+        (ps.Cohort(10, 8, 100_000), "robust", 1),
         pytest.param(ps.Cohort(300, 270, 100_000, colluders=3), "auto", 10, marks=pytest.mark.nightly),
     ],
-    ids=["6 parties", "300 parties"],
+    ids=["10 parties", "300 parties"],
 )
 def test_a_course_on_a_random_graph_ends_exact_over_folders(monkeypatch, tmp_path, cohort, graph, apart: int) -> None:
     """``apart`` parties are processes of their own, as on machines of their own; this process answers for the rest."""

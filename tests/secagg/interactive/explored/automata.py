@@ -13,7 +13,7 @@ import numpy as np
 
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Client, Server
-from privstats.secagg.interactive.messages import HybridAdvertise, is_kind
+from privstats.secagg.interactive.messages import Advertise, is_kind
 from privstats.secagg.machines import ENDS
 from tests.secagg.interactive.cohorts import Cohort
 from tests.secagg.interactive.inside import inside
@@ -167,7 +167,7 @@ class ClientAutomaton(_Automaton[Client]):
             try:
                 sent = machine.receive(self.messages.data[message])
                 answers = tuple(self.messages.number(data) for _, data in sent)
-                if sent and is_kind(sent[0][1], HybridAdvertise):
+                if sent and is_kind(sent[0][1], Advertise):
                     self.cohort.advertised(self.index, sent[0][1])
             except RemoteProtocolError as error:
                 assert error.peer == "server"

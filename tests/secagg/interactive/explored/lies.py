@@ -18,7 +18,6 @@ from tests.secagg.interactive.cohorts import Cohort, forge, nothing, read
 from tests.secagg.interactive.inside import inside
 
 _ANSWERS = (kinds.Advertise, kinds.Share, kinds.Check, kinds.Mask, kinds.Agree, kinds.Unmask)
-_ANSWERS += (kinds.HybridAdvertise, kinds.HybridCheck)
 
 
 def subsets(of: Any) -> Iterator[tuple[int, ...]]:
@@ -39,9 +38,8 @@ def lies_of(cohort: Cohort, liar: Client, answer: bytes) -> Iterator[bytes]:
     honest = read(cohort, liar.index, answer, kind)
     for lie in (*_mutated(cohort, honest), *_untrue(cohort, liar, honest)):
         if lie != honest:
-            sealed = kind not in (kinds.Advertise, kinds.HybridAdvertise)
-            bare = kinds.codec_of(cohort.parameters).encode
-            yield forge(cohort, liar.index, lie) if sealed else bytes(bare(lie))
+            bare = kind is kinds.Advertise
+            yield bytes(kinds.encode(lie)) if bare else forge(cohort, liar.index, lie)
 
 
 def _mutated(cohort: Cohort, honest: Any) -> Iterator[Any]:
@@ -49,7 +47,7 @@ def _mutated(cohort: Cohort, honest: Any) -> Iterator[Any]:
     for name in honest.__struct_fields__:
         for value in _values(cohort, getattr(honest, name)):
             if name == "links" and len(value) == len(honest.links):
-                continue  # as another input, which a sum is exact with: test_hybrid.py
+                continue  # as another input, which a sum is exact with: test_disputes.py
             try:
                 yield msgspec.convert(
                     msgspec.to_builtins(msgspec.structs.replace(honest, **{name: value})), type(honest)
@@ -64,9 +62,8 @@ def _values(cohort: Cohort, value: Any) -> Iterator[Any]:
         yield bytes(value[:-1])
     elif isinstance(value, bytes):
         yield from (value[:-1], value + b"\0", bytes(len(value)))
-        yield from (
-            value[:at] + bytes([value[at] ^ 1]) + value[at + 1 :] for at in {0, len(value) // 2, len(value) - 1}
-        )
+        places = {0, len(value) // 2, len(value) - 1} if value else ()
+        yield from (value[:at] + bytes([value[at] ^ 1]) + value[at + 1 :] for at in places)
     elif isinstance(value, tuple):
         yield from subsets(range(n))
         yield value[::-1]
@@ -94,7 +91,7 @@ def _dealt(cohort: Cohort, liar: Client, honest: kinds.Share) -> Iterator[kinds.
         honest, commitments=empty.commitments, responses=empty.responses, proofs=bytes(len(honest.proofs))
     )
     state, secrets = inside(liar).state, inside(liar).secrets()
-    size = kinds.box_bytes(cohort.parameters)
+    size = kinds.BOX_BYTES
     for chosen in subsets(range(len(honest.boxes) // size)):
         boxes = [part(honest.boxes, place, size) for place in range(len(honest.boxes) // size)]
         others = sorted(each for each in range(cohort.parameters.clients) if each != liar.index)[: len(boxes)]

@@ -14,8 +14,7 @@ from itertools import product
 from privstats.secagg.interactive import messages as kinds
 from privstats.secagg.interactive import messages as said
 from privstats.secagg.interactive.dealing import Public, part, verified
-from privstats.secagg.interactive.hybrid import verified_degrees
-from privstats.secagg.interactive.state import STEPS, answers_of, steps_of
+from privstats.secagg.interactive.state import STEPS, answers_of
 from privstats.secagg.machines import ENDS, opening
 from privstats.secagg.transcript import MerkleTree
 from privstats.secagg.wire import members, to_bitmap
@@ -39,7 +38,7 @@ class Walk:
         masked: with whom its vector was masked, or None before it was sent.
         signed: the one list that it signed, with its transcript.
         signers: whose signatures it was shown before it gave shares, or None where it gave none.
-        shares: what it gave: owners, and 0 for a self-mask key's share, 1 for a mask key's.
+        shares: what it gave: owners, and 0 for a share of g, 1 for one of f.
         opened: how many layers of its noise it opened.
     """
 
@@ -67,13 +66,12 @@ class LyingServer:
         self.messages, n = Messages(), self.cohort.parameters.clients
         self.honest = [k for k in range(n) if k not in self.colluders]
         self.clients = {k: ClientAutomaton(self.cohort, self.messages, k, _FORGOTTEN) for k in range(n)}
-        opening, steps = dict(self.cohort.server.start()), steps_of(self.cohort.parameters)
+        opening = dict(self.cohort.server.start())
         self.opened, self.adverts = {}, {}
         for k, client in self.clients.items():
             sent = client.received(0, self.messages.number(opening[k]))
             self.opened[k] = sent.state
-            advert = read(self.cohort, k, self.messages.data[sent.answers[0]], steps["advertise"].answers)
-            self.adverts[k] = advert.known if self.hybrid else advert
+            self.adverts[k] = read(self.cohort, k, self.messages.data[sent.answers[0]], kinds.Advertise).known
         self.shares: dict[tuple[int, bytes], set[int]] = {}
         self.signatures: dict[Statement, dict[int, bytes]] = {}
 
@@ -84,11 +82,6 @@ class LyingServer:
             found = {k: self._walks(k) for k in range(self.cohort.parameters.clients)}
             if before == (sum(map(len, self.shares.values())), sum(map(len, self.signatures.values()))):
                 return {k: found[k] for k in self.honest}
-
-    @property
-    def hybrid(self) -> bool:
-        """Whether the session is of version 4."""
-        return self.cohort.parameters.hybrid
 
     @property
     def states(self) -> int:
@@ -124,17 +117,16 @@ class LyingServer:
         }[machine.step]
         channel = self.cohort.channel(k)
         for message in say(k, inside(machine).state):
-            yield self.messages.number(channel.seal(kinds.codec_of(self.cohort.parameters).encode(message)))
+            yield self.messages.number(channel.seal(kinds.encode(message)))
 
-    def _adverts(self, k: int, state) -> Iterator[kinds.Adverts | kinds.HybridAdverts]:
+    def _adverts(self, k: int, state) -> Iterator[kinds.Adverts]:
         """Any tree of advertisements, and any of the clients in it."""
         n = self.cohort.parameters.clients
         for tree in subsets(each for each in range(n) if each != k):
             leaves = {each: said.advert_leaf(self.adverts[each]) for each in (*tree, k)}
             for shown in subsets(tree):
                 proof = MerkleTree(leaves, n).proof(frozenset((k, *shown)))
-                kind = kinds.HybridAdverts if self.hybrid else kinds.Adverts
-                yield kind(state.session, tuple(self.adverts[each] for each in shown), proof)
+                yield kinds.Adverts(state.session, tuple(self.adverts[each] for each in shown), proof)
 
     def _deliveries(self, k: int, state) -> Iterator[kinds.Deliver]:
         """Of any clients, their dealings under this transcript, each with its box or with another."""
@@ -154,27 +146,21 @@ class LyingServer:
                 yield box, part(public.commitments, at), part(public.responses, at), public.challenges
 
     def _public(self, owner: int, share: kinds.Share, transcript: bytes) -> Public:
-        sent, server = (share.commitments, share.responses, share.proofs), inside(self.cohort.server)
-        if self.hybrid:
-            weights = [server.sample_weights(label, first) for first, label in enumerate(("degree", "pair-degree"))]
-            return verified_degrees(*sent, owner=owner, transcript=transcript, weights=tuple(weights))
-        return verified(*sent, advert=self.adverts[owner], transcript=transcript, weights=server.weights())
+        sent, weights = (share.commitments, share.responses, share.proofs), inside(self.cohort.server).weights()
+        return verified(*sent, owner=owner, transcript=transcript, weights=weights)
 
     def _boxes(self, share: kinds.Share) -> Iterator[bytes]:
         """All of a dealing, for whomever they are, and one that nobody opens."""
-        size = kinds.box_bytes(self.cohort.parameters)
+        size = kinds.BOX_BYTES
         yield bytes(size)
         yield from (part(share.boxes, at, size) for at in range(len(share.boxes) // size))
 
     def _dealers(self, k: int, state) -> Iterator[kinds.Dealers]:
-        """Any clients that continue, and in version 4 any of these that could not use this one's dealing."""
+        """Any clients that continue, and any of these that could not use this one's dealing."""
         n = self.cohort.parameters.clients
-        if self.hybrid:
-            for chosen in subsets(range(n)):
-                for refused in subsets(set(chosen) - {k}):
-                    yield kinds.HybridDealers(state.session, to_bitmap(chosen, n), refused)
-            return
-        yield from (kinds.Dealers(state.session, to_bitmap(chosen, n)) for chosen in subsets(range(n)))
+        for chosen in subsets(range(n)):
+            for refused in subsets(set(chosen) - {k}):
+                yield kinds.Dealers(state.session, to_bitmap(chosen, n), refused)
 
     def _survivors(self, k: int, state) -> Iterator[kinds.Survivors]:
         n = self.cohort.parameters.clients
@@ -196,10 +182,9 @@ class LyingServer:
             after = inside(self.clients[k].machine(self.clients[k].received(state, message).state)).state
             self.shares.setdefault((k, after.transcript), set()).add(answer)
         elif step == "mask":
-            told = read(self.cohort, k, self.messages.data[message], steps_of(self.cohort.parameters)["mask"].opens)
+            told = read(self.cohort, k, self.messages.data[message], kinds.Dealers)
             here = members(told.dealers, self.cohort.parameters.clients)
-            if self.hybrid:
-                here = here.intersection(before.held).difference(told.refused)
+            here = here.intersection(before.held).difference(told.refused)
             return Walk(frozenset(other for other in before.sharers if other in here))
         elif step == "agree":
             told = read(self.cohort, k, self.messages.data[message], kinds.Survivors)
@@ -299,7 +284,7 @@ def _breaches(server: LyingServer, together: Mapping[int, Walk]) -> Iterator[str
     if any(held[owner, 1] >= parameters.threshold for owner in bare):
         yield "both keys of a client are known"
     unknown = {owner for owner in together if held[owner, 1] < parameters.threshold}
-    for group in _sums(together, bare, unknown, apart=parameters.hybrid):
+    for group in _sums(together, bare, unknown):
         if len(group) + len(liars) < parameters.min_survivors:
             yield "a sum over too few is known"
         if parameters.levels:
@@ -308,15 +293,15 @@ def _breaches(server: LyingServer, together: Mapping[int, Walk]) -> Iterator[str
                 yield "a sum has too little noise"
 
 
-def _sums(together: Mapping[int, Walk], bare: set[int], unknown: set[int], *, apart: bool) -> Iterator[set[int]]:
+def _sums(together: Mapping[int, Walk], bare: set[int], unknown: set[int]) -> Iterator[set[int]]:
     """The least groups whose sum shows: each is without its own mask, and every other mask is in the group twice.
 
-    A pair's mask follows from either's mask key, so it hides a client only where both are unknown. In version 4
-    (``apart``) the one share of f that lies between the two is enough, in whichever direction.
+    A pair's mask follows from either's f, so it hides a client only where both are unknown. The one share of f that
+    lies between the two is enough, in whichever direction.
     """
 
     def given(one: int, other: int) -> bool:
-        return apart and ((other, 1) in together[one].shares or (one, 1) in together[other].shares)
+        return (other, 1) in together[one].shares or (one, 1) in together[other].shares
 
     hidden_by = {
         one: {other for other in walk.masked or () if {one, other} <= unknown and not given(one, other)}

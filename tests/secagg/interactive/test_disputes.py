@@ -1,7 +1,4 @@
-"""Version 4, X25519 with ML-KEM-768: exact under loss and disputes; what liars try by client and by server; downgrades.
-
-What both versions share is tested where version 3 is. Everybody here is a machine of version 4, except where it is not.
-"""
+"""Masks from shares, and keys from X25519 with ML-KEM-768: exact under loss and disputes; what liars try by them."""
 
 from collections.abc import Collection
 from typing import Any, get_args
@@ -16,13 +13,13 @@ from hypothesis import strategies as st
 from privstats.encoding import RingVector
 from privstats.errors import AggregationError, LocalProtocolError, PlanError, RemoteProtocolError
 from privstats.secagg import Client, Parameters, Server, kem
-from privstats.secagg.interactive import hybrid as schedule
+from privstats.secagg.interactive import client_secrets as schedule
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.dealing import part
 from privstats.secagg.interactive.messages import advert_statement, open_statement
 from privstats.secagg.interactive.random_graph import excludable
 from privstats.secagg.interactive.state import STEPS, answers_of
-from privstats.secagg.keys import CLASSICAL, HYBRID, derive, public_of
+from privstats.secagg.keys import derive, public_of
 from privstats.secagg.prg import add_masks, reduce
 from privstats.secagg.scalars import ORDER, to_bytes
 from tests.secagg.interactive.cohorts import PLAN, RING, Cohort, cohort_of, finish, forge, lie, play_until, read
@@ -32,15 +29,6 @@ from tests.secagg.interactive.transcripts import spoil
 KEY = bytes(32)
 LIAR, HONEST = 5, (0, 1, 2, 3, 4)
 Sum = tuple[np.ndarray, tuple[int, ...]]
-
-
-def hybrid(clients: int = 6, min_survivors: int = 4, colluders: int = 1, **solve: Any) -> Cohort:
-    return cohort_of(clients, min_survivors, colluders, key_agreement=HYBRID, **solve)
-
-
-@pytest.fixture
-def cohort() -> Cohort:
-    return hybrid()
 
 
 def answer(cohort: Cohort, outbox: dict[int, bytes], client: int = LIAR) -> Any:
@@ -82,7 +70,7 @@ class TestExact:
         """Over losses at every step, and disputes between any two."""
         n = data.draw(st.integers(2, 6), "clients")
         least = data.draw(st.integers(n // 2 + 1, n), "min_survivors")
-        cohort = hybrid(n, least, data.draw(st.integers(0, max(0, 2 * least - n - 2)), "colluders"))
+        cohort = cohort_of(n, least, data.draw(st.integers(0, max(0, 2 * least - n - 2)), "colluders"))
         steps = st.sampled_from(("check", "mask", "agree", "unmask"))
         lost = data.draw(st.dictionaries(steps, st.sets(st.integers(0, n - 1), max_size=1), max_size=2), "lost")
         pairs = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda pair: pair[0] != pair[1])
@@ -103,13 +91,13 @@ class TestExact:
     @pytest.mark.parametrize("lost", [{}, {"mask": [3]}, {"mask": [1]}, {"unmask": [0]}, {"mask": [2], "unmask": [4]}])
     def test_with_and_without_a_dispute(self, disputes: list[tuple[int, int]], lost: dict[str, list[int]]) -> None:
         """Owner and holder of a spoilt box do not mask with each other, whoever of them vanishes."""
-        cohort = hybrid(7, 4, 0)
+        cohort = cohort_of(7, 4, 0)
         found = onwards(cohort, after_share(cohort, disputes), lost)
         exact(cohort, found, tuple(client for client in range(7) if client not in lost.get("mask", ())))
 
     @pytest.mark.parametrize("step", list(STEPS))
     def test_after_a_kill_of_everybody_before_every_step(self, step: str) -> None:
-        cohort = hybrid(5, 3, 0)
+        cohort = cohort_of(5, 3, 0)
         outbox = play_until(cohort, step, {"mask": {4}})
         for client in outbox:
             sealed = cohort.clients[client].export(KEY)
@@ -140,7 +128,7 @@ class TestRepeats:
         """Of its first session others hold shares: they must be of nothing that it uses in the second."""
         held = []
         for run in ("first", "second"):
-            cohort = hybrid()
+            cohort = cohort_of()
             cohort.server = Server(**cohort.place(), entropy=lambda size, run=run: derive(run.encode(), "x", size=size))
             outbox = after_share(cohort, ())
             cohort.clients[1].receive(outbox[1])
@@ -152,7 +140,7 @@ class TestRepeats:
 @pytest.mark.parametrize("levels", [(), (4, 5, 6)])
 def test_the_largest_messages_are_as_long_as_their_limits(levels: tuple[int, ...]) -> None:
     """To the byte, but for lists that nobody is on here, five names, and signatures and hashes that are not needed."""
-    cohort = Cohort(Parameters(6, 4, 4, 1, 5, RING, PLAN, levels=levels, key_agreement=HYBRID))
+    cohort = Cohort(Parameters(6, 4, 4, 1, 5, RING, PLAN, levels=levels))
     outbox, most = dict(cohort.server.start()), dict[int, int]()
     for step in STEPS:
         following = {client: cohort.clients[client].receive(message)[0][1] for client, message in outbox.items()}
@@ -168,57 +156,37 @@ def test_the_largest_messages_are_as_long_as_their_limits(levels: tuple[int, ...
         for kind in kinds
         if kind.__struct_config__.tag in most
     }
-    shorter = {messages.HybridDealers: 5, messages.Agreement: 2 * 65 + 1}
-    shorter |= {messages.HybridCheckWithCommitment if levels else messages.HybridCheck: 5}
-    assert left.pop(messages.HybridAdverts) % 32 == 0
+    shorter = {messages.Dealers: 5, messages.Agreement: 2 * 65 + 1}
+    shorter |= {messages.CheckWithCommitment if levels else messages.Check: 5}
+    assert left.pop(messages.Adverts) % 32 == 0
     assert {kind: size for kind, size in left.items() if size} == shorter
     assert len(left) == 11
 
 
-def other_of(cohort: Cohort) -> Cohort:
-    """The same parties under the other version."""
-    other = CLASSICAL if cohort.parameters.hybrid else HYBRID
-    return cohort_of(6, 4, 1, key_agreement=other)
-
-
-@pytest.mark.parametrize("key_agreement", [CLASSICAL, HYBRID])
-class TestDowngrade:
-    @pytest.mark.parametrize("step", list(STEPS))
-    def test_a_message_of_the_other_version_is_refused_by_name_and_changes_nothing(
-        self, key_agreement: str, step: str
-    ) -> None:
-        cohort = cohort_of(key_agreement=key_agreement)
-        other = other_of(cohort)
-        outbox, foreign = play_until(cohort, step), play_until(other, step)
-        with pytest.raises(RemoteProtocolError, match="wrong_version|too_large"):
-            cohort.clients[0].receive(foreign[0])
+@pytest.mark.parametrize("step", list(STEPS))
+def test_a_message_of_another_version_is_refused_by_name_and_changes_nothing(cohort: Cohort, step: str) -> None:
+    """Version 3 agreed on keys by X25519 alone."""
+    outbox = play_until(cohort, step)
+    answers = {client: cohort.clients[client].receive(message)[0][1] for client, message in outbox.items()}
+    fresh = cohort_of()
+    opening = play_until(fresh, step)[0]
+    for version in (b"\x03", b"\x05"):
+        with pytest.raises(RemoteProtocolError, match="wrong_version"):
+            fresh.clients[0].receive(version + opening[1:])
         with pytest.raises(RemoteProtocolError, match="wrong_version") as refusal:
-            cohort.server.receive(0, other.clients[0].receive(foreign[0])[0][1])
+            cohort.server.receive(0, version + answers[0][1:])
         assert not refusal.value.proven
-        exact(cohort, finish(cohort, outbox), (0, 1, 2, 3, 4, 5))
-
-    def test_a_relabelled_opening_is_of_another_plan(self, key_agreement: str) -> None:
-        """Its fields made to fit, and signed by the server itself: the suite is in the digest of the parameters."""
-        cohort = cohort_of(key_agreement=key_agreement)
-        other = other_of(cohort)
-        opening = read(other, 0, play_until(other, "advertise")[0], type_of_open(other))
-        fields = {name: getattr(opening, name) for name in type_of_open(other).__struct_fields__}
-        fields |= {"kem_key": kem.public_of(kem.private_key(bytes(64)))}
-        own = type_of_open(cohort)
-        made = own(*(fields[name] for name in own.__struct_fields__))
-        with pytest.raises(RemoteProtocolError, match="wrong_plan"):
-            cohort.clients[0].receive(bytes(messages.codec_of(cohort.parameters).encode(made)))
-
-
-def type_of_open(cohort: Cohort) -> type:
-    return messages.HybridOpen if cohort.parameters.hybrid else messages.Open
+    assert fresh.clients[0].receive(opening)
+    for client, data in answers.items():
+        cohort.server.receive(client, data)
+    exact(cohort, finish(cohort, dict(cohort.server.end_step())), (0, 1, 2, 3, 4, 5))
 
 
 def test_a_machine_without_mlkem_begins_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    cohort = hybrid()
+    cohort = cohort_of()
 
     def lacking() -> None:
-        raise LocalProtocolError("key_agreement='mlkem768-x25519' needs ML-KEM")
+        raise LocalProtocolError("a session needs ML-KEM")
 
     monkeypatch.setattr(kem, "require_support", lacking)
     spent: list[bytes] = []
@@ -228,13 +196,12 @@ def test_a_machine_without_mlkem_begins_nothing(monkeypatch: pytest.MonkeyPatch)
         Client.check_place(cohort.parameters, index=0, identity=cohort.identities[0], roster=cohort.roster)
     with pytest.raises(LocalProtocolError, match="needs ML-KEM"):
         Server(**cohort.place())
-    cohort_of()  # the other version needs none
     assert spent == []
 
 
 def on_a_ring() -> Cohort:
     """Fourteen clients with ten neighbours each: at least eight in a sum, so that ten must be listed."""
-    return Cohort(Parameters(14, 6, 8, 1, 10, RING, PLAN, key_agreement=HYBRID))
+    return Cohort(Parameters(14, 6, 8, 1, 10, RING, PLAN))
 
 
 class TestRandomGraph:
@@ -242,9 +209,7 @@ class TestRandomGraph:
 
     def test_the_list_is_longer_than_the_sum_by_what_disputes_may_hide(self) -> None:
         assert (on_a_ring().parameters.disputes, on_a_ring().parameters.min_listed) == (1, 10)
-        classical = Parameters(14, 6, 8, 1, 10, RING, PLAN)
-        assert (classical.disputes, classical.min_listed) == (0, 8)
-        assert (hybrid(14, 8).parameters.disputes, hybrid(14, 8).parameters.min_listed) == (0, 8)
+        assert (cohort_of(14, 8).parameters.disputes, cohort_of(14, 8).parameters.min_listed) == (0, 8)
 
     @pytest.mark.parametrize("disputes", [0, 1])
     @pytest.mark.parametrize(
@@ -274,7 +239,7 @@ class TestRandomGraph:
         """With more it could leave so many of the listed out of the sum that it falls below ``min_survivors``."""
         cohort = on_a_ring()
         outbox = play_until(cohort, "mask")
-        message = read(cohort, 0, outbox[0], messages.HybridDealers)
+        message = read(cohort, 0, outbox[0], messages.Dealers)
         refused = inside(cohort.server).graph.neighbours(0)[:2]
         with pytest.raises(RemoteProtocolError, match="too_many_disputes"):
             cohort.clients[0].receive(lie(cohort, 0, msgspec.structs.replace(message, refused=refused)))
@@ -289,7 +254,7 @@ class TestRandomGraph:
             if client:
                 cohort.server.receive(client, data)
         dealers = messages.wire.to_bitmap(range(14), 14)
-        said = messages.HybridDealers(inside(cohort.server).state.session, dealers, ())
+        said = messages.Dealers(inside(cohort.server).state.session, dealers, ())
         with pytest.raises(RemoteProtocolError, match="too_many_disputes"):
             cohort.clients[0].receive(lie(cohort, 0, said))
 
@@ -306,7 +271,7 @@ class TestRandomGraph:
             cohort.clients[client].receive(message)
         said = victims[1:] if spoilt else tuple(sorted(victims))
         state = inside(cohort.server).state
-        dealers = messages.HybridDealers(state.session, messages.wire.to_bitmap(range(14), 14), said)
+        dealers = messages.Dealers(state.session, messages.wire.to_bitmap(range(14), 14), said)
         for client in both:
             with pytest.raises(RemoteProtocolError, match="too_many_disputes"):
                 cohort.clients[client].receive(lie(cohort, client, dealers))
@@ -318,7 +283,7 @@ class TestRandomGraph:
         near, state = inside(cohort.server).graph.neighbours(victim), inside(cohort.server).state
         outbox = play_until(cohort, "mask")
         for client, message in outbox.items():
-            said = read(cohort, client, message, messages.HybridDealers)
+            said = read(cohort, client, message, messages.Dealers)
             told = lie(cohort, client, msgspec.structs.replace(said, refused=(victim,) if client in near else ()))
             upload = cohort.clients[client].receive(told)[0][1]
             if client != victim:
@@ -348,14 +313,14 @@ class TestRandomGraph:
 
     def test_a_plan_that_leaves_no_room_for_them_is_refused(self) -> None:
         sizes = {"clients": 300, "min_survivors": 299, "colluders": 2, "ring": RING, "plan_digest": PLAN}
-        with pytest.raises(PlanError, match="needs 3[0-9]+ clients on a list, which are min_survivors=299 and"):
-            Parameters.solve(**sizes, key_agreement=HYBRID)
-        assert Parameters.solve(**{**sizes, "min_survivors": 270}, key_agreement=HYBRID).min_listed > 270
+        with pytest.raises(PlanError, match="min_survivors=299 of 300 clients leaves .* write min_survivors = 298$"):
+            Parameters.solve(**sizes)
+        assert Parameters.solve(**{**sizes, "min_survivors": 270}).min_listed > 270
 
     def test_a_larger_graph_is_chosen_where_the_smallest_leaves_no_room(self) -> None:
         """Degrees below 36 have small bounds, too, and let a lying server exclude more than the 15 that may vanish."""
         sizes = {"clients": 300, "min_survivors": 285, "colluders": 3, "ring": RING, "plan_digest": PLAN}
-        parameters = Parameters.solve(**sizes, key_agreement=HYBRID)
+        parameters = Parameters.solve(**sizes)
         assert (parameters.neighbours, parameters.min_listed) == (36, 300)
         assert excludable(300, 34, parameters.disputes) > 15
         assert parameters.failure <= 4 * 2.0**-40
@@ -407,7 +372,7 @@ class TestLyingClient:
         false = msgspec.structs.replace(message, failed=(victim,))
         cohort.server.receive(LIAR, forge(cohort, LIAR, false))
         outbox = dict(cohort.server.end_step())
-        assert read(cohort, victim, outbox[victim], messages.HybridDealers).refused == (LIAR,)
+        assert read(cohort, victim, outbox[victim], messages.Dealers).refused == (LIAR,)
         found = onwards(cohort, outbox, {"mask": [LIAR]} if vanishes else {})
         exact(cohort, found, HONEST if vanishes else (*HONEST, LIAR))
         named = {(fault.peer, fault.code) for fault in cohort.server.faults}
@@ -451,7 +416,7 @@ class TestLyingClient:
         message = msgspec.structs.replace(answer(cohort, outbox), kem_key=key)
         statement = advert_statement(inside(cohort.server).context, LIAR, *message.keys)
         signed = msgspec.structs.replace(message, signature=cohort.identities[LIAR].sign(statement))
-        data = bytes(messages.codec_of(cohort.parameters).encode(signed))
+        data = bytes(messages.encode(signed))
         if code:
             with pytest.raises(RemoteProtocolError, match=code) as refusal:
                 cohort.server.receive(LIAR, data)
@@ -524,7 +489,7 @@ class TestLyingServer:
         ids=["a stranger refuses", "nobody on the roster refuses", "out of order", "too many refuse"],
     )
     def test_lies_about_who_refuses(self, cohort: Cohort, refused: tuple[int, ...], code: str) -> None:
-        message = read(cohort, 0, play_until(cohort, "mask")[0], messages.HybridDealers)
+        message = read(cohort, 0, play_until(cohort, "mask")[0], messages.Dealers)
         with pytest.raises(RemoteProtocolError, match=code):
             cohort.clients[0].receive(lie(cohort, 0, msgspec.structs.replace(message, refused=refused)))
         assert (cohort.clients[0].step, cohort.clients[0].upload) == ("failed", b"")
@@ -533,7 +498,7 @@ class TestLyingServer:
     def test_a_list_of_too_few_that_share_a_mask_is_not_signed(self, cohort: Cohort, listed: tuple[int, ...]) -> None:
         """Whoever is said to refuse counts for nobody: neither for its quorum nor for ``min_survivors``."""
         outbox = play_until(cohort, "mask")
-        message = read(cohort, 0, outbox[0], messages.HybridDealers)
+        message = read(cohort, 0, outbox[0], messages.Dealers)
         cohort.clients[0].receive(lie(cohort, 0, msgspec.structs.replace(message, refused=(1, 2))))
         bitmap = messages.wire.to_bitmap(listed, 6)
         state = inside(cohort.server).state
@@ -547,7 +512,7 @@ class TestLyingServer:
 
         In the first sum of an alignment or in a round: either may lack the victim, and the difference is the victim's.
         """
-        cohort, victim = on_a_ring() if ring else hybrid(7, 5, 1), 3
+        cohort, victim = on_a_ring() if ring else cohort_of(7, 5, 1), 3
         everybody, n = range(cohort.parameters.clients), cohort.parameters.clients
         near = inside(cohort.server).graph.neighbours(victim)
         bound = {"full_list": True} if first else {"only": tuple(everybody)}
@@ -555,7 +520,7 @@ class TestLyingServer:
         outbox = play_until(cohort, "mask")
         state, bitmap = inside(cohort.server).state, messages.wire.to_bitmap(everybody, n)
         for client in near:
-            message = read(cohort, client, outbox[client], messages.HybridDealers)
+            message = read(cohort, client, outbox[client], messages.Dealers)
             told = msgspec.structs.replace(message, refused=(victim,))
             cohort.clients[client].receive(lie(cohort, client, told))
             with pytest.raises(RemoteProtocolError, match="unproven_survivors"):
@@ -564,7 +529,7 @@ class TestLyingServer:
     @pytest.mark.parametrize("accused", [(0,), (0, 1), (0, 1, 2, 3)])
     def test_one_liar_and_one_drop_out_end_no_session_over_a_whole_list(self, accused: tuple[int, ...]) -> None:
         """Nobody in dispute goes on, so nobody has to refuse the list after the uploads."""
-        cohort = hybrid(10, 7, 2)
+        cohort = cohort_of(10, 7, 2)
         cohort.server = Server(**cohort.place(), full_list=True)
         cohort.clients = [cohort.client(i, full_list=True) for i in range(10)]
         outbox = after_share(cohort, [(owner, 9) for owner in accused])
@@ -574,7 +539,7 @@ class TestLyingServer:
 
     @pytest.mark.parametrize("bound", [{"only": tuple(range(7))}, {"full_list": True}])
     def test_the_same_list_again_is_signed_where_nobody_is_in_dispute(self, bound: dict[str, Any]) -> None:
-        cohort = hybrid(7, 5, 1)
+        cohort = cohort_of(7, 5, 1)
         cohort.clients = [cohort.client(i, **bound) for i in range(7)]
         exact(cohort, finish(cohort, play_until(cohort, "mask")), tuple(range(7)))
 
@@ -582,22 +547,22 @@ class TestLyingServer:
     def test_another_kem_key_in_the_opening(self, cohort: Cohort, key: bytes) -> None:
         """Unsigned it is not the server's; signed it must be one. Neither changes the client."""
         outbox = play_until(cohort, "advertise")
-        opening = read(cohort, 0, outbox[0], messages.HybridOpen)
+        opening = read(cohort, 0, outbox[0], messages.Open)
         false = msgspec.structs.replace(opening, kem_key=key)
         with pytest.raises(RemoteProtocolError, match="bad_signature"):
-            cohort.clients[0].receive(bytes(messages.codec_of(cohort.parameters).encode(false)))
+            cohort.clients[0].receive(bytes(messages.encode(false)))
         context = messages.context_of(inside(cohort.server).graph, opening.session, opening.server_key, b"\xff" * 1184)
         signature = cohort.aggregator.sign(open_statement(context))
         signed = msgspec.structs.replace(opening, kem_key=b"\xff" * 1184, signature=signature)
         with pytest.raises(RemoteProtocolError, match="bad_key"):
-            cohort.clients[0].receive(bytes(messages.codec_of(cohort.parameters).encode(signed)))
+            cohort.clients[0].receive(bytes(messages.encode(signed)))
         exact(cohort, finish(cohort, outbox), (0, 1, 2, 3, 4, 5))
 
     @pytest.mark.parametrize("field", ["box_key", "kem_key", "ciphertext_hash"])
     def test_a_neighbours_key_of_its_own_making(self, cohort: Cohort, field: str) -> None:
         """With a key that the server knows it would open the boxes; the neighbour's signature is over each."""
         outbox = play_until(cohort, "share")
-        message = read(cohort, 0, outbox[0], messages.HybridAdverts)
+        message = read(cohort, 0, outbox[0], messages.Adverts)
         own = {"kem_key": kem.public_of(kem.private_key(bytes(64)))}.get(field, bytes(32))
         adverts = (msgspec.structs.replace(message.adverts[0], **{field: own}), *message.adverts[1:])
         with pytest.raises(RemoteProtocolError, match="bad_signature"):
@@ -612,7 +577,7 @@ class TestLyingServer:
         wrong = kem.combined(bytes(32), secret, ciphertext)
         cipher = AESGCM(derive(wrong, "box/0/1", salt=state.transcript))
         shares = cipher.encrypt(bytes(12), bytes(64), messages.box_context(state.session, 0, 1))
-        size = messages.box_bytes(cohort.parameters)
+        size = messages.BOX_BYTES
         boxes = bytearray(message.boxes)
         boxes[place * size : (place + 1) * size] = ciphertext + shares
         cohort.clients[1].receive(lie(cohort, 1, msgspec.structs.replace(message, boxes=bytes(boxes))))
@@ -622,7 +587,7 @@ class TestLyingServer:
 def test_the_servers_two_keys_follow_from_its_secret_under_labels_of_their_own(cohort: Cohort) -> None:
     """A logarithm of the one gives neither the secret nor the other: no clamped bits to guess."""
     secret = bytes(inside(cohort.server).state.secret)
-    opening = read(cohort, 0, dict(cohort.server.start())[0], messages.HybridOpen)
+    opening = read(cohort, 0, dict(cohort.server.start())[0], messages.Open)
     private = derive(secret, "server-key")
     assert opening.server_key == public_of(private) != public_of(secret)
     for guess in (secret, private):
