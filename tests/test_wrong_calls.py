@@ -172,11 +172,16 @@ ROWS: list[Row] = [
         "must be plan.person_clip, got str",
     ),
     (
-        lambda: ps.measure(SCHEMA, ps.moments.RecordFile("a.csv")),
-        "a RecordFile has read nothing yet",
+        lambda: ps.measure(SCHEMA, X, ps.moments.RecordFile("a.csv")),
+        "a RecordFile cannot be y: pass it as X, with its target",
     ),
-    (lambda: alone(X=ps.moments.RecordFile("a.csv"), y=None), "a RecordFile has read nothing yet"),
-    (lambda: fitted(X=ps.moments.RecordFile("a.csv"), y="ill"), "a RecordFile has read nothing yet"),
+    (
+        lambda: ps.measure(SCHEMA, ps.moments.RecordFile("a.csv", persons="id")),
+        "a.csv has persons=, which is not read here: pass X and y of its read",
+    ),
+    (lambda: alone(X=ps.moments.RecordFile("a.csv", split=0.5), y=None), "a.csv has a split, which counts equal"),
+    (lambda: fitted(X=ps.moments.RecordFile("a.csv"), y="ill"), "no such file .*a.csv"),
+    (lambda: ps.moments.RecordFile(""), "the path is empty; name a file with records"),
     (lambda: privacy(shares={"N": 0.5}), "shares must sum to 1, got 0.5: divide each"),
     (lambda: privacy(shares=[0.5, 0.5]), "shares must be a table of statistic = share"),
     # plan

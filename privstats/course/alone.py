@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privstats import course as courses
@@ -20,8 +19,8 @@ from privstats.course.kinds import admits_of
 from privstats.course.read_once import ReadOnce
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import AggregationError, DataError, PlanError
-from privstats.intake.frames import engine_of
-from privstats.intake.table_sources import is_table
+from privstats.intake.frames import Unopened, engine_of
+from privstats.intake.table_sources import is_table, path_of
 from privstats.moments import Moments, exact_moments, warn_if_clipped, warn_if_empty
 from privstats.plan import Cohort, Plan
 from privstats.plug_ins import of_contrib
@@ -64,7 +63,9 @@ def measuring(X: object) -> Callable[..., Moments]:
 def _parts_of(X: object) -> str:
     """Return the name of what holds the records' parts; an empty text where the records are in this process."""
     if isinstance(X, str | os.PathLike):
-        return "files of tables" if is_table(Path(X)) else ""
+        return "files of tables" if is_table(path_of(X)) else ""
+    if isinstance(X, Unopened):
+        return "files of tables" if X.is_table else ""
     engine = engine_of(X[0] if isinstance(X, list) and X else X)
     return f"a collection of {engine}" if engine else ""
 

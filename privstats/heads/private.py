@@ -24,7 +24,7 @@ from privstats.estimates.denoise import public_means
 from privstats.heads.evidence import Array
 from privstats.heads.provenance import Assumed
 from privstats.heads.rules import Preprocessing, as_numpy, local
-from privstats.intake.frames import Batches, batches_of, named_target, require_here
+from privstats.intake.frames import Batches, batches_of, named_target, opened_file, require_here
 from privstats.intake.meaning import check_distinct
 from privstats.intake.tables import is_list, names_of_columns, rectangle
 from privstats.kinds import ClassSchema
@@ -50,6 +50,7 @@ class OwnRecords:
     @classmethod
     def of(cls, X: Any, y: Any, transform: Sequence[Transform] = ()) -> Self:
         """Wrap arrays, tables, files, or an iterable of batches where ``y`` is None."""
+        X, y = opened_file(X, y)
         require_here(X, y)
         if y is not None:
             cells: Any = transform[0] if transform and transform[0].reads_cells else None
@@ -106,6 +107,7 @@ class OwnRecords:
 
 def arrays(X: Any, y: Any, transform: Sequence[Transform] = ()) -> OwnRecords:
     """Wrap records that every round can read again; refuse batches."""
+    X, y = opened_file(X, y)
     require_here(X, y)
     if y is None:
         raise DataError("every round reads the records again, so batches cannot be given here; give X and y as arrays")

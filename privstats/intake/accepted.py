@@ -40,14 +40,26 @@ class Dataset(Protocol):
         """Return the parts, one per file."""
 
 
+class FileWithTarget(Protocol):
+    """A file of records that names its target and how it is written: ``RecordFile``."""
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The target columns."""
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the file is a table, and not an archive of arrays."""
+
+
 ColumnLike: TypeAlias = ArrayLike | Sequence[object]
 """One value per record, ``(n,)``: an array, list or tensor, or a column of a frame."""
 
 RowsLike: TypeAlias = ArrayLike | Sequence[object] | sparray | spmatrix | os.PathLike[str]
 """One row per record, ``(n, columns)``: an array, a tensor, a scipy sparse matrix, lists, or a file's path."""
 
-TableLike: TypeAlias = Frame | Dataset | Mapping[str, ColumnLike]
-"""Columns by name: a frame, an Arrow dataset, or a mapping."""
+TableLike: TypeAlias = Frame | Dataset | Mapping[str, ColumnLike] | FileWithTarget
+"""Columns by name: a frame, an Arrow dataset, a mapping, or a file that names its target."""
 
 TargetsLike: TypeAlias = ColumnLike | Frame | os.PathLike[str]
 """Labels or targets: an array, list or frame, a .npy file's path, or the name of a table's column, or several."""

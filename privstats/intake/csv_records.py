@@ -30,6 +30,7 @@ Misfit: TypeAlias = Callable[[str], str | None]
 """Why a record's text is no row of the table; None where it is one."""
 
 _BLOCK = 1 << 20
+_UTF_8 = ("utf-8", "utf-8-sig")
 _MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 LONGEST_RECORD = 1 << 24
 """Maximum bytes of a line, and characters of a record: 16 MiB."""
@@ -476,14 +477,22 @@ def _head(path: Path, encoding: str) -> bytes:
 
 
 def _require_text(path: Path, how: Dialect) -> None:
-    """Refuse a file of UTF-16 that is declared otherwise, and the reverse."""
+    """Refuse a file of UTF-16 that is declared otherwise, and the reverse; and UTF-8's mark under another encoding."""
     wide = wide_encoding(path)
+    if codecs.lookup(how.line_encoding).name not in _UTF_8 and _is_marked(path):
+        raise DataError(f"cannot read {path}: it is marked as UTF-8: set --encoding utf-8 (in Python encoding='utf-8')")
     if wide and not is_wide(how.encoding):
         raise DataError(
             f"cannot read {path}: it is written as UTF-16: set --encoding {wide} (in Python encoding={wide!r})"
         )
     if is_wide(how.encoding) and not wide and b"\0" not in _head(path, "latin-1"):
         raise DataError(f"cannot read {path}: it is not written as UTF-16: set --encoding (in Python encoding=)")
+
+
+def _is_marked(path: Path) -> bool:
+    """Return whether a file begins with the mark of UTF-8, as Excel writes it."""
+    with opened(path) as file:
+        return file.read(_FIRST_OF_TEXT).startswith(codecs.BOM_UTF8)
 
 
 def _line_end(head: bytes) -> bytes:

@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar, Self
 from urllib.parse import quote
@@ -28,9 +28,12 @@ from privstats.intake.file_kinds import CONTROL
 from privstats.intake.sources import refusing
 from privstats.intake.table_files import Table, TableFile, no_table, refusal_of, require_room
 from privstats.optional_dependencies import load
+from privstats.system import open_plain
 
 _MAX_SHOWN = 8
 _MOST_OF_WORKBOOK = 4 << 30
+_CARD, _DATA_SET = 80, re.compile(rb"HEADER RECORD\*{7}MEMB(ER|V8) +HEADER RECORD!{7}")
+"""Bytes of a line of a transport file of SAS, and how its data sets begin."""
 _ROWS_AT_ONCE = 1 << 18
 """Rows of a statistics program's file that are read at once; each reading begins at the first row."""
 
@@ -86,17 +89,29 @@ class DuckDb(Tables):
         return load("duckdb", by="a DuckDB file").connect(str(path), read_only=True)
 
     @classmethod
-    def _tables(cls, base: Any) -> list[str]:  # the tables of other attached files are none of this one
-        query = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main' ORDER BY table_name"
-        return [name for (name,) in base.execute(query).fetchall()]
+    def _tables(cls, base: Any) -> list[str]:
+        return sorted(cls._places(base))
+
+    @classmethod
+    def _places(cls, base: Any) -> dict[str, str]:
+        """Return each table's place in SQL by its name, which begins with its schema where that is not the main one."""
+        query = (  # the tables of other attached files are none of this one
+            "SELECT table_schema, table_name FROM information_schema.tables "
+            "WHERE table_catalog = current_database() ORDER BY table_schema = 'main'"
+        )
+        return {
+            name if schema == "main" else f"{schema}.{name}": f"{_quoted(schema)}.{_quoted(name)}"
+            for schema, name in base.execute(query).fetchall()
+        }
 
     @classmethod
     def _names(cls, base: Any, table: str) -> list[str]:
-        return [name for name, *_ in base.execute(f"DESCRIBE {_quoted(table)}").fetchall()]
+        return [name for name, *_ in base.execute(f"DESCRIBE {cls._places(base)[table]}").fetchall()]
 
     def _each(self, wanted: Sequence[str]) -> Generator[Mapping[str, Any]]:
         with self._base(self.path) as base:
-            for batch in base.sql(_select(self.table, wanted)).to_arrow_reader(lines_at_once(len(wanted))):
+            query = _select(self._places(base)[self.table], wanted)
+            for batch in base.sql(query).to_arrow_reader(lines_at_once(len(wanted))):
                 yield _arrays(batch, wanted)
 
     def load(self, wanted: Sequence[str], marks: Mapping[str, Marks] | None = None) -> Table:
@@ -104,9 +119,10 @@ class DuckDb(Tables):
         del marks
         columns = list(dict.fromkeys(wanted))
         with refusing(refusal_of(self.path)), self._base(self.path) as base:
-            ((records,),) = base.execute(f"SELECT count(*) FROM {_quoted(self.table)}").fetchall()  # noqa: S608
+            place = self._places(base)[self.table]
+            ((records,),) = base.execute(f"SELECT count(*) FROM {place}").fetchall()  # noqa: S608 - quoted
             require_room(self.path, records, len(columns))
-            return Table(_arrays(base.sql(_select(self.table, columns)).to_arrow_table(), columns), 0)
+            return Table(_arrays(base.sql(_select(place, columns)).to_arrow_table(), columns), 0)
 
 
 class Sqlite(Tables):
@@ -123,8 +139,8 @@ class Sqlite(Tables):
 
     @classmethod
     def _tables(cls, base: sqlite3.Connection) -> list[str]:
-        of = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY name"
-        return [name for (name,) in base.execute(of)]
+        of = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
+        return [name for (name,) in base.execute(of) if not name.lower().startswith("sqlite_")]
 
     @classmethod
     def _names(cls, base: sqlite3.Connection, table: str) -> list[str]:
@@ -133,13 +149,14 @@ class Sqlite(Tables):
 
     def _each(self, wanted: Sequence[str]) -> Generator[Mapping[str, Any]]:
         with self._base(self.path) as base:
-            yield from _of_rows(base.execute(_select(self.table, wanted)), wanted)
+            yield from _of_rows(base.execute(_select(_quoted(self.table), wanted)), wanted)
 
 
 class Excel(Tables):
     """A sheet of a workbook of Excel (.xlsx), read whole.
 
     The first row that is not empty has the names, and an empty row is no record. An error such as ``#DIV/0!`` is a gap.
+    Hidden rows are read. Of merged cells the first alone has the value. A formula has the value that was last stored.
     """
 
     signs = re.compile(rb"PK\x03\x04.{26}(\[Content_Types\]\.xml|_rels/|docProps/|xl/|customXml/)", re.DOTALL)
@@ -153,7 +170,8 @@ class Excel(Tables):
                     f"cannot read {path}: the workbook unpacks to more than {_MOST_OF_WORKBOOK:,} bytes: save its "
                     "sheet as CSV"
                 )
-        with load("python_calamine", by="a workbook of Excel").CalamineWorkbook.from_path(path) as book:
+        library = load("python_calamine", by="a workbook of Excel")
+        with open_plain(path) as file, library.CalamineWorkbook.from_filelike(file) as book:  # a path's ending decides
             yield book
 
     @classmethod
@@ -200,12 +218,26 @@ class _Statistics(TableFile):
     def _each(self, wanted: Sequence[str]) -> Generator[Mapping[str, Any]]:
         start = 0
         while True:
-            how = {"row_offset": start, "row_limit": _ROWS_AT_ONCE}
-            columns, _ = self._read(self.path, usecols=list(wanted), **how)
+            columns = self._rows(wanted, start, _ROWS_AT_ONCE)
             if not (count := len(columns.get(wanted[0], ()))):
                 return
             yield {name: np.fromiter(columns[name], object, count) for name in wanted}
             start += count
+
+    def _rows(self, wanted: Sequence[str], start: int, count: int) -> Mapping[str, Sequence[Any]]:
+        """Return some rows; a date outside the years 1 to 9999, at which the library stops, is a gap."""
+        try:
+            columns: Mapping[str, Sequence[Any]]
+            columns, _ = self._read(self.path, usecols=list(wanted), row_offset=start, row_limit=count)
+        except (OverflowError, ValueError):
+            if len(wanted) > 1:
+                return {name: self._rows([name], start, count)[name] for name in wanted}
+            (name,) = wanted
+            if count == 1:
+                return {name: [None]}
+            halves = ((start, count // 2), (start + count // 2, count - count // 2))
+            return {name: [*chain(*(self._rows(wanted, *half)[name] for half in halves))]}
+        return columns
 
 
 class Spss(_Statistics):
@@ -221,9 +253,19 @@ class Stata(_Statistics):
 
 
 class SasTransport(_Statistics):
-    """A transport file of SAS (.xpt); as :class:`_Statistics`."""
+    """A transport file of SAS (.xpt) with one data set; as :class:`_Statistics`."""
 
     signs, reader = re.compile(rb"HEADER RECORD\*{7}LIB(RARY|V8 +)\s*HEADER RECORD!{7}"), "read_xport"
+
+    @classmethod
+    def of(cls, path: Path, dialect: Dialect, table: str | None = None) -> Self:
+        """Open a file by the names of its variables; its library reads the first data set of several."""
+        with open_plain(path) as file:
+            blocks = iter(lambda: file.read(_CARD << 13), b"")
+            places = (match.start() for block in blocks for match in _DATA_SET.finditer(block))
+            if sum(place % _CARD == 0 for place in places) > 1:
+                raise DataError(f"cannot read {path}: it holds several data sets: write each to a file of its own")
+        return super().of(path, dialect, table)
 
 
 class SasData(_Statistics):
@@ -310,7 +352,7 @@ def _of_rows(rows: Iterator[Sequence[Any]], wanted: Sequence[str]) -> Generator[
 
 
 def _select(table: str, wanted: Sequence[str]) -> str:
-    return f"SELECT {', '.join(map(_quoted, wanted))} FROM {_quoted(table)}"  # noqa: S608 - quoted
+    return f"SELECT {', '.join(map(_quoted, wanted))} FROM {table}"  # noqa: S608 - quoted
 
 
 def _quoted(name: str) -> str:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import chain
-from pathlib import Path
 from typing import Any, TypeVar
 
 from privstats.errors import DataError
@@ -20,6 +20,7 @@ from privstats.intake.columns import has_zone, read, with_zones
 from privstats.intake.file_source import file_source
 from privstats.intake.meaning import in_utc
 from privstats.intake.sources import INT96_UNIT, Declaration, Refusal, Source, each_refusing, refusing
+from privstats.intake.table_sources import path_of
 from privstats.intake.tables import is_list, names_of_columns, table_of
 
 _Records = TypeVar("_Records")
@@ -179,17 +180,29 @@ def engine_of(X: object) -> str:
     return ENGINES.get(type(X).__module__.partition(".")[0], "")
 
 
-class Unopened:
+class Unopened(ABC):
     """A file of records that holds none until it is read."""
+
+    @property
+    @abstractmethod
+    def is_table(self) -> bool:
+        """Whether the file is a table, and not an archive of arrays."""
+
+    @abstractmethod
+    def with_target(self, y: Any) -> tuple[Any, Any]:
+        """Return the file's table, and ``y`` or else its own target, as ``measure`` accepts them."""
+
+
+def opened_file(X: Any, y: Any) -> tuple[Any, Any]:
+    """Return a record file's table and target; other records unchanged."""
+    return X.with_target(y) if isinstance(X, Unopened) else (X, y)
 
 
 def require_here(*containers: object) -> None:
-    """Refuse a file that was not read, and an engine's collection, except an array that converts itself."""
+    """Refuse a file in place of y, and an engine's collection, except an array that converts itself."""
     for each in containers:
         if isinstance(each, Unopened):
-            raise DataError(
-                "a RecordFile has read nothing yet: return it from load() in records.py, or pass X and y of its read()"
-            )
+            raise DataError("a RecordFile cannot be y: pass it as X, with its target, or pass X and y of its read()")
         if (engine := engine_of(each)) and not hasattr(type(each), "rechunk"):
             raise DataError(
                 f"X and y must be in this process, and {engine} has the parts of this {type(each).__name__}: pass it "
@@ -342,7 +355,7 @@ def _source(X: object) -> Source | None:
     if isinstance(X, Source):
         return X
     if isinstance(X, str | os.PathLike):
-        return file_source(Path(X))
+        return file_source(path_of(X))
     if is_of("pyarrow", "RecordBatchReader", X):
         raise DataError("a reader of Arrow can be read only once: pass reader.read_all(), or its dataset")
     for (module, name), kind in _SOURCES.items():

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, UnevenSplitWarning
 from privstats.files.arrays import read_arrays
 from privstats.intake.csv_dialect import Dialect, Marks
+from privstats.intake.file_source import FileSource
 from privstats.intake.frames import Unopened
 from privstats.intake.splits import Split, empty_part, seed_of_party
 from privstats.intake.table_files import Table, require_file
 from privstats.intake.table_parts import Part, Requested, joined, labels_of, parts_of, present, warn_of_copies
-from privstats.intake.table_sources import Catalogue, TableSource, is_table, table_file
+from privstats.intake.table_sources import Catalogue, TableSource, is_table, path_of, table_file
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,6 +102,8 @@ class Records:
 class RecordFile(Unopened):
     """A file of records; nothing is read until needed. ``load()`` in a party's ``records.py`` may return one.
 
+    :func:`privstats.measure` and all that accept a path accept a RecordFile, which states how the file is written.
+
     Args:
         path: a file of a table, of any kind in docs/parts.md, which its first bytes decide, not its name; an npz file
             with ``X`` and ``y``; a folder or a pattern of tables with the same columns (``parts/2024-*.csv``); or a
@@ -136,7 +139,7 @@ class RecordFile(Unopened):
     thousands: str = ""
 
     def __post_init__(self) -> None:
-        _ = self.dialect
+        _ = self.dialect, path_of(self.path)
         if self.kept_out and self.split is None:
             raise DataError(
                 "the split decides which records were held out: pass --split (in Python split=) and its seed as for "
@@ -185,6 +188,23 @@ class RecordFile(Unopened):
         For those who show or write names. It compares them with the first records; no session asks it.
         """
         return self.opened.doubt
+
+    def with_target(self, y: Any) -> tuple[Any, Any]:
+        """Return the file's table, and ``y`` or else its own target, as :func:`privstats.measure` accepts them.
+
+        Raises:
+            DataError: the file has a split or ids, which only a reader of all records knows.
+        """
+        if self.split is not None or self.persons is not None:
+            what = "persons" if self.split is None else "split"
+            raise DataError(
+                f"{self.path} has {what}=, which is not read here: pass X and y of its read(), or omit {what}"
+            )
+        if self.is_table:
+            target = self.target if y is None else y
+            return FileSource(self.opened), list(target) if isinstance(target, tuple) else target
+        records = self.all_records()
+        return records.X, records.y if y is None else y
 
     def table(self, names: Sequence[str] | None = None, marks: Sequence[Marks] = ()) -> Table:
         """Load columns as written; ``marks`` states for each what its declaration lets a field be."""

@@ -174,6 +174,7 @@ class Csv(TableFile):
             every += len(part[wanted[0]])
             for name, texts in self.records(part).items():
                 columns[name] += texts
+            require_room(self.path, every, len(columns))
         left_out = every - len(columns[wanted[0]])
         return Table(columns, left_out, self.misfit if left_out else "", self.nameless)
 

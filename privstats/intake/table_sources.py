@@ -9,6 +9,7 @@ in several files: they are clipped together, as in one file.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ from privstats.errors import DataError
 from privstats.intake.column_names import place_of, places_in, require_records, same_names
 from privstats.intake.csv_dialect import Dialect, Marks
 from privstats.intake.delta_tables import files_of_log
-from privstats.intake.file_kinds import ARRAYS, HEAD, compression_of, head_of, unread_kind
+from privstats.intake.file_kinds import ARRAYS, HEAD, compression_of, head_of, opened, unread_kind
 from privstats.intake.foreign_files import DuckDb, Excel, Feather, Orc, SasData, SasTransport, Spss, Sqlite, Stata
 from privstats.intake.table_files import (
     Csv,
@@ -47,14 +48,17 @@ KINDS: tuple[type[TableFile], ...] = (
 """Every kind of file that is read, the first whose sign fits."""
 
 _BOOKKEEPING = (
-    *("_SUCCESS", "_metadata", "_common_metadata", "*.crc", ".DS_Store", "._*", "Thumbs.db", "desktop.ini", "~$*"),
-    *(".splits.json", "*.splits.json"),
+    *("_SUCCESS", "_metadata", "_common_metadata", ".*.crc", ".DS_Store", "._*", "Thumbs.db", "desktop.ini", "~$*"),
+    *(".~lock.*#", ".splits.json", "*.splits.json"),
 )
-"""Names of files that hold no record: those of Spark, Hadoop, Arrow, macOS, Windows and Excel, and notes of splits."""
+"""Names of files that hold no record.
+
+They are those of Spark, Hadoop, Arrow, macOS, Windows, Excel and LibreOffice, and notes of splits.
+"""
 
 _LOGS: Mapping[str, str] = {
     "_delta_log": "Delta",
-    "metadata/*.metadata.json": "Iceberg",
+    "metadata/*.metadata.json*": "Iceberg",
     ".hoodie": "Hudi",
     "_versions/*.manifest": "Lance",
     "_spark_metadata": "Spark streaming",
@@ -125,7 +129,7 @@ class Catalogue:
         Raises:
             DataError: no such file, or an entry that is no table; the sentence names the entry.
         """
-        _require_outside_logs(path)
+        _require_outside_logs([path])
         if _is_pattern(path):
             return cls._of_many(path)
         if (named := _in_file(path)) is not None:
@@ -145,13 +149,18 @@ class Catalogue:
     def _of_many(cls, path: Path) -> Catalogue:
         start = path if path.is_dir() else _folder_above(path)
         entries, left_out = list[Entry](), list[Path]()
-        for each in sorted(_entries_of(path, start)):
+        found = sorted(set(_entries_of(path, start)))
+        _require_outside_logs(found)
+        for each in found:
             if _is_bookkeeping(each):
                 left_out.append(each)
-            else:
-                entries.append(Entry(each, _kind_of(each), keys=_keys(each.relative_to(start).parent)))
+                continue
+            if path.is_dir():
+                _require_shown(each, path)
+            entries.append(Entry(each, _kind_of(each), keys=_keys(each.relative_to(start).parent)))
         if not entries:
             raise DataError(f"{path} names no file with records; name a file, or a folder or pattern of files")
+        _require_one_name(entry.path for entry in entries)
         return cls(path, tuple(entries), tuple(left_out))
 
     def opened(self, dialect: Dialect) -> TableFile | Several:
@@ -235,14 +244,21 @@ class Several:
 
     @property
     def copies(self) -> Iterator[tuple[Path, Path]]:
-        """Pairs of files with equal bytes and a record; files of a table with a log are what the log states."""
-        sizes, first = defaultdict[int, list[TableFile]](list), dict[bytes, Path]()
-        for file in self.files if self.columns is None else ():
-            sizes[file.path.stat().st_size].append(file)
-        for file in (file for alike in sizes.values() if len(alike) > 1 for file in alike):
-            one = first.setdefault(_digest_of(file.path), file.path)
-            if one != file.path and any(map(len, first_part(file.parts(file.names[:1], gaps=True)).values())):
-                yield one, file.path
+        """Pairs of files with equal bytes and a record; files of a table with a log are what the log states.
+
+        A file such as ``a.csv.gz`` is compared with ``a.csv``.
+        """
+        files = {file.path: file for file in self.files} if self.columns is None else {}
+        sizes, first = defaultdict[object, set[Path]](set), dict[bytes, Path]()
+        for path in files:
+            sizes[path.stat().st_size].add(path)
+            if (unpacked := path.with_suffix("")) in files:
+                sizes[unpacked] |= {path, unpacked}
+        alike = {path for same in sizes.values() if len(same) > 1 for path in same}
+        for path, file in files.items():
+            one = first.setdefault(_digest_of(path), path) if path in alike else path
+            if one != path and any(map(len, first_part(file.parts(file.names[:1], gaps=True)).values())):
+                yield one, path
 
     def place(self, record: int) -> str:
         """Return where a record is, counted from 0."""
@@ -294,13 +310,29 @@ def table_file(path: Path, dialect: Dialect) -> TableSource:
     return file
 
 
+def path_of(path: str | os.PathLike[str]) -> Path:
+    """Return a path; refuse an empty text, which would name the current folder.
+
+    Example:
+        >>> from privstats.intake.table_sources import path_of
+        >>> path_of("north.csv").name
+        'north.csv'
+    """
+    if path == "":
+        raise DataError("the path is empty; name a file with records, or the current folder as .")
+    return Path(path)
+
+
 def is_table(path: Path) -> bool:
     """Return whether a path names a table, and not arrays, which ``numpy.save`` and ``numpy.savez`` write."""
     named = path.suffix.lower() in (".npy", ".npz")
-    if not path.is_file():
-        return not named
-    with open_plain(path) as file:
-        head = file.read(HEAD)
+    try:
+        if not path.is_file():
+            return path.is_dir() or not named
+        with open_plain(path) as file:
+            head = file.read(HEAD)
+    except OSError:
+        raise _unreadable(path) from None
     unknown = not any(kind.signs.match(head) for kind in KINDS if kind is not Csv)
     return not (ARRAYS.match(head) or (named and unknown))
 
@@ -333,16 +365,20 @@ def _kind_of(path: Path) -> type[TableFile]:
     try:
         head, by = head_of(path), compression_of(path)
     except OSError:
-        raise DataError(f"cannot read {path}: pass a file that you may read") from None
+        raise _unreadable(path) from None
     kind = next(kind for kind in KINDS if kind.signs.match(head))
     what = unread_kind(head) if kind is Csv else ""
-    if by and (what or kind is not Csv):
-        raise DataError(f"cannot read {path}: it is compressed by {by} and holds no CSV: unpack it")
     if ARRAYS.match(head):
         what = "numpy's, and no table: name an archive of X and y alone, or the tables by a pattern"
     if what:
         raise DataError(f"cannot read {path}: it is {what}")
+    if by and kind is not Csv:
+        raise DataError(f"cannot read {path}: it is compressed by {by} and holds no CSV: unpack it")
     return kind
+
+
+def _unreadable(path: Path) -> DataError:
+    return DataError(f"cannot read {path}: pass a file that you may read")
 
 
 def _table_in(path: Path, table: str) -> Entry:
@@ -366,28 +402,73 @@ def _folder_above(pattern: Path) -> Path:
 
 
 def _entries_of(path: Path, start: Path) -> Iterator[Path]:
-    """Yield every file that a folder and its folders hold, or that a pattern matches; refuse what is hidden.
-
-    Shells and libraries leave hidden files out, and only their holder knows whether they are records.
-    """
-    if not path.is_dir():
-        for each in start.glob(str(path.relative_to(start))):
-            if each.is_dir():
-                raise DataError(f"{path} names the folder {each}; name files by a pattern, such as {path}/*")
-            yield each
+    """Yield every file that a folder and its folders hold, or that a pattern matches."""
+    if path.is_dir():
+        yield from _below(start)
         return
-    for each in start.rglob("*"):
-        if each.is_dir() and not each.is_symlink():
-            if log := _log_of(each):
-                raise _has_log(each, log)
-            continue
-        hidden = [part for part in each.relative_to(start).parts if part.startswith((".", "_"))]
-        if hidden and not _is_bookkeeping(each):
-            raise DataError(
-                f"{path} holds {each.relative_to(start)}, which is hidden: name the files that are records by a "
-                f"pattern, such as {path}/*.csv"
-            )
+    _require_reach(path, start)
+    for each in start.glob(str(path.relative_to(start))):
+        if each.is_dir():
+            raise DataError(f"{path} names the folder {each}; name files by a pattern, such as {path}/*")
         yield each
+
+
+def _require_shown(each: Path, folder: Path) -> None:
+    """Refuse a hidden file of a folder: shells and libraries leave it out, and only its holder knows what it is."""
+    own = each.relative_to(folder)
+    if any(part.startswith((".", "_")) for part in own.parts):
+        raise DataError(
+            f"{folder} holds {own}, which is hidden: name the files that are records by a pattern, such as "
+            f"{folder}/*.csv"
+        )
+
+
+def _below(start: Path) -> Iterator[Path]:
+    """Yield every file and every link to a folder, below a folder; refuse a folder that cannot be listed."""
+
+    def refuse(error: OSError) -> None:
+        raise _unlisted(Path(error.filename)) from None
+
+    for above, folders, files in os.walk(start, onerror=refuse):
+        links = [name for name in folders if Path(above, name).is_symlink()]
+        yield from (Path(above, name) for name in (*files, *links))
+
+
+def _require_reach(pattern: Path, start: Path) -> None:
+    """Refuse a pattern that would leave out files without a word: in a folder that cannot be listed, or is linked."""
+    own = pattern.relative_to(start)
+    if "**" in own.parts:
+        for each in _below(start):
+            if each.is_dir():
+                raise DataError(f"{pattern} does not reach the files of {each}, a link to a folder: name it without **")
+    for above in own.parents:
+        for folder in start.glob(str(above)) if above.parts else (start,):
+            if folder.is_dir():
+                _require_listed(folder)
+
+
+def _require_listed(folder: Path) -> None:
+    try:
+        os.scandir(folder).close()
+    except OSError:
+        raise _unlisted(folder) from None
+
+
+def _unlisted(folder: Path) -> DataError:
+    return DataError(f"cannot list the folder {folder}, which may hold records: pass folders that you may read")
+
+
+def _require_one_name(paths: Iterable[Path]) -> None:
+    """Refuse a file that is named twice, such as by a link to the newest one."""
+    known = dict[tuple[int, int], Path]()
+    for path in paths:
+        status = path.stat()
+        one = known.setdefault((status.st_dev, status.st_ino), path)
+        if one != path and status.st_ino:
+            raise DataError(
+                f"{path} is the file {one} by another name, so its records would count twice: name files by a pattern "
+                "that leaves one of them out"
+            )
 
 
 def _is_bookkeeping(path: Path) -> bool:
@@ -411,9 +492,15 @@ def _has_log(path: Path, log: str) -> DataError:
     )
 
 
-def _require_outside_logs(path: Path) -> None:
-    """Refuse a file, folder or pattern inside a table with a log, where records may be that were withdrawn."""
-    for above in path.absolute().parents:
+def _require_outside_logs(paths: Sequence[Path]) -> None:
+    """Refuse a file, folder or pattern inside a table with a log, where records may be that were withdrawn.
+
+    A link is inside the table that it leads to.
+    """
+    folders = {path.absolute().parent for path in paths}
+    folders |= {path.resolve().parent for path in paths if path.is_symlink()}
+    folders |= {folder.resolve() for folder in folders}
+    for above in {above for folder in folders for above in (folder, *folder.parents)}:
         if log := _log_of(above):
             raise _has_log(above, log)
 
@@ -425,7 +512,7 @@ def _keys(folders: Path) -> dict[str, str | None]:
 
 def _digest_of(path: Path) -> bytes:
     digest = hashlib.blake2b(digest_size=32)
-    with open_plain(path) as file:
+    with opened(path) as file:
         while block := file.read(_CHUNK):
             digest.update(block)
     return digest.digest()

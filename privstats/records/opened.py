@@ -312,8 +312,9 @@ class Reader:
         reading = self.reading
         if isinstance(X, np.ndarray) and (y is None or isinstance(y, np.ndarray)) and not reading.columns:
             return X, y
-        from privstats.intake.frames import batches_of, in_memory, named_target, require_here
+        from privstats.intake.frames import batches_of, in_memory, named_target, opened_file, require_here
 
+        X, y = opened_file(X, y)
         require_here(X, y)
         if reading.columns:
             return in_memory(X, reading.columns), y

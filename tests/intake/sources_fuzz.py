@@ -7,28 +7,29 @@ pattern, under any names, with or without foreign entries. Then every door reads
     refused  else one sentence that names the entry, and only where the source holds one that must be refused
 
     python -m tests.intake.sources_fuzz --sources 300 --seed 1
+    python -m tests.intake.sources_fuzz --seconds 3600 --seed 2
 
 It prints the number of sources, readings and violations by kind of file, and exits with 1 if there is a violation.
 """
 
 import argparse
 import bz2
-import csv
 import gzip
-import io
 import lzma
 import random
 import sqlite3
 import sys
 import tempfile
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from importlib.util import find_spec
+from itertools import count as numbers_from
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import privstats as ps
 from privstats.contrib import parts
@@ -74,6 +75,53 @@ def expected(rows: Sequence[Row]) -> Any:
 
 
 @dataclass(frozen=True)
+class Habit:
+    """What a program writes around a table in a CSV file.
+
+    Attributes:
+        gap: the text of a missing value, never in quotes.
+        row_names: a first column without a name, in quotes.
+        quotes: whether texts are in quotes, or all fields, or those that need them.
+        mark: whether UTF-8 begins with its mark.
+        stated: whether a first line names the separator.
+        padded: number of separators behind each line's last field.
+        empty: number of lines of separators alone, behind the last record.
+    """
+
+    gap: str = ""
+    row_names: bool = False
+    quotes: str = "needed"
+    end: str = "\n"
+    mark: bool = False
+    stated: bool = False
+    padded: int = 0
+    empty: int = 0
+
+    def line(self, values: Sequence[Any], texts: Sequence[str], separator: str) -> str:
+        return separator.join([*map(self._field, values, texts, [separator] * len(texts)), *[""] * self.padded])
+
+    def _field(self, value: Any, text: str, separator: str) -> str:
+        needed = separator in text or '"' in text
+        chosen = value is not None and (self.quotes == "all" or (self.quotes == "texts" and isinstance(value, str)))
+        return '"' + text.replace('"', '""') + '"' if needed or chosen else text
+
+
+HABITS: Mapping[str, Habit] = {
+    "pandas": Habit(),
+    "pandas with its index": Habit(row_names=True),
+    "a data base": Habit(quotes="all", end="\r\n"),
+    "R's write.csv and write.csv2": Habit("NA", row_names=True, quotes="texts"),
+    "R's write.csv without row names": Habit("NA", quotes="texts", end="\r\n"),
+    "R's fwrite": Habit(),
+    "R's write_excel_csv": Habit("NA", mark=True),
+    "Excel": Habit(end="\r\n", padded=2, empty=3),
+    "Excel in UTF-8": Habit(end="\r\n", mark=True),
+    "Excel with its separator": Habit(end="\r\n", stated=True),
+}
+"""By program: pandas, data.table's fwrite, readr, and Excel, whose lines end with the separators of empty columns."""
+
+
+@dataclass(frozen=True)
 class Written:
     """How the CSV files of a source are written; a reader is told, or detects it."""
 
@@ -89,20 +137,16 @@ class Written:
         return cls(rnd.choice(("utf-8", "cp1252", "utf-16-le")), rnd.choice((";", "\t", "|")), rnd.choice((".", ",")))
 
     def content(self, rows: Sequence[Row], names: Sequence[str], rnd: random.Random) -> bytes:
-        """Return rows as pandas writes them, or R with its row numbers, or Excel with its first line."""
-        gap, numbered = rnd.choice(("", "NA")), rnd.random() < 0.2
-        texts = [[self._text(row[name.lower()], gap) for name in names] for row in rows]
-        lines = [list(names), *texts]
-        if numbered:
-            lines = [[str(place) if place else "", *line] for place, line in enumerate(lines)]
-        out = io.StringIO()
-        out.write(f"sep={self.separator}\r\n" if rnd.random() < 0.1 else "")
-        quoting = rnd.choice((csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
-        csv.writer(out, lineterminator=rnd.choice(("\n", "\r\n")), quoting=quoting, delimiter=self.separator).writerows(
-            lines
-        )
-        mark = {"utf-8": rnd.choice(("", "\ufeff")), "utf-16-le": "\ufeff"}.get(self.encoding, "")
-        return (mark + out.getvalue()).encode(self.encoding)
+        """Return rows as some program writes them."""
+        how = HABITS[rnd.choice(sorted(HABITS))]
+        table: list[list[Any]] = [list(names), *([row[name.lower()] for name in names] for row in rows)]
+        if how.row_names:
+            table = [[str(place) if place else "", *line] for place, line in enumerate(table)]
+        lines = [how.line(line, [self._text(value, how.gap) for value in line], self.separator) for line in table]
+        lines = [f"sep={self.separator}"] * how.stated + lines
+        lines += [self.separator * (len(table[0]) - 1 + how.padded)] * how.empty
+        mark = "\ufeff" if self.encoding == "utf-16-le" or (how.mark and self.encoding == "utf-8") else ""
+        return (mark + "".join(line + how.end for line in lines)).encode(self.encoding)
 
     def _text(self, value: Any, gap: str) -> str:
         return (
@@ -217,6 +261,8 @@ def write_excel(path: Path, rows: Sequence[Row], names: Sequence[str], rnd: rand
 
 
 def _statistics(writer: str) -> Callable[..., None]:
+    """Write as SPSS, Stata and SAS do, and R's haven: columns have labels, codes are labelled or declared missing."""
+
     def write(path: Path, rows: Sequence[Row], names: Sequence[str], rnd: random.Random, _: Written) -> None:
         import pandas
         import pyreadstat
@@ -227,8 +273,16 @@ def _statistics(writer: str) -> Callable[..., None]:
                 columns[name] = [float("nan") if value is None else float(value) for value in columns[name]]
             else:
                 columns[name] = ["" if value is None else str(value) for value in columns[name]]
+        how: dict[str, Any] = {}
+        if writer != "write_xport" and rnd.random() < 0.5:
+            how["column_labels"] = {name: f"{name} of the patient" for name in names}
+        if writer == "write_sav" and rnd.random() < 0.5:
+            age = next(name for name in names if name.lower() == "age")
+            columns[age] = [-9.0 if value != value else value for value in columns[age]]
+            how["missing_ranges"] = {age: [-9]}
+            how["variable_value_labels"] = {age: {-9: "not asked", 50: "fifty"}}
         with warnings.catch_warnings(action="ignore"):
-            getattr(pyreadstat, writer)(pandas.DataFrame(columns), str(path))
+            getattr(pyreadstat, writer)(pandas.DataFrame(columns), str(path), **how)
 
     return write
 
@@ -280,6 +334,11 @@ class Source:
     written: Written = field(default_factory=Written)
 
 
+def serial_of(day: date | None) -> int | None:
+    """Return the number by which Excel stores a date, where its cell has lost the form of one."""
+    return None if day is None else (day - date(1899, 12, 30)) // timedelta(days=1)
+
+
 def drawn(name: str, home: Path, kinds: Sequence[str]) -> Source:
     """Write a source; the name is the seed."""
     rnd = random.Random(name)
@@ -288,11 +347,14 @@ def drawn(name: str, home: Path, kinds: Sequence[str]) -> Source:
     folder = home / "parts"
     folder.mkdir()
     how = Written.drawn(rnd)
-    found = Source(folder, [row for rows in tables for row in rows], written=how)
+    found = Source(folder, [], written=how)
     written = list[Path]()
     for place, rows in enumerate(tables):
         kind = rnd.choice(kinds)
         found.kinds.append(kind)
+        if kind in ("csv", "compressed", "xlsx") and rnd.random() < 0.1:
+            rows[:] = [{**row, "admitted": serial_of(row["admitted"])} for row in rows]
+        found.rows += rows
         above = folder / rnd.choice(("", "", "north", "north/a b"))
         above.mkdir(parents=True, exist_ok=True)
         ending = rnd.choice(KINDS[kind].endings) if rnd.random() < 0.6 else rnd.choice(_WRONG)
@@ -307,22 +369,43 @@ def drawn(name: str, home: Path, kinds: Sequence[str]) -> Source:
     if files == 1 and rnd.random() < 0.6:
         found.path = written[0]
         return found
+    if all(path.suffix == ".csv" for path in written) and rnd.random() < 0.5:
+        found.path = folder / "**" / "*.csv"
+        return found
     if len(flat) == files and rnd.random() < 0.4:
         found.path = folder / "*"
     _with_foreign(found, folder, written, tables[0], rnd)
     return found
 
 
+FOREIGN = ("copy", "packed", "link", "readme", "json", "hidden", "lacks", "twin", "zip", "rds", "log", "delta")
+
+
 def _with_foreign(found: Source, folder: Path, written: Sequence[Path], first: list[Row], rnd: random.Random) -> None:
     """Put entries beside the files that are no records of the table, or are records once more."""
-    for name in rnd.sample(("_SUCCESS", ".a.csv.crc", "Thumbs.db", "empty.csv"), rnd.choice((0, 0, 1, 2))):
+    for name in rnd.sample(("_SUCCESS", ".a.csv.crc", "Thumbs.db", "empty.csv", ".~lock.0#"), rnd.choice((0, 0, 1, 2))):
         (folder / name).write_bytes(b"" if name in ("_SUCCESS", "empty.csv") else b"\0\1\2")
-    match rnd.choice(("none",) * 6 + ("copy", "readme", "json", "hidden", "lacks", "twin", "zip", "log")):
+    match rnd.choice(("none",) * 8 + FOREIGN):
         case "copy" if len(written) > 1 or found.path == folder:
             copy = folder / f"{written[0].name} (1)"
             copy.write_bytes(written[0].read_bytes())
             found.rows += first
             found.copied = True
+        case "packed" if found.kinds[0] == "csv":
+            (written[0].parent / f"{written[0].name}.gz").write_bytes(gzip.compress(written[0].read_bytes()))
+            found.rows += first
+            found.copied = True
+        case "link":
+            (folder / "latest").symlink_to(written[-1])
+            found.faulty = "latest"
+        case "rds":
+            (folder / "all.rds").write_bytes(gzip.compress(b"X\n\0\0\0\3\0\4\2\0"))
+            found.faulty = "all.rds: it is a file of R: write its table with write.csv"
+        case "delta":
+            (folder / "old" / "_delta_log").mkdir(parents=True)
+            (folder / "old" / "_delta_log" / "0.json").write_text("{}")
+            write_csv(folder / "old" / "a.csv", found.rows, NAMES, rnd, found.written)
+            found.faulty = "old"
         case "readme":
             (folder / "readme.md").write_text("exported on Monday\n")
             found.faulty = "readme.md"
@@ -375,34 +458,42 @@ def by_columns(found: Source) -> Any:
     return ps.measure(SCHEMA, columns, columns.pop("ill"), unreadable="leave out")
 
 
+def _named(found: Source) -> Any:
+    """Return a path, or the file that also states how it is written."""
+    return str(found.path) if found.written == Written() else _file(found)
+
+
 def by_path(found: Source) -> Any:
-    return ps.measure(SCHEMA, str(found.path), "ill", unreadable="leave out")
+    return ps.measure(SCHEMA, _named(found), "ill", unreadable="leave out")
 
 
 def in_parts(found: Source) -> Any:
-    return parts.measure(SCHEMA, str(found.path), "ill", unreadable="leave out")
+    return parts.measure(SCHEMA, _named(found), "ill", unreadable="leave out")
 
 
 def alone(found: Source) -> Any:
     """As ``private_release`` and every ``fit_private`` measure a path."""
-    return measuring(str(found.path))(SCHEMA, str(found.path), "ill", unreadable="leave out")
+    return measuring(_named(found))(SCHEMA, _named(found), "ill", unreadable="leave out")
 
 
-TOLD: Mapping[str, Callable[[Source], Any]] = {
+DOORS: Mapping[str, Callable[[Source], Any]] = {
     "batches": by_batches,
     "at once": at_once,
     "try": as_tried,
     "columns": by_columns,
+    "path": by_path,
+    "parts": in_parts,
+    "alone": alone,
 }
-"""Doors that are told how CSV files are written, or detect it."""
-PLAIN: Mapping[str, Callable[[Source], Any]] = {"path": by_path, "parts": in_parts, "alone": alone}
-"""Doors that read CSV files as they are by default."""
+
+
+Result: TypeAlias = tuple[Counter[str], list[str]]
 
 
 def violations_of(found: Source) -> Iterator[str]:
     """Yield each door that breaks the law, with what it did."""
     right = expected(found.rows)
-    for door, measured in (TOLD | PLAIN if found.written == Written() else TOLD).items():
+    for door, measured in DOORS.items():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -422,10 +513,16 @@ def violations_of(found: Source) -> Iterator[str]:
             yield f"{door}: no word on a copy"
 
 
-def run(count: int, seed: int | str, kinds: Sequence[str], show: int = 0) -> tuple[Counter[str], list[str]]:
-    """Return how often each kind of file was read, and the violations."""
-    read, broken = Counter[str](), list[str]()
-    for place in range(count):
+def run(count: int | None, seed: int | str, kinds: Sequence[str], show: int = 0, seconds: float = 0.0) -> Result:
+    """Return how often each kind of file was read, and the violations.
+
+    Args:
+        count: number of sources; None: as many as are read in so many seconds.
+    """
+    read, broken, end = Counter[str](), list[str](), time.monotonic() + seconds
+    for place in numbers_from() if count is None else range(count):
+        if count is None and time.monotonic() > end:
+            break
         with tempfile.TemporaryDirectory() as home:
             found = drawn(f"{seed}/{place}", Path(home), kinds)
             read.update(found.kinds)
@@ -439,12 +536,14 @@ def run(count: int, seed: int | str, kinds: Sequence[str], show: int = 0) -> tup
 def main() -> int:
     options = argparse.ArgumentParser()
     options.add_argument("--sources", type=int, default=300)
+    options.add_argument("--seconds", type=float, help="in place of a number of sources")
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--show", type=int, default=3)
     how = options.parse_args()
     here = [name for name, kind in KINDS.items() if kind.is_here]
-    read, broken = run(how.sources, how.seed, here, how.show)
-    print(f"{how.sources} sources through {len(TOLD | PLAIN)} doors; files: {dict(read)}; violations: {len(broken)}")
+    number = how.sources if how.seconds is None else None
+    read, broken = run(number, how.seed, here, how.show, how.seconds or 0)
+    print(f"{read.total()} files through {len(DOORS)} doors: {dict(read)}; violations: {len(broken)}")
     return 1 if broken else 0
 
 

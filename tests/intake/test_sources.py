@@ -1,13 +1,20 @@
 """What a path names: random sources through every door, and each entry that is read, left out or refused."""
 
 import bz2
+import errno
 import gzip
 import lzma
+import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
+import numpy as np
 import pytest
 
 import privstats as ps
@@ -16,6 +23,7 @@ from privstats.errors import CopiedFilesWarning, DataError, MissingExtraError
 from privstats.intake.csv_dialect import Dialect
 from privstats.intake.table_sources import KINDS, Catalogue, is_table, table_file
 from privstats.moments import RecordFile
+from privstats.workflows.rehearsal import written_as
 from tests.intake import sources_fuzz as fuzz
 from tests.lengths import sized
 from tests.made import refused
@@ -41,7 +49,8 @@ def test_new_sources_are_read_whole_by_every_door() -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("part", range(4))
 def test_many_sources_are_read_whole_by_every_door(part: int) -> None:
-    _, broken = fuzz.run(sized(60, 2500), f"{part} {token_hex(4)}", HERE)
+    seconds = sized(5, 840)  # an hour in all, and each part within the time limit of a test
+    _, broken = fuzz.run(None, f"{part} {token_hex(4)}", HERE, seconds=seconds)
     assert broken == []
 
 
@@ -79,6 +88,21 @@ def test_a_compressed_file_that_ends_early_is_refused(pack: Callable[[bytes], by
     for end in (len(content) // 2, len(content) - 1):
         path.write_bytes(content[:end])
         refused(DataError, "damaged or end early: copy the file once more", RecordFile(path, "ill").read)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, fuzz.zstd])
+@pytest.mark.parametrize("between", [b"", b"\0" * 512, b"\xff" * 4, b"lost"])
+def test_streams_one_behind_another_are_all_read_or_the_file_is_refused(
+    pack: Callable[[bytes], bytes], between: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / "north.csv.gz"
+    for more in (b"", pack(b"70,no\n")):
+        path.write_bytes(pack(CSV.encode()) + between + more)
+        try:
+            assert len(RecordFile(path, "ill").read().y) == 2 + bool(more)
+        except DataError as error:
+            assert "damaged or end early" in str(error)
+            assert between
 
 
 def test_time_stamps_of_spark_are_read_in_every_year(tmp_path: Path) -> None:
@@ -119,6 +143,10 @@ def folder(home: Path, **files: str | bytes) -> Path:
         ("b.pkl", b"\x80\x04\x95", "b.pkl: it is a pickle of Python, which may run code"),
         ("b.h5", b"\x89HDF\r\n", "b.h5: it is HDF5"),
         ("b.npy", b"\x93NUMPY\1\0", "b.npy: it is numpy's, and no table"),
+        ("b.rds", gzip.compress(b"X\n\0\0\0\3\0\4"), "b.rds: it is a file of R: write its table with write.csv"),
+        ("b.ods", b"PK\3\4" + b"\0" * 26 + b"mimetypeapplication/vnd.oasis", "b.ods: it is a document of LibreOffice"),
+        ("b.mdb", b"\0\1\0\0Standard Jet DB\0", "b.mdb: it is a data base of Access"),
+        ("old/_delta_log/0.json", "{}", "old is a Delta table"),
         ("b.parquet.gz", gzip.compress(b"PAR1\x15"), "compressed by gzip and holds no CSV: unpack it"),
         ("b.csv", "age\n50\n", "b.csv lacks the column 'ill', which .*a.csv has"),
         ("b.csv", "age,ill,Age\n50,no,50\n", "b.csv has the columns 'age' and 'Age'; keep one of them"),
@@ -137,11 +165,138 @@ def test_an_entry_that_is_no_file_of_records_is_named(
 
 
 def test_bookkeeping_is_no_record(tmp_path: Path) -> None:
-    names = ("_SUCCESS", ".a.csv.crc", ".DS_Store", "._a.csv", "~$a.xlsx", "a.csv.splits.json", "Thumbs.db")
+    names = (
+        "_SUCCESS",
+        ".a.csv.crc",
+        ".DS_Store",
+        "._a.csv",
+        "~$a.xlsx",
+        ".~lock.a#",
+        "a.csv.splits.json",
+        "Thumbs.db",
+    )
     home = folder(tmp_path / "parts", **{"a.csv": CSV, "empty": "", **dict.fromkeys(names, "x")})
     found = Catalogue.of(home)
     assert [entry.path.name for entry in found.entries] == ["a.csv"]
     assert {path.name for path in found.left_out} == {*names, "empty"}
+
+
+def test_a_file_is_read_once_whatever_names_it(tmp_path: Path) -> None:
+    home = folder(tmp_path, **{"parts/x/a.csv": CSV})
+    assert len(RecordFile(home / "**" / "**" / "*.csv", "ill").read().y) == 2
+    (home / "parts" / "latest.csv").symlink_to(home / "parts" / "x" / "a.csv")
+    for path in (home / "parts", home / "**" / "*.csv"):
+        refused(DataError, r"a.csv is the file .*latest.csv by another name", RecordFile(path, "ill").read)
+
+
+def test_a_linked_folder_is_no_place_to_lose_files(tmp_path: Path) -> None:
+    home = folder(tmp_path, **{"parts/a.csv": CSV, "more/b.csv": CSV.replace("50", "51")})
+    (home / "parts" / "more").symlink_to(home / "more")
+    refused(DataError, "parts/more is not a plain file", RecordFile(home / "parts", "ill").read)
+    refused(
+        DataError, "does not reach the files of .*parts/more", RecordFile(home / "parts" / "**" / "*.csv", "ill").read
+    )
+    assert len(RecordFile(home / "parts" / "*" / "*.csv", "ill").read().y) == 2
+
+
+def test_a_folder_that_cannot_be_listed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = folder(tmp_path, **{"a.csv": CSV, "locked/b.csv": CSV})
+    listed = os.scandir
+
+    def scandir(path: Any = ".") -> Any:
+        if str(path).endswith("locked"):
+            raise PermissionError(errno.EACCES, "no", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    for path in (home, home / "*" / "*.csv", home / "**" / "*.csv"):
+        refused(DataError, "cannot list the folder .*locked, which may hold records", RecordFile(path, "ill").read)
+
+
+def test_a_record_is_no_sign_of_another_kind(tmp_path: Path) -> None:
+    records = "50,no\n" * 41
+    start = f"age,ill\n{records}"[:250].rpartition("\n")[0] + "\n"
+    for place, text in enumerate(("X\nX\nX\n", start + "5" * (257 - len(start)) + "ustar,no\n")):
+        path = tmp_path / str(place)
+        path.write_text(text)
+        assert table_file(path, Dialect()).names == text.partition("\n")[0].split(",")
+
+
+def test_a_workbook_has_no_name_twice_whatever_its_ending(tmp_path: Path) -> None:
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    pytest.importorskip("python_calamine")
+    for ending in ("xls", "ods", "csv"):
+        for names in (("age", "ill", "age"), ("age", "ill", "crp")):
+            path = tmp_path / f"{names[2]}.{ending}"
+            with xlsxwriter.Workbook(str(path)) as book:
+                sheet = book.add_worksheet()
+                sheet.write_row(0, 0, names)
+                sheet.write_row(1, 0, (50, "no", 70))
+        assert RecordFile(tmp_path / f"crp.{ending}", "ill").read().X.tolist() == [[50, 70]]
+        refused(DataError, "the table has the column 'age' twice", RecordFile(tmp_path / f"age.{ending}", "ill").read)
+
+
+def test_a_base_with_tables_elsewhere_has_several(tmp_path: Path) -> None:
+    with pytest.importorskip("duckdb").connect(str(tmp_path / "d")) as base:
+        base.execute("CREATE TABLE a AS SELECT 50 age, 'no' ill; CREATE SCHEMA clinic")
+        base.execute("CREATE TABLE clinic.b AS SELECT 70 age, 'yes' ill")
+    with closing(sqlite3.connect(tmp_path / "s")) as lite:
+        lite.executescript("CREATE TABLE a (age, ill); CREATE TABLE sqlite3data (age, ill)")
+    refused(DataError, "d has 2 tables; name one .*'a', 'clinic.b'", RecordFile(tmp_path / "d", "ill").read)
+    refused(DataError, "s has 2 tables; name one .*'a', 'sqlite3data'", RecordFile(tmp_path / "s", "ill").read)
+    assert RecordFile(tmp_path / "d" / "clinic.b", "ill").read().X.tolist() == [[70]]
+
+
+@pytest.mark.parametrize(
+    ("writer", "form"), [("sav", "DATE11"), ("sav", "DATETIME20"), ("dta", "%td"), ("dta", "%tc"), ("xport", "DATE9")]
+)
+def test_a_date_outside_all_years_is_its_own_record_s_gap(writer: str, form: str, tmp_path: Path) -> None:
+    pyreadstat, pandas = pytest.importorskip("pyreadstat"), pytest.importorskip("pandas")
+    days = 70_000 if form in ("%td", "DATE9") else 70_000 * 86_400 * (1000 if form == "%tc" else 1)
+    columns = {"d": [days, days * 1e3, days, days * 1e3, days], "age": [50.0, 51, 52, 53, 54], "ill": ["no"] * 5}
+    path = tmp_path / "north"
+    getattr(pyreadstat, f"write_{writer}")(pandas.DataFrame(columns), str(path), variable_format={"d": form})
+    table = RecordFile(path, "ill").table(("d", "age"))
+    assert [value is None for value in table.values("d")] == [False, True, False, True, False]
+    assert list(table.values("age")) == columns["age"]
+
+
+def test_a_transport_file_of_two_data_sets_is_refused(tmp_path: Path) -> None:
+    pyreadstat, pandas = pytest.importorskip("pyreadstat"), pytest.importorskip("pandas")
+    for version in (5, 8):
+        for name, age in (("a", 50.0), ("b", 70.0)):
+            frame = pandas.DataFrame({"age": [age], "ill": ["no"]})
+            pyreadstat.write_xport(frame, str(tmp_path / name), table_name=name, file_format_version=version)
+        one, other = ((tmp_path / name).read_bytes() for name in "ab")
+        (tmp_path / "both").write_bytes(one + other[other.index(b"HEADER RECORD*******MEMB") :])
+        assert RecordFile(tmp_path / "a", "ill").read().X.tolist() == [[50]]
+        refused(DataError, "both: it holds several data sets: write each", RecordFile(tmp_path / "both", "ill").read)
+
+
+def test_files_in_two_encodings_are_refused(tmp_path: Path) -> None:
+    text = "age,ward,ill\n50,Gériatrie,no\n"
+    folder(tmp_path, **{"a.csv": text, "b.csv": text.replace("50", "51").encode("cp1252")})
+    refused(
+        DataError,
+        "a.csv is written in UTF-8 and .*b.csv is not",
+        lambda: written_as(RecordFile(tmp_path, "ill"), {}),
+    )
+    (tmp_path / "a.csv").write_text("\ufeff" + text)
+    refused(DataError, "a.csv: it is marked as UTF-8", RecordFile(tmp_path, "ill", encoding="cp1252").read)
+
+
+def test_a_file_states_its_form_and_target_at_every_door(tmp_path: Path) -> None:
+    path = tmp_path / "north.csv"
+    path.write_text("age;crp;ward;admitted;ill\n50;1,5;A;2020-01-01;no\n")
+    columns = {"age": [50], "crp": [1.5], "ward": ["A"], "admitted": ["2020-01-01"]}
+    file = RecordFile(path, "ill", separator=";", decimal=",")
+    expected = ps.measure(fuzz.SCHEMA, columns, ["no"])
+    assert ps.measure(fuzz.SCHEMA, file) == parts.measure(fuzz.SCHEMA, file) == expected
+    assert ps.measure(fuzz.SCHEMA, file, "ill") == expected
+    refused(DataError, "has split=, which is not read here", lambda: ps.measure(fuzz.SCHEMA, replace(file, split=0.5)))
+    np.savez(tmp_path / "a.npz", X=[[0.5, 0.25]], y=[1])
+    arrays = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+    assert ps.measure(arrays, RecordFile(tmp_path / "a.npz")) == ps.measure(arrays, [[0.5, 0.25]], [1])
 
 
 def test_a_pattern_names_hidden_files_too_and_no_folder(tmp_path: Path) -> None:
@@ -152,7 +307,20 @@ def test_a_pattern_names_hidden_files_too_and_no_folder(tmp_path: Path) -> None:
 
 def test_a_file_inside_a_table_with_a_log_is_refused(tmp_path: Path) -> None:
     home = folder(tmp_path / "table", **{"_delta_log/0.json": "{}", "year=2026/a.csv": CSV})
-    for path in (home / "year=2026" / "a.csv", home / "year=2026", home / "year=2026" / "*.csv", home / "*" / "*.csv"):
+    (tmp_path / "link").symlink_to(home / "year=2026")
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "a.csv").symlink_to(home / "year=2026" / "a.csv")
+    inside = ("year=2026/a.csv", "year=2026", "year=2026/*.csv", "*/*.csv")
+    outside = (
+        "*/*/*.csv",
+        "table/**/*.csv",
+        "link",
+        "link/a.csv",
+        "links",
+        "links/a.csv",
+        "link*/*.csv",
+    )
+    for path in (*(home / each for each in inside), *(tmp_path / each for each in outside)):
         refused(
             DataError,
             "is a Delta table, whose log states which of its files are current; name its folder",
@@ -184,11 +352,11 @@ def test_a_delta_table_has_its_current_records_alone(tmp_path: Path) -> None:
 def test_equal_bytes_are_said_where_they_hold_a_record(tmp_path: Path) -> None:
     home = folder(tmp_path / "parts", **{"a.csv": CSV, "b.csv": "age,ill\n", "c.csv": "age,ill\n"})
     assert len(RecordFile(home, "ill").read().y) == 2
-    folder(home, **{"a (1).csv": CSV})
-    with pytest.warns(
-        CopiedFilesWarning, match=r"a.csv has the same bytes as .*a \(1\).csv, and its records count again"
-    ):
-        assert len(RecordFile(home, "ill").read().y) == 4
+    for name, content in (("a (1).csv", CSV.encode()), ("a.csv.gz", gzip.compress(CSV.encode()))):
+        (home / name).write_bytes(content)
+        with pytest.warns(CopiedFilesWarning, match=r"has the same bytes as .*, and its records count again"):
+            assert len(RecordFile(home, "ill").read().y) == 4
+        (home / name).unlink()
 
 
 def test_columns_that_nobody_reads_may_differ(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Deliberate bugs of reading: a container's shortcut lets one record decide what the values of others mean."""
 
+import bz2
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -58,6 +59,14 @@ def _of_known_endings(right: Any) -> Any:
 
 def _by_its_ending(right: Any) -> Any:
     return lambda path: {".csv": Csv, ".parquet": Parquet}.get(path.suffix) or right(path)
+
+
+def _anything(_: Any) -> Any:
+    return lambda paths: None
+
+
+def _first_streams(right: Any) -> Any:
+    return {**right, "bzip2": (right["bzip2"][0], bz2.BZ2File)}
 
 
 def _as_the_schema(self: _Dataset, names: list[str]) -> Any:
@@ -134,6 +143,15 @@ READING_MUTANTS: dict[str, Mutant] = {
     "a copy without a word": bug("two files with equal bytes count twice, and nobody is told",
         member(Several, "copies", property(lambda self: iter(()))),
         "tests/intake/test_sources.py::test_equal_bytes_are_said_where_they_hold_a_record"),
+    "a file by two names": bug("a link to a file of the same folder counts its records twice",
+        name_in("privstats.intake.table_sources", "_require_one_name", _anything),
+        "tests/intake/test_sources.py::test_a_file_is_read_once_whatever_names_it"),
+    "withdrawn records by a link": bug("a pattern or a link into a table with a log reads withdrawn records",
+        name_in("privstats.intake.table_sources", "_require_outside_logs", _anything),
+        "tests/intake/test_sources.py::test_a_file_inside_a_table_with_a_log_is_refused"),
+    "bytes behind a stream": bug("records behind the first stream of a file are in no sum where a byte is lost",
+        name_in("privstats.intake.file_kinds", "_COMPRESSED", _first_streams),
+        "tests/intake/test_sources.py::test_streams_one_behind_another_are_all_read_or_the_file_is_refused"),
     "a dataset as its schema": bug("the types of the first file of a dataset are those of all others",
         member(_Dataset, "batches", _as_the_schema), _LAW),
     "lists as arrays": bug("rows of persons have the width of their lists, so rows that are all broken are refused",

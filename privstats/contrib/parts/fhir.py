@@ -6,7 +6,7 @@ that resource alone. A concept is the text ``system|code``, as in a FHIR search.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from privstats.contrib.parts.sql_dialects import Dialect
@@ -59,7 +59,38 @@ def _date(field: str) -> str:
 def _read(resource: str, fields: Mapping[str, str]) -> str:
     types = ", ".join(f"'{name}': '{kind}'" for name, kind in {"resourceType": "VARCHAR", **fields}.items())
     how = f"ignore_errors=true, maximum_object_size={_MAX_LINE_BYTES}"
-    return f"read_ndjson('{resource}*.ndjson', columns={{{types}}}, {how})"
+    return f"read_ndjson('{_files_of(resource)}', columns={{{types}}}, {how})"
+
+
+_NAMELESS = "(regexp_matches(file, '[.](ndjson|jsonl)') AND NOT regexp_matches(file, '[A-Z][a-z]'))"
+_OTHERS = "[.](duckdb|sql|toml)([.]wal)?$"
+"""Files of the view itself, whatever they are named."""
+
+
+def _files_of(resource: str) -> str:
+    """Return the pattern of a resource's files, as servers and clients of bulk exports name them; also compressed."""
+    return f"*{resource}*.ndjson*"
+
+
+def _unread(resources: Iterable[str]) -> str:
+    """Return a statement that stops at a file that may hold events and is not read: persons would lose them.
+
+    Such a file names a resource that is read, or is NDJSON and names none.
+    """
+    names = sorted(set(resources))
+    about = " OR ".join([f"file ILIKE '%{name}%'" for name in names] + [_NAMELESS])
+    read = " OR ".join(f"file GLOB '{_files_of(name)}'" for name in names)
+    problem = (
+        "which is not read: name it after its resource, such as Condition.001.ndjson, and put it into this folder, or "
+        "move it away"
+    )
+    return "\n".join(
+        [
+            f"SELECT CASE WHEN count(*) > 0 THEN error('the export holds ' || min(file) || ', {problem}') END",
+            f"  FROM glob('**/*') WHERE ({about}) AND NOT (({read}) AND NOT contains(file, '/'))",
+            f"    AND NOT regexp_matches(file, '{_OTHERS}')",
+        ]
+    )
 
 
 def _status(*void: str) -> str:
@@ -122,7 +153,7 @@ _EVENTS = {
 """By table of the common data model; the view finds the tables' columns by OMOP's names."""
 
 
-def statements(dialect: Dialect, schema: str, events: Iterable[tuple[str, str, str]]) -> str:
+def statements(dialect: Dialect, schema: str, events: Sequence[tuple[str, str, str]]) -> str:
     """Return the statements that create the tables from the NDJSON files of the current folder.
 
     Args:
@@ -138,7 +169,8 @@ def statements(dialect: Dialect, schema: str, events: Iterable[tuple[str, str, s
     queries = {"person": _PERSONS, "observation_period": _OBSERVED, "death": _DEATHS}
     queries |= {table: _EVENTS[table].events(concept, day) for table, concept, day in events}
     tables = [f"CREATE TABLE {dialect.table(f'{schema}.{table}')} AS\n  {query};" for table, query in queries.items()]
-    return "\n".join([f"CREATE SCHEMA {dialect.name(schema)};", *tables])
+    resources = ["Patient", "Encounter", *(_EVENTS[table].name for table, *_ in events)]
+    return "\n".join([f"CREATE SCHEMA {dialect.name(schema)};", f"{_unread(resources)};", *tables])
 
 
 _PATIENT = {"id": "VARCHAR", "gender": "VARCHAR", "birthDate": "VARCHAR", "deceasedDateTime": "VARCHAR"}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,10 +20,10 @@ from privstats.errors import DataError
 from privstats.intake.column_names import place_of
 from privstats.intake.csv_dialect import Dialect
 from privstats.intake.file_source import FileSource
-from privstats.intake.frames import is_of
+from privstats.intake.frames import is_of, opened_file
 from privstats.intake.record_files import RecordFile
 from privstats.intake.table_parts import warn_of_copies
-from privstats.intake.table_sources import Several, table_file
+from privstats.intake.table_sources import Several, TableSource, path_of, table_file
 from privstats.intake.tables import is_frame
 from privstats.progress import progress_bar
 
@@ -34,6 +33,8 @@ _RECORDS_OF_PART = 1_000_000
 
 def summed(door: Partitioned, X: Any, y: Any, persons: Any, *, progress: bool) -> PartSum:
     """Return the sum of all parts of X."""
+    _require_no_split(X)
+    X, y = opened_file(X, y)
     parts: Any = _parts(door, X, y, persons)
     groups, found = list[NDArray[np.uint64]](), list[Present]()
     if persons is not None:
@@ -56,12 +57,9 @@ def summed(door: Partitioned, X: Any, y: Any, persons: Any, *, progress: bool) -
 
 def _parts(door: Partitioned, X: Any, y: Any, persons: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(X, str | os.PathLike):
-        return _named_files(Path(X), _read_columns(door, y, persons))
-    if isinstance(X, RecordFile) and X.split is not None:
-        raise DataError(
-            f"{X.path} has a split, which counts equal records over the whole file, and parts would count them apart: "
-            "let one process read it, by privstats.measure of its batches(), or omit split"
-        )
+        X = FileSource(table_file(path_of(X), Dialect()))
+    if isinstance(X, FileSource):
+        return _named_files(X.table, _read_columns(door, y, persons))
     for module, name, cut in _CONTAINERS:
         if is_of(module, name, X):
             return cut(X, persons)
@@ -73,6 +71,14 @@ def _parts(door: Partitioned, X: Any, y: Any, persons: Any) -> Iterator[tuple[st
     return ((str(place), part) for place, part in enumerate(X))
 
 
+def _require_no_split(X: object) -> None:
+    if isinstance(X, RecordFile) and X.split is not None:
+        raise DataError(
+            f"{X.path} has a split, which counts equal records over the whole file, and parts would count them apart: "
+            "let one process read it, by privstats.measure of its batches(), or omit split"
+        )
+
+
 def _read_columns(door: Partitioned, *named: Any) -> list[str]:
     """Return the names of the columns that a schema reads of a table."""
     reading = door.schema.reading
@@ -82,14 +88,13 @@ def _read_columns(door: Partitioned, *named: Any) -> list[str]:
     return [*names, *(each for each in targets if isinstance(each, str))]
 
 
-def _named_files(path: Path, wanted: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """Yield each file that a path names, with the columns that all of them have."""
-    table = table_file(path, Dialect())
+def _named_files(table: TableSource, wanted: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """Yield each file of a table, with the columns that all of them have."""
     warn_of_copies(table)
     if lacking := next(filter(None, map(table.lacking, wanted)), ""):
         raise DataError(lacking)
     if len(table.files) == 1:
-        yield str(path), FileSource(table)
+        yield str(table.path), FileSource(table)
         return
     for file in table.files:
         yield str(file.path), FileSource(Several(file.path, (file,), tuple(table.names)))

@@ -118,20 +118,34 @@ def detect_dialect(paths: Sequence[Path]) -> Dialect:
 
     The first line states the separator (``sep=;``), or it yields the largest number of names. The encoding is that of
     the first file's mark, or UTF-8 if valid. Marks may be in any of the files.
+
+    Raises:
+        DataError: one file has letters in UTF-8, and another has bytes that are no UTF-8.
     """
     encoding = wide_encoding(paths[0]) or "utf-8"
     count = max(_LINES // len(paths), _LEAST_LINES)
     texts = [b"\n".join(first_lines(path, count, encoding)) for path in paths]
-    try:
-        shown = [text.decode("utf-8") for text in texts]
-    except UnicodeDecodeError:
-        shown, encoding = [text.decode("cp1252", "replace") for text in texts], "cp1252"
+    in_utf_8 = list(map(_is_utf_8, texts))
+    letters = [each and not text.isascii() for each, text in zip(in_utf_8, texts, strict=True)]
+    if not all(in_utf_8) and any(letters):
+        one, other = paths[letters.index(True)], paths[in_utf_8.index(False)]
+        raise DataError(f"{one} is written in UTF-8 and {other} is not: write both in UTF-8")
+    encoding = encoding if all(in_utf_8) else "cp1252"
+    shown = [text.decode("utf-8" if all(in_utf_8) else "cp1252", "replace") for text in texts]
     tables = [text.split("\n") for text in shown]
     first = tables[0][0]
     separator = stated_separator(first) or likely_separator(first)
     rows = (field for _, *lines in tables for field in _fields_in(lines, separator))
     fields = Counter(bare_number(field.strip()) for field in rows)
     return Dialect(encoding, separator, *_marks_in(fields, separator))
+
+
+def _is_utf_8(text: bytes) -> bool:
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _fields_in(lines: Sequence[str], separator: str) -> Iterator[str]:

@@ -1,8 +1,10 @@
 """A study over a FHIR bulk export: the rows that the same study has over an OMOP data model, from NDJSON files."""
 
+import gzip
 import json
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -149,6 +151,42 @@ VOID: list[Any] = [
         for word in ("refuted", "entered-in-error")
     ),
 ]
+
+
+NAMES: dict[str, Callable[[str, int], str]] = {
+    "as servers name them": lambda name, part: f"{name}.{part:03}.ndjson",
+    "as clients name them": lambda name, part: f"{part + 1}.{name}.ndjson",
+    "packed": lambda name, part: f"{name}.{part}.ndjson.gz",
+    "the second packed": lambda name, part: f"{name}.{part}.ndjson{'.gz' * part}",
+    "the second numbered": lambda name, part: f"{name}{f'_{part}' * part}.ndjson",
+    "the second as jsonl": lambda name, part: f"{name}.{part}.{'jsonl' if part else 'ndjson'}",
+    "the second in capitals": lambda name, part: f"{name}.{part}.{'NDJSON' if part else 'ndjson'}",
+    "in small letters": lambda name, part: f"{name.lower() if part else name}.{part}.ndjson",
+    "without a resource": lambda name, part: f"part-{name.lower()[:3]}.ndjson" if part else f"{name}.ndjson",
+    "the second in a folder": lambda name, part: f"{'more/' * part}{name}.{part}.ndjson",
+}
+
+
+@pytest.mark.parametrize("how", NAMES)
+def test_every_file_of_an_export_is_read_or_named(how: str, tmp_path: Path) -> None:
+    home, names = tmp_path / "export", NAMES[how]
+    exported(home)
+    before = rows_of(home)
+    for path in sorted(home.glob("*.ndjson")):
+        name, part, _ = path.name.split(".")
+        new, text = home / names(name, int(part)), path.read_bytes()
+        path.unlink()
+        new.parent.mkdir(exist_ok=True)
+        new.write_bytes(gzip.compress(text) if new.suffix == ".gz" else text)
+    try:
+        assert rows_of(home) == before
+    except duckdb.Error as error:
+        named = re.search("the export holds (.*), which is not read: name it after its resource", str(error))
+        assert named, error
+        assert (home / named[1]).exists()
+        assert how in ("the second as jsonl", "the second in capitals", "in small letters", "without a resource") or (
+            "folder" in how
+        )
 
 
 def test_no_resource_changes_how_another_is_read(tmp_path: Path) -> None:
