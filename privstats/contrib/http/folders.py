@@ -29,7 +29,6 @@ from privstats.plan import Plan, document
 from privstats.secagg import Offer, Panel, Roster
 from privstats.secagg.protocols import protocol_of
 from privstats.secagg.upload.checks import EarlyCheck
-from privstats.secagg.upload.suite import OFFER_BYTES
 from privstats.secagg.wire import SIGNATURE_BYTES
 
 _ANSWERED, _SENDER_BYTES, _HASH_BYTES = "answered", 4, 32
@@ -175,7 +174,7 @@ class PanelOffers:
         if not self._path.exists():
             return {}
         data = read_bounded(self._path, LocalProtocolError, "privstats http lead")
-        size = OFFER_BYTES
+        size = Offer.SIZE
         if len(data) % size:
             raise LocalProtocolError(
                 f"{self._path} holds offers of an earlier version, whose keys are refused: start a new run in a new "

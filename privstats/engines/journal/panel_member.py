@@ -20,7 +20,6 @@ from privstats.files.decoding import from_msgpack
 from privstats.secagg import HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
 from privstats.secagg.machines import session_id
 from privstats.secagg.roster import require_roster
-from privstats.secagg.upload.suite import NAME, OFFER_BYTES
 from privstats.secagg.wire import HiddenRepr
 
 _SEALING, _KEYS = "sealing", "keys"
@@ -47,7 +46,7 @@ class HpkeKey:
     @classmethod
     def make(cls, run: Path, key: bytes, place: int, until: int) -> HpkeKey:
         """Make a fresh key that ends at ``until``, in seconds since 1970; on disk when this returns."""
-        sealing, keys = os.urandom(32), _Keys(place, os.urandom(32), until, suite=NAME)
+        sealing, keys = os.urandom(32), _Keys(place, os.urandom(32), until, suite=Offer.SUITE)
         write_sealed(run / _SEALING, key, sealing)
         generated = cls(run, sealing, keys)
         generated._write()
@@ -84,7 +83,7 @@ class HpkeKey:
         A second offer of these bytes, under X-Wing, would be as weak as that one. Offers of today's length to which the
         key is bound show that it was offered under X-Wing alone.
         """
-        return self._keys.suite != NAME and OFFER_BYTES not in map(len, self._keys.offers)
+        return self._keys.suite != Offer.SUITE and Offer.SIZE not in map(len, self._keys.offers)
 
     def require_current(self) -> None:
         """Raise ``SessionEndedError`` for an earlier version's key, which must be destroyed before."""

@@ -334,7 +334,8 @@ class Client(Uploader):
     def _share(self, message: messages.Adverts) -> messages.Share:
         state, graph, me = self._state, self._graph, self.index
         checks.check_adverts(message, graph, me, state)
-        leaves = {advert.sender: messages.advert_leaf(advert) for advert in (*message.adverts, state.advert)}
+        adverts: tuple[messages.Advertise | messages.KnownAdvertise, ...] = (*message.adverts, state.advert)
+        leaves = {advert.sender: messages.advert_leaf(advert) for advert in adverts}
         root = root_of(leaves, self.parameters.clients, message.proof)
         state.transcript = messages.transcript_of(state.context, root)
         state.adverts = {advert.sender: advert for advert in message.adverts}
