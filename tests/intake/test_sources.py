@@ -143,7 +143,7 @@ def folder(home: Path, **files: str | bytes) -> Path:
         ("b.pkl", b"\x80\x04\x95", "b.pkl: it is a pickle of Python, which may run code"),
         ("b.h5", b"\x89HDF\r\n", "b.h5: it is HDF5"),
         ("b.npy", b"\x93NUMPY\1\0", "b.npy: it is numpy's, and no table"),
-        ("b.rds", gzip.compress(b"X\n\0\0\0\3\0\4"), "b.rds: it is a file of R: write its table with write.csv"),
+        ("b.rds", gzip.compress(b"X\n\0\0\0\3\0\4", mtime=0), "b.rds: it is a file of R: write its table with"),
         ("b.ods", b"PK\3\4" + b"\0" * 26 + b"mimetypeapplication/vnd.oasis", "b.ods: it is a document of LibreOffice"),
         ("b.mdb", b"\0\1\0\0Standard Jet DB\0", "b.mdb: it is a data base of Access"),
         ("old/_delta_log/0.json", "{}", "old is a Delta table"),
