@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +73,7 @@ class Release:
     left_for: tuple[int, ...] = ()
     run: bytes = b""
     position: Position | None = None
-    written_by: str = ""
+    written_by: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         held = isinstance(self.vector, np.ndarray) and self.vector.dtype == np.int64
