@@ -196,6 +196,10 @@ def _as_numbers(X: Any) -> NDArray[Any] | None:
 
     If the converted array decided, a column of dates would be read in two ways, depending on its neighbours.
     """
+    if isinstance(X, Columns):  # an array of numbers comes of a column whose type has no other values
+        columns = list(X.by_name.values())
+        plain = all(isinstance(values, np.ndarray) and values.dtype.kind in "fiu" for values in columns)
+        return np.column_stack(columns) if plain and columns else None
     if hasattr(X, "iloc"):  # pandas: its nullable types share names with polars
         fits = all(isinstance(kind, np.dtype) and kind.kind in "fiu" for kind in X.dtypes)
     else:
