@@ -149,9 +149,9 @@ class Catalogue:
     def _of_many(cls, path: Path) -> Catalogue:
         start = path if path.is_dir() else _folder_above(path)
         entries, left_out = list[Entry](), list[Path]()
-        found = sorted(set(_entries_of(path, start)))
-        _require_outside_logs(found)
-        for each in found:
+        paths = sorted(set(_entries_of(path, start)))
+        _require_outside_logs(paths)
+        for each in paths:
             if _is_bookkeeping(each):
                 left_out.append(each)
                 continue
