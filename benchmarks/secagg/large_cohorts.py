@@ -96,14 +96,7 @@ def measure_scale(
         PlanError: no sparse graph carries this cohort.
         AggregationError: the sum is not exact, which would be a bug.
     """
-    parameters = Parameters.solve(
-        clients=clients,
-        min_survivors=clients - dropouts,
-        colluders=colluders,
-        graph="sparse",
-        ring=Ring(((size, bits),)),
-        plan_digest=bytes(32),
-    )
+    parameters = _with_room(clients, dropouts, colluders, Ring(((size, bits),)))
     identities = [Identity.generate(os.urandom) for _ in range(clients)]
     aggregator = Identity.generate(os.urandom)
     publics = tuple(identity.public for identity in identities)
@@ -127,6 +120,23 @@ def measure_scale(
     if not np.array_equal(outcome.total.lift(), len(outcome.survivors) * entries + sum(outcome.survivors)):
         raise AggregationError("unmask", "wrong_sum", "the simulated sum differs from the plaintext sum")
     return _report(parameters, outcome, max(weights), seconds)
+
+
+def _with_room(clients: int, dropouts: int, colluders: int, ring: Ring) -> Parameters:
+    """Return a sparse graph's parameters under which a list without ``dropouts`` clients leaves room for disputes."""
+    staying = minimum = clients - dropouts
+    while True:
+        parameters = Parameters.solve(
+            clients=clients,
+            min_survivors=minimum,
+            colluders=colluders,
+            graph="sparse",
+            ring=ring,
+            plan_digest=bytes(32),
+        )
+        if parameters.min_listed <= staying:
+            return parameters
+        minimum -= parameters.min_listed - staying
 
 
 def _report(parameters: Parameters, outcome: Outcome, state_bytes: int, seconds: float) -> ScaleReport:
