@@ -89,8 +89,8 @@ def measure(
     Args:
         X: records ``(n, columns)`` before the transform, of any real dtype.
             - A numpy array or memory map, a .npy path, scipy sparse matrix, nested lists, a torch tensor on any device.
-            - The path of a table in files (docs/parts.md, Which files), with the name of its target as ``y``; or a
-              :class:`~privstats.moments.RecordFile`, which states how a CSV file is written, and may name the target.
+            - The path of a table in files (docs/parts.md, Which files), with the name of its target as ``y``.
+            - A :class:`~privstats.moments.RecordFile`, which states how a CSV file is written, and may name the target.
             - A table of pandas, polars, Arrow or DuckDB, put into the order of ``feature_names``.
             - Without ``y``, an iterable of ``(X, y)`` batches, such as a torch ``DataLoader``.
         y: class labels ``(n,)``, 0..C-1 or ``class_names``; or regression targets ``(n,)`` or ``(n, targets)``. For a
