@@ -325,11 +325,6 @@ class RidgeRecipe:
         return self.target_bound * max(_SIGN_CLIP, self._widening / 4)
 
     @property
-    def usual_share(self) -> float:
-        """Share of Gaussian residuals within ``sign_clip``, if Y / 4 is their standard deviation."""
-        return float(2 * ndtr(4 * self.sign_clip / self.target_bound) - 1)
-
-    @property
     def _widening(self) -> float:
         return _WIDENING * math.sqrt(self.records * self.mu / self.features)
 

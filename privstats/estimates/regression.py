@@ -150,7 +150,7 @@ class DescentState:
 
     Attributes:
         weights, clip: next weights ``(d,)`` in M's coordinates, and the constant clip.
-        steps, variance: past steps, and the variance that their noise adds to each weight.
+        steps: past steps.
 
     Example:
         >>> from privstats.estimates.regression import DescentState
@@ -161,7 +161,6 @@ class DescentState:
     weights: Array
     clip: float
     steps: int = 0
-    variance: float = 0.0
 
 
 def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitening) -> RidgeState | DescentState:
@@ -325,8 +324,7 @@ def ridge_refined(
         length = recipe.stride(state.steps, noise) * recipe.target_bound / state.clip
         step = length * recipe.features * whitening.mean_length / recipe.records
         weights = state.weights + step * (whitening.vectors.T @ gradient)
-        retained = 1 - min(1.0, length * recipe.usual_share)
-        return DescentState(weights, state.clip, state.steps + 1, retained**2 * state.variance + (step * sigma[0]) ** 2)
+        return DescentState(weights, state.clip, state.steps + 1)
     if _of_level(recipe, state.history, state.levels):
         return _levelled(recipe, whitening, state, gradient[-1] / recipe.records, sigma[0] / recipe.records)
     n, diagonal, point = recipe.records, whitening.curvature, state.weights - state.origin
@@ -359,15 +357,15 @@ def _levelled(
 def ridge_settled(recipe: RidgeRecipe, whitening: RidgeWhitening, state: RidgeState | DescentState) -> Array:
     """Return a head's weights ``(d,)`` on the original features: certain slopes, and the level that all sums support.
 
-    Slopes that noise may explain are excluded (:func:`~privstats.estimates.denoise.seen_share`), so that no head is
-    worse than the mean where nothing can be learned.
+    Filters exclude slopes that noise may explain (:func:`~privstats.estimates.denoise.seen_share`), so that no head of
+    theirs is worse than the mean where nothing can be learned. A fixed schedule does not know how large residuals are,
+    so it cannot state its own noise. Its head has all slopes, and the level at which steps end.
 
     Clipping at c moves the mean of skewed residuals by at most ``t = s^2 / (4 c)``, with s their standard deviation; t
     counts as s / 6 at most, and t^2 as what rounds for the level have left of it. The first release is unclipped: its
     mean residual D errs by its noise v alone. So the intercept moves by ``D t^2 / (t^2 + v^2)``, the posterior mean of
     a shift of standard deviation t. If D exceeds two deviations of its noise by more than t explains, ``D^2 / 4 - v^2``
-    replaces t^2. Without noise the mean residual becomes 0, as in least squares with an intercept. A fixed schedule,
-    whose first release knows no level, keeps its own.
+    replaces t^2. Without noise the mean residual becomes 0, as in least squares with an intercept.
 
     Args:
         whitening, state: of the last round.
@@ -384,10 +382,9 @@ def ridge_settled(recipe: RidgeRecipe, whitening: RidgeWhitening, state: RidgeSt
         >>> ridge_settled(recipe, whitening, ridge_started(recipe, sums, whitening)).round(6).tolist()
         [0.0, 0.3]
     """
-    constant = recipe.constant
     if isinstance(state, DescentState):
-        noise = np.full(len(state.weights), state.variance)
-        return whitening.published(state.weights - _doubtful(whitening, state.weights, noise, constant))
+        return whitening.published(state.weights)
+    constant = recipe.constant
     begun = len(state.history.noise) > 0
     levelled = begun and _of_level(recipe, state.history, state.levels)
     if begun:

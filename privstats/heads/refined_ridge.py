@@ -32,8 +32,8 @@ class RefinedRidge(LinearRegressor):
     Rounds clip residuals and shorten rows, at widths that grow with n mu / d (``RidgeRecipe.width``). Sums of complete
     residuals set the level: the first release's, and of twelve and more rounds the first and the last ones. So
     mean prediction and slopes converge to those of least squares as records or epsilon grow. Where noise is strong for
-    the number of columns, ``width_`` states the clip, and the model is Huber's estimate. Slopes that noise alone may
-    explain are excluded, so that the model is no worse than a mean where nothing can be learned.
+    the number of columns, ``width_`` states the clip, and the model is Huber's estimate. From n mu = 40 on, slopes that
+    noise alone may explain are excluded, so that the model is no worse than a mean where nothing can be learned.
 
     Args:
         rounds: T, for :meth:`fit` and :meth:`fit_private`.

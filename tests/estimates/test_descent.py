@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from benchmarks.refinement.prototype import play_ridge
 from privstats.estimates.denoise import NoisyGram, denoised_solve
 from privstats.estimates.recipes import RidgeRecipe
-from privstats.estimates.regression import DescentState, RidgeState, RidgeWhitening, ridge_refined, ridge_started
+from privstats.estimates.regression import (
+    DescentState,
+    RidgeState,
+    RidgeWhitening,
+    ridge_refined,
+    ridge_settled,
+    ridge_started,
+)
 
 descents = st.builds(
     RidgeRecipe,
@@ -79,6 +86,7 @@ def test_a_step_goes_down_the_gradient_and_turns_no_prediction_by_more_than_the_
         assert recipe.clip_norm * np.linalg.norm(step) <= recipe.target_bound * (1 + 1e-9)
         state = after
     assert recipe.stride(recipe.rounds) == 0
+    np.testing.assert_array_equal(ridge_settled(recipe, whitening, state), whitening.published(state.weights))
 
 
 @given(descents, st.floats(1, 10))
