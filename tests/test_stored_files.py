@@ -43,7 +43,10 @@ HYBRID = {name for name in ARCHIVES if name.endswith("-hybrid")}
 OF_X25519 = pytest.mark.parametrize("version", sorted(set(ARCHIVES) - HYBRID), indirect=True)
 OF_HYBRID = pytest.mark.parametrize("version", sorted(HYBRID), indirect=True)
 OTHER = "holds a session of another plan, roster or version of privstats that has not ended: bring that one back"
-OTHERS_END = "holds a session of another course, roster or version of privstats that has ended: bring that one back"
+OTHERS_END = (
+    "holds a session of another course, roster or version of privstats that has ended: bring that course or roster "
+    "back, go on with that version, or begin in a new folder"
+)
 
 
 @pytest.fixture(params=ARCHIVES)

@@ -43,8 +43,9 @@ KeyAgreement: TypeAlias = Literal["mlkem768-x25519"]
 """How parties agree on keys: X25519 and ML-KEM-768 together."""
 
 _KEY_REMEDY = (
-    'write key_agreement = "mlkem768-x25519" in every party\'s file: the plan then has another digest, to be approved '
-    "again. Under X25519 alone, anyone who records all messages and breaks it later reads each party's sums"
+    'write key_agreement = "mlkem768-x25519" in every party\'s file and renew the roster: the plan then has another '
+    "digest, to be approved again. Under X25519 alone, anyone who records all messages and breaks it later reads each "
+    "party's sums"
 )
 
 EXACT = "the leader is trusted with the sum"

@@ -188,7 +188,7 @@ def unseal_state(sealed: bytes, key: bytes, kind: type[S], *, role: str, place: 
     except (InvalidTag, ValueError, msgspec.DecodeError):
         raise LocalProtocolError(
             f"the {role}'s saved state does not open: it is damaged, or was saved under another key, plan or roster, "
-            "or by a version of privstats that agrees on keys otherwise; bring that one back"
+            "or by a version of privstats that agrees on keys otherwise; if so, end the session with that version"
         ) from None
 
 

@@ -23,7 +23,7 @@ RECORDED = (
 
 UNNAMED = (
     "the plan names no key_agreement, and versions until 2026-11-30 run its digest under X25519 alone: write "
-    'key_agreement = "mlkem768-x25519", or have every party install this version'
+    'key_agreement = "mlkem768-x25519" and renew the roster, or have every party install this version'
 )
 """The further fact of a plan without ``key_agreement``."""
 

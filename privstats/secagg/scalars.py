@@ -65,7 +65,7 @@ def split(polynomials: Sequence[Sequence[int]], holders: int) -> NDArray[np.obje
 
 def combine(points: Sequence[int], values: Sequence[int], at: int = 0) -> int:
     """Interpolate at ``at`` the polynomial through values at distinct points in 1 to 255 (Lagrange)."""
-    if at in points:
+    if at in points:  # no session interpolates at one of its points; attacks do
         return values[points.index(at)] % ORDER
     shifted = tuple(point - at for point in points)
     return sum(weight * value for weight, value in zip(_at_zero(shifted), values, strict=True)) % ORDER

@@ -264,8 +264,8 @@ def test_old_reports_and_keys_are_removed_by_whoever_opens_the_folder(run, days,
     assert left_in(run.homes[0]) == ["keys", "log", "sealing"]
     days(32)
     forget_answer(journal, KEY)
-    forget_ended(home, KEY)
-    forget_ended(home, KEY)
+    assert forget_ended(home, KEY) == "this run is over: its box key has ended and is destroyed"
+    assert forget_ended(home, KEY) == ""
     assert set(kept_in(journal)) == {"state", "receipt", "mark"}
     assert kept_in(journal)["state"] == b""
     assert left_in(run.homes[0]) == ["end"]
@@ -293,9 +293,12 @@ def test_a_leaders_key_that_never_led_is_destroyed(tmp_path, days):
     with pytest.raises(UnconfirmedEndError):
         JournaledLeader.resume(tmp_path, KEY, **place)
     days(32)
-    with pytest.raises(SessionEndedError, match="has ended before the run was led"):
-        JournaledLeader.resume(tmp_path, KEY, **place)
-    assert left_in(tmp_path) == []
+    for _ in range(2):
+        with pytest.raises(SessionEndedError, match="has ended before the run was led; name another run"):
+            JournaledLeader.resume(tmp_path, KEY, **place)
+    assert left_in(tmp_path) == ["end"]
+    with pytest.raises(LocalProtocolError, match="knows this run"):
+        JournaledLeader.offer(tmp_path, KEY, **place)
 
 
 @pytest.mark.parametrize("until", [0, -1, 1.5, True, "tomorrow", 1 << 63])

@@ -44,7 +44,7 @@ def test_a_session_of_x25519_alone_is_refused_in_one_sentence_and_stays_as_it_is
     place, named = tmp_path / name, arguments(name)
     shutil.copytree(BEFORE / "x25519" / name, place)
     before = contents(place)
-    sentence = "or by a version of privstats that agrees on keys otherwise; bring that one back$"
+    sentence = "or by a version of privstats that agrees on keys otherwise; if so, end the session with that version$"
     for restored in (False, True):
         with pytest.raises(LocalProtocolError, match=sentence):
             JournaledServer.resume(place, KEY, restored=restored, **named)

@@ -20,8 +20,9 @@ SCHEMA = ps.ClassSchema(3, 4, "NA", 2.0)
 NAMED = "mlkem768-x25519"
 FIELDS: dict[str, dict[str, Any]] = {"interactive": {}, "split": {"protocol": "split", "panel": PANEL}}
 REMEDY = (
-    'write key_agreement = "mlkem768-x25519" in every party\'s file: the plan then has another digest, to be approved '
-    "again. Under X25519 alone, anyone who records all messages and breaks it later reads each party's sums$"
+    'write key_agreement = "mlkem768-x25519" in every party\'s file and renew the roster: the plan then has another '
+    "digest, to be approved again. Under X25519 alone, anyone who records all messages and breaks it later reads each "
+    "party's sums$"
 )
 every_protocol = pytest.mark.parametrize("fields", FIELDS.values(), ids=FIELDS)
 

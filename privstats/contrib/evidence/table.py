@@ -284,7 +284,10 @@ def _security(plan: Plan) -> Iterator[Row]:
     yield Row("N security", "Which algorithms?", "Listed in cbom.json.", "protocol.md", "software")
     recorded = "Not by an attacker who breaks X25519 alone: ML-KEM-768 protects it too."
     if plan.key_agreement is None:
-        recorded += " Sessions of versions until 2026-11-30 under this plan, without key_agreement, used X25519 alone."
+        recorded = (
+            "If a version until 2026-11-30 ran this plan, without key_agreement: by an attacker who breaks X25519. If "
+            "a later version ran it: not by an attacker who breaks X25519 alone, because ML-KEM-768 protects it too."
+        )
     yield Row("N security", "Recorded today, opened later?", recorded, "threat_model.md", "software")
     yield Row(
         "N security; I 9.2",

@@ -129,7 +129,7 @@ class PanelOffers:
         self._folder, self._settings, self._say = folder, settings, say
         self._parameters: Any = folder.plan.masking
         self._path = folder.home / _OFFERS
-        self._offers = self._stored()
+        self._offers: dict[int, bytes] = {}
 
     @property
     def missing(self) -> list[int]:
@@ -147,6 +147,18 @@ class PanelOffers:
     def of(self, place: int) -> bytes | None:
         """Return an index's offer; callable from any thread."""
         return self._offers.get(place)
+
+    def read(self) -> None:
+        """Read the stored offers; raises ``LocalProtocolError`` for those of an earlier version."""
+        if not self._path.exists():
+            return
+        data, size = read_bounded(self._path, LocalProtocolError, "privstats http lead"), Offer.SIZE
+        if len(data) % size:
+            raise LocalProtocolError(
+                f"{self._path} holds offers of an earlier version, whose keys are refused: bring that version back and "
+                "end the run with it; if no report has arrived, start a new run in a new folder"
+            )
+        self._offers = {data[start]: data[start : start + size] for start in range(0, len(data), size)}
 
     def lead(self, offer: Offer) -> None:
         """Note the leader's own offer."""
@@ -169,18 +181,6 @@ class PanelOffers:
         atomic_write(self._path, b"".join(offer for _, offer in sorted(self._offers.items())))
         self._say(f"helper {place} has offered its key; missing: {self.missing or 'none'}")
         return True
-
-    def _stored(self) -> dict[int, bytes]:
-        if not self._path.exists():
-            return {}
-        data = read_bounded(self._path, LocalProtocolError, "privstats http lead")
-        size = Offer.SIZE
-        if len(data) % size:
-            raise LocalProtocolError(
-                f"{self._path} holds offers of an earlier version, whose keys are refused: start a new run in a new "
-                "folder"
-            )
-        return {data[start]: data[start : start + size] for start in range(0, len(data), size)}
 
     def _check(self, place: int, data: bytes) -> None:
         try:

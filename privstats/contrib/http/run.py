@@ -228,12 +228,14 @@ class LeaderRun:
         if self.ended is not None:
             clear_journal(self._run_home / "server")
             self._answered.read()
+            self._offers.read()
             self._show(self._offers.panel)
             self.tick()
             return
         if (folder.home / RELEASE).exists() and not (self._run_home / "server").exists():
             raise PrivstatsError(f"{folder.name}/{RELEASE} is of another run: move it away first")
-        self._leader = self._member()
+        self._leader = self._member()  # before the offers, so that a key of an earlier version is destroyed
+        self._offers.read()
         if self._leader.state != "leading":
             self._offers.lead(self._leader.offered)
         self._lead()

@@ -14,9 +14,9 @@ import msgspec
 from privstats.encoding import RingVector
 from privstats.engines.journal.base import held_briefly, require_member, require_panel, written
 from privstats.engines.journal.expiry import UnconfirmedEndError
-from privstats.engines.journal.panel_member import HpkeKey, PanelMember
+from privstats.engines.journal.panel_member import EARLIER, HpkeKey, PanelMember
 from privstats.engines.records import RecordLog, read_sealed, write_sealed
-from privstats.errors import LocalProtocolError, RemoteProtocolError
+from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
 from privstats.files.decoding import from_msgpack
 from privstats.secagg import Helper, Identity, Offer, Panel, Roster, UploadParameters, end_of
 from privstats.secagg.exclusive import exclusive
@@ -37,6 +37,7 @@ class _End(HiddenRepr, msgspec.Struct, frozen=True):
     message: bytes
     question: bytes = b""
     count: int = 0
+    earlier: bool = False  # an earlier version made the box key
 
 
 class JournaledHelper(PanelMember):
@@ -65,7 +66,7 @@ class JournaledHelper(PanelMember):
         1
     """
 
-    _LASTS, _ROLE = _END, "helper"
+    _LASTS, _ROLE = (_END,), "helper"
 
     def __init__(
         self, place: Path, key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster, lock: int
@@ -137,7 +138,7 @@ class JournaledHelper(PanelMember):
         Raises:
             NothingToResumeError: this run was never offered here.
             RestoredError: the home was restored or copied after the box key was bound.
-            SessionEndedError: an earlier version made the box key, which is destroyed; raised once, then it is an end.
+            SessionEndedError: an earlier version made the box key, which is destroyed.
             LocalProtocolError: bad input, damage, or in use.
         """
         with cls._resuming(home, key, identity, parameters, roster) as helper, helper._acting():
@@ -151,11 +152,12 @@ class JournaledHelper(PanelMember):
             self._number = self._ended.place
             self._destroy()
             self._counter.catch_up(self._ended.count)
+            self._require_current()
             return
         box_key = HpkeKey.read(self._place, self._key)
         if box_key.earlier:
-            self._close_run(_End("abandoned", box_key.place, b""))
-            box_key.require_current()
+            self._close_run(_End("abandoned", box_key.place, b"", earlier=True))
+            self._require_current()
         self._enter(box_key)
         if restored and self._box_key is not None:
             self._vouch(self._box_key)
@@ -163,6 +165,10 @@ class JournaledHelper(PanelMember):
             self._expire()
         if self._ended is None:
             self._require_newest()
+
+    def _require_current(self) -> None:
+        if self._ended is not None and self._ended.earlier:
+            raise SessionEndedError(f"the run at {self._place} {EARLIER}")
 
     def _expire(self) -> None:
         """Destroy an expired box key; for a run with a panel, sign that this helper never answers.
@@ -357,12 +363,23 @@ class JournaledHelper(PanelMember):
         super()._let_go()
 
 
-def forget_ended(run: Path, key: bytes) -> None:
-    """Destroy a run's box key if it has ended; raises ``UnconfirmedEndError`` where its end is not confirmed yet."""
+def forget_ended(run: Path, key: bytes) -> str:
+    """Destroy a run's box key if it has ended.
+
+    Returns:
+        Why the key was destroyed, for the operator; empty if none was.
+
+    Raises:
+        UnconfirmedEndError: the key's end is not confirmed yet.
+    """
     with held_briefly(run), written(run):
-        if HpkeKey.there(run) and not (run / _END).exists():
-            box_key = HpkeKey.read(run, key)
-            if not box_key.require_open():
-                write_sealed(run / _END, key, msgspec.msgpack.encode(_End("abandoned", box_key.place, b"")))
-                HpkeKey.destroy(run)
-                (run / _LOG).unlink(missing_ok=True)
+        if not HpkeKey.there(run) or (run / _END).exists():
+            return ""
+        box_key = HpkeKey.read(run, key)
+        if box_key.require_open():
+            return ""
+        end = _End("abandoned", box_key.place, b"", earlier=box_key.earlier)
+        write_sealed(run / _END, key, msgspec.msgpack.encode(end))
+        HpkeKey.destroy(run)
+        (run / _LOG).unlink(missing_ok=True)
+        return f"this run {EARLIER if box_key.earlier else 'is over: its box key has ended and is destroyed'}"

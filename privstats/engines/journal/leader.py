@@ -13,7 +13,7 @@ from privstats.engines.journal.base import (
     require_panel,
     require_threads,
 )
-from privstats.engines.journal.panel_member import HpkeKey, PanelMember
+from privstats.engines.journal.panel_member import EARLIER, HpkeKey, PanelMember
 from privstats.engines.journal.rollback import Counter, server_outside
 from privstats.engines.journal.server import JournaledServer
 from privstats.engines.records import read_sealed, write_sealed
@@ -24,7 +24,8 @@ from privstats.secagg.machines import Aggregator
 
 LeaderState: TypeAlias = Literal["offered", "bound", "leading"]
 
-_SERVER, _PANEL = "server", "panel"
+_SERVER, _PANEL, _END = "server", "panel", "end"
+_EXPIRED = "is over: its box key has ended before the run was led; name another run"
 _LEADER = 0
 _LED = 2  # events once a journal of the run holds the box key; binding is the first, see ``panel_member``
 
@@ -49,7 +50,7 @@ class JournaledLeader(PanelMember):
         0
     """
 
-    _LASTS, _ROLE = _SERVER, "leader"
+    _LASTS, _ROLE = (_SERVER, _END), "leader"
     _restored = False
 
     @classmethod
@@ -106,19 +107,23 @@ class JournaledLeader(PanelMember):
             if leader._leading:
                 HpkeKey.destroy(leader._place)  # the process died after the journal of the run had it
             else:
-                leader._box_key = HpkeKey.read(leader._place, key)
-                leader._require_open(leader._box_key)
+                leader._box_key = leader._open_key()
                 if restored:
                     leader._vouch(leader._box_key)
                 leader._require_newest()
             leader._restored = restored
         return leader
 
-    def _require_open(self, box_key: HpkeKey) -> None:
-        if not box_key.require_open():
-            HpkeKey.destroy(self._place)
-            box_key.require_current()
-            raise SessionEndedError(f"the box key at {self._place} has ended before the run was led: name another run")
+    def _open_key(self) -> HpkeKey:
+        """Return the box key; destroy one that has ended, after a mark that the run gets no second one."""
+        mark = self._place / _END
+        if not mark.exists():
+            box_key = HpkeKey.read(self._place, self._key)
+            if box_key.require_open():
+                return box_key
+            write_sealed(mark, self._key, (EARLIER if box_key.earlier else _EXPIRED).encode())
+        HpkeKey.destroy(self._place)
+        raise SessionEndedError(f"the run at {self._place} {read_sealed(mark, self._key).decode()}")
 
     @property
     def _leading(self) -> bool:

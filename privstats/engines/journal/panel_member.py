@@ -15,7 +15,7 @@ from privstats.engines.journal.base import JournalBase, held, path_of, require_m
 from privstats.engines.journal.expiry import UnconfirmedEndError, forget_look, look
 from privstats.engines.journal.rollback import Counter, Mark, inode_of, outside_of
 from privstats.engines.records import check_key, overwrite, read_sealed, write_sealed
-from privstats.errors import LocalProtocolError, NothingToResumeError, SessionEndedError
+from privstats.errors import LocalProtocolError, NothingToResumeError
 from privstats.files.decoding import from_msgpack
 from privstats.secagg import HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
 from privstats.secagg.machines import session_id
@@ -24,14 +24,19 @@ from privstats.secagg.wire import HiddenRepr
 
 _SEALING, _KEYS = "sealing", "keys"
 
+EARLIER = "began under an earlier version, whose keys are refused: its box key is destroyed; start a new run"
+"""The end of a run whose box key an earlier version made."""
+
 
 class _Keys(HiddenRepr, msgspec.Struct, frozen=True):
+    """``seed`` is empty for a key of an earlier version."""
+
     place: int
-    private: bytes
     until: int
+    # Earlier versions store ``private`` and may offer its bytes as an X25519 key. They refuse a file without that name.
+    seed: bytes = b""
     offers: tuple[bytes, ...] = ()
     folder: int = 0  # where it was bound, see ``rollback``
-    suite: bytes = b""  # earlier versions, which had two suites, stored none
 
 
 class HpkeKey:
@@ -46,7 +51,7 @@ class HpkeKey:
     @classmethod
     def make(cls, run: Path, key: bytes, place: int, until: int) -> HpkeKey:
         """Make a fresh key that ends at ``until``, in seconds since 1970; on disk when this returns."""
-        sealing, keys = os.urandom(32), _Keys(place, os.urandom(32), until, suite=Offer.SUITE)
+        sealing, keys = os.urandom(32), _Keys(place, until, os.urandom(32))
         write_sealed(run / _SEALING, key, sealing)
         generated = cls(run, sealing, keys)
         generated._write()
@@ -80,18 +85,9 @@ class HpkeKey:
     def earlier(self) -> bool:
         """Whether an earlier version made the key, and perhaps offered its bytes as an X25519 key.
 
-        A second offer of these bytes, under X-Wing, would be as weak as that one. Offers of today's length to which the
-        key is bound show that it was offered under X-Wing alone.
+        A second offer of these bytes, under X-Wing, would be as weak as that one.
         """
-        return self._keys.suite != Offer.SUITE and Offer.SIZE not in map(len, self._keys.offers)
-
-    def require_current(self) -> None:
-        """Raise ``SessionEndedError`` for an earlier version's key, which must be destroyed before."""
-        if self.earlier:
-            raise SessionEndedError(
-                f"the run at {self._run} began under an earlier version, whose keys are refused: its box key is "
-                "destroyed; start a new run"
-            )
+        return not self._keys.seed
 
     def require_open(self) -> bool:
         """Return False for a key that has expired, or is an earlier version's: it must be destroyed.
@@ -124,12 +120,12 @@ class HpkeKey:
 
     def offer(self, identity: Identity, parameters: UploadParameters, roster: Roster) -> Offer:
         """Return the signed public half: identical bytes every time."""
-        return Offer.make(self.place, identity, self._keys.private, parameters, roster, until=self._keys.until)
+        return Offer.make(self.place, identity, self._keys.seed, parameters, roster, until=self._keys.until)
 
     def keys(self, identity: Identity, parameters: UploadParameters, roster: Roster) -> HelperKeys:
         """Return the key for one machine."""
-        private, until = self._keys.private, self._keys.until
-        return HelperKeys.from_private(identity, self.place, parameters, roster, private, until=until)
+        seed, until = self._keys.seed, self._keys.until
+        return HelperKeys.from_private(identity, self.place, parameters, roster, seed, until=until)
 
     def bound(self, panel: Panel, offer: Offer) -> HpkeKey:
         """Return the key, bound to a panel for good and on disk; raises ``LocalProtocolError`` for another panel."""
@@ -168,8 +164,8 @@ def run_of(home: str | os.PathLike[str], roster: Roster) -> Path:
 class PanelMember(JournalBase):
     """One member's files of one run, under a lock, in ``place``; sealed under ``key``."""
 
-    _LASTS: ClassVar[str]
-    """The file that stays in the run's directory after its box key and shows that the run is known."""
+    _LASTS: ClassVar[tuple[str, ...]]
+    """The files that stay in the run's directory after its box key: any of them shows that the run is known."""
     _ROLE: ClassVar[str]
     """The member's role, for errors."""
 
@@ -210,7 +206,7 @@ class PanelMember(JournalBase):
         run = run_of(home, roster)
         run.mkdir(parents=True, exist_ok=True)
         with held(run) as lock:
-            if HpkeKey.there(run) or (run / cls._LASTS).exists():
+            if HpkeKey.there(run) or any((run / name).exists() for name in cls._LASTS):
                 raise LocalProtocolError(f"{run} knows this run: a run has one box key, resume it, or name another run")
             member = cls(run, key, identity, parameters, roster, lock)
             member._counter.require_new(run, cls._ROLE)

@@ -134,7 +134,7 @@ class Host:
         if ended_session is None and not self.folder.kind.single and history.all():
             raise LocalProtocolError(
                 f"{begun.name} holds a session of another course, roster or version of privstats that has ended: bring "
-                "that one back and go on with it, or begin in a new folder"
+                "that course or roster back, go on with that version, or begin in a new folder"
             )
         if ended_session is not None and not ended_session.release and not self.folder.has_outcome(place):
             self.folder.store_outcome(place, None)

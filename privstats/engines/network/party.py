@@ -27,7 +27,7 @@ from privstats.engines.network.folder_documents import check_course, check_not_s
 from privstats.engines.network.measuring import MeasuredRecords
 from privstats.engines.network.operator_log import PARTY, reason_of
 from privstats.engines.network.parts import CONTRIBUTIONS
-from privstats.engines.network.roles import SESSION_ENDED, ClientRole, Role, require_role, role_of
+from privstats.engines.network.roles import ClientRole, Role, require_role, role_of
 from privstats.engines.network.round_transport import BEHIND
 from privstats.engines.network.statements import ANNOUNCED, Envelope, RoundAnnouncement, SignedAnnouncement, digest_of
 from privstats.engines.network.status_file import PartyStatus, noted
@@ -378,19 +378,22 @@ class RoundParty:
         sentences = {
             "busy": f"{session} is in use by another process: let it end first",
             "disk": _sentence(error, f"write {session}"),
-            "over": SESSION_ENDED,
             "restored": f"{session} was put back from a backup or copied: it may have answered more than it knows, so "
             "nothing was sent, and nothing will be in this session",
         }
         self.report(_sentence(error) if isinstance(error, LedgerError) else sentences.get(code) or reason_of(error))
 
     def forget_old(self) -> None:
-        """Remove answers not requested for a month, and expired box keys, a day after that was first reported."""
+        """Remove answers not requested for a month, and expired box keys, a day after that was first reported.
+
+        Box keys of earlier versions are removed and reported at once.
+        """
         for path in (self.folder.home / "sessions").glob("*"):
             try:
                 with suppress(InUseError):
                     if path.is_dir() and path.name != self.folder.roster.digest.hex():
-                        forget_ended(path, self.folder.key)
+                        if destroyed := forget_ended(path, self.folder.key):
+                            self.report(f"sessions/{path.name}: {destroyed}")
                     elif path.is_file() and path.suffix == "":
                         self._forget_unused(path)
             except UnconfirmedEndError as error:

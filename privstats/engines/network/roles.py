@@ -100,7 +100,7 @@ class ClientRole:
 
     def _end(self) -> None:
         """Remove secrets and answers; a restored journal is only ended, which is safe for every copy."""
-        with suppress(Declined, SessionEndedError), self._journal(self._lost, charges=False, restored=True) as client:
+        with suppress(Declined), self._journal(self._lost, charges=False, restored=True) as client:
             client.discard()
         folder = self._folder
         never(self._path, folder.key, client_outside(session_id(folder.plan.masking, folder.roster), self.place))
@@ -108,17 +108,20 @@ class ClientRole:
     def _journal(self, make: Callable[[], Peer], *, charges: bool = True, restored: bool = False) -> JournaledClient:
         folder = self._folder
         self._path.parent.mkdir(mode=0o700, exist_ok=True)
-        return JournaledClient.resume_or_create(
-            self._path,
-            folder.key,
-            make,
-            parameters=folder.plan.masking,
-            index=self.place,
-            identity=folder.identity,
-            roster=folder.roster,
-            on_upload=self.part.on_upload() if charges else lambda _: None,
-            restored=restored,
-        )
+        try:
+            return JournaledClient.resume_or_create(
+                self._path,
+                folder.key,
+                make,
+                parameters=folder.plan.masking,
+                index=self.place,
+                identity=folder.identity,
+                roster=folder.roster,
+                on_upload=self.part.on_upload() if charges else lambda _: None,
+                restored=restored,
+            )
+        except SessionEndedError:
+            raise Declined("over", SESSION_ENDED) from None
 
     def _new_client(self, opening: bytes) -> Peer:
         folder = self._folder

@@ -19,7 +19,7 @@ from privstats.secagg.keys import Identity
 from privstats.secagg.roster import Roster
 from privstats.secagg.upload.parameters import UploadParameters, check_run
 from privstats.secagg.upload.signed_statements import context_of, offer_statement, panel_digest
-from privstats.secagg.upload.suite import NAME, OFFER, OFFER_BYTES, check_box_key
+from privstats.secagg.upload.suite import OFFER, OFFER_BYTES, check_box_key
 
 LASTING_SECONDS = 30 * 24 * 3600
 """The default lifetime of a box key."""
@@ -33,7 +33,7 @@ class Offer:
     """One party's signed box key for one run.
 
     Attributes:
-        SUITE, SIZE: name of its suite, and its length in bytes.
+        SIZE: an encoded offer's length in bytes.
         place: 0 for the leader, 1 to h for helpers.
         identity: Ed25519 key, 32 bytes.
         box_key: X-Wing, 1,216 bytes, for this run alone.
@@ -50,7 +50,6 @@ class Offer:
         True
     """
 
-    SUITE: ClassVar[bytes] = NAME
     SIZE: ClassVar[int] = OFFER_BYTES
 
     place: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 
@@ -22,8 +23,9 @@ from privstats.workflows.report.layout import Cell, Table, Text
 _FALSE_ALARMS = 0.01
 _HYBRID_FROM = "2026-11-30"
 """The day from which every session agrees on keys by ML-KEM-768 too."""
-_CLASSICAL = "1.0.0rc1"
-"""The version with commits before and after that day. Earlier versions wrote no release that is still read."""
+_CLASSICAL = (1, 0, 0, 1)
+"""Version 1.0.0rc1, the last with commits before that day; it has commits after that day, too."""
+_VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?:rc(\d{1,3}))?")
 _WHOM: dict[Unit, str] = {
     "record": "records",
     "client": "parties (each with all its records)",
@@ -187,18 +189,24 @@ def not_promised(plan: Plan, course: Course | None = None, written_by: str = "")
 
 def _recorded(plan: Plan, written_by: str) -> str:
     """State what a recording of the sessions is worth later."""
-    if plan.key_agreement is None and written_by == _CLASSICAL:
+    if plan.key_agreement is None and written_by and not _is_later(written_by):
         noise = plan.noise
         own = "but what the party itself added" if noise is not None and noise.trust.drawn_by == "client" else "at all"
         return (
-            f"Permanent secrecy: privstats {written_by} wrote the release, and until {_HYBRID_FROM} that version "
-            "masked plans without key_agreement under X25519 alone. An attacker who stored the messages of such a "
-            "session and breaks X25519 later, as a large quantum computer would, reads each party's sums, with no "
-            f"noise {own}."
+            f"Permanent secrecy: until {_HYBRID_FROM}, the version that wrote the release masked plans without "
+            "key_agreement under X25519 alone. An attacker who stored the messages of such a session and breaks X25519 "
+            f"later, as a large quantum computer would, reads each party's sums, with no noise {own}."
         )
     said = "Permanent secrecy, should X25519 and ML-KEM-768 both be broken: breaking one alone opens no stored message."
     earlier = f" Sessions of versions until {_HYBRID_FROM} under this plan, without key_agreement, used X25519 alone."
     return said + (earlier if plan.key_agreement is None else "")
+
+
+def _is_later(version: str) -> bool:
+    """Return whether a version is known to be later than :data:`_CLASSICAL`."""
+    found = _VERSION.fullmatch(version)
+    # A final version follows its release candidates.
+    return found is not None and tuple(map(int, found.groups("999"))) > _CLASSICAL
 
 
 def worth(plan: Plan, noise: Noise, course: Course | None = None) -> Table:

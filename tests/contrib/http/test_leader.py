@@ -18,7 +18,7 @@ from privstats.engines.journal import JournaledHelper, JournaledServer
 from privstats.engines.network.folder import Folder
 from privstats.errors import LocalProtocolError, SessionEndedError
 from tests.contrib.http.desk import Desk, Helpers, one_pass, opened, pumped, study_of_devices
-from tests.engines.test_earlier_box_keys import Offers, store_before, unbound, under_x25519
+from tests.engines.test_earlier_box_keys import BEFORE, Offers, secrets_in, store_before, under_x25519
 
 
 def test_a_run_is_exact_and_every_device_hears_that_its_report_is_on_the_disk(tmp_path: Path) -> None:
@@ -38,19 +38,35 @@ def test_a_run_is_exact_and_every_device_hears_that_its_report_is_on_the_disk(tm
     assert np.array_equal(release.vector, study.exact(release.survivors))
 
 
-@pytest.mark.parametrize("offers", [unbound, under_x25519])
+@pytest.mark.parametrize("offers", BEFORE)
 def test_a_run_of_an_earlier_version_ends_at_leader_and_helper(tmp_path: Path, offers: Offers) -> None:
     """A leader read shorter offers at the places of today's, and neither could resume or end."""
     study = study_of_devices(tmp_path)
     for home, member in ((study.leader, "leader"), (study.helper(1), "sessions")):
         start = LeaderRun.open if member == "leader" else dialled
         start(home).close()
-        store_before(home / member / study.roster.digest.hex(), offers, Folder.open(home).key)
-        with pytest.raises(SessionEndedError, match="began under an earlier version"):
-            start(home)
-    (study.leader / "panel.offers").write_bytes(b"".join(under_x25519(0, bytes(32))[:2]))
-    with pytest.raises(LocalProtocolError, match=r"panel\.offers holds offers of an earlier version, .* new folder$"):
+        run = home / member / study.roster.digest.hex()
+        store_before(run, offers, Folder.open(home).key)
+        if member == "leader":  # once they were read first, so that the key was never destroyed
+            (home / "panel.offers").write_bytes(b"".join(under_x25519(0, bytes(32))[:2]))
+        for _ in range(2):  # a second start once made a fresh key in the same run, or polled for ever
+            with pytest.raises(SessionEndedError, match="began under an earlier version"):
+                start(home)
+            assert not secrets_in(run)
+
+
+def test_a_run_that_an_earlier_version_leads_ends_with_that_version(tmp_path: Path) -> None:
+    """Its journal holds the key and the reports, which count as sent: neither may be removed, nor the run repeated."""
+    study = study_of_devices(tmp_path)
+    LeaderRun.open(study.leader).close()
+    journal = study.leader / "leader" / study.roster.digest.hex() / "server" / "snapshot"
+    journal.parent.mkdir()
+    journal.write_bytes(b"state")
+    (study.leader / "panel.offers").write_bytes(b"".join(under_x25519(0, bytes(32))))
+    refusal = r"bring that version back and end the run with it; if no report has arrived, .* in a new folder$"
+    with pytest.raises(LocalProtocolError, match=rf"panel\.offers holds offers of an earlier version, .*: {refusal}"):
         LeaderRun.open(study.leader)
+    assert journal.read_bytes() == b"state"
 
 
 def dialled(home: Path) -> JournaledHelper:

@@ -230,16 +230,21 @@ def test_what_is_told_of_a_raw_table_is_its_cells_and_whether_their_cut_points_a
 def test_every_report_says_what_a_recording_is_worth_once_its_keys_are_broken(changed, model):
     plan = devices_plan() if model == "panel" else changed(privacy=replace(PRIVACY, model=model))
     named = replace(plan, key_agreement="mlkem768-x25519")
-    for written_by in ("", "1.0.0rc1", "1.0.0"):
+    later, classical = (
+        ("", "1.0.0", "1.0.0rc2", "1.0.1rc1", "2.0.0"),
+        ("1.0.0rc1", "0.2.0", "0.9.9", "1.0.0.dev3", "9" * 99),
+    )
+    for written_by in later + classical:
         (said,) = _of_recordings(named, written_by)
         assert said.endswith("should X25519 and ML-KEM-768 both be broken: breaking one alone opens no stored message.")
-    for written_by in ("", "1.0.0"):
+    for written_by in later:
         (said,) = _of_recordings(plan, written_by)
         assert said.endswith("versions until 2026-11-30 under this plan, without key_agreement, used X25519 alone.")
-    (said,) = _of_recordings(plan, "1.0.0rc1")
     own = model in ("distributed", "local")
-    assert said.startswith("Permanent secrecy: privstats 1.0.0rc1 wrote the release, and until 2026-11-30 that version")
-    assert said.endswith("with no noise but what the party itself added." if own else "with no noise at all.")
+    for written_by in classical:
+        (said,) = _of_recordings(plan, written_by)
+        assert said.startswith("Permanent secrecy: until 2026-11-30, the version that wrote the release masked plans")
+        assert said.endswith("with no noise but what the party itself added." if own else "with no noise at all.")
 
 
 def _of_recordings(plan, written_by):
