@@ -77,14 +77,17 @@ def test_rounds_are_no_worse_than_a_mean(world, n, d, epsilon):
 
 
 @pytest.mark.parametrize("world", UNLEARNABLE)
-@pytest.mark.parametrize(("n", "d", "epsilon"), SCHEDULED)
-def test_slopes_of_a_fixed_schedule_cost_no_more_than_its_noise(world, n, d, epsilon):
-    """No rule excludes them. Noise moves predictions of a row of norm R by .28 Y at most (``RidgeRecipe.stride``)."""
+@pytest.mark.parametrize(("n", "d", "epsilon", "part"), [(*SCHEDULED[0], 0.15), (*SCHEDULED[1], 0.6)])
+def test_slopes_of_a_fixed_schedule_cost_a_part_of_its_noise(world, n, d, epsilon, part):
+    """No rule excludes them. Noise moves predictions of a row of norm R by .28 Y at most (``RidgeRecipe.stride``).
+
+    Later steps remove much of what earlier noise added, and the more the fewer columns there are.
+    """
     chosen, mu = TARGETS[world], gaussian_mu(epsilon, 1e-6)
     X, y = chosen.records(0, n, d)
     assert RidgeRecipe(d + 1, n, mu, NORM, chosen.bound, 24, constant=CONSTANT).descends
     of_norm = (np.square(X).sum(axis=1).mean() + CONSTANT**2) / NORM**2
-    assert errors_of(by_rounds, world, n, d, epsilon) < (0.28 * chosen.bound) ** 2 * of_norm / y.var()
+    assert errors_of(by_rounds, world, n, d, epsilon) < part * (0.28 * chosen.bound) ** 2 * of_norm / y.var()
 
 
 @pytest.mark.parametrize("world", UNLEARNABLE)
