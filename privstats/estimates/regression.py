@@ -167,7 +167,7 @@ def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitenin
     """Return the state after the first release.
 
     Filters count from the level that it knows: the mean target D, of noise v, times ``E / (E + v^2)``, with E the
-    largest mean square of targets that the release allows. The first gradient is at the weights of
+    largest mean square of targets that the release and Y allow. The first gradient is at the weights of
     :func:`~privstats.estimates.denoise.denoised_solve` about it, ``W = B V'w / P``; a first round for the level is at
     the level alone.
 
@@ -187,7 +187,7 @@ def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitenin
     row, level = np.zeros(recipe.features), 0.0
     if recipe.constant is not None:
         mean, noise = (float(each) / (recipe.constant * recipe.records) for each in (sums.h[-1, 0], sums.sigma_h))
-        most = (max(sums.q, 0.0) + _CERTAIN * sums.sigma_q) / recipe.records
+        most = min((max(sums.q, 0.0) + _CERTAIN * sums.sigma_q) / recipe.records, recipe.target_bound**2)
         gain = most / (most + noise**2) if most > 0 else 0.0
         row[-1], level = gain * mean / recipe.constant, gain * noise**2
     return _begun(recipe, whitening, sums, row, level, 0)
@@ -196,7 +196,10 @@ def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitenin
 def _begun(
     recipe: RidgeRecipe, whitening: RidgeWhitening, sums: NoisyGram, row: Array, level: float, levels: int
 ) -> RidgeState:
-    """Return the state before any gradient, with filters of what remains of the targets about a level."""
+    """Return the state before any gradient, with filters of what remains of the targets about a level.
+
+    Weights vary by the level's error too, along the constant column: as slopes alone they would keep most of it.
+    """
     curvature, n, about = whitening.curvature, recipe.records, sums.about(row)
     hidden = 1 + sums.sigma_G * math.sqrt(2 * recipe.features) / n / float(whitening.values.mean())
     energy = (about.q / n, about.sigma_q / n)
@@ -204,6 +207,13 @@ def _begun(
     scale = whitening.scale / (whitening.length * n)
     gradient = (whitening.vectors.T @ about.h[:, 0]) * scale
     zero, origin = np.zeros(recipe.features), whitening.whitened(row)
+    unsure = level * np.square(whitening.length * whitening.vectors[-1] / (whitening.scale * (recipe.constant or 1.0)))
+    filters = replace(
+        filters,
+        variance=filters.variance + unsure,
+        others=filters.others + unsure,
+        prior=filters.prior + unsure,
+    )
     filters = filters.pointed(zero, gradient / curvature, about.sigma_h * scale / curvature, 1.0, curvature)
     history = GradientHistory.empty(recipe.features)
     first = zero if _of_level(recipe, history, levels) else whitening.whitened(denoised_solve(about).weights[:, 0])
@@ -216,7 +226,8 @@ def _clipped(recipe: RidgeRecipe, whitening: RidgeWhitening, state: RidgeState) 
 
     The filters compute the deviation from counts, as for Gaussian residuals. That is too little where few residuals are
     large, and too much where the clip is far above all of them. So it stays within two standard deviations of the mean
-    square of residuals that the first release knows.
+    square of residuals that the first release knows. In a round for the level the clip covers the level's error too:
+    otherwise it would hide the mean residual that the round is to measure.
     """
     about = state.sums.about(whitening.published(state.weights))
     low, high = (math.sqrt(max(0.0, about.q + sign * _CERTAIN * about.sigma_q) / recipe.records) for sign in (-1, 1))
@@ -224,7 +235,7 @@ def _clipped(recipe: RidgeRecipe, whitening: RidgeWhitening, state: RidgeState) 
     deviation = min(max(state.filters.deviation(state.weights - state.origin, whitening.curvature), low), high)
     clip = recipe.clip(deviation)
     if _of_level(recipe, state.history, state.levels):
-        clip = min(recipe.level_width * deviation, 2 * recipe.target_bound)
+        clip = min(recipe.level_width * math.sqrt(deviation**2 + state.level), 2 * recipe.target_bound)
     return replace(state, deviation=deviation, clip=clip)
 
 
@@ -337,8 +348,24 @@ def ridge_refined(
     after = replace(state, filters=filters, history=history, weights=state.origin + filters.mean)
     if not _of_level(recipe, history, state.levels):
         return _clipped(recipe, whitening, after)
-    level = (state.deviation**2 / (4 * max(state.clip, _LEAST_CLIP * state.deviation))) ** 2
+    level = _level_error(recipe, whitening, after)
     return _clipped(recipe, whitening, replace(after, weights=_retained(recipe, whitening, after), level=level))
+
+
+def _clip_shift(state: RidgeState) -> float:
+    """Return the square of the largest shift of a mean by a clip at c: ``s^2 / (4 c)``, and s / 6 at most."""
+    return (state.deviation**2 / (4 * max(state.clip, _LEAST_CLIP * state.deviation))) ** 2
+
+
+def _level_error(recipe: RidgeRecipe, whitening: RidgeWhitening, state: RidgeState) -> float:
+    """Return the variance of the level's error after the last gradient.
+
+    Filters leave the part 1 - A of the error before them and add their noise, and the clip adds its shift.
+    """
+    row, (share, noise) = whitening.vectors[-1], state.filters.learned
+    remaining = (1 - float(np.square(row) @ share)) ** 2 * state.level
+    added = (recipe.constant or 1.0) ** 2 * float(np.square(row * whitening.scale / whitening.length) @ noise)
+    return remaining + added + _clip_shift(state)
 
 
 def _levelled(
@@ -357,15 +384,16 @@ def _levelled(
 def ridge_settled(recipe: RidgeRecipe, whitening: RidgeWhitening, state: RidgeState | DescentState) -> Array:
     """Return a head's weights ``(d,)`` on the original features: certain slopes, and the level that all sums support.
 
-    Filters exclude slopes that noise may explain (:func:`~privstats.estimates.denoise.seen_share`), so that no head of
-    theirs is worse than the mean where nothing can be learned. A fixed schedule does not know how large residuals are,
-    so it cannot state its own noise. Its head has all slopes, and the level at which steps end.
+    Filters exclude slopes that noise may explain (:func:`~privstats.estimates.denoise.seen_share`), so that a
+    head of theirs is close to the mean where nothing can be learned. A fixed schedule does not know how large residuals
+    are, so it cannot state its own noise. Its head has all slopes, and the level at which steps end.
 
     Clipping at c moves the mean of skewed residuals by at most ``t = s^2 / (4 c)``, with s their standard deviation; t
     counts as s / 6 at most, and t^2 as what rounds for the level have left of it. The first release is unclipped: its
     mean residual D errs by its noise v alone. So the intercept moves by ``D t^2 / (t^2 + v^2)``, the posterior mean of
     a shift of standard deviation t. If D exceeds two deviations of its noise by more than t explains, ``D^2 / 4 - v^2``
-    replaces t^2. Without noise the mean residual becomes 0, as in least squares with an intercept.
+    replaces t^2, up to s^2: no clip moves a mean by more. Without noise the mean residual becomes 0, as in least
+    squares with an intercept.
 
     Args:
         whitening, state: of the last round.
@@ -397,7 +425,7 @@ def ridge_settled(recipe: RidgeRecipe, whitening: RidgeWhitening, state: RidgeSt
     about = state.sums.about(weights)
     records = max(about.G[-1, -1], 2 * about.sigma_G) / constant**2
     shift, error = (float(each) / (constant * records) for each in (about.h[-1, 0], about.sigma_h))
-    usual = (state.deviation**2 / (4 * max(state.clip, _LEAST_CLIP * state.deviation))) ** 2
-    explained = max(state.level if levelled else usual, (shift / _CERTAIN) ** 2 - error**2)
+    usual = state.level if levelled else _clip_shift(state)
+    explained = max(usual, min((shift / _CERTAIN) ** 2 - error**2, state.deviation**2))
     weights[-1] += shift / constant * explained / (explained + error**2)
     return weights

@@ -33,7 +33,7 @@ class RefinedRidge(LinearRegressor):
     residuals set the level: the first release's, and of twelve and more rounds the first and the last ones. So
     mean prediction and slopes converge to those of least squares as records or epsilon grow. Where noise is strong for
     the number of columns, ``width_`` states the clip, and the model is Huber's estimate. From n mu = 40 on, slopes that
-    noise alone may explain are excluded, so that the model is no worse than a mean where nothing can be learned.
+    noise alone may explain are excluded: where nothing can be learned, the model is close to a mean under equal noise.
 
     Args:
         rounds: T, for :meth:`fit` and :meth:`fit_private`.

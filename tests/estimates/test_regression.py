@@ -256,6 +256,35 @@ def test_noise_above_what_a_clip_can_hide_moves_no_level():
     assert np.std(moved) < 2  # of the noise 20; a shift of 1 / 6 deviations is the most that a clip explains
 
 
+@given(st.floats(2, 8), st.integers(0, 1_000))
+def test_no_draw_of_the_first_release_moves_a_level_by_more_than_residuals_vary(deviations, seed):
+    X, y = skewed(300, seed)
+    recipe, exact = RidgeRecipe(4, 300, 1.0, 1.2, 20.0, 4, constant=0.5), sums_of(X, y)
+    whitening = RidgeWhitening.of(recipe, exact)
+    state = replace(ridge_started(recipe, exact, whitening), deviation=2.0, clip=6.0)
+    state = replace(state, history=state.history.on(np.zeros(4), np.zeros(4), 1.0))
+    noise = 20.0 * 0.5 * 300  # of h; 20 of its mean target
+    levels = []
+    for drawn in (0.0, deviations * noise):
+        sums = replace(exact, h=exact.h + drawn * np.eye(4)[:, 3:], sigma_h=noise)
+        levels.append(0.5 * ridge_settled(recipe, whitening, replace(state, sums=sums))[-1])
+    assert abs(levels[1] - levels[0]) < 2.0
+
+
+@given(st.floats(-1.5, 1.5), st.floats(0.05, 2.0))
+def test_the_first_round_for_the_level_clips_no_mean_residual_that_the_release_may_have_left(drawn, noise):
+    """Otherwise noise of the release that exceeds the clip would stay in the level, and leak into slopes."""
+    recipe, d, n = RidgeRecipe(31, 1_500, 0.0275, 1.2, 1.0, 24, constant=0.5), 31, 1_500.0
+    h = np.eye(d)[:, 30:] * drawn * noise * 0.5 * n
+    sums = NoisyGram(np.eye(d) * n / 25, h, 0.0, 0.3 * n, noise * 0.5 * n, 0.9 * n, n)
+    whitening = RidgeWhitening.of(recipe, sums)
+    state = ridge_started(recipe, sums, whitening)
+    level = 0.5 * whitening.published(state.weights)[-1]
+    assert recipe.level_rounds == 2
+    assert abs(level) <= state.clip
+    assert state.level == pytest.approx(noise**2 / (1 + noise**2))
+
+
 def test_few_large_residuals_and_few_counts_do_not_narrow_the_clip():
     """Of 2 % ones, 98 % of residuals are near 0: counts within a narrow clip say that all are small."""
     rng = np.random.default_rng(0)
