@@ -1,4 +1,4 @@
-"""What tables share that are not in memory: their columns, how they are read, and one sentence for what cannot be."""
+"""Read tables that are not in memory, column by column, and refuse in one sentence what cannot be read."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Open a container of records as rows, and know no container behind that.
+"""Turn a container of records into rows: what follows reads rows, whatever held them.
 
-A container becomes rows once, before a sum is formed; batches do, each when it is read.
+A container is turned into rows once, before a sum is formed. Of batches, each is when it is read.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Loaded: TypeAlias = "NDArray[Any] | csr_array | Tensor"
 AnyRecords: TypeAlias = "RecordsLike | CheckedRows | Iterable[tuple[Any, Any]]"
 """Records in a user's container, or opened before, or batches of them with their labels or targets."""
 
-_Rows = TypeVar("_Rows", bound="Rows | ReadRows")
+_Rows = TypeVar("_Rows", bound="CheckedRows")
 
 
 def pairs(batches: object) -> Iterator[tuple[Any, Any]]:
