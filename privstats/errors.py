@@ -47,6 +47,9 @@ class PrivstatsError(Exception):
         SchemaError
     """
 
+    lacking: str = ""
+    """The group of entry points that announces what is missing, where no installed package brings it."""
+
 
 class SchemaError(PrivstatsError, ValueError):
     """A schema that cannot be measured: an unknown statistic, one class, one feature, a grid too fine.

@@ -25,9 +25,7 @@ def announced(group: str) -> list[EntryPoint]:
 
 def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
     """Import an entry point's module and return the named object."""
-    if (
-        entry.dist is None or entry.dist.name == "privstats"
-    ):  # one of ours: what it raises is our own fault, and shown with its lines
+    if entry.dist is None or is_ours(entry):  # what it raises is our own fault, and shown with its lines
         return entry.load()
     try:
         return entry.load()
@@ -64,6 +62,11 @@ def named(group: str, name: str, by: str, error: type[PrivstatsError]) -> Any:
         if entry.name == name:
             return loaded(entry, "part", error)
     raise error(f"{by} needs {name!r} of {group}, which this installation does not announce; install privstats again")
+
+
+def is_ours(entry: EntryPoint) -> bool:
+    """Return whether this library's own distribution announces an entry point."""
+    return entry.dist is not None and entry.dist.name == "privstats"
 
 
 def dist_name(entry: EntryPoint) -> str:

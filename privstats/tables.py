@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
 from typing import TypeAlias, TypeVar
@@ -43,7 +43,7 @@ def by_name(rows: Iterable[T], name: Callable[[T], Name], noun: str) -> dict[Nam
 _Makers: TypeAlias = Mapping[Key, Callable[[], T] | str]
 
 
-class LazyRows(MutableMapping[Key, T]):
+class LazyRows(Mapping[Key, T]):
     """Rows by name or by class, each built on first use; keys and length are known before.
 
     Args:
@@ -64,14 +64,6 @@ class LazyRows(MutableMapping[Key, T]):
             make = self._makers[key]
             self._rows[key] = pkgutil.resolve_name(make) if isinstance(make, str) else make()
         return self._rows[key]
-
-    def __setitem__(self, key: Key, row: T) -> None:
-        self._makers[key] = lambda: row
-        self._rows[key] = row
-
-    def __delitem__(self, key: Key) -> None:
-        del self._makers[key]
-        self._rows.pop(key, None)
 
     def __contains__(self, key: object) -> bool:
         return key in self._makers

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
-from functools import partial
-from importlib.metadata import EntryPoint
 from inspect import signature
 from itertools import chain
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from privstats.doors import Door
 from privstats.errors import PlanError
 from privstats.plan import Plan
-from privstats.plug_ins import announced, dist_name, loaded
-from privstats.tables import LazyRows, by_name
+from privstats.tables import by_name
 
 if TYPE_CHECKING:
     from privstats.course.base import Course, Releases
@@ -233,33 +231,12 @@ _OWN = by_name(
 )
 
 
-def _announced(entry: EntryPoint) -> CourseKind:
-    kind = loaded(entry, "kind of course", PlanError)
-    if not isinstance(kind, CourseKind) or kind.name != entry.name:
-        raise PlanError(
-            f"{dist_name(entry)} announces the kind of course {entry.name!r} as {entry.value!r}, which is no "
-            "CourseKind of that name: repair or uninstall that package"
-        )
-    return kind
+def _is_row(row: Any, name: str) -> bool:
+    return isinstance(row, CourseKind) and row.name == name
 
 
-def _makers() -> dict[str, Callable[[], CourseKind] | str]:
-    others = announced(GROUP)
-    by_name([*_OWN, *(entry.name for entry in others)], str, "course kind")  # refuses two of one name
-    own = {name: partial(_OWN.__getitem__, name) for name in _OWN}
-    return {**own, **{entry.name: partial(_announced, entry) for entry in others}}
-
-
-KINDS = LazyRows(_makers)
+KINDS: Door[CourseKind] = Door(GROUP, "kind of course", PlanError, _is_row, _OWN)
 """The kinds by name: this room's, then those that packages and ``privstats.contrib`` announce."""
-
-
-def register(kind: CourseKind) -> CourseKind:
-    """Add a kind."""
-    if kind.name in KINDS or any(kind.type is each.type for each in KINDS.values()):
-        raise PlanError(f"a course kind {kind.name!r}, or one of {kind.type.__name__}, is registered; name another")
-    KINDS[kind.name] = kind
-    return kind
 
 
 def course_kind(course: Course) -> CourseKind:
@@ -267,8 +244,8 @@ def course_kind(course: Course) -> CourseKind:
     row = _row_of(course)
     if row is None:
         raise PlanError(
-            f"{type(course).__name__} is not a known kind of course ({', '.join(KINDS)}): "
-            "privstats.course.kinds.register adds one"
+            f"{type(course).__name__} is not a known kind of course ({', '.join(KINDS)}); a package announces one by "
+            f"an entry point of {GROUP}"
         )
     return row
 

@@ -20,6 +20,7 @@ from privstats.errors import LedgerError, PlanError
 from privstats.randomness import seeded
 from tests import made
 from tests.made import refused
+from tests.planted import plant
 from tests.threads import join
 
 
@@ -227,7 +228,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     row = CourseKind(
         "listed", "plans in a list", Listed, charge="course", part="records", gives_back=False, promise=None
     )
-    monkeypatch.setitem(KINDS, "listed", row)
+    plant(monkeypatch, KINDS, "listed", row)
 
 
 def shards(clients: int = 5) -> list[tuple[np.ndarray, np.ndarray]]:

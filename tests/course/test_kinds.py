@@ -4,7 +4,6 @@ import math
 import re
 import tomllib
 from dataclasses import dataclass, fields, replace
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -14,11 +13,10 @@ import privstats as ps
 from privstats.contrib.alignment import Alignment
 from privstats.contrib.synthetic.columns import schema_of
 from privstats.contrib.synthetic.course import Synthetic
-from privstats.course import DisjointRounds, Single, kinds, read, write
-from privstats.course.kinds import KINDS, CourseKind, course_kind, labels_of, register
+from privstats.course import DisjointRounds, Single, read, write
+from privstats.course.kinds import KINDS, CourseKind, course_kind, labels_of
 from privstats.engines.network.parts import CONTRIBUTIONS
 from privstats.errors import PlanError, PrivstatsError
-from privstats.tables import LazyRows
 from privstats.transforms import ConstantFeature
 from privstats.workflows.report import sessions
 from privstats.workflows.simulate import _THROUGH
@@ -296,28 +294,3 @@ def test_every_kind_says_whether_a_later_round_reads_more() -> None:
 def _read(schema: ps.schema.Schema) -> tuple[object, ...]:
     """Return what the schema reads next to the features, and the number of input columns."""
     return type(schema.goal), schema.reading.columns, schema.reading.inputs
-
-
-def test_a_kind_of_another_package_is_a_row_and_what_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    brought = [EntryPoint(name, f"{__name__}:STRANGE", kinds.GROUP) for name in ("strange", "other")]
-    monkeypatch.setattr(kinds, "announced", lambda _: brought)
-    rows = LazyRows(kinds._makers)
-    assert rows["strange"] is STRANGE
-    with pytest.raises(PlanError, match="announces the kind of course 'other' as .*, which is no CourseKind of that"):
-        rows["other"]
-
-
-def test_an_announced_kind_never_takes_the_name_of_one_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kinds, "announced", lambda _: [EntryPoint("single", f"{__name__}:STRANGE", kinds.GROUP)])
-    with pytest.raises(PrivstatsError, match="two course kinds are called 'single'"):
-        kinds._makers()
-
-
-@pytest.mark.parametrize(("name", "kind"), [("stream", Stranger), ("strange", Single)])
-def test_a_taken_name_or_class_is_refused(name: str, kind: type) -> None:
-    before = dict(KINDS)
-    with pytest.raises(
-        PlanError, match=f"a course kind '{name}', or one of {kind.__name__}, is registered; name another"
-    ):
-        register(CourseKind(name, "strange", kind, charge="plan", part="records", gives_back=True, promise=None))
-    assert before == KINDS

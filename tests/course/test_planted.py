@@ -25,6 +25,7 @@ from privstats.workflows.report.ethics import ethics_page
 from privstats.workflows.report.privacy_report import Statement, page_of
 from tests import made
 from tests.course.test_positions import SCHEMA, TERMS, shards
+from tests.planted import plant
 from tests.workflows.report.test_privacy_report import text_of
 from threat_models.audits.course import joined
 from threat_models.evaluate import sessions_of
@@ -55,7 +56,7 @@ COURSE = Planted(ROUNDS.first, ROUNDS.rounds, ROUNDS.retries)
 
 @pytest.fixture(autouse=True)
 def planted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(KINDS, "planted", replace(KINDS["newton"], name="planted", place=Planted, task=""))
+    plant(monkeypatch, KINDS, "planted", replace(KINDS["newton"], name="planted", place=Planted, task=""))
 
 
 def test_its_price_and_its_bytes_are_in_the_total() -> None:

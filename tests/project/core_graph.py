@@ -214,9 +214,9 @@ def leaving(graph: Graph, listed: Mapping[str, dict[str, object]]) -> set[str]:
 
 
 def asking(graph: Graph, listed: Mapping[str, dict[str, object]]) -> set[str]:
-    """The modules of the core that look for entry points, through ``plug_ins`` or by themselves."""
+    """The modules of the core that look for entry points, through ``doors`` or ``plug_ins``, or by themselves."""
     direct = importers(graph, ["importlib.metadata.entry_points", "importlib.metadata.distributions"])
-    through = {name for name, others in graph.named.items() if f"{PACKAGE}.plug_ins" in others}
+    through = {name for name, others in graph.named.items() if others & {f"{PACKAGE}.doors", f"{PACKAGE}.plug_ins"}}
     return core_of(graph, listed) & (direct | through)
 
 

@@ -36,6 +36,7 @@ from tests import made
 from tests.moments.test_person_sums import rows_of, some
 from tests.plan.every_kind import PLANS
 from tests.plan.random_plans import PANEL
+from tests.planted import plant
 from tests.schema.made_up import MadeUpSchema
 from tests.schema.samples import PROMISED, SCHEMAS, SCORED, TAKEN
 from threat_models.attack import attacks
@@ -73,7 +74,7 @@ class StrangeSchema(MadeUpSchema):
 
 @pytest.fixture
 def strange(monkeypatch: pytest.MonkeyPatch) -> StrangeSchema:
-    monkeypatch.setitem(KINDS, "strange", StrangeSchema)  # type: ignore[arg-type]
+    plant(monkeypatch, KINDS, "strange", StrangeSchema)
     return StrangeSchema(4)
 
 

@@ -1,6 +1,6 @@
 """A kind of schema is a subclass and rows: nothing else has to know it, and what lacks a row is refused."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +15,7 @@ from privstats.errors import PlanError, SchemaError
 from privstats.kinds import KINDS, kind_of
 from privstats.schema.base import Statistic
 from privstats.schema.public_values import Published, Values, values_path
+from tests.planted import plant
 from tests.schema.made_up import MadeUpSchema
 
 ROW = Statistic("L", "pooled", ("feature",), (1, 0), meaning="the sum of shifted vectors", share=1.0)
@@ -45,10 +46,8 @@ class ShiftedSchema(MadeUpSchema):
 
 
 @pytest.fixture
-def kind() -> Iterator[None]:
-    KINDS["shifted"] = ShiftedSchema  # type: ignore[index]
-    yield
-    del KINDS["shifted"]  # type: ignore[attr-defined]
+def kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, KINDS, "shifted", ShiftedSchema)
 
 
 @pytest.fixture

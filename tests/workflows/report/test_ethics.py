@@ -27,6 +27,7 @@ from tests.made import refused
 from tests.plan.devices import devices_plan, sample_devices
 from tests.plan.random_plans import PANEL
 from tests.plan.test_devices import exact_plan
+from tests.planted import plant
 from tests.schema.samples import PROMISED
 from tests.schema.test_contract import plan_of
 from tests.workflows.report.test_browser import CHROMIUM
@@ -279,7 +280,7 @@ def test_a_kind_without_words_is_refused_by_its_name(monkeypatch: pytest.MonkeyP
         monkeypatch.delitem(rows, name)
         refused(ps.PlanError, f"no text for .*{name!r}", ethics_page, Statement(PLAN, course=SAMPLES["single"]))
         monkeypatch.undo()
-    monkeypatch.setitem(COURSE_KINDS, "single", replace(COURSE_KINDS["single"], why=""))
+    plant(monkeypatch, COURSE_KINDS, "single", replace(COURSE_KINDS["single"], why=""))
     with pytest.raises(ps.PlanError, match="no text for courses of the kind 'single'"):
         ethics_page(Statement(PLAN, course=SAMPLES["single"]))
 
