@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import wraps
+from functools import cached_property, partial, update_wrapper
 from inspect import Parameter, Signature, signature
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
+from privstats.doors import Option
 from privstats.errors import DataError, PlanError
 
 if TYPE_CHECKING:
@@ -63,38 +65,57 @@ class Dialect:
         return RecordFile(path, target, **vars(self), **how)
 
 
+class _Expanded:
+    """A command whose options are listed when a person asks for the command: rows of a door may bring some."""
+
+    def __init__(self, command: Callable[..., None]) -> None:
+        update_wrapper(self, command)
+        del self.__wrapped__  # so that inspect.signature returns the one below
+        self._command = command
+        self.__annotations__ = {}  # typer takes them from the signature
+
+    @cached_property
+    def _bundles(self) -> dict[str, Any]:
+        bundles = {name: _bundle_in(hint) for name, hint in self._hints.items()}
+        return {name: bundle for name, bundle in bundles.items() if bundle is not None}
+
+    @cached_property
+    def _hints(self) -> dict[str, Any]:
+        return get_type_hints(self._command, include_extras=True)
+
+    @cached_property
+    def __signature__(self) -> Signature:
+        options: dict[str, Parameter] = {}
+        for name, each in signature(self._command).parameters.items():
+            bundle = self._bundles.get(name)
+            own = [each.replace(annotation=self._hints[name])] if bundle is None else _fields_of(bundle)
+            options |= {option.name: option.replace(kind=Parameter.KEYWORD_ONLY) for option in own}
+        return Signature(list(options.values()))
+
+    def __call__(self, **given: Any) -> None:
+        built = {
+            name: bundle(**{field.name: given.pop(field.name) for field in fields(bundle)})
+            for name, bundle in self._bundles.items()
+        }
+        self._command(**given, **built)
+
+
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command with the fields of each dataclass that it accepts as options.
 
-    A dataclass made at run time is annotated as ``Annotated[..., dataclass]``.
+    A dataclass made at run time is annotated as ``Annotated[..., dataclass]``, and one that is made only for a person
+    who asks for the command as ``Annotated[..., function]``.
     """
-    hints = get_type_hints(command, include_extras=True)
-    bundles = {name: bundle for name, hint in hints.items() if (bundle := _bundle_in(hint)) is not None}
-    options: dict[str, Parameter] = {}
-    for name, each in signature(command).parameters.items():
-        own = _fields_of(bundles[name]) if name in bundles else [each.replace(annotation=hints[name])]
-        options |= {option.name: option.replace(kind=Parameter.KEYWORD_ONLY) for option in own}
-
-    @wraps(command)
-    def call(**given: Any) -> None:
-        built = {
-            name: bundle(**{field.name: given.pop(field.name) for field in fields(bundle)})
-            for name, bundle in bundles.items()
-        }
-        command(**given, **built)
-
-    del call.__wrapped__  # so that inspect.signature returns this one
-    call.__signature__ = Signature(list(options.values()))  # type: ignore[attr-defined]
-    call.__annotations__ = {name: each.annotation for name, each in options.items()}
-    return call
+    return _Expanded(command)
 
 
 def _bundle_in(hint: Any) -> Any:
-    return next((each for each in (hint, *getattr(hint, "__metadata__", ())) if _is_bundle(each)), None)
-
-
-def _is_bundle(hint: object) -> bool:
-    return isinstance(hint, type) and is_dataclass(hint)
+    for each in (hint, *getattr(hint, "__metadata__", ())):
+        if isinstance(each, type) and is_dataclass(each):
+            return each
+        if isinstance(each, FunctionType | partial):
+            return each()
+    return None
 
 
 def _fields_of(bundle: Any) -> list[Parameter]:
@@ -104,10 +125,18 @@ def _fields_of(bundle: Any) -> list[Parameter]:
             each.name,
             Parameter.KEYWORD_ONLY,
             default=Parameter.empty if each.default is MISSING else each.default,
-            annotation=hints[each.name],
+            annotation=_shown(hints[each.name]),
         )
         for each in fields(bundle)
     ]
+
+
+def _shown(hint: Any) -> Any:
+    """Return a field's annotation with its :class:`~privstats.doors.Option` as typer's."""
+    stated = next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Option)), None)
+    if stated is None:
+        return hint
+    return Annotated[hint.__origin__, option(stated.help, stated.metavar, flag=stated.flag or "")]
 
 
 def flags_of(names: Iterable[str]) -> str:
