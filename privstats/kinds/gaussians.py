@@ -25,7 +25,8 @@ from privstats.records.reading import Reading, Unread
 from privstats.schema.base import Adjacency, Statistic
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle
 from privstats.schema.public_values import Values
-from privstats.transforms import Transform, apply
+from privstats.transforms import Transform
+from privstats.transforms.base import rows_to_sum
 
 if TYPE_CHECKING:
     from privstats.records.opened import Opened
@@ -393,7 +394,7 @@ def _ledoit_wolf(read: RidgeSchema, opened: Opened, records: int, mean: Array, c
 
 def _on_grid(read: RidgeSchema, opened: Opened) -> Iterator[Array]:
     for rows, _ in opened.pieces():
-        part = apply(read.transform, rows.astype(np.float64))
+        part = rows_to_sum(read.transform, rows.astype(np.float64))
         out = np.empty((len(part), read.features))
         moments.grid.feature_grid(read).quantize(part, out)
         yield out

@@ -26,13 +26,19 @@ _MAX_PAIRS = 1 << 25  # counts in memory at once
 
 
 def sums_by_cells(schema: Summed) -> bool:
-    """Return whether the schema's records are summed by counting cells."""
+    """Return whether the schema's records are summed by counting cells.
+
+    No clip follows, so the longest row of the public cells must be within the clip norm, in integers: that of another
+    package's declaration, whose entries are its own, may be longer. Such rows are formed and clipped as any others.
+    """
     cells = schema.reading.declaration
     if cells is None or len(schema.transform) > 1 or not schema.adder().counts_cells:
         return False
     blocks = schema.sizes["class"] if "S" in schema.statistics else 1
     pairs = sum(len(table) for table in cells.tables) ** 2 * blocks
-    return schema.clip_norm == 1.0 and schema.grid_bits >= cells.bits and pairs <= _MAX_PAIRS
+    longest = sum(np.square(table, dtype=np.float64).sum(axis=1).max() for table in cells.tables)
+    fits = schema.grid_bits >= cells.bits and longest <= 1 << 2 * cells.bits
+    return schema.clip_norm == 1.0 and fits and pairs <= _MAX_PAIRS
 
 
 class CellAccumulator:

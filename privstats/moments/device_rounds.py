@@ -24,7 +24,7 @@ from privstats.moments.tensor_grid import Pending, RealTargets, RoundedRows
 from privstats.moments.tensor_products import require_right, wrong_floats
 from privstats.records.row_cache import MappedRows
 from privstats.schema import Schema
-from privstats.transforms import apply
+from privstats.transforms.base import rows_to_sum
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -229,7 +229,7 @@ class DeviceRound:
         """Return rounded rows, zero where they are not finite before or after the transform, and which are finite."""
         fine = torch.isfinite(rows).all(dim=1)
         if self._read_by.transform:
-            rows = apply(self._read_by.transform, torch.where(fine[:, None], rows, 0.0))
+            rows = rows_to_sum(self._read_by.transform, torch.where(fine[:, None], rows, 0.0))
             fine = fine & torch.isfinite(rows).all(dim=1)
         return RoundedRows.of(torch, self._grid, torch.where(fine[:, None], rows, 0.0)), fine
 

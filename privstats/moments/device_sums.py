@@ -16,7 +16,7 @@ from privstats.moments.grid import feature_grid
 from privstats.moments.tensor_copy import copied
 from privstats.moments.tensor_grid import GridTensor, Pending, RoundedRows, not_finite
 from privstats.moments.tensor_products import Products, prefers_limbs, require_right, wrong_floats
-from privstats.transforms import apply
+from privstats.transforms.base import rows_to_sum
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -148,7 +148,7 @@ class DeviceAccumulator:
         if not self._schema.transform:
             return RoundedRows.of(torch, self._grid, rows)
         finite = torch.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0)
-        mapped = apply(self._schema.transform, finite)
+        mapped = rows_to_sum(self._schema.transform, finite)
         return RoundedRows.of(torch, self._grid, mapped, not_finite(torch, rows))
 
     def _report(self, torch: ModuleType, grid: GridTensor, goals: GridTensor) -> None:

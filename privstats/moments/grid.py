@@ -21,7 +21,7 @@ from privstats.errors import PrivstatsError, RecordError, SchemaError
 from privstats.moments.base import require_room
 from privstats.records.reading import Reading
 from privstats.schema import Schema
-from privstats.transforms import apply
+from privstats.transforms.base import rows_to_sum
 from privstats.transforms.exact import arrays_of, row_norms, unscaled
 
 Ints: TypeAlias = NDArray[np.float64]
@@ -198,7 +198,7 @@ def through_maps(reading: Reading, rows: NDArray[Any], grid: Grid) -> NDArray[np
         floats = rows.astype(np.float64)
     if not reading.gaps_have_cells:
         grid.require_finite(floats)
-    return np.asarray(apply(reading.maps, floats), np.float64)
+    return np.asarray(rows_to_sum(reading.maps, floats), np.float64)
 
 
 _SPARSE_WAITING = 1 << 17  # entries of rows to clip at once

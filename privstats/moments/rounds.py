@@ -11,7 +11,7 @@ from privstats.errors import RecordError
 from privstats.moments.clip_report import ClipTally
 from privstats.moments.grid import Ints, Quantized, feature_grid
 from privstats.schema import Schema
-from privstats.transforms import apply
+from privstats.transforms.base import rows_to_sum
 
 # Entries of rows that are read at once. The arrays of the steps stay in the cache, and the allocator keeps them: at
 # 1 << 17 entries of 512 columns it returned them to the system. Smaller strips of 40 columns cost time per call.
@@ -76,7 +76,7 @@ def _read_into(grid: Ints, read: Schema, rows: NDArray[Any], clips: list[Quantiz
     with np.errstate(over="ignore"):
         mapped = np.asarray(rows, np.float64)
     fine = _finite(mapped) | read.reading.gaps_have_cells
-    mapped = apply(read.transform, mapped if fine.all() else np.where(fine[:, None], mapped, 0.0))
+    mapped = rows_to_sum(read.transform, mapped if fine.all() else np.where(fine[:, None], mapped, 0.0))
     fine &= _finite(mapped)
     result = feature_grid(read).quantize(mapped if fine.all() else np.where(fine[:, None], mapped, 0.0), grid)
     if clips is not None:
@@ -98,7 +98,7 @@ def arm_rows(schema: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.bool_], NDA
     """
     d = schema.features // 2
     with np.errstate(over="ignore"):
-        mapped = apply(schema.transform, rows.astype(np.float64))
+        mapped = rows_to_sum(schema.transform, rows.astype(np.float64))
     if not np.isfinite(mapped).all():
         raise RecordError(
             "X holds NaN, infinite or overflowing entries, or an arm that is neither 0 nor 1; recode or remove them"

@@ -47,7 +47,7 @@ from privstats.records.reasons import (
     spelled_among,
 )
 from privstats.records.tiles import device_checks
-from privstats.transforms import apply
+from privstats.transforms.base import rows_to_sum
 
 if TYPE_CHECKING:
     from privstats.intake.declared.columns import Column
@@ -245,7 +245,7 @@ def _features(
     # A later map may make a cell's row infinite.
     fine = np.ones(len(X), np.bool_) if reading.gaps_have_cells else np.asarray(np.isfinite(X).all(axis=1))
     if len(reading.maps) > (cells is not None):
-        mapped = np.isfinite(apply(reading.maps, np.where(fine[:, None], X, 0.0))).all(axis=1)
+        mapped = np.isfinite(rows_to_sum(reading.maps, np.where(fine[:, None], X, 0.0))).all(axis=1)
         if getattr(last := reading.maps[-1], "kind", "") == "by-arm":
             arm = columns[last.column]  # type: ignore[attr-defined]
             why[arm, ARM] = fine & ~mapped

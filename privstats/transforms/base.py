@@ -108,6 +108,26 @@ def apply(transform: Sequence[Transform] | Transform, rows: Rows) -> Rows:
     return rows
 
 
+def rows_to_sum(transform: Sequence[Transform], rows: Rows) -> Rows:
+    """Apply the maps in order to rows that are summed, as :func:`apply` does; refuse other shapes than they state.
+
+    The clip bounds rows of the declared length: numpy would repeat a row of one entry, behind the clip, over all.
+
+    Raises:
+        SchemaError: a map returned other rows than one of ``outputs`` entries for each row.
+    """
+    for step in transform:
+        columns = step.outputs(rows.shape[1])
+        made = apply(step, rows)
+        if getattr(made, "ndim", 0) != 2 or tuple(made.shape) != (rows.shape[0], columns or made.shape[1]):
+            raise SchemaError(
+                f"{type(step).__name__}.apply returned no array of {columns} columns with a row for each record, as its"
+                " outputs states; mend this map"
+            )
+        rows = made
+    return rows
+
+
 def output_features(transform: Sequence[Transform], inputs: int | None = None) -> int | None:
     """Return the number of output features, None where open.
 

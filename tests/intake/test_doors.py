@@ -13,6 +13,7 @@ from privstats.contrib.parts import tables as parts_of_tables
 from tests.intake import containers_fuzz as fuzz
 from tests.intake.containers import NotHeldError, Table
 from tests.intake.doors import DOORS, Door, outcome, tables
+from tests.lengths import sized
 
 TABLES = list(tables())
 TURNS = len({table.name.rpartition(", ")[2] for table in TABLES})
@@ -76,7 +77,9 @@ def test_no_record_and_no_person_decides_whether_a_door_has_sums(part: int, tmp_
 @pytest.mark.nightly
 @pytest.mark.parametrize("part", range(40))
 def test_no_record_and_no_person_decides_under_any_plan(part: int, tmp_path: Path) -> None:
-    assert failures(list(DOORS), TABLES[part::40], tmp_path) == []
+    """Every table at every door; in a slice of the night at every other door."""
+    names = list(DOORS)
+    assert failures(sized(names[part % 2 :: 2], names), TABLES[part::40], tmp_path) == []
 
 
 def test_every_door_has_sums_of_some_table(tmp_path: Path) -> None:
