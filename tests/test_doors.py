@@ -67,7 +67,7 @@ def test_no_package_replaces_a_row_of_ours(brings: Brings) -> None:
     door = brings(point("red", "GREEN", "stranger"))
     assert (door["red"], door.origin("red")) == (RED, "")
     with pytest.raises(
-        PlanError, match="privstats and stranger 0.1 both bring a colour 'red'; rename it in one of them"
+        PlanError, match="privstats and stranger 0.1 both bring the colour 'red'; rename it in one of them"
     ):
         list(door)
 
@@ -76,7 +76,7 @@ def test_two_packages_of_one_name_are_refused_by_their_names(brings: Brings) -> 
     door = brings(point("green", "GREEN", "one"), point("green", "WRONG", "two"))
     assert door["red"] is RED
     for asked in (lambda: door["green"], lambda: list(door), lambda: door.origin("green")):
-        with pytest.raises(PlanError, match="one 0.1 and two 0.1 both bring a colour 'green'"):
+        with pytest.raises(PlanError, match="one 0.1 and two 0.1 both bring the colour 'green'"):
             asked()
 
 
