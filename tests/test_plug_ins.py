@@ -1,4 +1,4 @@
-"""Heads, attacks, rivals, notes, pages, commands and findings of other packages, installed in a folder as pip would leave them."""
+"""Rows of other packages, installed in a folder as pip would leave them: heads, attacks, rivals, notes and pages."""
 
 import os
 import subprocess

@@ -14,14 +14,12 @@ from privstats.cli.parts.terminal import say, writable
 from privstats.cli.parts.verifying import PassphraseFile, identity_of
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write
-from privstats.workflows.report.further import FINDERS, PAGES, FurtherPage, finders
+from privstats.workflows.report.further import FINDERS, PAGES, REPORT, FurtherPage, finders
 
 if TYPE_CHECKING:
     from privstats.workflows import report as pages
 
 app = typer.Typer(rich_help_panel="Plan")
-
-PAGE = "report.html"
 
 
 @dataclass(frozen=True)
@@ -76,11 +74,9 @@ def report(
     course = ps.course.read(plan) if is_course(plan) else None
     subject = ps.Plan.read(plan) if course is None else course.first
     chosen, asked = _chosen(switched(further, PAGES.values())), switched(searches, finders())
-    if chosen is not None:
-        _require_its_own(chosen, [*(name for name, path in vars(beside).items() if path), *(row.name for row in asked)])
-    page = out / (PAGE if chosen is None else chosen.file)
-    files = [] if chosen is None else [out / each.name for each in chosen.beside]
-    writable([page, signature_path(page), *files], force, makes=out)
+    _require_its_own(chosen, [*(name for name, path in vars(beside).items() if path), *(row.name for row in asked)])
+    page = out / chosen.file
+    writable([page, signature_path(page), *(out / each.name for each in chosen.beside)], force, makes=out)
     signer = None if sign is None else identity_of(sign, passphrase_file)
     release = None if beside.release is None else ps.Release.load(beside.release)
     accounts = None if beside.ledger is None else ps.dp.Ledger.open(beside.ledger).accounts()
@@ -95,37 +91,35 @@ def report(
         raise typer.Exit(1)
 
 
-def _chosen(asked: list[FurtherPage]) -> FurtherPage | None:
+def _chosen(asked: list[FurtherPage]) -> FurtherPage:
     if len(asked) > 1:
         raise PlanError(
             f"--{asked[0].name} and --{asked[1].name} are two pages: pass one of them, and the other in a second call"
         )
-    return asked[0] if asked else None
+    return asked[0] if asked else REPORT
 
 
 def _require_its_own(page: FurtherPage, given: list[str]) -> None:
     """Refuse what a further page does not show."""
-    if others := [name for name in given if not (page.finds and name in FINDERS)]:
+    others = [name for name in given if not (page.finds and name in FINDERS)]
+    if page is not REPORT and others:
         flag = f"--{page.name}"
         raise PlanError(
             f"{flag} uses only {page.reads}: omit {flags_of(others)}, or omit {flag} for the page that uses them"
         )
 
 
-def _write(
-    statement: pages.Statement, page: Path, chosen: FurtherPage | None, signer: ps.secagg.Identity | None
-) -> None:
+def _write(statement: pages.Statement, page: Path, chosen: FurtherPage, signer: ps.secagg.Identity | None) -> None:
     from privstats.files.envelope import sign_beside, signature_path
-    from privstats.workflows import report as pages
 
-    text = (pages.page_of if chosen is None else chosen.page)(statement)
+    text = chosen.page(statement)
     earlier = signature_path(page)
     if signer is None and earlier.exists():
         earlier.unlink()
         say(f"removed {earlier}, which signed the earlier file: privstats identity sign signs this one")
     atomic_write(page, text.encode(), shared=True)
     say(f"wrote {page.name} to {page.parent}")
-    for each in () if chosen is None else chosen.beside:
+    for each in chosen.beside:
         atomic_write(page.parent / each.name, each.text(statement).encode(), shared=True)
         say(f"wrote {each.name} next to it: {each.what}")
     if signer is not None:

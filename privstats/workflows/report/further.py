@@ -54,7 +54,7 @@ class FileBeside:
 
 @dataclass(frozen=True)
 class FurtherPage:
-    """A page that ``privstats report`` writes in place of its own, into a file of the page's name.
+    """A page that ``privstats report`` writes into a file of the page's name, in place of :data:`REPORT`.
 
     Attributes:
         name: the option that requests it.
@@ -78,17 +78,22 @@ class FurtherPage:
         return f"{self.name}.html"
 
 
+def _report(statement: Statement) -> str:
+    from privstats.workflows.report.privacy_report import page_of
+
+    return page_of(statement)
+
+
 def _ethics(statement: Statement) -> str:
     from privstats.workflows.report.ethics import ethics_page
 
     return ethics_page(statement)
 
 
+REPORT = FurtherPage("report", "", "", _report, finds=True)
+"""The page that is written without an option. It shows everything that the command reads."""
 _ETHICS = FurtherPage(
-    "ethics",
-    "Write ethics.html instead: two printed pages for an ethics board.",
-    "the plan alone",
-    _ethics,
+    "ethics", "Write ethics.html instead: two printed pages for an ethics board.", "the plan alone", _ethics
 )
 FINDERS: Door[FurtherFindings] = Door("privstats.findings", "finder", PrivstatsError, is_row(FurtherFindings))
 """Searches by name, as packages announce them."""

@@ -1,4 +1,4 @@
-"""Levels of ``[validity]`` come through a door: a package brings one with its words, and without it a plan is refused."""
+"""A level of ``[validity]`` comes through a door with its words, and a plan without its prover is refused by name."""
 
 from dataclasses import replace
 from importlib.metadata import EntryPoint
@@ -17,7 +17,7 @@ from privstats.plan import Validity
 from privstats.plan.provers import PROVERS, Prover, level_for
 from privstats.plug_ins import announced
 from privstats.review import facts
-from tests.contrib.proofs.test_validity import NAB, proved
+from tests.contrib.proofs.test_validity import proved
 
 pytestmark = pytest.mark.filterwarnings("ignore:validity is experimental")
 TWICE = replace(MOMENTS, level="twice", meaning="its sums are of at most {most} records, twice", experimental="")
