@@ -13,7 +13,6 @@ import sys
 import traceback
 import warnings
 from contextlib import suppress
-from inspect import getdoc
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -105,12 +104,9 @@ def _fit_in(command: Any) -> None:
         _fit_in(each)
 
 
-def _sentence(app: typer.Typer) -> str | None:
-    """Return a command's first sentence, without a build of its options."""
-    if app.info.help or app.registered_callback is not None or len(app.registered_commands) != 1:
-        return app.info.help or _first_sentence(typer.main.get_command(app))
-    (only,) = app.registered_commands
-    return _first_sentence(click.Command(None, help=only.help or getdoc(only.callback)))
+def _sentence(command: typer.Typer) -> str | None:
+    """A group that holds its sentence is not built for it."""
+    return command.info.help or _first_sentence(typer.main.get_command(command))
 
 
 def _first_sentence(command: click.Command) -> str:

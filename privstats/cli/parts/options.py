@@ -75,7 +75,7 @@ class _Expanded:
         self._command = command
         self.__annotations__ = {}  # typer takes them from the signature
 
-    @cached_property
+    @property
     def _bundles(self) -> dict[str, Any]:
         bundles = {name: _bundle_in(hint) for name, hint in self._hints.items()}
         return {name: bundle for name, bundle in bundles.items() if bundle is not None}
@@ -84,11 +84,11 @@ class _Expanded:
     def _hints(self) -> dict[str, Any]:
         return get_type_hints(self._command, include_extras=True)
 
-    @cached_property
+    @property
     def __signature__(self) -> Signature:
-        options: list[Parameter] = []
+        bundles, options = self._bundles, list[Parameter]()
         for name, each in signature(self._command).parameters.items():
-            bundle = self._bundles.get(name)
+            bundle = bundles.get(name)
             options += [each.replace(annotation=self._hints[name])] if bundle is None else _fields_of(bundle)
         named = by_name(options, lambda option: option.name, "option")  # a row's option must hide none of the command's
         return Signature([option.replace(kind=Parameter.KEYWORD_ONLY) for option in named.values()])

@@ -124,11 +124,12 @@ def _summing() -> type[Any]:
 @expanded
 def lead(
     home: LeaderFolder,
-    summing: Annotated[Any, _summing],
+    *,
     address: Annotated[str, option("Where to listen.", "HOST:PORT")] = "127.0.0.1:8443",
     certificate: Annotated[Path | None, option("A folder with server.pem and server.key.", "FOLDER")] = None,
     behind_proxy: Annotated[bool, option("A proxy before the leader ends TLS.", flag="--behind-proxy")] = False,
     admin_port: AdminPort = None,
+    summing: Annotated[Any, _summing],
 ) -> None:
     """Take devices' reports and lead the run to its release, until Ctrl-C; another start resumes from the disk.
 

@@ -1,5 +1,6 @@
 """A level of ``[validity]`` comes through a door with its words, and a plan without its prover is refused by name."""
 
+import warnings
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 
@@ -18,6 +19,7 @@ from privstats.plan.provers import PROVERS, Prover, level_for
 from privstats.plug_ins import announced
 from privstats.review import facts
 from tests.contrib.proofs.test_validity import proved
+from threat_models.attacks.poisoned_sums import PoisonedSums
 
 pytestmark = pytest.mark.filterwarnings("ignore:validity is experimental")
 TWICE = replace(MOMENTS, level="twice", meaning="its sums are of at most {most} records, twice", experimental="")
@@ -29,20 +31,22 @@ def brings(monkeypatch):
     """Let packages announce these provers, and no other one."""
 
     def bring(**rows: str) -> None:
-        every = [EntryPoint(level, f"{module}", PROVERS.group) for level, module in rows.items()]
+        every = [EntryPoint(level, module, PROVERS.group) for level, module in rows.items()]
         monkeypatch.setattr(doors, "announced", lambda group: every if group == PROVERS.group else announced(group))
 
     return bring
 
 
-def test_a_level_of_another_package_is_a_word_of_plans_with_its_meaning(brings, recwarn, monkeypatch):
+def test_a_level_of_another_package_is_a_word_of_plans_with_its_meaning(brings, monkeypatch):
     brings(twice=f"{__name__}:TWICE", moments="privstats.contrib.proofs.levels:MOMENTS")
     monkeypatch.setattr(of_plans, "_NONE", {**of_plans._NONE, "twice": of_plans._no_moments})
-    recwarn.clear()
-    plan = proved(validity=Validity("twice", 9))
+    with warnings.catch_warnings(action="error"):  # its argument is settled
+        plan = proved(validity=Validity("twice", 9))
     assert ps.Plan.from_toml(plan.to_toml()).digest == plan.digest
     assert plan.masking.statement.name == proved(validity=Validity("moments", 9)).masking.statement.name
     assert "every client proves that its sums are of at most 9 records, twice" in facts(plan)
+    refused = PoisonedSums().refusal(plan)
+    assert refused == "knows the lies that norm and moments admit, and the plan proves twice"
     assert f"EXPERIMENTAL: every client proves that {NAMED.format(9)}; no outside reader has verified" in "".join(
         facts(proved(validity=Validity("moments", 9)))
     )
