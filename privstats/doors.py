@@ -52,7 +52,7 @@ class Door(Mapping[str, Row]):
         self._error, self._fits, self._own = error, fits, own
 
     def __repr__(self) -> str:
-        return f"<Door {self.group}: {', '.join(self)}>"
+        return f"<Door {self.group}: {self._listed()}>"
 
     def __getitem__(self, name: str) -> Row:
         if name in self._own:  # found without entry points: a broken package stops no plan that does not name it
@@ -84,20 +84,23 @@ class Door(Mapping[str, Row]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def needed(self, name: str, by: str) -> Row:
+    def needed(self, name: str, by: str, otherwise: str = "") -> Row:
         """Return a row that something else needs.
 
         Args:
             by: what needs it, for the message.
+            otherwise: what to do without it, for the end of the message.
 
         Raises:
             PrivstatsError: no installed package brings the row; the error's ``lacking`` is this door's group.
         """
         if name in self:
             return self[name]
+        installed = self._listed()
         error = self._error(
-            f"{by} needs the {self.noun} {name!r}, which no installed package brings; install the package that "
-            f"announces it under the entry points {self.group}"
+            f"{by} needs the {self.noun} {name!r:.80}, which no installed package brings"
+            f"{f' (installed: {installed})' if installed else ''}; install the package that announces it under the "
+            f"entry points {self.group}{f', or {otherwise}' if otherwise else ''}"
         )
         error.lacking = self.group
         raise error
@@ -113,8 +116,24 @@ class Door(Mapping[str, Row]):
             raise self._error(self._taken(name, *map(dist_name, entries[:2])))
         return entries[0] if entries else None
 
+    def _listed(self) -> str:
+        """Return all names for a message, without a refusal of two rows of one name."""
+        return ", ".join(dict.fromkeys([*self._own, *(entry.name for entry in announced(self.group))]))
+
     def _taken(self, name: str, one: str, other: str) -> str:
-        return f"{one} and {other} both bring a {self.noun} {name!r}; rename it in one of them, or uninstall one"
+        return f"{one} and {other} both bring the {self.noun} {name!r}; rename it in one of them, or uninstall one"
+
+
+def is_row(cls: type[Any], key: str = "name") -> Callable[[Any, str], bool]:
+    """Return the check of a door whose rows are instances of ``cls`` with their name in the field ``key``.
+
+    Example:
+        >>> from privstats.doors import Option, is_row
+        >>> fits = is_row(Option, "help")
+        >>> fits(Option("One sentence."), "One sentence."), fits(Option("One sentence."), "Another one.")
+        (True, False)
+    """
+    return lambda row, name: isinstance(row, cls) and getattr(row, key) == name
 
 
 class Option(NamedTuple):

@@ -42,8 +42,8 @@ def of_contrib(name: str, by: str, error: type[PrivstatsError] = PrivstatsError)
     """Load a part of ``privstats.contrib``, as :func:`named` does.
 
     Example:
-        >>> of_contrib("cluster", "privstats http lead --cluster").__name__
-        'Cluster'
+        >>> of_contrib("parts", "a collection of Dask").__name__
+        'measure'
     """
     return named("privstats.contrib", name, by, error)
 
@@ -55,8 +55,8 @@ def named(group: str, name: str, by: str, error: type[PrivstatsError]) -> Any:
         error: raised where the part is not announced or cannot be loaded.
 
     Example:
-        >>> named("privstats.published", "scoring", "a plan of a score", ps.PlanError).__module__
-        'privstats.heads.scoring'
+        >>> named("privstats.modules", "pairs", "a course with pairs", ps.PlanError).__module__
+        'privstats.course.pair_codes'
     """
     for entry in announced(group):
         if entry.name == name:

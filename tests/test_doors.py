@@ -67,16 +67,17 @@ def test_no_package_replaces_a_row_of_ours(brings: Brings) -> None:
     door = brings(point("red", "GREEN", "stranger"))
     assert (door["red"], door.origin("red")) == (RED, "")
     with pytest.raises(
-        PlanError, match="privstats and stranger 0.1 both bring a colour 'red'; rename it in one of them"
+        PlanError, match="privstats and stranger 0.1 both bring the colour 'red'; rename it in one of them"
     ):
         list(door)
+    assert repr(door) == "<Door tests.colours: red>"  # shown in a traceback of that refusal, too
 
 
 def test_two_packages_of_one_name_are_refused_by_their_names(brings: Brings) -> None:
     door = brings(point("green", "GREEN", "one"), point("green", "WRONG", "two"))
     assert door["red"] is RED
     for asked in (lambda: door["green"], lambda: list(door), lambda: door.origin("green")):
-        with pytest.raises(PlanError, match="one 0.1 and two 0.1 both bring a colour 'green'"):
+        with pytest.raises(PlanError, match="one 0.1 and two 0.1 both bring the colour 'green'"):
             asked()
 
 
@@ -101,6 +102,11 @@ def test_what_no_package_brings_is_named_with_who_needs_it(brings: Brings) -> No
     with pytest.raises(PlanError, match="a wall needs the colour 'blue', which no installed package brings") as refused:
         door.needed("blue", "a wall")
     assert refused.value.lacking == GROUP
+    assert str(refused.value).endswith(
+        f"brings (installed: red); install the package that announces it under the entry points {GROUP}"
+    )
+    with pytest.raises(PlanError, match=f"entry points {GROUP}, or paint it red$"):
+        door.needed("blue" * 99, "a wall", "paint it red")
     assert PrivstatsError("anything else").lacking == ""
 
 

@@ -1,4 +1,4 @@
-"""Heads, attacks, rivals, commands and findings of other packages, installed in a folder as pip would leave them."""
+"""Rows of other packages, installed in a folder as pip would leave them: heads, attacks, rivals, notes and pages."""
 
 import os
 import subprocess
@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
+import privstats as ps
 from privstats import heads, plug_ins
 from privstats.cli import main as command_line
 from privstats.contrib.sweep.rivals import rivals
 from privstats.errors import DataError, HeadError, PrivstatsError
 from privstats.heads.registry import HEADS
 from privstats.workflows.report import finder
-from tests.brought import ATTACK, HEAD, RIVAL, announce, install
+from tests import made
+from tests.brought import ATTACK, HEAD, NOTE, PAGE, RIVAL, announce, install
 from threat_models.attack import attacks
 
 FITTED = """
@@ -168,9 +170,9 @@ def test_a_head_that_cannot_be_imported_is_refused_when_it_is_used(brought, tmp_
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("late", "threat_models.attacks.leverage:Leverage", "late0 0.1 announces the attack 'late' as .*name = 'late'"),
-        ("late", "threat_models.attack:Attack", "is no Attack or Examination .*; fix or uninstall that package"),
-        ("late", "threat_models.attack:attacks", "is no Attack or Examination"),
+        ("late", "threat_models.attacks.leverage:Leverage", "late0 0.1 announces the attack 'late' as .* of that name"),
+        ("late", "threat_models.attack:Attack", "is no attack of that name; repair or uninstall that package"),
+        ("late", "threat_models.attack:attacks", "is no attack of that name"),
         ("late", "nowhere:Late", "the attack 'late' of late0 0.1 cannot be loaded: ModuleNotFoundError: .*; mend or"),
     ],
     ids=["another name", "no method", "no class", "nowhere"],
@@ -181,9 +183,44 @@ def test_an_attack_that_is_announced_wrongly_is_refused_by_the_name_of_its_packa
         attacks()
 
 
+@pytest.fixture
+def office(tmp_path, monkeypatch):
+    """A folder with a plan, in a process that has a package with a note and a page."""
+    site = install("ulm", tmp_path / "site", "privstats.notes", NOTE)
+    announce("ulm-page", site, "privstats.pages", PAGE)
+    monkeypatch.syspath_prepend(site)
+    every = EntryPoints(entry for found in distributions() for entry in found.entry_points)
+    monkeypatch.setattr(plug_ins, "_groups", lambda: plug_ins.grouped(every))
+    plan = made.plan(ps.ClassSchema(2, 3, "NAB", 1.0), ps.Cohort(3, 2, 100), made.promise())
+    (tmp_path / "plan.toml").write_text(plan.to_toml())
+    return tmp_path
+
+
+@pytest.mark.ci
+def test_a_note_of_another_package_is_a_fact_of_plan_check(privstats, office):
+    said = " ".join(privstats("plan", "check", "plan.toml", cwd=office, code=0).stdout.split())
+    assert "- WARNING: Ulm asks for 5 parties, and this plan has 3" in said
+    assert "plan.toml is consistent, with 2 warnings" in said
+
+
+@pytest.mark.ci
+def test_a_page_of_another_package_is_an_option_of_report(privstats, office):
+    done = privstats("report", "plan.toml", "--covering-letter", "--out", "page", cwd=office, code=0)
+    assert [line.split()[1] for line in done.stdout.splitlines()] == ["covering-letter.html", "parties.txt"]
+    assert ps.Plan.read(office / "plan.toml").digest in (office / "page" / "covering-letter.html").read_text()
+    assert (office / "page" / "parties.txt").read_text() == "3\n"
+    for words, refused in (
+        (("--ethics",), "--ethics and --covering-letter are two pages"),
+        (("--audit",), "--covering-letter uses only the plan alone: omit --audit"),
+    ):
+        words = ("report", "plan.toml", "--covering-letter", *words, "--out", "other")
+        assert refused in privstats(*words, cwd=office, code=2).stderr
+    assert "--covering-letter" in privstats("report", "--help", cwd=office, code=0).stdout
+
+
 def test_two_packages_with_an_attack_of_one_name_are_refused(brought: Callable[..., None]) -> None:
     brought("privstats.attacks", ATTACK, {"aligned-sum": "late:Second"})
-    with pytest.raises(PrivstatsError, match="two attacks are called 'aligned-sum'"):
+    with pytest.raises(PrivstatsError, match="late0 0.1 and late1 0.1 both bring the attack 'aligned-sum'"):
         attacks()
 
 
@@ -208,8 +245,8 @@ def test_a_finder_that_cannot_be_loaded_is_one_sentence(brought: Callable[..., N
     ("name", "value", "words"),
     [
         ("late", "nowhere:late", "the rival 'late' of late0 0.1 cannot be loaded: ModuleNotFoundError"),
-        ("late", "builtins:int", "late0 0.1 announces the rival 'late' as 'builtins:int', which makes no Rival"),
-        ("late", "privstats:__name__", "which makes no Rival when called; fix or uninstall that package"),
+        ("late", "builtins:int", "late0 0.1 announces the rival 'late' as 'builtins:int', which is no rival of that"),
+        ("late", "privstats:__name__", "which is no rival of that name; repair or uninstall that package"),
     ],
     ids=["nowhere", "no rival", "no maker"],
 )
@@ -221,7 +258,7 @@ def test_a_rival_that_is_announced_wrongly_is_refused_by_the_name_of_its_package
 
 def test_two_rivals_of_one_name_are_refused(brought):
     brought("privstats.rivals", {"late": "nowhere:one"}, {"late": "nowhere:two"})
-    with pytest.raises(PrivstatsError, match="two rivals are called 'late'"):
+    with pytest.raises(PrivstatsError, match="late0 0.1 and late1 0.1 both bring the rival 'late'"):
         rivals("late")
 
 

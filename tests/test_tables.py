@@ -11,8 +11,9 @@ import typer
 import typer.main
 
 import threat_models.attack as attack_table
-from privstats import heads, plug_ins
+from privstats import doors, heads, plug_ins
 from privstats.cli import main as command_line
+from privstats.cli.main import COMMANDS
 from privstats.contrib.streams.mechanisms import MECHANISMS
 from privstats.course.kinds import KINDS as COURSES
 from privstats.dp.privacy import MODELS
@@ -23,11 +24,11 @@ from privstats.heads.rules import rule
 from privstats.kinds import KINDS
 from privstats.tables import LazyRows, by_name, register
 from privstats.transforms import Transform, base
-from privstats.workflows.report import layout as findings
+from privstats.workflows.report import finder
+from privstats.workflows.report.further import FINDERS
 from threat_models.attack import Attack, attacks
 
 TRANSFORMS = base.kinds()
-MAIN = sys.modules["privstats.cli.main"]
 
 
 def second_attack() -> None:
@@ -106,43 +107,46 @@ def test_a_second_row_of_a_name_is_refused(rows: Any, name: str) -> None:
 
 
 def test_every_module_beside_the_command_line_is_a_command() -> None:
-    commands = MAIN._entries()
-    assert {"plan", "course", "audit", "attack"} <= set(commands)
-    for entry in commands.values():
-        assert isinstance(entry.load(), typer.Typer), entry
+    assert {"plan", "course", "audit", "attack"} <= set(COMMANDS)
+    for name, app in COMMANDS.items():
+        assert isinstance(app, typer.Typer), name
 
 
 def test_no_command_has_two_subcommands_of_a_name() -> None:
-    for name, entry in MAIN._entries().items():
-        app = entry.load()
+    for name, app in COMMANDS.items():
         names = [typer.main.get_command_name(each.name or each.callback.__name__) for each in app.registered_commands]
         assert len(set(names)) == len(names), name
 
 
-@pytest.mark.parametrize("name", ["plan", "audit"])
-def test_a_second_command_of_a_name_is_refused_in_one_sentence(name, monkeypatch, capsys):
-    brought = [EntryPoint("audit", "threat_models.cli:audit", MAIN._GROUP), EntryPoint(name, "other:app", MAIN._GROUP)]
-    monkeypatch.setattr(MAIN, "announced", lambda group: brought)
-    monkeypatch.setattr("sys.argv", ["privstats", name, "--help"])
+@pytest.mark.parametrize(
+    ("name", "words", "one"),
+    [("plan", ["--help"], "privstats"), ("audit", ["audit", "--help"], "threat_models.cli:audit (no package)")],
+)
+def test_a_second_command_of_a_name_is_refused_in_one_sentence(name, words, one, monkeypatch, capsys):
+    """A command of ours runs whatever another package calls its own; a list of all refuses that package."""
+    group = COMMANDS.group
+    brought = [EntryPoint("audit", "threat_models.cli:audit", group), EntryPoint(name, "other:app", group)]
+    monkeypatch.setattr(doors, "announced", lambda asked: brought if asked == group else [])
+    monkeypatch.setattr("sys.argv", ["privstats", *words])
     with pytest.raises(SystemExit) as ending:
         command_line()
     assert ending.value.code == 2
-    said = capsys.readouterr().err
-    assert f"two commands are called '{name}'" in said
-    assert "other:app" in said
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{one} and other:app (no package) both bring the command '{name}'; rename it in one of them" in said
+    assert isinstance(COMMANDS["plan"], typer.Typer)
 
 
 def test_a_command_that_is_announced_twice_alike_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    twice = [EntryPoint("audit", "threat_models.cli:audit", MAIN._GROUP)] * 2
+    twice = [EntryPoint("audit", "threat_models.cli:audit", COMMANDS.group)] * 2
     monkeypatch.setattr(plug_ins, "_groups", lambda: plug_ins.grouped(EntryPoints(twice)))
-    assert list(MAIN._entries())[-1] == "audit"
+    assert list(COMMANDS)[-1] == "audit"
 
 
 def test_a_second_finder_of_a_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    brought = [EntryPoint("audit", value, findings.GROUP) for value in ("one:finder", "two:finder")]
-    monkeypatch.setattr(findings, "announced", lambda group: brought)
-    with pytest.raises(PrivstatsError, match="two finders are called 'audit'"):
-        findings.finder("audit")
+    brought = [EntryPoint("audit", value, FINDERS.group) for value in ("one:finder", "two:finder")]
+    monkeypatch.setattr(doors, "announced", lambda group: brought)
+    with pytest.raises(PrivstatsError, match="one:finder .* and two:finder .* both bring the finder 'audit'"):
+        finder("audit")
 
 
 def test_a_row_is_made_when_it_is_asked_for_and_once() -> None:

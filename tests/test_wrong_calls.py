@@ -127,7 +127,7 @@ ROWS: list[Row] = [
     ),
     (
         lambda: heads.RefinedSoftmax(module="perceptron/4").fit(X, Y),
-        "no installed package provides the module 'perceptron/4': install the one that announces 'perceptron'",
+        "module = 'perceptron/4' needs the module 'perceptron', which no installed package brings .*, or omit module",
     ),
     (lambda: heads.RefinedSoftmax(module="mlp/4", calibrated=True).fit(X, Y), "leave calibrated out, or module"),
     (
@@ -382,7 +382,7 @@ ROWS: list[Row] = [
         lambda: Statement(PRIVATE, RELEASE),
         "the release was made under another plan.* pass the plan that it was made under",
     ),
-    (lambda: finder("nonsense"), "--nonsense needs a package that offers 'nonsense'"),
+    (lambda: finder("nonsense"), "--nonsense needs the finder 'nonsense', which no installed package brings"),
     # sweep and suggest
     (lambda: swept(epsilons=[]), "a sweep needs at least one epsilon"),
     (lambda: swept(epsilons=[-1.0]), "epsilon must be between"),

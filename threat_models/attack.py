@@ -7,27 +7,23 @@ scores itself, and it draws only from the given generator.
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cache
-from importlib.metadata import EntryPoint
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from numpy.typing import NDArray
 
-import threat_models.attacks
 from privstats.course import Course
 from privstats.course.kinds import course_kind
+from privstats.doors import Door
 from privstats.errors import DataError, PlanError
 from privstats.kinds import RecordSchema
 from privstats.plan import Plan
-from privstats.plug_ins import announced, dist_name, loaded
 from privstats.randomness import Generator
 from privstats.schema import Schema
-from privstats.tables import by_name, register
+from privstats.tables import load_all, register
 from threat_models.adversary import Adversary, View
 from threat_models.report import Row
 
@@ -35,7 +31,6 @@ Goal: TypeAlias = Literal["membership", "reconstruction", "inference", "unmaskin
 
 Scored: TypeAlias = Literal["records", "pairs", "images"]
 
-_GROUP = "privstats.attacks"
 _ATTACKS: dict[str, type[Listed]] = {}
 
 
@@ -188,22 +183,20 @@ def attacks() -> tuple[AnyAttack, ...]:
     Raises:
         DataError: two attacks have one name, or one that is announced cannot be loaded or is no attack of its name.
     """
-    for module in pkgutil.iter_modules(threat_models.attacks.__path__, "threat_models.attacks."):
-        importlib.import_module(module.name)  # ours first: they keep their names
-    for entry in by_name(announced(_GROUP), lambda entry: entry.name, "attack").values():
-        _check(entry, loaded(entry, "attack", DataError))
+    load_all("threat_models.attacks")  # ours first: they keep their names
+    list(ANNOUNCED.values())  # each registers itself, as ours do
     result: list[Any] = list(map(_built, _ATTACKS.values()))  # of the two kinds below ``Listed``
     return tuple(sorted(result, key=lambda attack: (attack.number, attack.name)))
 
 
-def _check(entry: EntryPoint, found: object) -> None:
-    """Refuse what is announced as an attack and is none that could be run, or one of another name."""
+def _is_complete(found: Any, name: str) -> bool:
+    """Whether an object is an attack of this name that can be run: it has all of its methods."""
     complete = inspect.isclass(found) and issubclass(found, Attack | Examination) and not inspect.isabstract(found)
-    if not complete or _ATTACKS.get(entry.name) is not found:
-        raise DataError(
-            f"{dist_name(entry)} announces the attack {entry.name!r} as {entry.value!r}, which is no Attack or "
-            f"Examination with name = {entry.name!r} and all of its methods; fix or uninstall that package"
-        )
+    return complete and _ATTACKS.get(name) is found
+
+
+ANNOUNCED: Door[type[Listed]] = Door("privstats.attacks", "attack", DataError, _is_complete)
+"""The attacks that packages announce; an attack registers itself, so those of ``attacks/`` need no row."""
 
 
 def attacks_named(names: Sequence[str]) -> tuple[AnyAttack, ...]:

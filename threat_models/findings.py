@@ -1,6 +1,6 @@
 """Results of audits and attacks on a plan, as sections of its page: ``privstats report --audit`` and ``--attack``.
 
-Plugged in through the entry-point group ``privstats.findings``; the audits and attacks measure.
+``threat_models.finders`` announces them; the audits and attacks measure.
 """
 
 from __future__ import annotations

@@ -13,8 +13,6 @@ import sys
 import traceback
 import warnings
 from contextlib import suppress
-from functools import cached_property
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -23,14 +21,13 @@ import typer
 from typer.core import TyperGroup
 
 from privstats.cli.parts.terminal import escape, say, terminal
+from privstats.doors import Door
 from privstats.errors import PrivstatsError
-from privstats.plug_ins import announced, loaded
 from privstats.printable import printable
-from privstats.tables import by_name
+from privstats.tables import LazyRows
 from privstats.version import __version__
 
 _FAILED = 2
-_GROUP = "privstats.commands"
 _COMPLETION = ("install_completion", "show_completion")
 _PACKAGE = "privstats.cli"
 _HELP = ("-h", "--help")
@@ -51,13 +48,20 @@ All commands: privstats --help. Options of one: privstats COMMAND --help."""
 _BLAS_WAIT = "OPENBLAS_THREAD_TIMEOUT", "16"
 
 
-class _Commands(TyperGroup):
-    @cached_property
-    def _entries(self) -> dict[str, EntryPoint]:
-        return _entries()
+def _own() -> dict[str, str]:
+    rooms = [room.name for room in pkgutil.iter_modules([str(Path(__file__).parent)]) if not room.ispkg]
+    return {room.rstrip("_"): f"{_PACKAGE}.{room}:app" for room in rooms if f"{_PACKAGE}.{room}" != __name__}
 
+
+COMMANDS: Door[typer.Typer] = Door(
+    "privstats.commands", "command", PrivstatsError, lambda row, _: isinstance(row, typer.Typer), LazyRows(_own)
+)
+"""The commands by name: this package's modules, then those that packages and ``privstats.contrib`` announce."""
+
+
+class _Commands(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
-        return list(self._entries)
+        return list(COMMANDS)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Options are built only for a command that is requested."""
@@ -66,23 +70,23 @@ class _Commands(TyperGroup):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows = {panel: list[tuple[str, str]]() for panel in _PANELS}
-        for name, entry in self._entries.items():
-            panel = _app(entry).rich_help_panel
+        for name, own in COMMANDS.items():
+            panel = own.rich_help_panel
             sentence = cast("click.Command", self.get_command(ctx, name)).get_short_help_str(_LONGEST)
             rows[panel if panel in rows else _PANELS[-1]].append((name, sentence))
-        width = max(map(len, self._entries))
+        width = max(map(len, COMMANDS))
         for panel, listed in rows.items():
             if listed:
                 with formatter.section(panel):
                     formatter.write_dl([(name.ljust(width), sentence) for name, sentence in listed])
 
     def get_command(self, ctx: click.Context | None, cmd_name: str) -> Any:
-        entry = self._entries.get(cmd_name)
-        if entry is None:
+        own = COMMANDS.get(cmd_name)
+        if own is None:
             return None
         if ctx is not None and ctx.meta.get(_LISTED):
-            return click.Command(cmd_name, short_help=_sentence(_app(entry)))
-        command = typer.main.get_command(_app(entry))
+            return click.Command(cmd_name, short_help=_sentence(own))
+        command = typer.main.get_command(own)
         command.name = cmd_name
         _fit_in(command)
         command.params = [each for each in command.params if each.name not in _COMPLETION]  # once, for all commands
@@ -98,21 +102,6 @@ def _fit_in(command: Any) -> None:
     for each in inner:
         each.short_help = _first_sentence(each)
         _fit_in(each)
-
-
-def _entries() -> dict[str, EntryPoint]:
-    modules = [room.name for room in pkgutil.iter_modules([str(Path(__file__).parent)]) if not room.ispkg]
-    own = [
-        EntryPoint(name.rstrip("_"), f"{_PACKAGE}.{name}:app", _GROUP)
-        for name in modules
-        if f"{_PACKAGE}.{name}" != __name__
-    ]
-    return by_name([*own, *announced(_GROUP)], lambda entry: entry.name, "command")
-
-
-def _app(entry: EntryPoint) -> typer.Typer:
-    app: typer.Typer = loaded(entry, "command", PrivstatsError)
-    return app
 
 
 def _sentence(command: typer.Typer) -> str | None:

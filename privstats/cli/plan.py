@@ -312,10 +312,9 @@ def _facts(plan: ps.Plan, unread: UnreadStatistics) -> list[str]:
     from privstats.review import facts
     from privstats.review.grid_cost import grid_sentences
     from privstats.review.person_cost import person_sentences
+    from privstats.review.plan_notes import plan_notes
 
-    width = width_sentences(plan)
-    if plan.devices is not None:
-        width += of_contrib("browsers", "a plan with [devices]", PlanError)(plan)
+    width = [*width_sentences(plan), *plan_notes(plan)]
     return [*facts(plan), *width, *grid_sentences(plan), *person_sentences(plan), *unread.sentences()]
 
 

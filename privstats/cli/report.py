@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import Force, argument, expanded, flags_of, option
+from privstats.cli.parts.options import Force, argument, expanded, flags_of, option, switched, switches
 from privstats.cli.parts.terminal import say, writable
 from privstats.cli.parts.verifying import PassphraseFile, identity_of
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write
-from privstats.plug_ins import of_contrib
+from privstats.workflows.report.further import FINDERS, PAGES, REPORT, FurtherPage, finders
 
 if TYPE_CHECKING:
     from privstats.workflows import report as pages
 
 app = typer.Typer(rich_help_panel="Plan")
-
-PAGE, ETHICS, EVIDENCE, BILL = "report.html", "ethics.html", "evidence.html", "cbom.json"
 
 
 @dataclass(frozen=True)
@@ -36,14 +33,20 @@ class Beside:
 
 @dataclass(frozen=True)
 class Search:
-    """Choice of audits and attacks, with their length and seed."""
+    """Length and seed of audits and attacks."""
 
-    audit: Annotated[bool, option("Run every audit of the plan (seconds).", flag="--audit")] = False
-    attack: Annotated[bool, option("Run every attack on the plan (minutes).", flag="--attack")] = False
     seed: Annotated[int | None, option("Seed of audits and attacks, to reproduce them.")] = None
     trials: Annotated[int | None, option("Trials of audits and attacks; by default each chooses its own.", min=100)] = (
         None
     )
+
+
+def _searches() -> type[Any]:
+    return switches("Searches", finders())
+
+
+def _pages() -> type[Any]:
+    return switches("Pages", PAGES.values())
 
 
 @app.command()
@@ -52,13 +55,9 @@ def report(
     plan: Annotated[Path, argument("The plan document, or a course's.", "PLAN.TOML")],
     out: Annotated[Path, option("The folder for report.html.")],
     beside: Beside,
+    searches: Annotated[Any, _searches],
     search: Search,
-    ethics: Annotated[
-        bool, option("Write ethics.html instead: two printed pages for an ethics board.", flag="--ethics")
-    ] = False,
-    evidence: Annotated[
-        bool, option("Write evidence.html and cbom.json instead: one table for an authority.", flag="--evidence")
-    ] = False,
+    further: Annotated[Any, _pages],
     sign: Annotated[Path | None, option("Sign each written file, in a .sig file next to it.", "IDENTITY.PEM")] = None,
     passphrase_file: PassphraseFile = None,
     force: Force = False,
@@ -74,60 +73,57 @@ def report(
 
     course = ps.course.read(plan) if is_course(plan) else None
     subject = ps.Plan.read(plan) if course is None else course.first
-    _require_its_own(ethics, evidence, beside, search)
-    page = out / (ETHICS if ethics else EVIDENCE if evidence else PAGE)
-    writable([page, signature_path(page), *([out / BILL] if evidence else [])], force, makes=out)
+    chosen, asked = _chosen(switched(further, PAGES.values())), switched(searches, finders())
+    _require_its_own(chosen, [*(name for name, path in vars(beside).items() if path), *(row.name for row in asked)])
+    page = out / chosen.file
+    writable([page, signature_path(page), *(out / each.name for each in chosen.beside)], force, makes=out)
     signer = None if sign is None else identity_of(sign, passphrase_file)
     release = None if beside.release is None else ps.Release.load(beside.release)
     accounts = None if beside.ledger is None else ps.dp.Ledger.open(beside.ledger).accounts()
     model = [] if beside.head is None else [pages.model_finding(ps.heads.load(beside.head), subject)]
     pages.Statement(subject, release, accounts, course=course)  # refuses before audits take their minutes
-    finders = {name: pages.finder(name) for name in ("audit", "attack") if getattr(search, name)}
+    found_by = {row.name: pages.finder(row.name) for row in asked}
     prepare(out, "jinja2")
-    tried = [finding for name, find in finders.items() for finding in _findings(name, find, subject, search)]
+    tried = [finding for name, find in found_by.items() for finding in _findings(name, find, subject, search)]
     statement = pages.Statement(subject, release, accounts, [*model, *tried], course=course)
-    _write(statement, page, signer)
+    _write(statement, page, chosen, signer)
     if statement.violated:
         raise typer.Exit(1)
 
 
-def _require_its_own(ethics: bool, evidence: bool, beside: Beside, search: Search) -> None:
-    """An ethics board's page is of the plan alone, an authority's of the plan and attacks."""
-    settings = vars(beside) if evidence else {**vars(beside), "audit": search.audit, "attack": search.attack}
-    others = [name for name, value in settings.items() if value]
-    if ethics and evidence:
-        raise PlanError("--ethics and --evidence are two pages: pass one of them, and the other in a second call")
-    if (ethics or evidence) and others:
-        page, origin = ("--evidence", "the plan and what attacks it") if evidence else ("--ethics", "the plan alone")
+def _chosen(asked: list[FurtherPage]) -> FurtherPage:
+    if len(asked) > 1:
         raise PlanError(
-            f"{page} uses only {origin}: omit {flags_of(others)}, or omit {page} for the page that uses them"
+            f"--{asked[0].name} and --{asked[1].name} are two pages: pass one of them, and the other in a second call"
+        )
+    return asked[0] if asked else REPORT
+
+
+def _require_its_own(page: FurtherPage, given: list[str]) -> None:
+    """Refuse what a further page does not show."""
+    others = [name for name in given if not (page.finds and name in FINDERS)]
+    if page is not REPORT and others:
+        flag = f"--{page.name}"
+        raise PlanError(
+            f"{flag} uses only {page.reads}: omit {flags_of(others)}, or omit {flag} for the page that uses them"
         )
 
 
-def _write(statement: pages.Statement, page: Path, signer: ps.secagg.Identity | None) -> None:
+def _write(statement: pages.Statement, page: Path, chosen: FurtherPage, signer: ps.secagg.Identity | None) -> None:
     from privstats.files.envelope import sign_beside, signature_path
 
-    text = _writer(page.name)(statement)
+    text = chosen.page(statement)
     earlier = signature_path(page)
     if signer is None and earlier.exists():
         earlier.unlink()
         say(f"removed {earlier}, which signed the earlier file: privstats identity sign signs this one")
     atomic_write(page, text.encode(), shared=True)
     say(f"wrote {page.name} to {page.parent}")
-    if page.name == EVIDENCE:
-        bill = of_contrib("bill", "privstats report --evidence")(statement.plan, statement.course)
-        atomic_write(page.parent / BILL, bill.encode(), shared=True)
-        say(f"wrote {BILL} next to it: the bill of materials of the plan's cryptography, CycloneDX 1.6")
+    for each in chosen.beside:
+        atomic_write(page.parent / each.name, each.text(statement).encode(), shared=True)
+        say(f"wrote {each.name} next to it: {each.what}")
     if signer is not None:
         say(f"signed it in {sign_beside(page, text.encode(), signer, DataError)}")
-
-
-def _writer(name: str) -> Callable[[pages.Statement], str]:
-    from privstats.workflows import report as pages
-
-    if name == EVIDENCE:
-        return of_contrib("evidence", "privstats report --evidence")  # type: ignore[no-any-return]
-    return pages.ethics_page if name == ETHICS else pages.page_of
 
 
 def _findings(name: str, find: pages.Finder, plan: ps.Plan, search: Search) -> list[pages.Finding]:

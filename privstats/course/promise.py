@@ -148,7 +148,7 @@ def count_plan(plan: Plan, schema: CountSchema, part: float) -> Plan:
     Args:
         part: the counts' mu^2 over the plan's.
     """
-    proved = None if plan.validity is None else replace(plan.validity, level="moments")  # cell by cell
+    proved = None if plan.validity is None else plan.validity.about(schema)
     privacy = part_of(plan, part, None)
     return replace(plan, schema=schema, privacy=privacy, min_count=0, merge={}, published=None, validity=proved)
 

@@ -233,8 +233,8 @@ class Rounds(Stepped):
 
     def _after(self, schema: Schema, privacy: Privacy) -> Plan:
         validity = self.first.validity
-        level = None if validity is None else replace(validity, level="norm")
-        return replace(self.first, schema=schema, privacy=privacy, published=PLACEHOLDER, validity=level)
+        proved = None if validity is None else validity.about(schema)
+        return replace(self.first, schema=schema, privacy=privacy, published=PLACEHOLDER, validity=proved)
 
     @cached_property
     def steps(self) -> Steps:

@@ -84,7 +84,7 @@ class ClassSchema(Added["ClassMoments"]):
     suppressible: ClassVar[bool] = True
     proved: ClassVar[str] = "NABSD"
     nearer: ClassVar[bool] = True
-    statements: ClassVar[Mapping[str, str]] = {"moments": "classes", "norm": "norms"}
+    statements: ClassVar[tuple[str, ...]] = ("classes", "norms")
 
     classes: int
     features: int = REQUIRED

@@ -99,7 +99,7 @@ class CountSchema(Kind):
     feature_names: ClassVar[None] = None
     proved: ClassVar[str] = "Txq"
     nearer: ClassVar[bool] = True
-    statements: ClassVar[Mapping[str, str]] = {"moments": "tables", "norm": "no norms of tables"}
+    statements: ClassVar[tuple[str, ...]] = ("tables",)
     exact_warning: ClassVar[str] = (
         "exact count tables reveal every cell of one record, and suppressing small cells does not help where totals "
         "reveal them; release them with a Privacy"

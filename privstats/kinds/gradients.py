@@ -102,7 +102,7 @@ class GradientSchema(AdaptiveSchema, Kind):
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = GRADIENT_STATISTICS
     proved: ClassVar[str] = "gk"
-    statements: ClassVar[Mapping[str, str]] = {"norm": "norms"}
+    statements: ClassVar[tuple[str, ...]] = ("norms",)
 
     features: int = REQUIRED
     classes: int | None = None

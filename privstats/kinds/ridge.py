@@ -76,7 +76,7 @@ class RidgeSchema(Added["RidgeMoments"]):
     predicts: ClassVar[Predicted | None] = "ridge"
     proved: ClassVar[str] = "Ghq"
     nearer: ClassVar[bool] = True
-    statements: ClassVar[Mapping[str, str]] = {"moments": "folds", "norm": "norms"}
+    statements: ClassVar[tuple[str, ...]] = ("folds", "norms")
     ignorable: ClassVar[str] = OUTCOME
 
     features: int = REQUIRED

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -29,6 +29,7 @@ from privstats.kinds.counts import (
     counted_terms,
     move_of_tables,
 )
+from privstats.kinds.scorers import SCORERS
 from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
 from privstats.records.reading import Labels
 from privstats.records.variables import Bins, Variable
@@ -105,7 +106,7 @@ class ScoringSchema(Kind):
     grid_bits: ClassVar[int] = 0
     nonnegative: ClassVar[bool] = False
     proved: ClassVar[str] = "T"
-    statements: ClassVar[Mapping[str, str]] = CountSchema.statements
+    statements: ClassVar[tuple[str, ...]] = CountSchema.statements
 
     head: str
     head_bytes: int
@@ -347,10 +348,7 @@ ScoresAndShares: TypeAlias = tuple[Real, Real]
 def _scored(
     schema: ScoringSchema, records: Opened, values: Mapping[str, Values]
 ) -> Iterator[tuple[NDArray[np.bool_], list[NDArray[np.intp]]]]:
-    from privstats.plug_ins import named
-
-    make = named("privstats.published", schema.task, "a plan of a score", PlanError)
-    read: Callable[[NDArray[Any]], ScoresAndShares] = make(schema, bytes_of(values))
+    read = SCORERS.needed(schema.task, "a plan of a score").reader(schema, bytes_of(values))
     for rows, labels in records.pieces():
         if not schema.reading.gaps_have_cells and not np.isfinite(rows).all():
             raise RecordError("X has NaN or infinite entries; drop or impute these records")

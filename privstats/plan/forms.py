@@ -75,6 +75,26 @@ class Words(Form):
         return value
 
 
+class Levels(Words):
+    """The level of an installed prover, a row of the door :data:`~privstats.plan.provers.PROVERS`."""
+
+    @property
+    def bounds(self) -> str:
+        """The levels as files write them, each with its meaning."""
+        meanings = {row.level: row.meaning.format(most="`most_records`") for row in self._rows.values()}
+        return "; ".join(f'`"{level}"`: {meaning}' for level, meaning in meanings.items())
+
+    def checked(self, name: str, value: Any) -> Any:
+        """Return the level of an installed prover; raise PlanError for another value."""
+        if isinstance(value, str):
+            self._rows.needed(value, name, self._remedy)
+        return super().checked(name, value)
+
+    @property
+    def _rows(self) -> Any:
+        return resolve_name(self._place)
+
+
 class AsciiName(Form):
     """A word that another part of the plan knows, which refuses other words.
 

@@ -127,8 +127,8 @@ class Plan:
         check_local_maps(self.schema, self.privacy)
         check_size(self.layout, self.schema)
         # self.claim raises where no claim on the schema can be proved.
-        if self.claim is not None:
-            warnings.warn("validity is experimental: docs/proofs.md lists what is unproved", UserWarning, stacklevel=3)
+        if self.claim is not None and self.validity is not None and (unproved := self.validity.prover.experimental):
+            warnings.warn(f"validity is experimental: {unproved}", UserWarning, stacklevel=3)
         # self.masking derives noise, headroom and thresholds, and raises where they do not fit.
         _ = self.masking
         check_masking(self.masking, self.noise)
@@ -189,11 +189,9 @@ class Plan:
         """The claim that every report proves, if any."""
         if self.validity is None:
             return None
-        from privstats.plug_ins import of_contrib
-
-        claim_of = of_contrib("validity", "a plan with [validity]", PlanError)
-        claim: Claim = claim_of(self.validity, self.schema, self.cohort, self.privacy, self.protocol, self.spare_bits)
-        return claim
+        return self.validity.prover.claim_of(
+            self.validity, self.schema, self.cohort, self.privacy, self.protocol, self.spare_bits
+        )
 
     @cached_property
     def ring(self) -> Group:

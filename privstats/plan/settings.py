@@ -23,6 +23,7 @@ from privstats.plan.forms import (
     Integer,
     Key,
     Keys,
+    Levels,
     Name,
     Names,
     Number,
@@ -35,9 +36,6 @@ from privstats.tables import by_name
 
 if TYPE_CHECKING:
     from privstats.plan.plan import Plan
-
-Level: TypeAlias = Literal["moments", "norm"]
-"""Levels of the claim that a client proves about its sums (``[validity]``)."""
 
 KeyAgreement: TypeAlias = Literal["mlkem768-x25519"]
 """How parties agree on keys: X25519 and ML-KEM-768 together."""
@@ -307,10 +305,8 @@ _AGGREGATION = (
 _VALIDITY = (
     _proof(
         name="level",
-        meaning='`"moments"`: a client\'s sums come from at most `most_records` fractional records within the '
-        'schema\'s bounds, class by class; `"norm"`: each statistic has the norm of at most `most_records` records, '
-        "which does not protect class moments",
-        form=Words("privstats.plan.settings:Level", remedy="omit validity for no proof"),
+        meaning="what every client proves of its sums",
+        form=Levels("privstats.plan.provers:PROVERS", remedy="omit validity for no proof"),
         condition=None,
         example={"validity": {"level": "moments"}},
     ),

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from privstats.encoding import Layout, Segment
 from privstats.encoding.ring import Group
 from privstats.plan import settings
 from privstats.plan.cohort import Headroom
-from privstats.plan.settings import Level
+from privstats.plan.provers import PROVERS, Prover, level_for
 from privstats.python_values import python_fields
 from privstats.schema import Schema
 from privstats.secagg import statements
 
 
 class Claim(statements.Claim, Protocol):
-    """The claim that a plan's reports prove; :mod:`privstats.contrib.proofs` implements it."""
+    """The claim that a plan's reports prove, as the prover of its level implements it."""
 
     @property
     def tolerance(self) -> float:
@@ -37,9 +37,10 @@ class Validity:
     """The claim that every client proves of its sums in its one message; experimental, see docs/proofs.md.
 
     Args:
-        level: ``"moments"``: the sums are, class by class, those of weighted records within the schema's bounds; all
-            weights sum to at most ``most_records``. ``"norm"``: each statistic has at most the norm of ``most_records``
-            records, which protects gradients, and does not protect class moments.
+        level: the prover's word (``privstats.provers``). ``"moments"``: the sums are, class by class, those of weighted
+            records within the schema's bounds; all weights sum to at most ``most_records``. ``"norm"``: each statistic
+            has at most the norm of ``most_records`` records, which protects gradients, and does not protect class
+            moments.
         most_records: maximum records of one client; public. It determines how far any liar can move the sums.
 
     Example:
@@ -51,9 +52,18 @@ class Validity:
         'moments'
     """
 
-    level: Level
+    level: str
     most_records: int
 
     def __post_init__(self) -> None:
         python_fields(self)
         settings.check("validity", self)
+
+    @property
+    def prover(self) -> Prover:
+        """The prover of this level."""
+        return PROVERS.needed(self.level, "a plan with [validity]")
+
+    def about(self, schema: Schema) -> Validity:
+        """Return the claim about a further session's sums, whose level :func:`level_for` states."""
+        return replace(self, level=level_for(self.level, schema.statements))

@@ -85,14 +85,10 @@ def _proofs(plan: Plan) -> list[str]:
         return []
 
     most, records = plan.validity.most_records, plan.cohort.max_records
-    proved = {
-        "moments": f"its sums are of at most {most} fractional records within the schema's bounds, class by class",
-        "norm": f"each of its statistics has the norm of at most {most} records, which protects a gradient and does "
-        "not protect class moments",
-    }
+    prover = plan.validity.prover
+    proved = f"every client proves that {prover.meaning.format(most=most)}"
     return [
-        f"EXPERIMENTAL: every client proves that {proved[plan.validity.level]}; no outside reader has verified the "
-        "argument yet",
+        f"EXPERIMENTAL: {proved}; no outside reader has verified the argument yet" if prover.experimental else proved,
         f"a lying client can invent {most} records, {most / records:.3g} of all that the plan admits, and "
         f"{plan.claim.tolerance:.2g} more, because sums are rounded to the grid; c liars invent c times as many: "
         "proofs do not protect a class with few records",

@@ -150,7 +150,7 @@ class Schema(ABC):
         exact_warning: what exact sums reveal, as a warning to a privacy officer; may be empty.
         several_sessions: whether a plan's promise is divided among a course's sessions before any runs.
         levels_apart: whether ``Levels`` may be the first map without ``ByArm`` as the last.
-        statements: by level of ``Validity``, the name of the statement that clients prove of these sums.
+        statements: names of the statements that clients can prove of these sums (``Prover.statements``).
         ignorable: what the exclusion of a record must not depend on, for estimates from the others to hold for all.
 
     Example:
@@ -174,7 +174,7 @@ class Schema(ABC):
     exact_warning: ClassVar[str] = ""
     several_sessions: ClassVar[bool] = False
     levels_apart: ClassVar[bool] = False
-    statements: ClassVar[Mapping[str, str]] = {}
+    statements: ClassVar[tuple[str, ...]] = ()
     ignorable: ClassVar[str] = "its values"
 
     if TYPE_CHECKING:  # the kinds have fields or properties of these names

@@ -13,24 +13,21 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import cache
-from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.doors import Door
 from privstats.errors import SchemaError
-from privstats.plug_ins import announced, dist_name, loaded
 from privstats.schema.public_values import Values
-from privstats.tables import by_name
 
 if TYPE_CHECKING:
     from privstats.estimates.denoise import NoisyClassSums
     from privstats.estimates.recipes import SoftmaxRecipe
     from privstats.estimates.softmax import SoftmaxWhitening
-
-GROUP = "privstats.modules"
 
 _WORD = re.compile("([a-z][a-z0-9-]{0,31})/([A-Za-z0-9._-]{1,32})", re.ASCII)
 Ints: TypeAlias = NDArray[np.float64]
@@ -81,7 +78,7 @@ class Module(ABC):
         >>> module_of("perceptron/64")
         Traceback (most recent call last):
         ...
-        privstats.errors.SchemaError: no installed package provides the module 'perceptron/64': ...
+        privstats.errors.SchemaError: module = 'perceptron/64' needs the module 'perceptron', which no installed ...
     """
 
     packages: ClassVar[tuple[str, ...]] = ()
@@ -141,6 +138,10 @@ class Module(ABC):
         """
 
 
+MODULES: Door[Callable[[str], Module]] = Door("privstats.modules", "module", SchemaError, lambda row, _: callable(row))
+"""What builds a module from a size, by its KIND, as packages and ``privstats.course`` announce it."""
+
+
 def is_word(word: object) -> bool:
     """Return whether a value has the form KIND/SIZE.
 
@@ -168,24 +169,18 @@ def module_of(word: object) -> Module:
     if not is_word(word):
         raise SchemaError(f"module must be KIND/SIZE, such as 'mlp/64', got {word!r:.80}; omit it for a linear softmax")
     kind, _, size = str(word).partition("/")
-    entries = by_name(announced(GROUP), lambda entry: entry.name, "module")
-    if kind not in entries:
+    module = _built(MODULES.needed(kind, f"module = {word!r}", "omit module for a linear softmax"), size)
+    if not isinstance(module, Module):
         raise SchemaError(
-            f"no installed package provides the module {word!r}: install the one that announces {kind!r} under the "
-            f"entry points {GROUP}, wherever this plan is read; or omit module for a linear softmax"
+            f"the module {kind!r} of {MODULES.origin(kind) or 'privstats'} builds no Module from a size; repair or "
+            "uninstall that package"
         )
-    return _built(entries[kind], size)
+    return module
 
 
 @cache
-def _built(entry: EntryPoint, size: str) -> Module:
-    module = loaded(entry, "module", SchemaError)(size)
-    if not isinstance(module, Module):
-        raise SchemaError(
-            f"{dist_name(entry)} announces the module {entry.name!r} as {entry.value!r}, which builds no Module from "
-            "a size: repair or uninstall that package"
-        )
-    return module
+def _built(build: Callable[[str], Module], size: str) -> Module:
+    return build(size)
 
 
 def checked_gradients(

@@ -1,6 +1,6 @@
 """The interface to a claim that every report of the one upload proves.
 
-The library imports no proof: a plan with ``[validity]`` supplies the claim (``contrib.proofs``).
+The library imports no proof: a plan with ``[validity]`` supplies the claim of its prover (``plan.provers``).
 """
 
 from __future__ import annotations

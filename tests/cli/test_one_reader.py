@@ -14,7 +14,7 @@ import pytest
 import typer
 
 import privstats as ps
-from privstats.cli.main import _entries as entries
+from privstats.cli.main import COMMANDS as EVERY_COMMAND
 from tests.engines.network.fake import study_of
 
 SIZE = 60
@@ -142,8 +142,8 @@ def folder(tmp_path: Path) -> Path:
 
 def takers() -> Iterator[tuple[str, set[str]]]:
     """Yield every command with the option that names a table's target, and its options; those of contrib, too."""
-    for command, entry in entries().items():
-        found = typer.main.get_command(entry.load())
+    for command, app in EVERY_COMMAND.items():
+        found = typer.main.get_command(app)
         inner = getattr(found, "commands", None)
         for name, each in ({command: found} if inner is None else inner).items():
             options = {option: param.type.name for param in each.params for option in param.opts}

@@ -11,7 +11,9 @@ import privstats as ps
 from privstats.contrib.evidence import cbom
 from privstats.workflows import report as pages
 from privstats.workflows.report import Finding
+from privstats.workflows.report.further import PAGES, FurtherPage
 from tests import made
+from tests.planted import plant
 
 PLAN = made.plan(ps.ClassSchema(2, 3, "NAB", 1.0), ps.Cohort(3, 2, 100), made.promise())
 
@@ -121,6 +123,12 @@ def test_a_contradicted_promise_is_code_1_and_on_the_page(privstats, folder, mon
 def test_what_goes_wrong_is_one_sentence_and_no_page(privstats, folder, words, said):
     assert said in privstats("report", "plan.toml", *words, cwd=folder, code=2).stderr
     assert not (folder / "x").exists()
+
+
+def test_an_option_of_a_further_page_hides_none_of_the_command(privstats, folder, monkeypatch):
+    plant(monkeypatch, PAGES, "sign", FurtherPage("sign", "Write sign.html.", "the plan alone", pages.page_of))
+    said = privstats("report", "plan.toml", "--out", "x", cwd=folder, code=2).stderr
+    assert "two options are called 'sign'" in said
 
 
 def test_what_is_written_is_signed_beside_it(privstats, folder):

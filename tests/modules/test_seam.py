@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats import doors
 from privstats.errors import HeadError, SchemaError
 from privstats.heads.rules import rule_of
 from privstats.schema import modules
@@ -44,8 +45,8 @@ for load, name in ((ps.Plan.read, "adapter-8.plan.toml"), (read, "adapter-8.toml
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     """A package is installed whose module breaks a promise."""
-    entry = EntryPoint("broken", "tests.modules.models:Broken", modules.GROUP)
-    monkeypatch.setattr(modules, "announced", lambda group: [entry])
+    entry = EntryPoint("broken", "tests.modules.models:Broken", modules.MODULES.group)
+    monkeypatch.setattr(doors, "announced", lambda group: [entry] if group == entry.group else [])
 
 
 def summed(how: str, labels: list[int]) -> Any:
@@ -105,13 +106,13 @@ def test_the_modules_keep_theirs(word: str, bits: int) -> None:
     ("value", "said"),
     [
         ("nowhere:late", "the module 'late' of late 0.1 cannot be loaded: ModuleNotFoundError"),
-        ("builtins:str", "late 0.1 announces the module 'late' as 'builtins:str', which builds no Module from a size"),
+        ("builtins:str", "the module 'late' of late 0.1 builds no Module from a size; repair or uninstall that"),
     ],
 )
 def test_a_module_that_is_announced_wrongly_is_refused_by_the_name_of_its_package(
     value: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(modules, "announced", found_in(tmp_path, modules.GROUP, {"late": value}))
+    monkeypatch.setattr(doors, "announced", found_in(tmp_path, modules.MODULES.group, {"late": value}))
     with pytest.raises(SchemaError, match=said):
         replace(SCHEMA, module="late/9")
 
@@ -120,13 +121,13 @@ def test_a_module_that_is_announced_wrongly_is_refused_by_the_name_of_its_packag
     ("value", "said"),
     [
         ("nowhere:late", "the rule 'late' of late 0.1 cannot be loaded: ModuleNotFoundError"),
-        ("builtins:str", "late 0.1 announces the rule 'late' as 'builtins:str', which is no Rule of that kind"),
+        ("builtins:str", "late 0.1 announces the rule 'late' as 'builtins:str', which is no rule of that name"),
     ],
 )
 def test_a_rule_that_is_announced_wrongly_is_refused_by_the_name_of_its_package(
     value: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("privstats.heads.rules.rule.announced", found_in(tmp_path, "privstats.rules", {"late": value}))
+    monkeypatch.setattr(doors, "announced", found_in(tmp_path, "privstats.rules", {"late": value}))
     with pytest.raises(HeadError, match=said):
         rule_of("late", {})
 
@@ -164,8 +165,8 @@ def test_without_the_package_every_file_is_refused_by_what_to_install() -> None:
     done = subprocess.run([sys.executable, "-c", READ, str(VECTORS)], env=told, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     plan, course, release, head = done.stdout.splitlines()
-    install = "no installed package provides the module 'adapter/8': install the one that announces 'adapter'"
+    install = "module = 'adapter/8' needs the module 'adapter', which no installed package brings"
     assert install in plan
     assert install in course
     assert install in release
-    assert "no installed package provides a rule of kind 'hidden': install the one that announces it" in head
+    assert "this head needs the rule 'hidden', which no installed package brings" in head

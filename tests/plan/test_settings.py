@@ -20,6 +20,7 @@ from privstats.plan.forms import (
     Integer,
     Key,
     Keys,
+    Levels,
     Name,
     Names,
     Number,
@@ -45,7 +46,7 @@ BASE: Fields = {
     "privacy": {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-5},
 }
 WRONG: dict[type[Form], Callable[[Any], list[Any]]] = {
-    Words: lambda form: ["", form.choices[0].upper(), form.choices[0].encode(), [form.choices[0]], 0],
+    **dict.fromkeys((Words, Levels), lambda form: ["", (word := form.choices[0]).upper(), word.encode(), [word], 0]),
     AsciiName: lambda form: ["gräph", 3, b"auto"],
     Integer: lambda form: [form.low - 1, float(form.low), True, "1", *([form.high + 1] if form.high else [])],
     Number: lambda form: [form.low - 1e-3, "1", True, float("nan"), *([form.high * 1.01] if form.high else [])],

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 import privstats as ps
-from privstats.workflows.report import Search
+from privstats.workflows.report import Search, finder
+from privstats.workflows.report.further import finders
 from threat_models import findings
 from threat_models.audits.verdict import Report
 
@@ -16,9 +17,12 @@ from .conftest import plan_of, promise
 def test_they_are_plugged_in():
     pyproject = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     assert pyproject["project"]["entry-points"]["privstats.findings"] == {
-        "audit": "threat_models.findings:audits",
-        "attack": "threat_models.findings:attacks",
+        "audit": "threat_models.finders:AUDIT",
+        "attack": "threat_models.finders:ATTACK",
     }
+    plan, search = plan_of(ps.NoPrivacy()), Search()
+    assert finder("audit")(plan, search) == findings.audits(plan, search)
+    assert [row.name for row in finders()] == ["audit", "attack"]
 
 
 @pytest.mark.ci

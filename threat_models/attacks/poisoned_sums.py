@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,6 +152,10 @@ def beyond(schema: Schema, own: Vector, times: int = 100) -> dict[str, Vector]:
     }
 
 
+def _claimed(plan: Plan) -> str:
+    return "none" if plan.validity is None else plan.validity.level
+
+
 class PoisonedSums(Examination):
     """Lies of one client in the plan's own sessions, and the worst that its statement admits."""
 
@@ -168,6 +172,8 @@ class PoisonedSums(Examination):
             return "lies in reports to a panel, and this plan's protocol has none; one-poisoner counts the lies there"
         if not readable(plan.schema):
             return "is written for N, A and B of classes, and for regressions of one target"
+        if (claimed := _claimed(plan)) not in get_args(Level):
+            return f"knows the lies that {' and '.join(get_args(Level)[1:3])} admit, and the plan proves {claimed}"
         return super().refusal(plan)
 
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
@@ -201,7 +207,7 @@ class PoisonedSums(Examination):
     def _worst(self, stage: Stage, rng: Generator, trials: int) -> Row:
         """The climb knows all honest sums and the test records; the lie that it finds is sent over the machines."""
         plan, scene = stage.plan, stage.scene()
-        level: Level = "none" if plan.validity is None else plan.validity.level
+        level = cast("Level", _claimed(plan))
         lie = worst(scene, level, stage.records, _STEPS * trials, rng).vector(plan.schema)
         honest, result = scene.accuracy(scene.own), scene.accuracy(lie)
         end = sent(plan, stage.parts, {_LIAR: lie}, rng)

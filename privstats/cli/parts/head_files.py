@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from privstats import domains
 from privstats.cli.parts.verifying import NO, begins, is_signed, key_of, together
 from privstats.errors import HeadError, PrivstatsError
 from privstats.files.envelope import file_metadata
-from privstats.heads import persistence
+from privstats.heads.file_formats import load_any
 from privstats.heads.provenance import Provenance
 from privstats.plan import Plan
-from privstats.plug_ins import of_contrib
 from privstats.release import Release
 
 if TYPE_CHECKING:
@@ -37,9 +34,9 @@ class HeadFile:
 
     @classmethod
     def of(cls, path: Path) -> HeadFile:
-        """Load a head or a personal head."""
+        """Load a head of any installed format."""
         header = file_metadata(path, HeadError)
-        head = _load(path, header)
+        head = load_any(path, header.get("format"))
         return cls(head, header["version"], is_signed(path, HeadError))
 
     @property
@@ -52,12 +49,6 @@ class HeadFile:
         """Releases and settings that the head was built from."""
         provenance: Provenance = self.head.provenance_
         return provenance
-
-
-def _load(path: Path, header: Mapping[str, str], signed_by: bytes | None = None) -> Any:
-    if header.get("format") == domains.PERSONAL_HEAD_FILE:
-        return of_contrib("personal", "a personal head's file", HeadError).load(path, signed_by)
-    return persistence.load(path, signed_by)
 
 
 def facts_of(opened: HeadFile) -> dict[str, Any]:
@@ -110,7 +101,7 @@ def against_key(path: Path, words: str) -> str:
     """Return the verdict whether this key signed the file."""
     key = key_of(words, HeadError)
     try:
-        _load(path, file_metadata(path, HeadError), key)
+        load_any(path, file_metadata(path, HeadError).get("format"), key)
     except HeadError as refusal:
         return f"{NO}{refusal}"
     return "good"

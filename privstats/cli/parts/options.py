@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, make_dataclass
 from functools import cached_property, partial, update_wrapper
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from types import FunctionType
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypeVar, get_type_hints
 
 import typer
 
 from privstats.doors import Option
 from privstats.errors import DataError, PlanError
+from privstats.tables import by_name
 
 if TYPE_CHECKING:
     from privstats.moments import RecordFile
@@ -70,11 +71,11 @@ class _Expanded:
 
     def __init__(self, command: Callable[..., None]) -> None:
         update_wrapper(self, command)
-        del self.__wrapped__  # so that inspect.signature returns the one below
+        vars(self).pop("__wrapped__")  # so that inspect.signature returns the one below
         self._command = command
         self.__annotations__ = {}  # typer takes them from the signature
 
-    @cached_property
+    @property
     def _bundles(self) -> dict[str, Any]:
         bundles = {name: _bundle_in(hint) for name, hint in self._hints.items()}
         return {name: bundle for name, bundle in bundles.items() if bundle is not None}
@@ -83,14 +84,14 @@ class _Expanded:
     def _hints(self) -> dict[str, Any]:
         return get_type_hints(self._command, include_extras=True)
 
-    @cached_property
+    @property
     def __signature__(self) -> Signature:
-        options: dict[str, Parameter] = {}
+        bundles, options = self._bundles, list[Parameter]()
         for name, each in signature(self._command).parameters.items():
-            bundle = self._bundles.get(name)
-            own = [each.replace(annotation=self._hints[name])] if bundle is None else _fields_of(bundle)
-            options |= {option.name: option.replace(kind=Parameter.KEYWORD_ONLY) for option in own}
-        return Signature(list(options.values()))
+            bundle = bundles.get(name)
+            options += [each.replace(annotation=self._hints[name])] if bundle is None else _fields_of(bundle)
+        named = by_name(options, lambda option: option.name, "option")  # a row's option must hide none of the command's
+        return Signature([option.replace(kind=Parameter.KEYWORD_ONLY) for option in named.values()])
 
     def __call__(self, **given: Any) -> None:
         built = {
@@ -107,6 +108,29 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
     who asks for the command as ``Annotated[..., function]``.
     """
     return _Expanded(command)
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+Named = TypeVar("Named", bound=_Named)
+
+
+def switches(name: str, rows: Iterable[Any]) -> type[Any]:
+    """Return a frozen dataclass of flags, one for each row, by the row's ``name`` and ``help``."""
+    flags = [(_field(row.name), Annotated[bool, option(row.help, flag=f"--{row.name}")], False) for row in rows]
+    return make_dataclass(name, flags, frozen=True)
+
+
+def switched(flags: Any, rows: Iterable[Named]) -> list[Named]:
+    """Return the rows whose flag in :func:`switches` is given."""
+    return [row for row in rows if getattr(flags, _field(row.name))]
+
+
+def _field(name: str) -> str:
+    return name.replace("-", "_")
 
 
 def _bundle_in(hint: Any) -> Any:

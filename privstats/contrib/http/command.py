@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import Json, Yes, argument, option
+from privstats.cli.parts.options import Json, Yes, argument, expanded, option
 from privstats.cli.parts.party_facts import show
 from privstats.cli.parts.terminal import say, table_of, terminal
 from privstats.cli.parts.verifying import PassphraseFile, identity_of
+from privstats.doors import together
+from privstats.engines.network.summers import SUMMERS, summer_for
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.printable import at_most
 
@@ -114,22 +116,25 @@ def renew(
     _handed_out(next_run(study, identity_of(identity, passphrase_file), settings))
 
 
+def _summing() -> type[Any]:
+    return together("Summing", (row.options for row in SUMMERS.values()))
+
+
 @app.command()
+@expanded
 def lead(
     home: LeaderFolder,
+    *,
     address: Annotated[str, option("Where to listen.", "HOST:PORT")] = "127.0.0.1:8443",
     certificate: Annotated[Path | None, option("A folder with server.pem and server.key.", "FOLDER")] = None,
     behind_proxy: Annotated[bool, option("A proxy before the leader ends TLS.", flag="--behind-proxy")] = False,
     admin_port: AdminPort = None,
-    cluster: Annotated[
-        str | None, option("The leader's own Dask scheduler, whose workers sum the reports.", "tls://HOST:PORT")
-    ] = None,
-    store: Annotated[str | None, option("Where the cluster's workers find reports: a URL of fsspec.", "URL")] = None,
+    summing: Annotated[Any, _summing],
 ) -> None:
     """Take devices' reports and lead the run to its release, until Ctrl-C; another start resumes from the disk.
 
     It listens on this machine alone unless --address names an address that devices reach; then it needs --certificate,
-    or --behind-proxy. With --cluster and --store further machines of the leader sum the reports.
+    or --behind-proxy. Further machines of the leader may sum the reports.
     """
     from privstats.engines.network.operator_log import configure
     from privstats.files.outside import require_state_folder
@@ -139,15 +144,14 @@ def lead(
     from privstats.contrib.http.run import LeaderRun
     from privstats.contrib.http.serve import Address, serve
 
-    if (cluster is None) != (store is None):
-        raise PrivstatsError("--cluster and --store go together: workers read the reports from the store")
+    summer = summer_for(summing)
     listening = Address(*_host_and_port(address), certificate, behind_proxy)
     configure()
     require_state_folder()
-    run = LeaderRun.open(home, defers=cluster is not None)
-    summing = None if cluster is None else _summing(cluster, store, run)
+    run = LeaderRun.open(home, defers=summer is not None)
+    cluster = None if summer is None else summer.at(summing, run.folder)
     started = partial(_started, run, tls=listening.tls is not None)
-    if code := serve(run, listening, started=started, admin_port=admin_port, cluster=summing):
+    if code := serve(run, listening, started=started, admin_port=admin_port, cluster=cluster):
         raise typer.Exit(code)
 
 
@@ -268,12 +272,6 @@ def demo(
             Path(place), browser=browser, entropy=os.urandom, seed=seed, link=show_link, sent=lambda: advance(1)
         )
     show_demo(result)
-
-
-def _summing(cluster: str, store: str | None, run: LeaderRun) -> Any:
-    from privstats.plug_ins import of_contrib
-
-    return of_contrib("cluster", "privstats http lead --cluster").at(cluster, store, run.folder)
 
 
 def _started(run: LeaderRun, serving: Serving, *, tls: bool) -> None:

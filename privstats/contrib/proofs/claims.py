@@ -20,6 +20,7 @@ from privstats.contrib.proofs.statement import Statement
 from privstats.contrib.proofs.transcript import BLIND_BYTES, Transcript
 from privstats.contrib.proofs.verifier import answer_size, bad_parts
 from privstats.encoding import Layout, RingVector, Segment
+from privstats.encoding.ring import Group
 from privstats.errors import PlanError
 from privstats.plan.cohort import Headroom
 from privstats.schema import Schema
@@ -98,29 +99,30 @@ class Claim:
         return Prime(tuple((segment.size, factors[segment.statistic]) for segment in layout.segments))
 
     def headroom(
-        self, rooms: tuple[Headroom, ...], group: Prime, clients: int, tail: Callable[[Segment], float]
+        self, rooms: tuple[Headroom, ...], group: Group, clients: int, tail: Callable[[Segment], float]
     ) -> tuple[Headroom, ...]:
         """Return every segment's room in the group; refuse noisy sums that could exceed half of the field."""
+        prime = _prime(group)
         reach = self.statement.reach if self.statement.tested_size else 0
         sums = clients * (2 * self.most_records * self.unit + reach)
         out = []
-        for room, (_, factor) in zip(rooms, group.parts, strict=True):
+        for room, (_, factor) in zip(rooms, prime.parts, strict=True):
             noise = factor * (math.ceil(tail(room.segment)) + 1)
             if max(sums + noise, factor * room.largest) >= _FREE:
                 raise PlanError(
                     f"the sums of {clients} clients have no room in the field of the proofs: lower "
                     "cohort.max_records, cohort.clients, schema.grid_bits or validity.most_records"
                 )
-            out.append(replace(room, bits=group.segments[0][1] - (factor.bit_length() - 1)))
+            out.append(replace(room, bits=prime.segments[0][1] - (factor.bit_length() - 1)))
         return tuple(out)
 
-    def stated_in(self, group: Prime) -> tuple[object, ...]:
+    def stated_in(self, group: Group) -> tuple[object, ...]:
         """Return the values for the parameters' digest."""
-        return (group.parts, self.stated)
+        return (_prime(group).parts, self.stated)
 
-    def scheme(self, group: Prime, helpers: int, context: bytes) -> FieldStreams:
+    def scheme(self, group: Group, helpers: int, context: bytes) -> FieldStreams:
         """Return a run's masking scheme."""
-        return FieldStreams(group, self.statement, helpers, context)
+        return FieldStreams(_prime(group), self.statement, helpers, context)
 
     def check_vector(self, vector: RingVector) -> None:
         """Raise ``DataError`` for an unprovable vector."""
@@ -140,6 +142,12 @@ class Claim:
     def add(self, words: Field, more: Field) -> Field:
         """Return entries' sums in the field."""
         return add(words, more)
+
+
+def _prime(group: Group) -> Prime:
+    if not isinstance(group, Prime):
+        raise TypeError(f"a claim reads vectors over its field, got a {type(group).__name__}; pass claim.group(...)")
+    return group
 
 
 @lru_cache(maxsize=8)

@@ -13,7 +13,7 @@ from privstats.encoding import Layout, layout_of
 from privstats.errors import PlanError
 from privstats.kinds import ClassSchema, CountSchema, RidgeSchema, ScoringSchema
 from privstats.plan.cohort import Cohort
-from privstats.plan.settings import Level
+from privstats.plan.provers import PROVERS
 from privstats.plan.validity import Validity
 from privstats.schema import COUNT_SCALE, Schema
 from privstats.secagg.protocols import PROTOCOLS
@@ -33,8 +33,8 @@ def claim_of(
     _check_length(layout_of(schema))
     _check_records(validity, cohort, privacy)
     clipped = isinstance(privacy, Privacy) and privacy.client_clip is not None
-    named = schema.statements.get(validity.level)
-    statement = _NONE[validity.level] if named is None else _STATEMENTS[named]
+    proved = PROVERS[validity.level].statements
+    statement = next((_STATEMENTS[name] for name in schema.statements if name in proved), _NONE[validity.level])
     return _with_room(statement(schema, validity, clipped), schema)
 
 
@@ -134,6 +134,8 @@ def _norms(schema: Schema, validity: Validity, clipped: bool) -> Claim:  # noqa:
 
 
 def _no_norms(schema: Schema, _: Validity, __: bool) -> NoReturn:
+    if "tables" in schema.statements:
+        raise PlanError("counts are proved cell by cell: choose validity.level='moments'")
     _check_grid(schema)
     raise PlanError(f"validity.level='norm' has no statement about task={schema.task!r}: omit validity")
 
@@ -151,19 +153,14 @@ def _tables(schema: CountSchema | ScoringSchema, validity: Validity, clipped: bo
     return Claim("tables", cells, unit, most, clipped=clipped)
 
 
-def _no_table_norms(_: CountSchema | ScoringSchema, __: Validity, ___: bool) -> NoReturn:
-    raise PlanError("counts are proved cell by cell: choose validity.level='moments'")
-
-
 _STATEMENTS: Mapping[str, Callable[[Any, Validity, bool], Claim]] = {
     "classes": _classes,
     "folds": _folds,
     "tables": _tables,
     "norms": _norms,
-    "no norms of tables": _no_table_norms,
 }
-"""Statements by the name in ``Schema.statements``; a level without a name is refused."""
-_NONE: Mapping[Level, Callable[[Schema, Validity, bool], NoReturn]] = {"moments": _no_moments, "norm": _no_norms}
+"""Statements by the name in ``Schema.statements``."""
+_NONE: Mapping[str, Callable[[Schema, Validity, bool], NoReturn]] = {"moments": _no_moments, "norm": _no_norms}
 
 
 def _with_room(claim: Claim, schema: Schema) -> Claim:

@@ -23,8 +23,6 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeGuard
 
-import numpy as np
-
 from privstats.errors import HeadError
 from privstats.plug_ins import announced, dist_name, loaded
 from privstats.tables import by_name
@@ -219,7 +217,7 @@ class Number(Constraint):
 
     def admits(self, value: Any) -> bool:
         """Return whether ``value`` is such a number; booleans are none."""
-        if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        if isinstance(value, bool) or not isinstance(value, Real):  # numpy's booleans are no Real
             return False
         try:
             number = float(value)
@@ -281,6 +279,8 @@ class PerClass(Constraint):
         """Return whether ``value`` is a vector of positive finite numbers."""
         if isinstance(value, str):
             return False
+        import numpy as np  # here, because a list of heads computes nothing
+
         try:
             array = np.asarray(value, np.float64)
         except (TypeError, ValueError, OverflowError):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from privstats.doors import Door
 from privstats.errors import DataError, HeadError
 from privstats.heads.evidence import Array, Released
 from privstats.intake.arrays import is_tensor, require_values
@@ -18,9 +19,8 @@ from privstats.intake.columns import read
 from privstats.intake.frames import in_memory, named_target
 from privstats.intake.meaning import listed
 from privstats.intake.tables import as_table, numbers_of, ordered_columns
-from privstats.plug_ins import announced, dist_name, loaded
 from privstats.records.table import codes_of
-from privstats.tables import by_name, load_all, register
+from privstats.tables import load_all, register
 from privstats.transforms import Transform, apply, input_features
 from privstats.transforms.exact import arrays_of
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 _ROOM = "privstats.heads.rules"
-_GROUP = "privstats.rules"
 _RULES: dict[str, type[Rule]] = {}
 _WINDOW = 64
 TILE = 1024  # rows per tile: a tile of X and its products stay in the second-level cache
@@ -79,6 +78,10 @@ class Rule(ABC):
         return {field.name: np.ascontiguousarray(getattr(self, field.name)) for field in fields(self)}
 
 
+RULES: Door[type[Rule]] = Door("privstats.rules", "rule", HeadError, lambda row, name: _RULES.get(name) is row)
+"""The rules that packages announce; a rule registers itself, so this room's own need no row."""
+
+
 def kinds() -> Mapping[str, type[Rule]]:
     """Return all kinds of rules by name, other packages' included."""
     load_all(_ROOM)
@@ -92,28 +95,12 @@ def rule_of(kind: str, arrays: Mapping[str, Array]) -> Rule:
         HeadError: no package provides this kind.
         ValueError: wrong names, or arrays that are not finite float64.
     """
-    cls = _RULES.get(kind) or kinds().get(kind) or _announced(kind)
+    cls = _RULES.get(kind) or kinds().get(kind) or RULES.needed(kind, "this head")
     if set(arrays) != {field.name for field in fields(cls)}:
         raise ValueError(f"no rule of kind {kind!r} has these arrays")
     if not all(array.dtype == np.float64 and np.isfinite(array).all() for array in arrays.values()):
         raise ValueError("a rule's arrays must be finite float64")
     return cls(**arrays)
-
-
-def _announced(kind: str) -> type[Rule]:
-    entries = by_name(announced(_GROUP), lambda entry: entry.name, "rule")
-    if kind not in entries:
-        raise HeadError(
-            f"no installed package provides a rule of kind {kind!r:.80}: install the one that announces it under the "
-            f"entry points {_GROUP}, as the maker of this head had it"
-        )
-    cls: type[Rule] = loaded(entries[kind], "rule", HeadError)
-    if _RULES.get(kind) is not cls:
-        raise HeadError(
-            f"{dist_name(entries[kind])} announces the rule {kind!r} as {entries[kind].value!r}, which is no Rule of "
-            "that kind; fix or uninstall that package"
-        )
-    return cls
 
 
 def tail(distance: Array, degrees: float, d: int) -> Array:

@@ -1,7 +1,6 @@
-"""Lay out every page on one self-contained sheet, and load other packages' sections.
+"""Lay out every page on one self-contained sheet, and find other packages' sections.
 
-Audits and attacks enter through ``privstats.findings``, because the library must not import its attacker. Needs the
-``report`` extra (jinja2; pictures need matplotlib).
+Needs the ``report`` extra (jinja2; pictures need matplotlib).
 """
 
 from __future__ import annotations
@@ -13,11 +12,9 @@ from importlib.resources import files
 from typing import Any, Self, TypeAlias
 
 from privstats import optional_dependencies
-from privstats.errors import MissingExtraError, PrivstatsError
 from privstats.plan import Plan
-from privstats.plug_ins import announced, loaded
-from privstats.tables import by_name
 from privstats.version import __version__
+from privstats.workflows.report.further import FINDERS
 
 
 @dataclass(frozen=True)
@@ -104,9 +101,6 @@ def render(package: str, template: str, **values: Any) -> str:
     return str(environment.get_template(template).render(version=__version__, **values))
 
 
-GROUP = "privstats.findings"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Finding:
     """One section of the page.
@@ -159,18 +153,11 @@ def finder(name: str) -> Finder:
     """Return the named finder from any installed package.
 
     Raises:
-        MissingExtraError: no installed package offers it.
-        PrivstatsError: two do, or it cannot be loaded.
+        PrivstatsError: no installed package offers it, two do, or it cannot be loaded.
 
     Example:
         >>> from privstats.workflows.report import finder
         >>> callable(finder("audit"))  # the package threat_models brings it
         True
     """
-    entries = by_name(announced(GROUP), lambda entry: entry.name, "finder")
-    if name in entries:
-        result: Finder = loaded(entries[name], "finder", PrivstatsError)
-        return result
-    raise MissingExtraError(
-        f"--{name} needs a package that offers {name!r} under {GROUP}; privstats includes its own: reinstall privstats"
-    )
+    return FINDERS.needed(name, f"--{name}").find

@@ -61,7 +61,10 @@ def test_the_table_is_in_the_file_and_the_digest_and_plans_without_it_keep_their
 
 
 REFUSED = {
-    "another level": (lambda: Validity("all", 9), "validity.level must be one of moments, norm, got 'all'"),
+    "another level": (
+        lambda: Validity("all", 9),
+        "validity.level needs the prover 'all', .*installed: moments, norm",
+    ),
     "none by name": (lambda: Validity("none", 9), "omit validity for no proof"),
     "no number": (lambda: Validity("norm", True), "must be an integer of at least 1, got True"),
     "no records": (lambda: Validity("norm", 0), "at least 1, got 0"),
@@ -139,7 +142,7 @@ def test_files_are_refused_with_the_place() -> None:
     for table, told in (
         ('[validity]\nlevel = "moments"\n', "validity lacks most_records"),
         ('[validity]\nlevel = "moments"\nmost_records = 9\nmost = 1\n', "validity has unknown keys 'most'"),
-        ('[validity]\nlevel = "all"\nmost_records = 9\n', "validity.level must be"),
+        ('[validity]\nlevel = "all"\nmost_records = 9\n', "validity.level needs the prover 'all'"),
     ):
         with pytest.raises(PlanError, match=told):
             ps.Plan.from_toml(f"{text}\n{table}")

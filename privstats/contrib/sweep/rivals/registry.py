@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import EntryPoint
+from typing import Any
 
 from privstats.contrib.sweep.rivals.base import Rival
+from privstats.doors import Door
 from privstats.errors import DataError
-from privstats.plug_ins import announced, dist_name, loaded
-from privstats.tables import by_name
 
 GROUP = "privstats.rivals"
+
+
+def _makes_rival(make: Any, _: str) -> bool:
+    return callable(make) and isinstance(make(), Rival)
+
+
+RIVALS: Door[Callable[[], Rival]] = Door(GROUP, "rival", DataError, _makes_rival)
+"""What makes a rival when called, by name."""
 
 
 def rivals(*names: str) -> dict[str, Callable[[], Rival]]:
@@ -27,19 +34,8 @@ def rivals(*names: str) -> dict[str, Callable[[], Rival]]:
         >>> list(rivals("fedavg", "ensemble"))
         ['FedAvg, 50 rounds', 'one-shot ensemble']
     """
-    entries = by_name(announced(GROUP), lambda entry: entry.name, "rival")
     for name in names:
-        if name not in entries:
-            raise DataError(f"baseline must be one of {', '.join(entries)}, got {name!r}; choose one, or omit it")
-    makers = [_maker(entries[name]) for name in names]
+        if name not in RIVALS:
+            raise DataError(f"baseline must be one of {', '.join(RIVALS)}, got {name!r}; choose one, or omit it")
+    makers = [RIVALS[name] for name in names]
     return {make().name: make for make in makers}
-
-
-def _maker(entry: EntryPoint) -> Callable[[], Rival]:
-    make: Callable[[], Rival] = loaded(entry, "rival", DataError)
-    if not callable(make) or not isinstance(make(), Rival):
-        raise DataError(
-            f"{dist_name(entry)} announces the rival {entry.name!r} as {entry.value!r}, which makes no Rival when "
-            "called; fix or uninstall that package"
-        )
-    return make

@@ -1,0 +1,21 @@
+"""State what no browser accepts of a plan, as a row that loads the browsers' list on use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from privstats.review.plan_notes import PlanNote
+
+if TYPE_CHECKING:
+    from privstats.plan import Plan
+
+
+def _sentences(plan: Plan) -> list[str]:
+    if plan.devices is None:
+        return []
+    from privstats.contrib.http.browsers import warnings
+
+    return warnings(plan)
+
+
+NOTE = PlanNote("browsers", _sentences)

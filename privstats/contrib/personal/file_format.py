@@ -1,0 +1,21 @@
+"""State the format of personal heads' files, as a row that loads their reader on use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from privstats import domains
+from privstats.heads.file_formats import HeadFormat
+
+if TYPE_CHECKING:
+    from privstats.files.envelope import PathLike
+    from privstats.files.signing import Verifier
+
+
+def _load(path: PathLike, signed_by: Verifier | None) -> Any:
+    from privstats.contrib.personal.head import Personal
+
+    return Personal.load(path, signed_by)
+
+
+FORMAT = HeadFormat(domains.PERSONAL_HEAD_FILE, _load)

@@ -1,0 +1,51 @@
+"""Hold what sums a leader's settled reports on other machines; each row brings its options of the leader's command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from privstats.doors import Door, is_row
+from privstats.errors import PrivstatsError
+
+if TYPE_CHECKING:
+    from privstats.engines.network.folder import RoundFolder
+
+At: TypeAlias = "Callable[[Any, RoundFolder], Any]"
+"""Returns what sums the reports of a run, from the options and the leader's folder."""
+
+
+@dataclass(frozen=True)
+class Summer:
+    """Machines that sum in the leader's place.
+
+    Attributes:
+        name: the summer's name.
+        options: a frozen dataclass of the command's options.
+        is_asked: whether the options request it; raises PrivstatsError where only some of them are given.
+        at: returns it for a run.
+    """
+
+    name: str
+    options: type[Any]
+    is_asked: Callable[[Any], bool]
+    at: At
+
+
+SUMMERS: Door[Summer] = Door("privstats.summers", "summer of reports", PrivstatsError, is_row(Summer))
+"""The summers by name, as packages and ``privstats.contrib`` announce them."""
+
+
+def summer_for(options: Any) -> Summer | None:
+    """Return the summer that a leader's options request, if any.
+
+    Raises:
+        PrivstatsError: they request two.
+    """
+    asked = [row for row in SUMMERS.values() if row.is_asked(options)]
+    if len(asked) > 1:
+        raise PrivstatsError(
+            f"one run has one summer of its reports, got {asked[0].name} and {asked[1].name}: omit one"
+        )
+    return asked[0] if asked else None

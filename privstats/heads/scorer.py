@@ -1,0 +1,22 @@
+"""State who scores records under a published head, as a row that loads the heads on use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from privstats.kinds.scorers import Scorer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from privstats.kinds.scoring import ScoresAndShares, ScoringSchema
+
+
+def _reader(schema: ScoringSchema, data: bytes) -> Callable[[NDArray[Any]], ScoresAndShares]:
+    from privstats.heads.scoring import reader
+
+    return reader(schema, data)
+
+
+SCORER = Scorer("scoring", _reader)

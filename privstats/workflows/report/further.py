@@ -1,0 +1,108 @@
+"""Hold what packages add to ``privstats report``: findings on its page, and further pages.
+
+The library must not import its attacker: audits and attacks are findings of another package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from privstats.doors import Door, is_row
+from privstats.errors import PrivstatsError
+
+if TYPE_CHECKING:
+    from privstats.workflows.report.layout import Finder
+    from privstats.workflows.report.privacy_report import Statement
+
+Text: TypeAlias = "Callable[[Statement], str]"
+"""Returns a file's text from a plan, its course and the findings on it."""
+
+
+@dataclass(frozen=True)
+class FurtherFindings:
+    """Sections of the page that a search makes.
+
+    Attributes:
+        name: the option of ``privstats report`` that requests them.
+        help: what the search does and how long it takes, one sentence.
+        find: returns the sections for a plan.
+        order: rank of the sections on the page; a lower one is nearer to the top.
+    """
+
+    name: str
+    help: str
+    find: Finder
+    order: int = 100
+
+
+@dataclass(frozen=True)
+class FileBeside:
+    """A file that is written next to a page.
+
+    Attributes:
+        name: the file's name.
+        what: what the file holds, a phrase.
+        text: returns the file's text.
+    """
+
+    name: str
+    what: str
+    text: Text
+
+
+@dataclass(frozen=True)
+class FurtherPage:
+    """A page that ``privstats report`` writes into a file of the page's name, in place of :data:`REPORT`.
+
+    Attributes:
+        name: the option that requests it.
+        help: what it writes, one sentence.
+        reads: what it is made from, a phrase.
+        page: returns the page as HTML.
+        finds: whether it shows findings.
+        beside: files next to it.
+    """
+
+    name: str
+    help: str
+    reads: str
+    page: Text
+    finds: bool = False
+    beside: tuple[FileBeside, ...] = ()
+
+    @property
+    def file(self) -> str:
+        """The page's file name."""
+        return f"{self.name}.html"
+
+
+def _report(statement: Statement) -> str:
+    from privstats.workflows.report.privacy_report import page_of
+
+    return page_of(statement)
+
+
+def _ethics(statement: Statement) -> str:
+    from privstats.workflows.report.ethics import ethics_page
+
+    return ethics_page(statement)
+
+
+REPORT = FurtherPage("report", "", "", _report, finds=True)
+"""The page that is written without an option. It shows everything that the command reads."""
+_ETHICS = FurtherPage(
+    "ethics", "Write ethics.html instead: two printed pages for an ethics board.", "the plan alone", _ethics
+)
+FINDERS: Door[FurtherFindings] = Door("privstats.findings", "finder", PrivstatsError, is_row(FurtherFindings))
+"""Searches by name, as packages announce them."""
+PAGES: Door[FurtherPage] = Door(
+    "privstats.pages", "page of a report", PrivstatsError, is_row(FurtherPage), {"ethics": _ETHICS}
+)
+"""Further pages by name: that for an ethics board, then those that packages and ``privstats.contrib`` announce."""
+
+
+def finders() -> list[FurtherFindings]:
+    """Return all searches in the order of their sections."""
+    return sorted(FINDERS.values(), key=lambda row: row.order)

@@ -1,0 +1,78 @@
+"""The core names no row that a contributed room or the attacker brings: in no call, no import and no word."""
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ABOVE = ("privstats.contrib", "threat_models")
+POINTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
+BROUGHT = {name for rows in POINTS.values() for name, value in rows.items() if value.startswith(ABOVE)}
+AWAITED = (
+    *("course/", "engines/network/", "engines/flower/", "workflows/simulate.py", "__init__.py", "plug_ins.py"),
+    *("cli/course.py", "cli/plan.py", "cli/table.py", "cli/parts/party_facts.py", "cli/parts/table_results.py"),
+    "cli/parts/wizard.py",
+)
+"""Rooms and modules whose calls upward are not doors yet."""
+PLAIN = {
+    ("domains.py", "privstats-personal-head"): "every label under which a file is checked is listed once",
+    ("plan/settings.py", "moments"): "the example of a setting, which tests compare",
+    ("plan/settings.py", "norm"): "the example of a setting, which tests compare",
+    ("encoding/client_clip.py", "norm"): "a kind of clip",
+    ("intake/frames.py", "dask"): "a package of records",
+    ("optional_dependencies.py", "dask"): "an extra",
+    ("heads/estimates/least_squares.py", "evidence"): "a choice of lambda",
+    ("heads/ridge.py", "evidence"): "a choice of lambda",
+    ("workflows/report/ethics.py", "changes"): "a part of the records",
+    ("workflows/report/sessions.py", "changes"): "a part of the records",
+}
+"""Words that are a row's name by chance, or a row's name that stays, by file; each with the reason."""
+
+
+def reaches(text: str, brought: set[str]) -> Iterator[str]:
+    """Yield what a module's code names of the rooms above: an import, a text ``module:name``, or a row's name."""
+    tree = ast.parse(text)
+    documented = (node for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef))
+    docstrings = {id(node.body[0].value) for node in documented if node.body and isinstance(node.body[0], ast.Expr)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(word)) if id(node) not in docstrings:
+                if word in brought or word.startswith(tuple(f"{each}." for each in ABOVE)):
+                    yield word
+            case ast.ImportFrom(module=str(module)) if f"{module}.".startswith(tuple(f"{each}." for each in ABOVE)):
+                yield module
+            case ast.Call(func=ast.Name(id="of_contrib" | "named" as call), args=[ast.Constant(value=str(word)), *_]):
+                if call == "of_contrib" or word.startswith("privstats."):
+                    yield f"{call}({word!r})"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("row = DOOR['evidence']\n", ["evidence"]),
+        ("def f():\n    from privstats.contrib.evidence import cbom\n", ["privstats.contrib.evidence"]),
+        ("X = 'privstats.contrib.evidence:cbom'\n", ["privstats.contrib.evidence:cbom"]),
+        ("of_contrib('bill', 'a page')\n", ["of_contrib('bill')"]),
+        ("named('privstats.published', task, 'a plan', PlanError)\n", ["named('privstats.published')"]),
+        ("def f():\n    'evidence'\n", []),
+        ("def named(task):\n    ...\nnamed('classes')\n", []),
+    ],
+)
+def test_each_form_of_a_reach_upward_is_found(text: str, found: list[str]) -> None:
+    assert list(reaches(text, {"evidence"})) == found
+
+
+def test_no_module_below_contrib_names_what_is_brought_from_above() -> None:
+    package = ROOT / "privstats"
+    files = [path.relative_to(package).as_posix() for path in sorted(package.rglob("*.py"))]
+    seen = {
+        (file, word)
+        for file in files
+        if not file.startswith(("contrib/", *AWAITED))
+        for word in reaches((package / file).read_text("utf-8"), BROUGHT)
+    }
+    assert seen - set(PLAIN) == set(), "a key comes from a plan, a file or a user: read it there, through a door"
+    assert set(PLAIN) - seen == set(), "these words are gone: delete their lines"
