@@ -131,7 +131,7 @@ def lead(
     It listens on this machine alone unless --address names an address that devices reach; then it needs --certificate,
     or --behind-proxy. With --cluster and --store further machines of the leader sum the reports.
     """
-    from privstats.engines.network.operator_log import configure
+    from privstats.engines.carriers import configure_log
     from privstats.files.outside import require_state_folder
     from privstats.optional_dependencies import require
 
@@ -142,7 +142,7 @@ def lead(
     if (cluster is None) != (store is None):
         raise PrivstatsError("--cluster and --store go together: workers read the reports from the store")
     listening = Address(*_host_and_port(address), certificate, behind_proxy)
-    configure()
+    configure_log()
     require_state_folder()
     run = LeaderRun.open(home, defers=cluster is not None)
     summing = None if cluster is None else _summing(cluster, store, run)
@@ -162,11 +162,10 @@ def serve_helper(
     from privstats.contrib.http.folders import helper_folder
     from privstats.contrib.http.helper import Dialler
     from privstats.contrib.http.settings import Settings
-    from privstats.engines.network.operator_log import PARTY, configure
-    from privstats.engines.network.status_file import supervised
+    from privstats.engines.carriers import PARTY, configure_log, supervised
     from privstats.files.outside import require_state_folder
 
-    configure()
+    configure_log()
     require_state_folder()
     folder, settings = helper_folder(home), Settings.read(home)
     root = None if root_certificates is None else str(root_certificates)
@@ -187,7 +186,7 @@ def give_up(home: LeaderFolder, admin_port: AdminPort = None, yes: Yes = False) 
     A run that helpers have answered in part ends without a sum too; a new one needs a new run name.
     """
     from privstats.contrib.http.folders import leader_folder
-    from privstats.engines.network.folder import Folder
+    from privstats.engines.carriers import Folder
 
     leader_folder(Folder.open(home))
     if not yes:
@@ -210,10 +209,9 @@ def status(
     It reads files, takes no lock for longer than a moment, and changes nothing.
     """
     from privstats.contrib.http.standing import facts_of
-    from privstats.engines.network.folder_documents import FolderDocuments
-    from privstats.engines.network.folder_status import status_of
+    from privstats.engines.carriers import Folder, status_of
 
-    documents = FolderDocuments.read(home)
+    documents = Folder.read(home)
     if documents.identity.public != documents.roster.server:
         status = status_of(home)
         show(status.facts(), as_json=as_json)
@@ -277,11 +275,11 @@ def _summing(cluster: str, store: str | None, run: LeaderRun) -> Any:
 
 
 def _started(run: LeaderRun, serving: Serving, *, tls: bool) -> None:
-    from privstats.engines.network.key_agreement import offered
+    from privstats.engines.carriers import key_agreement
 
     run.say(f"the leader serves {serving.address}, run {run.folder.roster.run.hex()}")
     if tls:
-        run.say(f"TLS agrees on keys by {offered()}")
+        run.say(f"TLS agrees on keys by {key_agreement()}")
 
 
 def _host_and_port(address: str) -> tuple[str, int]:
@@ -295,7 +293,7 @@ def _request(home: Path, path: str, admin_port: int | None, act: Any) -> str:
     """Send a changing request to the running leader; carry it out here where none runs."""
     from privstats.contrib.http.admin import ask
     from privstats.contrib.http.run import LeaderRun
-    from privstats.engines.network.status_file import supervision
+    from privstats.engines.carriers import supervision
 
     if supervision(home.absolute(), "served") is None:
         run = LeaderRun.open(home)
