@@ -178,11 +178,11 @@ def join(
     """Measure if necessary, and keep this party's node connected until Ctrl-C, running installed code only."""
     from privstats.engines.flower import launch
     from privstats.engines.network.folder_documents import check_not_simulated
-    from privstats.engines.network.operator_log import configure
+    from privstats.engines.network.operator_log import configure_log
     from privstats.engines.network.party import Party
     from privstats.files.outside import require_state_folder
 
-    configure()
+    configure_log()
     require_state_folder()
     party = Party.open(home)
     check_not_simulated(party.folder.roster)
@@ -205,10 +205,10 @@ def serve(
     """
     from privstats.engines.flower import launch
     from privstats.engines.network.host import Host
-    from privstats.engines.network.operator_log import configure
+    from privstats.engines.network.operator_log import configure_log
     from privstats.files.outside import require_state_folder
 
-    configure()
+    configure_log()
     require_state_folder()
     Host.open(home)
     code = launch.serve(

@@ -43,7 +43,18 @@ def check_key(key: object) -> bytes:
 
 
 def write_sealed(path: Path, key: bytes, content: bytes) -> None:
-    """Replace ``path`` by sealed ``content``: a crash leaves the old or the new content, never a mixture."""
+    """Replace ``path`` by sealed ``content``: a crash leaves the old or the new content, never a mixture.
+
+    Args:
+        key: 32 bytes, as ``Folder.key``.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.engines.carriers import write_sealed
+        >>> write_sealed(Path("answered"), os.urandom(32), b"who has reported")
+        >>> b"who" in Path("answered").read_bytes()
+        False
+    """
     nonce = os.urandom(_NONCE_BYTES)
     write_synced(path, nonce, AESGCM(key).encrypt(nonce, content, path.name.encode()))
 
@@ -76,6 +87,14 @@ def read_sealed(path: Path, key: bytes) -> bytes:
     Raises:
         NothingToResumeError: no such file.
         LocalProtocolError: another key, or damage.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.engines.carriers import read_sealed, write_sealed
+        >>> key = os.urandom(32)
+        >>> write_sealed(Path("answered"), key, b"who has reported")
+        >>> read_sealed(Path("answered"), key)
+        b'who has reported'
     """
     try:
         with open_plain(path) as file:

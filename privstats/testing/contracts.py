@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.engines.network.transport import MessageKind, Reply
+from privstats.engines.carriers import MessageKind, Reply
 from privstats.errors import LocalProtocolError
 from privstats.schema.modules import Ints, module_of
 from privstats.schema.public_values import VALUE_BITS, Values

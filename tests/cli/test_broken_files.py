@@ -27,7 +27,7 @@ from privstats.contrib.http.folders import helper_folder
 from privstats.contrib.http.helper import Dialler
 from privstats.contrib.http.run import LeaderRun
 from privstats.contrib.http.settings import Settings
-from privstats.engines.network.status_file import ConnectionStatus
+from privstats.engines.carriers import ConnectionStatus, write_status
 from privstats.errors import PrivstatsError
 from tests import made
 from tests.contrib.http.desk import DeskDial, Paused, pumped, reporting
@@ -324,7 +324,7 @@ def sessions(tmp_path_factory):
                     pumped(study, desk)
                 assert (desk.run.ended is not None) == (name == "ended")
                 seen = partial(standing.standing_of, desk.run, desk.app, desk.owner, ConnectionStatus(), 0.0, 0.0)
-                standing.keep(study.leader, desk.call(seen))
+                write_status(study.leader, desk.call(seen))
             homes += [study.leader, study.helper(1)]
     return Tree(place), homes
 

@@ -14,7 +14,7 @@ import pytest
 import privstats as ps
 from privstats.engines.flower import launch
 from privstats.engines.network.folder import Folder
-from privstats.engines.network.key_agreement import offered
+from privstats.engines.network.key_agreement import key_agreement
 from privstats.engines.network.measuring import own_seed
 from privstats.engines.network.party import Party
 from privstats.engines.network.status_file import supervised
@@ -133,7 +133,7 @@ def test_a_party_that_names_a_file_writes_no_line(privstats, tmp_path: Path) -> 
     assert summed + held_out == 8
     facts = json.loads(privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path).stdout)
     assert facts["records"] == summed
-    assert facts["tls_key_agreement"].startswith(offered().group)
+    assert facts["tls_key_agreement"].startswith(key_agreement().group)
     wrong = privstats(*named, "sick", cwd=tmp_path, code=2)
     assert "has no column 'sick': name the column to predict" in " ".join(wrong.stderr.split())
 

@@ -5,15 +5,15 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from privstats.contrib.http import protocol
 from privstats.contrib.http.exchange import Answer, Refused
 from privstats.contrib.http.helper_desk import HelperDesk
 from privstats.contrib.http.intake import Intake
 from privstats.contrib.http.leader import Leader
 from privstats.contrib.http.limits import BrokenOff, BytesInFlight
 from privstats.contrib.http.owner import Owner
-from privstats.contrib.http.protocol import DeadlineProtocol
 from privstats.contrib.http.run import LeaderRun
+from privstats.engines.door import deadline_protocol
+from privstats.engines.door.deadline_protocol import DeadlineProtocol
 from privstats.engines.network.folder import RoundFolder
 from privstats.secagg.upload.deferred import DeferredSums
 from tests.mutation.mutant import Mutant, bug
@@ -59,7 +59,7 @@ def _whatever_the_outbox_lists(self: LeaderRun, place: int, payload: bytes) -> A
 
 def _with_every_byte(self: DeadlineProtocol, data: bytes) -> None:
     if self._in_header:
-        self._set_deadline(protocol.HEADER_SECONDS)
+        self._set_deadline(deadline_protocol.HEADER_SECONDS)
     right_data(self, data)
 
 

@@ -15,7 +15,8 @@ import privstats as ps
 ROOMS = [
     "privstats", "privstats.course", "privstats.dp", "privstats.encoding",
     "privstats.contrib.personal",
-    "privstats.engines.flower", "privstats.engines.journal", "privstats.engines.loopback", "privstats.errors",
+    "privstats.engines.carriers", "privstats.engines.flower", "privstats.engines.journal",
+    "privstats.engines.loopback", "privstats.errors",
     "privstats.estimates.filter_bank", "privstats.estimates.regression",
     "privstats.estimates.score", "privstats.estimates.softmax", "privstats.estimates.recipes",
     "privstats.estimates.denoise", "privstats.files.atomic", "privstats.files.envelope", "privstats.files.text",
@@ -35,6 +36,8 @@ ROOMS = [
 WITHOUT = {
     "privstats.course.DisjointRounds": "a protocol type: a course fulfils it, no caller makes one",
     "privstats.course.Course": "a protocol type: a course fulfils it, no caller makes one",
+    "privstats.engines.carriers.BatchTransport": "a protocol type: a carrier may fulfil it, no caller makes one",
+    "privstats.engines.carriers.Transport": "a protocol type: a carrier fulfils it, no caller makes one",
     "privstats.estimates.denoise.NoisySums": "a protocol type: class sums and a head's evidence fulfil it",
     "privstats.files.signing.Named": "a protocol type: an identity fulfils it",
     "privstats.files.signing.Signs": "a protocol type: an identity fulfils it",

@@ -29,6 +29,10 @@ PLANTED = {
         "privstats.engines.records -> privstats.secagg.interactive"),
     "privstats/secagg/wire.py": ("privstats.secagg.protocols", "privstats.secagg.wire -> privstats.secagg.protocols"),
     "privstats/release.py": ("privstats.engines", "privstats.release -> privstats.engines"),
+    "privstats/contrib/http/dial.py": ("privstats.engines.journal.base",
+        "privstats.contrib.http.dial -> privstats.engines.journal.base"),
+    "privstats/contrib/nvflare/job.py": ("privstats.engines.network.host",
+        "privstats.contrib.nvflare.job -> privstats.engines.network.host"),
     "privstats/schema/base.py": ("threat_models", "privstats.schema.base -> threat_models"),
 }  # fmt: skip
 

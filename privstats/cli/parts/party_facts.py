@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def facts_of(party: Party, records: MeasuredRecords | None) -> dict[str, Any]:
     """Return the facts for a party; for a helper, or without records, only the run's."""
     from privstats.course.promise import total_of
-    from privstats.engines.network.key_agreement import offered
+    from privstats.engines.network.key_agreement import key_agreement
     from privstats.files.outside import state_folder
 
     course, kind, session = party.folder.course, party.folder.kind, party.first
@@ -35,7 +35,7 @@ def facts_of(party: Party, records: MeasuredRecords | None) -> dict[str, Any]:
         "roster": roster.digest.hex(),
         "fingerprint": roster.fingerprint,
         "counters": str(state_folder()),
-        "tls_key_agreement": str(offered()),
+        "tls_key_agreement": str(key_agreement()),
         "upload_bytes": total_of(course).upload_bytes if client else 0,
     }
     if client and kind.part == "changes":

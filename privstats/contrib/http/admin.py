@@ -23,7 +23,7 @@ from privstats.contrib.http.exchange import Answer, Receive, Refused, Request, S
 from privstats.contrib.http.owner import Owner
 from privstats.contrib.http.run import LeaderRun
 from privstats.contrib.http.standing import Standing, exposition
-from privstats.engines.network.status_file import Supervision
+from privstats.engines.carriers import Supervision
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import read_bounded
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from privstats.engines.journal.expiry import forget_look, look
-from privstats.engines.network.operator_log import WarningLine
+from privstats.engines.carriers import WarningLine, forget_look, look
 
 CONFIRMING_SECONDS = 3600.0
 """Seconds for which a clock that has jumped past the date must show so."""

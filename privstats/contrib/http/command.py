@@ -136,7 +136,7 @@ def lead(
     It listens on this machine alone unless --address names an address that devices reach; then it needs --certificate,
     or --behind-proxy. Further machines of the leader may sum the reports.
     """
-    from privstats.engines.network.operator_log import configure
+    from privstats.engines.carriers import configure_log
     from privstats.files.outside import require_state_folder
     from privstats.optional_dependencies import require
 
@@ -146,7 +146,7 @@ def lead(
 
     summer = summer_for(summing)
     listening = Address(*_host_and_port(address), certificate, behind_proxy)
-    configure()
+    configure_log()
     require_state_folder()
     run = LeaderRun.open(home, defers=summer is not None)
     cluster = None if summer is None else summer.at(summing, run.folder)
@@ -166,11 +166,10 @@ def serve_helper(
     from privstats.contrib.http.folders import helper_folder
     from privstats.contrib.http.helper import Dialler
     from privstats.contrib.http.settings import Settings
-    from privstats.engines.network.operator_log import PARTY, configure
-    from privstats.engines.network.status_file import supervised
+    from privstats.engines.carriers import PARTY, configure_log, supervised
     from privstats.files.outside import require_state_folder
 
-    configure()
+    configure_log()
     require_state_folder()
     folder, settings = helper_folder(home), Settings.read(home)
     root = None if root_certificates is None else str(root_certificates)
@@ -191,7 +190,7 @@ def give_up(home: LeaderFolder, admin_port: AdminPort = None, yes: Yes = False) 
     A run that helpers have answered in part ends without a sum too; a new one needs a new run name.
     """
     from privstats.contrib.http.folders import leader_folder
-    from privstats.engines.network.folder import Folder
+    from privstats.engines.carriers import Folder
 
     leader_folder(Folder.open(home))
     if not yes:
@@ -214,10 +213,9 @@ def status(
     It reads files, takes no lock for longer than a moment, and changes nothing.
     """
     from privstats.contrib.http.standing import facts_of
-    from privstats.engines.network.folder_documents import FolderDocuments
-    from privstats.engines.network.folder_status import status_of
+    from privstats.engines.carriers import Folder, status_of
 
-    documents = FolderDocuments.read(home)
+    documents = Folder.read(home)
     if documents.identity.public != documents.roster.server:
         status = status_of(home)
         show(status.facts(), as_json=as_json)
@@ -275,11 +273,11 @@ def demo(
 
 
 def _started(run: LeaderRun, serving: Serving, *, tls: bool) -> None:
-    from privstats.engines.network.key_agreement import offered
+    from privstats.engines.carriers import key_agreement
 
     run.say(f"the leader serves {serving.address}, run {run.folder.roster.run.hex()}")
     if tls:
-        run.say(f"TLS agrees on keys by {offered()}")
+        run.say(f"TLS agrees on keys by {key_agreement()}")
 
 
 def _host_and_port(address: str) -> tuple[str, int]:
@@ -293,7 +291,7 @@ def _request(home: Path, path: str, admin_port: int | None, act: Any) -> str:
     """Send a changing request to the running leader; carry it out here where none runs."""
     from privstats.contrib.http.admin import ask
     from privstats.contrib.http.run import LeaderRun
-    from privstats.engines.network.status_file import supervision
+    from privstats.engines.carriers import supervision
 
     if supervision(home.absolute(), "served") is None:
         run = LeaderRun.open(home)

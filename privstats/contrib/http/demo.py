@@ -28,7 +28,7 @@ from privstats.contrib.http.run import LeaderRun
 from privstats.contrib.http.serve import Address, Serving, serve
 from privstats.contrib.http.settings import Settings
 from privstats.dp import Ledger, Privacy
-from privstats.engines.door.ports import free_port
+from privstats.engines.carriers import free_port
 from privstats.errors import PrivstatsError
 from privstats.files.decoding import from_json
 from privstats.inference import Histogram, histogram

@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from privstats.engines.carriers import PROVED
+
 Scope: TypeAlias = Mapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
 Send: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -19,9 +21,6 @@ Send: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[None]]
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 CLOSE: Mapping[str, str] = MappingProxyType({"connection": "close"})
 """The header with which an answer ends its connection."""
-
-PROVED = "privstats.proved"
-"""A function in the scope, where a server has one: it hears which key has signed on this connection."""
 
 MEDIA = "application/problem+json"
 _TYPE = "urn:privstats:http:"

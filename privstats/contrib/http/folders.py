@@ -19,10 +19,7 @@ import msgspec
 from privstats.contrib.http.exchange import Refused
 from privstats.contrib.http.registrar import check_devices
 from privstats.contrib.http.settings import GRACE, Settings
-from privstats.engines.network.folder import Folder, RoundFolder, account_of
-from privstats.engines.network.operator_log import WarningLine
-from privstats.engines.network.statements import session_ended
-from privstats.engines.records import overwrite, read_sealed, write_sealed
+from privstats.engines.carriers import Folder, RoundFolder, WarningLine, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError
 from privstats.files.atomic import atomic_write, read_bounded
 from privstats.plan import Plan, document
@@ -33,7 +30,6 @@ from privstats.secagg.wire import SIGNATURE_BYTES
 
 _ANSWERED, _SENDER_BYTES, _HASH_BYTES = "answered", 4, 32
 _OFFERS = "panel.offers"
-_NO_RELEASE = bytes(32)
 
 
 def leader_folder(folder: Folder) -> RoundFolder:
@@ -44,7 +40,7 @@ def leader_folder(folder: Folder) -> RoundFolder:
             "identity.pem is not the server's on roster.toml: make a roster with this key, or bring the right one"
         )
     if session.plan.noise is not None and session.plan.noise.trust.at_release:
-        account_of(session, remedy="keep only the one that is meant in it")
+        session.server_account()
     return session
 
 
@@ -236,22 +232,3 @@ class End:
     """A run's end, signed by the leader."""
 
     data: bytes
-
-    @classmethod
-    def of(cls, folder: RoundFolder, release: str, beside: bytes) -> End:
-        """Sign the leader's statement of the run's end.
-
-        Args:
-            folder: the session's, at the leader.
-            release: SHA-256 of the release's file, in hex, or empty.
-            beside: without a sum, the offers to which reports were sealed.
-        """
-        return cls(session_ended(folder.identity, folder.header, bytes.fromhex(release) or _NO_RELEASE, beside))
-
-
-def clear_journal(journal: Path) -> None:
-    """Remove a dead process's journal after the run's end."""
-    if journal.exists():
-        for path in filter(Path.is_file, journal.iterdir()):
-            overwrite(path)
-            path.unlink()

@@ -18,14 +18,8 @@ from privstats.contrib.http.dial import MOST_MANIFEST, Dial, Reply, UnreachableE
 from privstats.contrib.http.folders import helper_place
 from privstats.contrib.http.helper_desk import END, MESSAGE, NONCE, OFFER, OK, PAYLOAD, REPLY, question_of
 from privstats.contrib.http.settings import Settings
-from privstats.engines.journal import JournaledHelper
-from privstats.engines.journal.expiry import UnconfirmedEndError
-from privstats.engines.network.folder import RoundFolder
-from privstats.engines.network.operator_log import PARTY
-from privstats.engines.network.roles import HelperRole, helper_home
-from privstats.engines.network.statements import read_session_ended, sign_reply
-from privstats.engines.network.status_file import PartyStatus, noted
-from privstats.errors import LocalProtocolError, NothingToResumeError, RemoteProtocolError
+from privstats.engines.carriers import PARTY, HelperRole, JournaledHelper, RoundFolder, UnconfirmedEndError
+from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.files.decoding import from_json
 from privstats.secagg import Offer, Panel
 from privstats.secagg.machines import ENDS
@@ -60,6 +54,7 @@ class Dialler:
     def __post_init__(self) -> None:
         self._place = helper_place(self.folder)
         self._parameters: Any = self.folder.plan.masking
+        self._role = HelperRole(self.folder, self._parameters.clients + self._place - 1)
         self._path = f"/v1/runs/{self.folder.roster.run.hex()}"
         self._most = protocol_of(self._parameters).machines.largest_request(self._parameters)
         self._nonce = b""
@@ -68,20 +63,12 @@ class Dialler:
     def run(self) -> str:
         """Serve or resume the run until its end; return a sentence."""
         with self.connect(self.settings.address, self.root_certificates) as dial:
-            with self._helper() as helper:
+            with self._role.machine(self.settings.box_keys_end) as helper:
                 if helper.step not in ENDS:
                     self._offered(dial, helper)
                     self._bound(dial, helper)
                 end = self._served(dial, helper)
             return self._ended(dial, end)
-
-    def _helper(self) -> JournaledHelper:
-        folder, home = self.folder, helper_home(self.folder)
-        try:
-            return JournaledHelper.resume(**home)
-        except NothingToResumeError:
-            (folder.home / "sessions").mkdir(mode=0o700, exist_ok=True)
-            return JournaledHelper.offer(**home, place=self._place, until=self.settings.box_keys_end)
 
     def _offered(self, dial: Dial, helper: JournaledHelper) -> None:
         while True:
@@ -116,7 +103,7 @@ class Dialler:
             reply = self._exchanged(dial, payload)
             media = reply.headers.get("content-type", "")
             if reply.status == 200 and media == END:
-                beside = read_session_ended(reply.body, self.folder.header, self.folder.roster.server)
+                beside = self.folder.read_end(reply.body)
                 if beside is not None:
                     return beside
                 self._once("the leader's end is not signed by the server on the roster")
@@ -148,10 +135,10 @@ class Dialler:
         return payload
 
     def _exchanged(self, dial: Dial, payload: bytes) -> Reply:
-        peer, stale = self._parameters.clients + self._place - 1, False
+        stale = False
         while True:
-            question = question_of(self.folder.header, self._nonce)
-            signed = sign_reply(self.folder.identity, peer, question, OK, payload) if self._nonce else b""
+            question = question_of(self.folder, self._nonce)
+            signed = self.folder.sign_reply(self._role.place, question, OK, payload) if self._nonce else b""
             path, headers = f"{self._path}/helpers/{self._place}", {PAYLOAD: sha256(payload).hexdigest()}
             reply = self._answered(dial, "POST", path, signed, REPLY, most=self._most, headers=headers)
             with suppress(ValueError):
@@ -188,7 +175,7 @@ class Dialler:
                 return reply
 
     def _ended(self, dial: Dial, beside: bytes) -> str:
-        statement = HelperRole(self.folder, self._parameters.clients + self._place - 1).session_ended(beside)
+        statement = self._role.session_ended(beside)
         if statement:
             self._exchanged(dial, statement)
         self._note("", OK, 0, len(statement), kind="over")
@@ -207,6 +194,4 @@ class Dialler:
             self.say(line)
 
     def _note(self, step: str, code: str, received: int, sent: int, kind: str = "helper") -> None:
-        run = self.folder.above.roster.run.hex()
-        status = PartyStatus(run, time.time(), 0, step, kind, code, sent=sent, received=received)
-        noted(self.folder.base, run, status)
+        self.folder.above.note(0, kind, code, step=step, received=received, sent=sent)

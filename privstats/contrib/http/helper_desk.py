@@ -19,7 +19,7 @@ from privstats.contrib.http.intake import Intake, deadline, length_of
 from privstats.contrib.http.limits import one_at_a_time
 from privstats.contrib.http.owner import Owner
 from privstats.contrib.http.run import LeaderRun
-from privstats.engines.network.statements import REPLY_HEAD_BYTES, Header, most_bytes, reply_signer
+from privstats.engines.carriers import REPLY_HEAD_BYTES, RoundFolder
 
 OFFER, REPLY = "application/vnd.privstats.offer", "application/vnd.privstats.reply"
 MESSAGE, END = "application/vnd.privstats.message", "application/vnd.privstats.end"
@@ -30,9 +30,9 @@ _POLL_SECONDS = 1
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
-def question_of(header: Header, nonce: bytes) -> bytes:
+def question_of(folder: RoundFolder, nonce: bytes) -> bytes:
     """Return what a reply signs: run and nonce."""
-    return domains.HELPER_QUESTION + header.encode() + nonce
+    return domains.HELPER_QUESTION + folder.header.encode() + nonce
 
 
 class HelperDesk:
@@ -41,7 +41,7 @@ class HelperDesk:
     def __init__(self, run: LeaderRun, owner: Owner, intake: Intake, now: Callable[[], float]) -> None:
         self._run, self._owner, self._intake, self._now = run, owner, intake, now
         self._places = range(1, 1 + run.folder.plan.helpers)
-        self._most = most_bytes(run.folder.plan)
+        self._most = run.folder.max_reply_bytes
         self._nonces: dict[int, deque[bytes]] = {
             place: deque([os.urandom(_NONCE_BYTES)], maxlen=_NONCES) for place in self._places
         }
@@ -119,8 +119,8 @@ class HelperDesk:
         folder = self._run.folder
         peer = len(folder.roster) + place - 1
         for nonce in self._nonces[place]:
-            question = sha256(question_of(folder.header, nonce)).digest()
-            if reply_signer(head, payload, question, OK, folder.publics) == peer:
+            question = sha256(question_of(folder, nonce)).digest()
+            if folder.reply_signer(head, payload, question, OK) == peer:
                 return True
         return False
 

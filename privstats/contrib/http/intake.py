@@ -14,9 +14,10 @@ from contextlib import asynccontextmanager, suppress
 
 from privstats.contrib.http.exchange import CODES, Refused, Request
 from privstats.contrib.http.folders import Manifest, named
-from privstats.contrib.http.limits import BrokenOff, BytesInFlight, Openings, Penalties, one_at_a_time, peer_of
+from privstats.contrib.http.limits import BrokenOff, BytesInFlight, Openings, Penalties, one_at_a_time
 from privstats.contrib.http.owner import CONFIRMED, Verdict
 from privstats.contrib.http.settings import Limits
+from privstats.engines.carriers import peer_of
 from privstats.secagg.upload.checks import EarlyCheck
 from privstats.secagg.wire import SIGNATURE_BYTES, Refusal
 

@@ -30,7 +30,7 @@ from privstats.contrib.http.helper_desk import END, HelperDesk
 from privstats.contrib.http.intake import SIGNATURE, Intake, drained
 from privstats.contrib.http.owner import AGAIN, TAKEN, Owner
 from privstats.contrib.http.run import LeaderRun
-from privstats.engines.network.operator_log import WarningLine, reason_of
+from privstats.engines.carriers import WarningLine, reason_of
 
 _MANIFEST_SECONDS = 60
 _NUMBER = r"(0|[1-9][0-9]{0,8})"

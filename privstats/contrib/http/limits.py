@@ -4,31 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from privstats.contrib.http.exchange import CLOSE, NO_HEADERS, Refused
-from privstats.engines.door.connection_limits import address_of, network_of
 
 _MOST_ADDRESSES = 1 << 16
 _MOST_OPENINGS, _HOUR = 5, 3600.0
-_FOR = re.compile(r'(?i)(?:^|;)\s*for="?(?:\[([0-9a-f:.]+)\]|([0-9.]+))(?::\d+)?"?\s*(?:;|$)')
-
-
-def peer_of(address: str, headers: Mapping[str, str], proxies: tuple[str, ...]) -> str:
-    """Return the address to count: the client's, or a named proxy's ``Forwarded`` one; for IPv6 the network /64.
-
-    Example:
-        >>> from privstats.contrib.http.limits import peer_of
-        >>> peer_of("10.0.0.1", {"forwarded": 'for="[2001:db8::7]:443"'}, ("10.0.0.1",))
-        '2001:db8::/64'
-    """
-    last = headers.get("forwarded", "").rpartition(",")[2]
-    if address_of(address) in map(address_of, proxies) and (match := _FOR.search(last)):
-        address = match[1] or match[2]
-    return network_of(address)
 
 
 class Penalties:

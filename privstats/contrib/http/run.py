@@ -16,13 +16,20 @@ from typing import Any
 from privstats import session
 from privstats.contrib.http.closing import Closing
 from privstats.contrib.http.exchange import CODES, Refused
-from privstats.contrib.http.folders import Answered, End, Manifest, PanelOffers, clear_journal, leader_folder, named
+from privstats.contrib.http.folders import Answered, End, Manifest, PanelOffers, leader_folder, named
 from privstats.contrib.http.owner import AGAIN, TAKEN, Verdict
 from privstats.contrib.http.settings import Settings
-from privstats.engines.journal import JournaledLeader, JournaledServer
-from privstats.engines.network.folder import RELEASE, Folder, RoundFolder
-from privstats.engines.network.operator_log import WarningLine, log_line, reason_of
-from privstats.engines.network.session_end import EndedSession, SessionEnd, SessionHistory, StoredStatements
+from privstats.engines.carriers import (
+    EndedSession,
+    Folder,
+    JournaledLeader,
+    JournaledServer,
+    RoundFolder,
+    SessionEnd,
+    WarningLine,
+    log_line,
+    reason_of,
+)
 from privstats.errors import (
     AggregationError,
     LocalProtocolError,
@@ -77,6 +84,7 @@ class LeaderRun:
         self._leader: JournaledLeader | None = None
         self._server: JournaledServer | None = None
         self._parameters: Any = self.folder.plan.masking
+        self._ending = SessionEnd(self.folder, self.say)
         self._offers = PanelOffers(self.folder, self.settings, self.say)
         self._answered = Answered(self._run_home, self.folder.key)
         self._closing = False
@@ -120,19 +128,19 @@ class LeaderRun:
     @property
     def end(self) -> End | None:
         """The signed end for any client; None before."""
-        return None if self.ended is None else self._signed_end(b"")
+        return None if self.ended is None else self._signed_end(self.ended)
 
     @property
     def release(self) -> bytes | None:
         """The release's file; None before, or without one."""
         if self.ended is None or not self.ended.release:
             return None
-        return read_bounded(self.folder.home / RELEASE, LocalProtocolError, "privstats http lead", MOST_SIGNED)
+        return read_bounded(self.folder.release_path, LocalProtocolError, "privstats http lead", MOST_SIGNED)
 
     @property
     def statements(self) -> bytes:
         """Signed statements about the end for ``session.free``, or empty."""
-        return StoredStatements(self.folder.home).proof
+        return self._ending.proof
 
     @property
     def offering(self) -> list[int]:
@@ -177,10 +185,10 @@ class LeaderRun:
         if payload and self.ended is None and self._server is not None:
             self._take(place, payload)
         elif payload and self.ended is not None and self.ended.panel and len(payload) <= _MOST_STATEMENT:
-            StoredStatements(self.folder.home).add({place: payload}, tuple(map(bytes.fromhex, self.ended.panel)))
+            self._ending.add_statement(self.ended, place, payload)
         self.tick()
         if self.ended is not None:
-            return self._signed_end(b"".join(map(bytes.fromhex, self.ended.panel)))
+            return self._signed_end(self.ended, b"".join(self.ended.offers))
         peer = self._peer(place)
         if self._server is None or peer not in self._server.outbox.clients or not self._server.awaits(peer):
             return None
@@ -214,7 +222,7 @@ class LeaderRun:
         """End the run permanently without a sum; helpers sign that they answered nothing."""
         server = self._running()
         server.abandon()
-        self._keep(SessionEnd(self.folder, self.say).without_sum(server, "it was given up"))
+        self._keep(self._ending.without_sum(server, "it was given up"))
         return self.sentence
 
     @property
@@ -223,17 +231,16 @@ class LeaderRun:
         return "" if self.ended is None else self.ended.sentence(self.folder.name)
 
     def _begin(self) -> None:
-        folder, known = self.folder, SessionHistory(self.folder.home)
-        self.ended = known.of(folder.session)
+        release, self.ended = self.folder.release_path, self._ending.known
         if self.ended is not None:
-            clear_journal(self._run_home / "server")
+            JournaledServer.remove(self._run_home / "server")
             self._answered.read()
             self._offers.read()
             self._show(self._offers.panel)
             self.tick()
             return
-        if (folder.home / RELEASE).exists() and not (self._run_home / "server").exists():
-            raise PrivstatsError(f"{folder.name}/{RELEASE} is of another run: move it away first")
+        if release.exists() and not (self._run_home / "server").exists():
+            raise PrivstatsError(f"{self.folder.name}/{release.name} is of another run: move it away first")
         self._leader = self._member()  # before the offers, so that a key of an earlier version is destroyed
         self._offers.read()
         if self._leader.state != "leading":
@@ -309,7 +316,7 @@ class LeaderRun:
         try:
             server.end_step()
         except AggregationError as error:
-            self._keep(SessionEnd(self.folder, self.say).without_sum(server, str(error)))
+            self._keep(self._ending.without_sum(server, str(error)))
             return False
         requests = len(status.answered) + len(status.waiting_for)
         self.say(f"step {status.step}: {len(status.answered)} of {requests} answered")
@@ -320,13 +327,12 @@ class LeaderRun:
         return self._closing or self._date.passed()
 
     def _finish(self, server: JournaledServer) -> None:
-        end = SessionEnd(self.folder, self.say)
         if server.step == "failed":
-            self._keep(end.without_sum(server, "it failed, or was given up"))
+            self._keep(self._ending.without_sum(server, "it failed, or was given up"))
             return
         try:
             self._answered.keep()
-            _, ended = end.with_release(server)
+            _, ended = self._ending.with_release(server)
         except PrivstatsError as error:
             if reason_of(error) != self.trouble:
                 self.trouble = reason_of(error)
@@ -350,8 +356,8 @@ class LeaderRun:
             raise NothingToResumeError(f"the run has not begun: offers are missing of helpers {self.offering}")
         return self._server
 
-    def _signed_end(self, beside: bytes) -> End:
-        return End.of(self.folder, "" if self.ended is None else self.ended.release, beside)
+    def _signed_end(self, ended: EndedSession, beside: bytes = b"") -> End:
+        return End(self.folder.signed_end(ended.release, beside))
 
     def _peer(self, place: int) -> int:
         return int(self._parameters.clients) + place - 1

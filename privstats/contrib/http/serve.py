@@ -23,25 +23,26 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Protocol
 
-import uvicorn
-
 from privstats.contrib.http.admin import ADMIN_SOCKET, ADMIN_TOKEN, Administration, socket_name
 from privstats.contrib.http.leader import Leader
 from privstats.contrib.http.owner import Owner
-from privstats.contrib.http.protocol import protocol_for
 from privstats.contrib.http.run import LeaderRun
-from privstats.contrib.http.standing import Standing, keep, standing_of
-from privstats.engines.door.connection_limits import ConnectionLimiter, Limits
-from privstats.engines.door.ports import listening, raise_open_files
-from privstats.engines.door.server import DoorServer
-from privstats.engines.network.operator_log import WarningLine, reason_of
-from privstats.engines.network.status_file import supervised, supervision
+from privstats.contrib.http.standing import Standing, standing_of
+from privstats.engines.carriers import (
+    ConnectionLimiter,
+    DoorServer,
+    Limits,
+    WarningLine,
+    listening,
+    reason_of,
+    supervised,
+    supervision,
+    write_status,
+)
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files.atomic import atomic_write, read_bounded
 
-_GRACE_SECONDS = 4
 _TICK_SECONDS, _STATUS_SECONDS, _LINE_SECONDS = 1.0, 5.0, 60.0
-_KEEP_ALIVE_SECONDS = 5
 _OF_DEVICES = Limits(strangers=2048, of_node=4)
 _OF_THE_MACHINE = Limits(connections=64, strangers=64)
 _SPARE = 1.15
@@ -90,14 +91,6 @@ class Serving:
     stop: Callable[[], object]
 
 
-class _Server(DoorServer):
-    """A server without signal handlers: two share a process."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 class Sums(Protocol):
     """Sums settled parts."""
 
@@ -130,7 +123,6 @@ def serve(
         cluster: sums the settled parts of a run that ``defers``; None: the leader does.
         started: called when both sockets accept connections.
     """
-    files = raise_open_files()
     room = _Room(run)
     room.require()
     if run.ended is None:
@@ -142,7 +134,7 @@ def serve(
             _administered(run, admin_port) as (private, token),
         ):
             try:
-                process = _Process(run, address, room, files, token, cluster, started, signals)
+                process = _Process(run, address, room, token, cluster, started, signals)
                 return asyncio.run(process.main(public, private, name))
             finally:
                 run.close()
@@ -153,7 +145,6 @@ class _Process:
     run: LeaderRun
     address: Address
     room: _Room
-    files: int
     token: str
     cluster: Summing | None
     started: Callable[[Serving], None]
@@ -188,14 +179,14 @@ class _Process:
 
     def _servers(self, public: socket.socket, private: socket.socket) -> tuple[DoorServer, DoorServer]:
         limits, home = self.run.settings.limits, self.run.folder.base
-        most = replace(_OF_DEVICES, of_address=limits.connections).within(self.files)
+        most = replace(_OF_DEVICES, of_address=limits.connections).within()
         self.limiter = ConnectionLimiter(most, proxies=limits.proxies, names=False)
         admin = Administration(
             self.run, self.owner, self._standing, lambda: supervision(home, "served"), time.time, self.token
         )
         return (
-            _server(self.leader, public, self.limiter, self.address.tls),
-            _server(admin, private, ConnectionLimiter(_OF_THE_MACHINE, names=False)),
+            DoorServer.of(self.leader, public, self.limiter, self.address.tls),
+            DoorServer.of(admin, private, ConnectionLimiter(_OF_THE_MACHINE, names=False)),
         )
 
     def _failed(self, error: Exception) -> None:
@@ -220,7 +211,7 @@ class _Process:
                 now = time.monotonic()
                 if now - last_status >= _STATUS_SECONDS:
                     last_status = now
-                    await self.owner.call(lambda: keep(self.run.folder.base, self._standing()))
+                    await self.owner.call(lambda: write_status(self.run.folder.base, self._standing()))
                 if now - last_line >= _LINE_SECONDS:
                     last_line = now
                     reported = self._say_refusals(reported)
@@ -251,27 +242,6 @@ class _Room:
     @property
     def full(self) -> bool:
         return shutil.disk_usage(self._home).free < self._need * _ROOM_LEFT
-
-
-def _server(
-    app: object, door: socket.socket, limiter: ConnectionLimiter, tls: tuple[str, str] | None = None
-) -> DoorServer:
-    certificate, key = tls or (None, None)
-    config = uvicorn.Config(
-        app,  # type: ignore[arg-type]
-        http=protocol_for(limiter),
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
-        ssl_certfile=certificate,
-        ssl_keyfile=key,
-    )
-    return _Server(config, door, limiter)
 
 
 @contextmanager

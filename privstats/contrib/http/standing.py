@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,14 @@ import msgspec
 from privstats.contrib.http.leader import Leader
 from privstats.contrib.http.owner import Owner
 from privstats.contrib.http.run import LeaderRun
-from privstats.engines.network.key_agreement import offered
-from privstats.engines.network.metrics import certificate_days, connections_of, family, gauge
-from privstats.engines.network.status_file import STATUS, ConnectionStatus, Supervision, read_status, supervision
-from privstats.files.atomic import atomic_write
+from privstats.engines.carriers import (
+    ConnectionStatus,
+    Exposition,
+    Supervision,
+    key_agreement,
+    read_status,
+    supervision,
+)
 
 _IDLE = ("offer", "over")
 
@@ -126,17 +130,12 @@ def _of_carrier(leader: Leader, owner: Owner) -> dict[str, Any]:
     }
 
 
-def keep(home: Path, standing: Standing) -> None:
-    """Replace the folder's ``status.json``."""
-    atomic_write(home / STATUS, msgspec.json.format(msgspec.json.encode(standing)), durable=False)
-
-
 def facts_of(home: Path, run: str, now: float | None = None) -> tuple[dict[str, Any], Supervision | None]:
     """Return facts for the operator, and the leading process, if any; ``now`` in Unix seconds."""
     now = time.time() if now is None else now
     held, standing = supervision(home, "served"), read_status(home, Standing)
     served = "no" if held is None else f"by process {held.process}, {held.address}"
-    begun = {"role": "leader", "run": run, "served": served, "tls_key_agreement": str(offered())}
+    begun = {"role": "leader", "run": run, "served": served, "tls_key_agreement": str(key_agreement())}
     if standing is None or standing.run != run:
         return {**begun, "step": "not begun"}, held
     facts: dict[str, Any] = {
@@ -158,38 +157,29 @@ def facts_of(home: Path, run: str, now: float | None = None) -> tuple[dict[str, 
 
 def exposition(standing: Standing, held: Supervision | None, now: float) -> str:
     """Return the state in Prometheus' text format, version 0.0.4."""
-    return "".join(f"{line}\n" for line in _lines(standing, held, now))
-
-
-def _lines(status: Standing, held: Supervision | None, now: float) -> Iterator[str]:
-    yield from gauge("up", "Whether the leader serves.", held is not None)
-    yield from certificate_days(held, now)
-    yield from gauge("session_running", "Whether the run has begun and not ended.", status.step not in _IDLE)
-    yield from gauge("step_open_seconds", "Seconds since the current step was opened.", now - status.since)
-    yield from gauge("http_reports", "Senders whose report is on the disk.", status.reports)
-    yield from gauge("http_parts_without_sum", "Settled parts whose sum is still to come.", status.unsummed)
-    yield from family("received_bytes_total", "counter", "Bytes received.", {"": status.received})
-    yield from family("sent_bytes_total", "counter", "Bytes sent.", {"": status.sent})
-    yield from connections_of(status.connections)
-    yield from family("http_requests_total", "counter", "Requests by status.", _labelled("code", status.answers))
-    yield from family("http_refused_total", "counter", "Refusals by code.", _labelled("code", status.refused))
-    yield from gauge("http_in_flight_bytes", "Bytes of bodies that are being received.", status.in_flight)
-    sizes = {"_sum": status.grouped, "_count": status.groups}
-    yield from _summary("http_group_size", "Reports of a group with one wait for the disk.", sizes)
-    times = {"_sum": status.seconds, "_count": status.groups}
-    yield from _summary("http_group_seconds", "Seconds of a group, its wait for the disk included.", times)
+    lines, status = Exposition(), standing
+    lines.gauge("up", "Whether the leader serves.", held is not None)
+    lines.certificate_days(held, now)
+    lines.gauge("session_running", "Whether the run has begun and not ended.", status.step not in _IDLE)
+    lines.gauge("step_open_seconds", "Seconds since the current step was opened.", now - status.since)
+    lines.gauge("http_reports", "Senders whose report is on the disk.", status.reports)
+    lines.gauge("http_parts_without_sum", "Settled parts whose sum is still to come.", status.unsummed)
+    lines.family("received_bytes_total", "counter", "Bytes received.", {"": status.received})
+    lines.family("sent_bytes_total", "counter", "Bytes sent.", {"": status.sent})
+    lines.connections(status.connections)
+    lines.family("http_requests_total", "counter", "Requests by status.", _labelled("code", status.answers))
+    lines.family("http_refused_total", "counter", "Refusals by code.", _labelled("code", status.refused))
+    lines.gauge("http_in_flight_bytes", "Bytes of bodies that are being received.", status.in_flight)
+    text = "Reports of a group with one wait for the disk."
+    lines.summary("http_group_size", text, status.grouped, status.groups)
+    text = "Seconds of a group, its wait for the disk included."
+    lines.summary("http_group_seconds", text, status.seconds, status.groups)
     silent = {str(each.place): now - (each.heard or status.began) for each in status.helpers}
     text = "Seconds since a helper last signed a reply to this process."
-    yield from family("http_helper_silent_seconds", "gauge", text, _labelled("place", silent))
+    lines.family("http_helper_silent_seconds", "gauge", text, _labelled("place", silent))
     due = {str(each.place): float(each.due) for each in status.helpers}
-    yield from family("http_helper_due", "gauge", "Whether a helper has something to answer.", _labelled("place", due))
-
-
-def _summary(name: str, text: str, values: Mapping[str, float]) -> Iterator[str]:
-    yield f"# HELP privstats_{name} {text}"
-    yield f"# TYPE privstats_{name} summary"
-    for suffix, value in values.items():
-        yield f"privstats_{name}{suffix} {value:.15g}"
+    lines.family("http_helper_due", "gauge", "Whether a helper has something to answer.", _labelled("place", due))
+    return lines.text
 
 
 def _labelled(label: str, values: Mapping[str, float]) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -20,9 +20,7 @@ from nvflare.apis.signal import Signal
 
 from privstats.contrib.nvflare import job
 from privstats.course import Releases
-from privstats.engines.network.driver import Say
-from privstats.engines.network.host import Host, run_releases
-from privstats.engines.network.transport import Deadlines, MessageKind, Reply
+from privstats.engines.carriers import Deadlines, Host, MessageKind, Reply, run_releases
 from privstats.errors import PrivstatsError, RemoteProtocolError
 from privstats.printable import printable
 
@@ -72,7 +70,7 @@ class PrivstatsController(Controller):
             return
         fl_ctx.set_prop(RELEASES, releases, private=True, sticky=True)
 
-    def _run(self, transport: FlareTransport, say: Say) -> Releases:
+    def _run(self, transport: FlareTransport, say: Callable[[str], None]) -> Releases:
         if HOST not in os.environ:
             raise PrivstatsError(f"no host's folder is named: set {HOST} in the environment of FLARE's server")
         host = Host.open(Path(os.environ[HOST]))

@@ -12,8 +12,7 @@ from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
 from privstats.contrib.nvflare import job
-from privstats.engines.network import operator_log, party
-from privstats.engines.network.transport import FAILED
+from privstats.engines.carriers import FAILED, PARTY, answer, reason_of
 from privstats.errors import PrivstatsError
 
 HOME = "PRIVSTATS_HOME"
@@ -33,9 +32,9 @@ class PrivstatsExecutor(Executor):
         try:
             kind, data = job.unpack(shareable, "server")
             home = home_of(fl_ctx.get_identity_name())
-            reply = party.answer(home, kind, data, simulated=HOME not in os.environ)
+            reply = answer(home, kind, data, simulated=HOME not in os.environ)
         except Exception as error:
-            operator_log.PARTY.error("%s", operator_log.reason_of(error))
+            PARTY.error("%s", reason_of(error))
             return job.pack(FAILED, b"")
         return job.pack(reply.code, reply.data)
 

@@ -15,9 +15,7 @@ from threading import Event, Thread
 from typing import Any, Protocol, TypeVar
 
 from privstats.contrib.parts.part_store import PartStore, StoredPart
-from privstats.engines.journal import JournaledServer
-from privstats.engines.network.folder import RoundFolder
-from privstats.engines.network.operator_log import WarningLine
+from privstats.engines.carriers import JournaledServer, RoundFolder, WarningLine
 from privstats.errors import LocalProtocolError, PrivstatsError
 
 T = TypeVar("T")

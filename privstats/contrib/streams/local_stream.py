@@ -16,12 +16,9 @@ from privstats.contrib.streams.party import inbox_of, registry_of, waiting
 from privstats.contrib.streams.stream import Stream
 from privstats.course import document
 from privstats.dp import Ledger, Privacy
-from privstats.engines.network.folder import Folder
+from privstats.engines.carriers import Deadlines, Folder, Host, LocalTransport
 from privstats.engines.network.folder_documents import COURSE
-from privstats.engines.network.host import Host
 from privstats.engines.network.round_host import Waiting
-from privstats.engines.network.study import LocalTransport
-from privstats.engines.network.transport import Deadlines
 from privstats.errors import DataError, PlanError
 from privstats.release import Release
 from privstats.secagg import Identity, Roster

@@ -13,7 +13,7 @@ from privstats import domains
 from privstats.contrib.streams.stream import Stream, Summed, bytes_of_sums, weighed_release
 from privstats.course import Course, Releases
 from privstats.encoding import RingVector
-from privstats.engines.records import read_sealed, write_sealed
+from privstats.engines.carriers import read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, PlanError
 from privstats.randomness import SEED_BYTES
 from privstats.release import Release

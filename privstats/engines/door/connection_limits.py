@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import ipaddress
 import math
+import re
 import secrets
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias, TypeVar
 
+from privstats.engines.door.ports import raise_open_files
 from privstats.engines.network.operator_log import HOST
 from privstats.engines.network.status_file import ConnectionStatus
 
 CONNECTION = "privstats.connection"
 """Key of the :class:`AdmittedConnection` in the state of a request's scope."""
+
+PROVED = "privstats.proved"
+"""Key of a function in a request's scope: call it with the known key that has signed on this connection."""
 
 MOST_HEADER_BYTES = 16 << 10
 """The most bytes of a request before its body: its address and its headers."""
@@ -50,6 +55,7 @@ _WORDS: Final[dict[Why, str]] = {
 }
 _SAY_SECONDS = 60.0
 _GREETING_SECONDS = 3.0  # for TLS and the first headers of an honest node, also while hundreds come at once
+_FOR = re.compile(r'(?i)(?:^|;)\s*for="?(?:\[([0-9a-f:.]+)\]|([0-9.]+))(?::\d+)?"?\s*(?:;|$)')
 _BETWEEN_SECONDS, _AT_ONCE = 1.0, 64  # requests of unregistered keys: each costs Flower's database and lines of its log
 
 K = TypeVar("K")
@@ -69,6 +75,11 @@ class Limits:
         of_address: strangers from one address, or one /64 of IPv6.
         of_node: open at once of one key; Flower's node uses four.
         requests: of one key at once; Flower's node sends two pieces and a heartbeat.
+
+    Example:
+        >>> from privstats.engines.carriers import Limits
+        >>> Limits().within(1024).connections
+        768
     """
 
     connections: int = 4096
@@ -77,8 +88,13 @@ class Limits:
     of_node: int = 8
     requests: int = 4
 
-    def within(self, files: int) -> Limits:
-        """Return these limits for a process that may open ``files`` files, of which some are reserved."""
+    def within(self, files: int | None = None) -> Limits:
+        """Return these limits for a process that may open ``files`` files, of which some are reserved.
+
+        Args:
+            files: None raises this process's limit of open files as far as allowed, and uses the new limit.
+        """
+        files = raise_open_files() if files is None else files
         most = max(1, min(self.connections, files - min(256, files // 2)))
         return replace(self, connections=most, strangers=min(self.strangers, most))
 
@@ -107,6 +123,13 @@ class ConnectionLimiter:
     Args:
         clock: seconds that never run backwards.
         proxies: addresses that carry many people's requests and count as signed. For IPv6 this address, not its /64.
+        names: whether log lines name addresses.
+
+    Example:
+        >>> from privstats.engines.carriers import ConnectionLimiter, Limits
+        >>> limiter = ConnectionLimiter(Limits())
+        >>> limiter.arrive("2001:db8::7").host
+        '2001:db8::/64'
     """
 
     def __init__(
@@ -288,6 +311,23 @@ def network_of(host: str) -> str:
         return str(ipaddress.IPv6Network((address, 64), strict=False))
     except ValueError:  # no address of IPv6
         return address
+
+
+def peer_of(address: str, headers: Mapping[str, str], proxies: Collection[str]) -> str:
+    """Return the address to count: the client's, or a named proxy's ``Forwarded`` one; for IPv6 the network /64.
+
+    Args:
+        headers: of the request, by lower-case name.
+
+    Example:
+        >>> from privstats.engines.carriers import peer_of
+        >>> peer_of("10.0.0.1", {"forwarded": 'for="[2001:db8::7]:443"'}, ("10.0.0.1",))
+        '2001:db8::/64'
+    """
+    last = headers.get("forwarded", "").rpartition(",")[2]
+    if address_of(address) in map(address_of, proxies) and (match := _FOR.search(last)):
+        address = match[1] or match[2]
+    return network_of(address)
 
 
 def _take(counted: Counter[K], key: K) -> None:

@@ -21,7 +21,20 @@ killed server is started again, any connection of any process may be given it.
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a listening socket of either address family; ``host`` may be in brackets."""
+    """Return a listening socket of either address family; ``host`` may be in brackets.
+
+    Args:
+        port: 0 lets the system choose.
+
+    Raises:
+        PrivstatsError: the address is in use, or not of this machine.
+
+    Example:
+        >>> from privstats.engines.carriers import listening
+        >>> with listening("127.0.0.1", 0) as door:
+        ...     door.getsockname()[0]
+        '127.0.0.1'
+    """
     try:
         family, *_, address = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
@@ -34,6 +47,11 @@ def free_port() -> int:
     """Return a random free port of this machine.
 
     The port is not reserved: two simultaneous callers get one port with probability 1/12,000.
+
+    Example:
+        >>> from privstats.engines.carriers import free_port
+        >>> 20_000 <= free_port() < 32_000
+        True
     """
     attempts = 100
     while True:

@@ -10,7 +10,8 @@ import itertools
 import math
 import socket
 from asyncio import sslproto
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import uvicorn
@@ -24,6 +25,7 @@ _ACCEPTS_A_TURN = 64
 _OF_THE_MACHINE = Limits(connections=128, strangers=128, of_address=128)
 _TLS_SECONDS: dict[str, Any] = {"ssl_handshake_timeout": 60, "ssl_shutdown_timeout": 1000}
 """Both limits end later than the limiter's, which reports the reason."""
+_KEEP_ALIVE_SECONDS, _GRACE_SECONDS = 5, 4
 
 
 class DoorServer(uvicorn.Server):
@@ -35,7 +37,19 @@ class DoorServer(uvicorn.Server):
     Args:
         limiter: decides which connections are accepted, and for how long.
         keep: called with changed counts, at most once a second.
+
+    Example:
+        >>> from privstats.engines.carriers import ConnectionLimiter, DoorServer, Limits, listening
+        >>> async def app(scope, receive, send):
+        ...     await send({"type": "http.response.start", "status": 204})
+        ...     await send({"type": "http.response.body"})
+        >>> with listening("127.0.0.1", 0) as door:
+        ...     server = DoorServer.of(app, door, ConnectionLimiter(Limits()))
+        >>> server.started  # ``server.run()`` serves the app until ``server.should_exit`` is set
+        False
     """
+
+    _handles_signals = True
 
     def __init__(
         self,
@@ -48,6 +62,43 @@ class DoorServer(uvicorn.Server):
         self._door, self._limiter, self._keep = door, limiter, keep
         self._inside = ConnectionLimiter(_OF_THE_MACHINE)
         self._tasks: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    def of(
+        cls, app: object, door: socket.socket, limiter: ConnectionLimiter, tls: tuple[str, str] | None = None
+    ) -> DoorServer:
+        """Return a server of an ASGI app with deadlines for headers, and no signal handlers: servers share a process.
+
+        Args:
+            tls: the files of certificate and key.
+        """
+        # Flower's door needs no httptools, so this module does not import it.
+        from privstats.engines.door.deadline_protocol import protocol_for
+
+        certificate, key = tls or (None, None)
+        config = uvicorn.Config(
+            app,  # type: ignore[arg-type]
+            http=protocol_for(limiter),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
+        )
+        server = cls(config, door, limiter)
+        server._handles_signals = False
+        return server
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End at signals, except in a server from :meth:`of`."""
+        with super().capture_signals() if self._handles_signals else nullcontext():
+            yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to accept at the door and on the sockets."""

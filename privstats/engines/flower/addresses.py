@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from privstats.engines.door.connection_limits import MOST_HEADER_BYTES, ConnectionLimiter, Limits
-from privstats.engines.door.ports import listening, raise_open_files
+from privstats.engines.door.ports import listening
 from privstats.engines.network import operator_log
 from privstats.engines.network.status_file import keep_connections
 from privstats.errors import PrivstatsError
@@ -116,7 +116,7 @@ def serve_both(fleet: str, home: Path, *, lifespan_config: Any) -> None:
     uvicorn = importlib.import_module("uvicorn")
     superlink = importlib.import_module("flwr.superlink.cli.flower_superlink")
     app = importlib.import_module("flwr.superlink.main").create_app(lifespan_config, superlink.SuperLinkLifespan)
-    limiter = ConnectionLimiter(Limits().within(raise_open_files()))
+    limiter = ConnectionLimiter(Limits().within())
     config = uvicorn.Config(
         FleetOnly(app, _authenticated(app, limiter), lifespan_config.port),
         http="h11",  # the parser that bounds headers
@@ -131,7 +131,7 @@ def serve_both(fleet: str, home: Path, *, lifespan_config: Any) -> None:
         timeout_graceful_shutdown=_LEAVE_SECONDS,  # without it one open request keeps an ended SuperLink, and its app
     )
     logging.getLogger("uvicorn.error").addFilter(_is_no_strangers_line)
-    operator_log.configure()
+    operator_log.configure_log()
     server = importlib.import_module("privstats.engines.door.server").DoorServer(
         config, listening(*host_and_port(fleet)), limiter, partial(keep_connections, home)
     )

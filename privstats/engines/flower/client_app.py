@@ -27,7 +27,7 @@ def answer(message: Message, context: Context) -> Message:
     """Pass the message to the party, and its log to the node's standard error."""
 
     def find_home() -> Path:
-        operator_log.configure()
+        operator_log.configure_log()
         return home(context.node_config)
 
     return answered(message, context, find_home)

@@ -13,7 +13,7 @@ from flwr.serverapp import Grid, ServerApp
 from privstats.engines.flower.addresses import HOME
 from privstats.engines.flower.grid import GridTransport
 from privstats.engines.network.host import Host
-from privstats.engines.network.operator_log import configure
+from privstats.engines.network.operator_log import configure_log
 from privstats.engines.network.round_host import Waiting
 from privstats.engines.network.transport import Deadlines
 from privstats.errors import PlanError, PrivstatsError
@@ -30,7 +30,7 @@ def main(grid: Grid, context: Context) -> None:
     """
     if HOME not in os.environ:
         raise PrivstatsError('no host\'s folder is named: start the SuperLink with "privstats flower serve"')
-    configure()
+    configure_log()
     outcome = Host.open(Path(os.environ[HOME])).run(GridTransport(grid), deadlines(context.run_config))
     if isinstance(outcome, Waiting):
         raise PrivstatsError(outcome.sentence)

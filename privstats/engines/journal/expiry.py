@@ -28,6 +28,11 @@ class UnconfirmedEndError(LocalProtocolError):
 
     Attributes:
         first: whether this was seen for the first time.
+
+    Example:
+        >>> from privstats.engines.carriers import UnconfirmedEndError
+        >>> UnconfirmedEndError("the box key has ended by this machine's clock", first=True).first
+        True
     """
 
     def __init__(self, sentence: str, *, first: bool) -> None:
@@ -51,7 +56,7 @@ def look(until: float, path: Path, *, now: float | None = None, confirming: floa
 
     Example:
         >>> from pathlib import Path
-        >>> from privstats.engines.journal.expiry import look
+        >>> from privstats.engines.carriers import look
         >>> look(until=1 << 40, path=Path("key")), look(until=1, path=Path("key")), look(until=1, path=Path("key"))
         ('before', 'seen', 'waiting')
     """
@@ -69,7 +74,16 @@ def look(until: float, path: Path, *, now: float | None = None, confirming: floa
 
 
 def forget_look(path: Path) -> None:
-    """Remove the note of an earlier look."""
+    """Remove the note of an earlier look.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.engines.carriers import forget_look, look
+        >>> _ = look(until=1, path=Path("key"))
+        >>> forget_look(Path("key"))
+        >>> look(until=1, path=Path("key"))
+        'seen'
+    """
     path.with_name(path.name + _SUFFIX).unlink(missing_ok=True)
 
 

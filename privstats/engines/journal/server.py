@@ -22,7 +22,7 @@ from privstats.engines.journal.rollback import Counter, server_outside
 from privstats.engines.journal.segments import Shelving
 from privstats.engines.journal.server_files import ABANDONED, END_STEP, SNAPSHOT, ServerFiles, Snapshot, groups
 from privstats.engines.journal.server_view import SessionOutputs
-from privstats.engines.records import check_key, read_sealed
+from privstats.engines.records import check_key, overwrite, read_sealed
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Identity, Roster
 from privstats.secagg.exclusive import exclusive
@@ -78,6 +78,15 @@ class JournaledServer(PartSums):
             if (directory / SNAPSHOT).exists():
                 raise LocalProtocolError(f"{directory} already holds a session: resume it, or remove it")
             return cls._created(directory, key, server, lock, _counter(directory, server.parameters, server.roster))
+
+    @staticmethod
+    def remove(path: str | os.PathLike[str]) -> None:
+        """Overwrite and remove the journal of a dead process, after its session's end; nothing without one."""
+        directory = Path(path)
+        if directory.exists():
+            for file in filter(Path.is_file, directory.iterdir()):
+                overwrite(file)
+                file.unlink()
 
     @classmethod
     def resume(

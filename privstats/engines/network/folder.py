@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -24,8 +25,10 @@ from privstats.course.base import position_of
 from privstats.course.kinds import CourseKind
 from privstats.dp import Ledger, NoPrivacy, Spend
 from privstats.encoding import RingVector
+from privstats.engines.network import statements
 from privstats.engines.network.folder_documents import PLAN, FolderDocuments, private_files, session_name
 from privstats.engines.network.statements import Header
+from privstats.engines.network.status_file import PartyStatus, noted
 from privstats.errors import LedgerError, LocalProtocolError, PlanError, PrivstatsError, ReleaseError
 from privstats.files.atomic import MOST_SIGNED, atomic_write, read_bounded
 from privstats.files.decoding import from_json
@@ -65,6 +68,16 @@ class Folder(FolderDocuments):
 
     Attributes:
         key: seals journals and stored moments.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.engines.carriers import Folder, simulated_study
+        >>> _ = Path("records.py").write_text("load = lambda: ([[0.1, 0.2], [0.3, 0.4]], [0, 1])")
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 2, 10), privacy=ps.NoPrivacy())
+        >>> simulated_study("study", plan, "records.py")
+        >>> folder = Folder.open("study/parties/1")
+        >>> folder.publics.index(folder.identity.public), folder.rounds
+        (1, (0,))
     """
 
     key: bytes
@@ -149,6 +162,18 @@ class Folder(FolderDocuments):
         known = takewhile(self.has_outcome, range(self.course.most))
         return [self.release(place) for place in known]
 
+    def note(self, place: int, kind: str, code: str, *, step: str = "", received: int = 0, sent: int = 0) -> None:
+        """Add one answered message to the folder's ``status.json``, for the operator.
+
+        Args:
+            place: the message's round; -1 where unknown.
+            kind, code: of the message, and of the answer.
+            step: the machine's step after the answer; empty where unknown.
+            received, sent: bytes of the message, and of the answer.
+        """
+        run = self.roster.run.hex()
+        noted(self.home, PartyStatus(run, time.time(), place, step, kind, code, sent=sent, received=received))
+
     def entry(self, dataset: str) -> Spend:
         """Return the complete course's spend in this ledger, spending it now if necessary.
 
@@ -184,6 +209,16 @@ class RoundFolder:
     Attributes:
         place: the round's number.
         roster: the course's, under the round's run name.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.engines.carriers import Folder, simulated_study
+        >>> _ = Path("records.py").write_text("load = lambda: ([[0.1, 0.2], [0.3, 0.4]], [0, 1])")
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 2, 10), privacy=ps.NoPrivacy())
+        >>> simulated_study("study", plan, "records.py")
+        >>> host, party = Folder.open("study/host").round(0), Folder.open("study/parties/1").round(0)
+        >>> party.read_end(host.signed_end()), party.read_end(party.signed_end())
+        (b'', None)
     """
 
     above: Folder
@@ -242,6 +277,47 @@ class RoundFolder:
         return session_name(self.plan, self.roster)
 
     @property
+    def release_path(self) -> Path:
+        """The path of the session's release."""
+        return self.home / RELEASE
+
+    @property
+    def max_reply_bytes(self) -> int:
+        """Maximum bytes of a party's signed answer."""
+        return statements.most_bytes(self.plan)
+
+    def sign_reply(self, place: int, question: bytes, code: str, payload: bytes = b"") -> bytes:
+        """Return the owner's signed answer to ``question``; ``place`` is the owner's index, clients first.
+
+        Guarantee: the signature covers question, code, place and payload, so a reply answers one message and cannot be
+        replayed for another.
+        """
+        return statements.sign_reply(self.identity, place, question, code, payload)
+
+    def reply_signer(self, head: bytes, payload: bytes, question: bytes, code: str) -> int | None:
+        """Return the index of an answer's signer, before the payload has arrived; None where no listed key signed.
+
+        Args:
+            head: the first :data:`REPLY_HEAD_BYTES` of the answer.
+            payload, question: SHA-256 of the payload, and of the answered message.
+            code: the answer's code.
+        """
+        return statements.reply_signer(head, payload, question, code, self.publics)
+
+    def signed_end(self, release: str = "", beside: bytes = b"") -> bytes:
+        """Return the server's signed statement that this session has ended.
+
+        Args:
+            release: SHA-256 of the release's file, in hex; empty without one.
+            beside: without a sum, the panel's offers for a helper; encoded statements for a client in no sum.
+        """
+        return statements.session_ended(self.identity, self.header, bytes.fromhex(release), beside)
+
+    def read_end(self, data: bytes) -> bytes | None:
+        """Return the attachment of a signed end; None where the roster's server did not sign it for this session."""
+        return statements.read_session_ended(data, self.header, self.roster.server)
+
+    @property
     def begun(self) -> bool:
         """Whether this ledger marks this round as begun; a plan alone never is."""
         entries = (account.of_run(self.above.roster.run) for account in self.ledger.accounts())
@@ -274,6 +350,10 @@ class RoundFolder:
             return Charge(self.ledger, account, allow_second_exact_release=again)
         return RoundCharge(self.ledger, self.above.entry(account), self.place, self.plan.digest)
 
+    def server_account(self) -> str:
+        """Return the account that pays for the server's release, or raise ``LedgerError``."""
+        return account_of(self, remedy=_SERVERS_REMEDY)
+
     def release_charge(self) -> Charge | ReleaseCharge:
         """Return the charge of the server's release; a course's round is marked once.
 
@@ -284,8 +364,8 @@ class RoundFolder:
             LedgerError: no account is determined, or the cap would be exceeded.
         """
         if self.kind.single:
-            return Charge(self.ledger, account_of(self, remedy=_SERVERS_REMEDY))
-        account, run = account_of(self, remedy=_SERVERS_REMEDY), self.above.roster.run
+            return Charge(self.ledger, self.server_account())
+        account, run = self.server_account(), self.above.roster.run
         entry = spend(self.above.course, self.ledger, account, run, sums_only=True)
         charge = ReleaseCharge(self.ledger, entry, self.place, self.plan.digest)
         charge.spend(self.plan, run)
@@ -297,7 +377,7 @@ class RoundFolder:
         pays = self.totals is not None or (noise is not None and (noise.trust.at_release or len(accounts) == 1))
         if not pays or any(account.of_run(run) is not None for account in accounts):
             return
-        account, ledger = account_of(self, remedy=_SERVERS_REMEDY), self.ledger.asking()
+        account, ledger = self.server_account(), self.ledger.asking()
         if self.kind.single:
             Charge(ledger, account).spend(self.plan, run)
         else:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from privstats.engines.network.folder_documents import FolderDocuments, session_name
-from privstats.engines.network.key_agreement import offered
+from privstats.engines.network.key_agreement import key_agreement
 from privstats.engines.network.session_end import EndedSession, SessionHistory
 from privstats.engines.network.status_file import (
     ASKED,
@@ -217,7 +217,20 @@ FolderStatus = HostStatus | HomeStatus
 
 
 def status_of(home: str | os.PathLike[str]) -> FolderStatus:
-    """Return a folder's state from its files; raises as :meth:`FolderDocuments.read`."""
+    """Return a folder's state from its files; raises as :meth:`FolderDocuments.read`.
+
+    Returns:
+        The state with ``facts()`` for people, ``alive`` and ``ready``, by the folder's owner.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.engines.carriers import simulated_study, status_of
+        >>> _ = Path("records.py").write_text("load = lambda: ([[0.1, 0.2], [0.3, 0.4]], [0, 1])")
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 2, 10), privacy=ps.NoPrivacy())
+        >>> simulated_study("study", plan, "records.py")
+        >>> status_of("study/host").facts()["session"], status_of("study/parties/0").alive
+        ('not begun', False)
+    """
     documents = FolderDocuments.read(home)
     if documents.identity.public != documents.roster.server:
         mine = read_status(documents.home, PartyStatus)
@@ -264,7 +277,7 @@ def _work(held: Supervision | None) -> dict[str, str]:
 
 
 def _tls(held: Supervision | None) -> dict[str, Any]:
-    agreed = {"tls_key_agreement": str(offered())}
+    agreed = {"tls_key_agreement": str(key_agreement())}
     if held is None or not held.certificate_ends:
         return agreed
     days = (held.certificate_ends - time.time()) // _DAY

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from privstats.course import Releases, Round, iter_rounds, verify_next
 from privstats.engines.network.driver import Clock, Say, Sleep
-from privstats.engines.network.folder import RELEASE, Folder, RoundFolder
+from privstats.engines.network.folder import Folder, RoundFolder
 from privstats.engines.network.operator_log import log_line
 from privstats.engines.network.round_host import Carrying, Ended, RoundHost, Waiting
 from privstats.engines.network.round_transport import OutgoingAnnouncement, RoundTransport
@@ -38,7 +38,19 @@ _LOST = "its journal was gone after it had begun, and another draw of its noise 
 
 @dataclass(frozen=True)
 class Host:
-    """The server's folder."""
+    """The server's folder.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.engines.carriers import Deadlines, Host, LocalTransport, simulated_study
+        >>> _ = Path("records.py").write_text("load = lambda: ([[0.1, 0.2], [0.3, 0.4]], [0, 1])")
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 2, 10), privacy=ps.NoPrivacy())
+        >>> simulated_study("study", plan, "records.py")
+        >>> nodes = LocalTransport({node: Path("study/parties", str(node)) for node in range(3)})
+        >>> (release,) = Host.open("study/host").run(nodes, Deadlines()).releases
+        >>> release.survivors
+        (0, 1, 2)
+    """
 
     folder: Folder
 
@@ -243,6 +255,7 @@ def run_releases(
     """Run a host's session or course to its end, or return its earlier releases.
 
     Args:
+        transport: carries the messages.
         again: the operator's remedy for too few answers.
         deadlines, say, sleep: as for :meth:`Host.run`.
 
@@ -251,6 +264,17 @@ def run_releases(
         SessionEndedError: the session ended before, and its release is missing.
         AggregationError: it ends now, without a sum.
         PrivstatsError: as for :meth:`Host.run`.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.engines.carriers import Deadlines, Host, LocalTransport, run_releases, simulated_study
+        >>> _ = Path("records.py").write_text("load = lambda: ([[0.1, 0.2], [0.3, 0.4]], [0, 1])")
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 2, 10), privacy=ps.NoPrivacy())
+        >>> simulated_study("study", plan, "records.py")
+        >>> nodes = LocalTransport({node: Path("study/parties", str(node)) for node in range(3)})
+        >>> (release,) = run_releases(Host.open("study/host"), nodes, Deadlines(), again="start it again")
+        >>> release.moments.N
+        array([3., 3.])
     """
     say = say or log_line
     try:
@@ -285,7 +309,7 @@ def _released(folder: Folder) -> tuple[Release | None, ...] | None:
         return tuple(folder.releases_so_far())
     session = folder.round(0)
     ended = SessionHistory(session.home).of(session.session)
-    path = session.home / RELEASE
+    path = session.release_path
     if ended is None or not path.exists() or file_digest(path) != ended.release:
         return None
     return (folder.release(0),)

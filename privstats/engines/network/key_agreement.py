@@ -41,8 +41,14 @@ class KeyAgreement:
 
 
 @cache
-def offered() -> KeyAgreement:
-    """Return this Python's key agreement, under the system's settings."""
+def key_agreement() -> KeyAgreement:
+    """Return this Python's key agreement, under the system's settings.
+
+    Example:
+        >>> from privstats.engines.carriers import key_agreement
+        >>> key_agreement().hybrid == ("not hybrid" not in str(key_agreement()))
+        True
+    """
     sent = ssl.MemoryBIO()
     end = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(ssl.MemoryBIO(), sent, server_hostname="localhost")
     with suppress(ssl.SSLError):  # it waits for an answer, or may send nothing

@@ -29,77 +29,111 @@ _HOSTS = frozenset({_LOOPBACK, "localhost"})
 
 def exposition(home: Path, now: Callable[[], float] = time.time) -> str:
     """Return a folder's state in Prometheus' text format, version 0.0.4; labels hold steps, indices and codes."""
-    status = status_of(home)
-    lines = _host(status, now()) if isinstance(status, HostStatus) else _home(status, now())
-    return "".join(f"{line}\n" for line in lines)
+    status, lines = status_of(home), Exposition()
+    if isinstance(status, HostStatus):
+        _host(lines, status, now())
+    else:
+        _home(lines, status, now())
+    return lines.text
 
 
-def _host(host: HostStatus, now: float) -> Iterator[str]:
+class Exposition:
+    """A state in Prometheus' text format, version 0.0.4; names begin with ``privstats_``.
+
+    Example:
+        >>> from privstats.engines.carriers import Exposition
+        >>> lines = Exposition()
+        >>> lines.gauge("up", "Whether the server runs.", True)
+        >>> print(lines.text)
+        # HELP privstats_up Whether the server runs.
+        # TYPE privstats_up gauge
+        privstats_up 1
+        <BLANKLINE>
+    """
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """All lines so far."""
+        return "".join(f"{line}\n" for line in self._lines)
+
+    def gauge(self, name: str, text: str, value: float) -> None:
+        """Add one number."""
+        self.family(name, "gauge", text, {"": value})
+
+    def family(self, name: str, kind: str, text: str, values: Mapping[str, float]) -> None:
+        """Add a family of numbers by their labels; nothing for no numbers.
+
+        Args:
+            kind: ``gauge`` or ``counter``.
+        """
+        if values:
+            self._head(name, kind, text)
+        for labels, value in values.items():
+            braced = f"{{{labels}}}" if labels else ""
+            self._lines.append(f"privstats_{name}{braced} {value:.15g}")
+
+    def summary(self, name: str, text: str, total: float, count: float) -> None:
+        """Add the total and the number of some observations."""
+        self._head(name, "summary", text)
+        self._lines += [f"privstats_{name}_sum {total:.15g}", f"privstats_{name}_count {count:.15g}"]
+
+    def certificate_days(self, held: Supervision | None, now: float) -> None:
+        """Add the days until a process's certificates end, if it shows any."""
+        if held is not None and held.certificate_ends:
+            days = (held.certificate_ends - now) / 86_400
+            self.gauge("certificate_days_left", "Days until the TLS certificates of this process end.", days)
+
+    def connections(self, connections: ConnectionStatus | None) -> None:
+        """Add the connections at the carrier's door, if any."""
+        if connections is None:
+            return
+        open_now = {'signed="yes"': connections.nodes, 'signed="no"': connections.strangers}
+        self.family("connections", "gauge", "Open connections, by whether a known key has signed.", open_now)
+        closed = {f'why="{why}"': number for why, number in connections.closed.items()}
+        self.family("turned_away_total", "counter", "Connections or requests turned away, by the reason.", closed)
+
+    def _head(self, name: str, kind: str, text: str) -> None:
+        self._lines += [f"# HELP privstats_{name} {text}", f"# TYPE privstats_{name} {kind}"]
+
+
+def _host(lines: Exposition, host: HostStatus, now: float) -> None:
     status = host.status or ServerStatus("", 0, 0, 0.0)
-    yield from gauge("up", "Whether serve runs.", host.alive)
-    yield from certificate_days(host.held, now)
-    yield from gauge("session_running", "Whether a process carries the session now.", host.running)
-    yield from gauge("rounds_ended", "Rounds of the course that have ended.", len(host.ended))
+    lines.gauge("up", "Whether serve runs.", host.alive)
+    lines.certificate_days(host.held, now)
+    lines.gauge("session_running", "Whether a process carries the session now.", host.running)
+    lines.gauge("rounds_ended", "Rounds of the course that have ended.", len(host.ended))
     waits = now - status.since if status.step else 0.0
-    yield from gauge("step_open_seconds", "Seconds since the current step was opened.", waits)
-    yield from gauge("answered", "Answers to the current step.", len(status.answered))
+    lines.gauge("step_open_seconds", "Seconds since the current step was opened.", waits)
+    lines.gauge("answered", "Answers to the current step.", len(status.answered))
     absent = {f'place="{each.place}",why="{each.why}"': now - each.since for each in status.missing}
-    yield from family("missing_seconds", "gauge", "Seconds for which an answer is missing for that reason.", absent)
+    lines.family("missing_seconds", "gauge", "Seconds for which an answer is missing for that reason.", absent)
     closed = {f'round="{each.place}",step="{each.step}"': each.seconds for each in status.closed}
-    yield from family("step_seconds", "gauge", "Seconds of a closed step.", closed)
-    yield from connections_of(read_connections(host.documents.home) if host.alive else None)
-    yield from _both(status, *(sum(getattr(each, name) for each in status.closed) for name in ("received", "sent")))
+    lines.family("step_seconds", "gauge", "Seconds of a closed step.", closed)
+    lines.connections(read_connections(host.documents.home) if host.alive else None)
+    _both(lines, status, *(sum(getattr(each, name) for each in status.closed) for name in ("received", "sent")))
 
 
-def connections_of(connections: ConnectionStatus | None) -> Iterator[str]:
-    """Yield the metrics of the carrier's door, if any."""
-    if connections is None:
-        return
-    open_now = {'signed="yes"': connections.nodes, 'signed="no"': connections.strangers}
-    yield from family("connections", "gauge", "Open connections, by whether a known key has signed.", open_now)
-    closed = {f'why="{why}"': number for why, number in connections.closed.items()}
-    yield from family("turned_away_total", "counter", "Connections or requests turned away, by the reason.", closed)
-
-
-def _home(home: HomeStatus, now: float) -> Iterator[str]:
+def _home(lines: Exposition, home: HomeStatus, now: float) -> None:
     status = home.status or PartyStatus("", 0.0)
-    yield from gauge("up", "Whether join runs.", home.alive)
-    yield from certificate_days(home.held, now)
-    yield from gauge("connected", "Whether the node is connected.", home.connected)
+    lines.gauge("up", "Whether join runs.", home.alive)
+    lines.certificate_days(home.held, now)
+    lines.gauge("connected", "Whether the node is connected.", home.connected)
     worked = 0.0 if home.held is None else home.held.worked
     text = "Time of the last answered poll, or step of the node's own task."
-    yield from gauge("last_work_timestamp_seconds", text, worked)
-    yield from family("answers_total", "counter", "Messages that were answered.", {"": status.answers})
-    yield from gauge("last_answer_timestamp_seconds", "Time of the last answer.", status.updated)
-    yield from _both(status, 0, 0)
+    lines.gauge("last_work_timestamp_seconds", text, worked)
+    lines.family("answers_total", "counter", "Messages that were answered.", {"": status.answers})
+    lines.gauge("last_answer_timestamp_seconds", "Time of the last answer.", status.updated)
+    _both(lines, status, 0, 0)
 
 
-def certificate_days(held: Supervision | None, now: float) -> Iterator[str]:
-    """Yield the gauge of a process that shows a certificate."""
-    if held is not None and held.certificate_ends:
-        days = (held.certificate_ends - now) / 86_400
-        yield from gauge("certificate_days_left", "Days until the TLS certificates of this process end.", days)
-
-
-def _both(status: ServerStatus | PartyStatus, received: int, sent: int) -> Iterator[str]:
-    yield from family("received_bytes_total", "counter", "Bytes received.", {"": status.received + received})
-    yield from family("sent_bytes_total", "counter", "Bytes sent.", {"": status.sent + sent})
+def _both(lines: Exposition, status: ServerStatus | PartyStatus, received: int, sent: int) -> None:
+    lines.family("received_bytes_total", "counter", "Bytes received.", {"": status.received + received})
+    lines.family("sent_bytes_total", "counter", "Bytes sent.", {"": status.sent + sent})
     refusals = {f'code="{code}"': count for code, count in status.refusals.items()}
-    yield from family("refusals_total", "counter", "Refusals by their code.", refusals)
-
-
-def gauge(name: str, text: str, value: float) -> Iterator[str]:
-    """Yield the lines of one number."""
-    yield from family(name, "gauge", text, {"": value})
-
-
-def family(name: str, kind: str, text: str, values: Mapping[str, float]) -> Iterator[str]:
-    """Yield a family of numbers by their labels; nothing for no numbers."""
-    if values:
-        yield f"# HELP privstats_{name} {text}"
-        yield f"# TYPE privstats_{name} {kind}"
-    for labels, value in values.items():
-        yield f"privstats_{name}{{{labels}}} {value:.15g}" if labels else f"privstats_{name} {value:.15g}"
+    lines.family("refusals_total", "counter", "Refusals by their code.", refusals)
 
 
 @contextmanager

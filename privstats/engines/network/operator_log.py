@@ -30,7 +30,13 @@ _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
 class WarningLine(str):
-    """A line that is logged as a warning."""
+    """A line that is logged as a warning.
+
+    Example:
+        >>> from privstats.engines.carriers import WarningLine
+        >>> WarningLine("party 3 is offline")
+        'party 3 is offline'
+    """
 
     __slots__ = ()
 
@@ -53,7 +59,18 @@ class ScriptError(DataError):
 
 
 def log_line(line: str) -> None:
-    """Log a line for the server's operator: a :class:`WarningLine` as a warning, others as information."""
+    """Log a line for the server's operator: a :class:`WarningLine` as a warning, others as information.
+
+    Example:
+        >>> import logging.handlers
+        >>> from privstats.engines.carriers import WarningLine, log_line
+        >>> host, lines = logging.getLogger("privstats.host"), logging.handlers.BufferingHandler(capacity=9)
+        >>> host.addHandler(lines)
+        >>> log_line(WarningLine("party 3 is offline"))
+        >>> host.removeHandler(lines)
+        >>> [(line.levelname, line.getMessage()) for line in lines.buffer]
+        [('WARNING', 'party 3 is offline')]
+    """
     HOST.log(logging.WARNING if isinstance(line, WarningLine) else logging.INFO, "%s", line)
 
 
@@ -61,7 +78,7 @@ def reason_of(error: Exception) -> str:
     """Return one sentence for an error of this library; for others the type and code locations, without text.
 
     Example:
-        >>> from privstats.engines.network.operator_log import reason_of
+        >>> from privstats.engines.carriers import reason_of
         >>> reason_of(ps.PlanError("epsilon must be positive"))
         'epsilon must be positive'
         >>> reason_of(ValueError("record 17 has the value 3.14"))
@@ -74,12 +91,22 @@ def reason_of(error: Exception) -> str:
     return ": ".join([*places, type(error).__name__])
 
 
-def configure(environment: Mapping[str, str] = os.environ) -> None:
+def configure_log(environment: Mapping[str, str] = os.environ) -> None:
     """Log ``privstats`` to standard error; a later call replaces this setup.
 
     Args:
         environment: ``PRIVSTATS_LOG`` is ``text``, the default, or ``json``, one object per line;
             ``PRIVSTATS_LOG_LEVEL`` is a level's name, ``INFO`` by default.
+
+    Raises:
+        PrivstatsError: a variable has another value.
+
+    Example:
+        >>> from privstats.engines.carriers import configure_log
+        >>> configure_log({"PRIVSTATS_LOG": "xml"})
+        Traceback (most recent call last):
+        ...
+        privstats.errors.PrivstatsError: PRIVSTATS_LOG must be one of text, json, not 'xml'; change it ...
     """
     form, level = _chosen(environment, FORM, _FORMS, "text"), _chosen(environment, LEVEL, _LEVELS, "INFO")
     handler = _StandardError()

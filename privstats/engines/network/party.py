@@ -30,7 +30,6 @@ from privstats.engines.network.parts import CONTRIBUTIONS
 from privstats.engines.network.roles import ClientRole, Role, require_role, role_of
 from privstats.engines.network.round_transport import BEHIND
 from privstats.engines.network.statements import ANNOUNCED, Envelope, RoundAnnouncement, SignedAnnouncement, digest_of
-from privstats.engines.network.status_file import PartyStatus, noted
 from privstats.engines.network.transport import FAILED, OK, VERSION, Answer, Declined, short
 from privstats.errors import (
     DataError,
@@ -121,17 +120,13 @@ class Party:
             answer, reached = Answer(code, self._signed(code, message)), ""
         else:
             answer, reached = party.answer(named, message), party.reached
-        now = PartyStatus("", time.time(), place, reached, named, answer.code, 1, len(answer.data), len(data))
-        self._note(now, time.monotonic() - began)
-        return answer
-
-    def _note(self, now: PartyStatus, seconds: float) -> None:
-        step = f", then at step {now.step}" if now.step else ""
+        then, sent = f", then at step {reached}" if reached else "", len(answer.data)
         PARTY.info(
-            f"round {now.place}: {now.kind} answered with {now.code} in {seconds:.1f} s, {now.received:,} bytes in, "
-            f"{now.sent:,} out{step}"
+            f"round {place}: {named} answered with {answer.code} in {time.monotonic() - began:.1f} s, {len(data):,} "
+            f"bytes in, {sent:,} out{then}"
         )
-        noted(self.folder.home, self.folder.roster.run.hex(), now)
+        self.folder.note(place, named, answer.code, step=reached, received=len(data), sent=sent)
+        return answer
 
     def at(self, folder: RoundFolder) -> RoundParty:
         """Return the party's side of one round."""
@@ -238,10 +233,20 @@ class Party:
 
 
 def answer(home: str | Path, kind: str, data: bytes, *, simulated: bool) -> Answer:
-    """Answer one message from a party's folder; never raises.
+    """Answer one message from a party's folder; never raises. Only codes and the machines' bytes leave the folder.
 
     Args:
+        kind, data: as the server's host pushed them.
         simulated: whether one machine runs all nodes; otherwise a simulated study's folder is refused.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.engines.carriers import answer, simulated_study
+        >>> _ = Path("records.py").write_text("load = lambda: ([[0.1, 0.2], [0.3, 0.4]], [0, 1])")
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 2, 10), privacy=ps.NoPrivacy())
+        >>> simulated_study("study", plan, "records.py")
+        >>> answer("study/parties/0", "round", b"half a message", simulated=True).code
+        'damaged'
     """
     try:
         party = Party.open(home)
@@ -338,7 +343,7 @@ class RoundParty:
         return self.role.helped(self._checked(opening), message)
 
     def _session_ended(self, data: bytes) -> bytes:
-        attachment = statements.read_session_ended(data, self.folder.header, self.folder.roster.server)
+        attachment = self.folder.read_end(data)
         if attachment is None:
             raise Declined("damaged", "the server on the roster did not declare this session over")
         return self.role.session_ended(attachment)
@@ -367,7 +372,7 @@ class RoundParty:
         return rest
 
     def _reply(self, place: int, question: bytes, code: str, payload: bytes = b"") -> bytes:
-        return statements.sign_reply(self.folder.identity, place, question, code, payload)
+        return self.folder.sign_reply(place, question, code, payload)
 
     def _signed(self, code: str, question: bytes) -> bytes:
         role = role_of(self.folder)

@@ -152,22 +152,50 @@ class ClientRole:
 
 
 class HelperRole:
-    """A helper: one folder under ``sessions/``, from its offer until a mark replaces its key."""
+    """A helper: one folder under ``sessions/``, from its offer until a mark replaces its key.
+
+    Args:
+        place: the helper's index among the peers, clients first.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.engines.carriers import Folder, HelperRole
+        >>> leader, helper, *people = (ps.secagg.Identity.generate(os.urandom) for _ in range(5))
+        >>> panel = {"protocol": "split", "panel": [leader.public.hex(), helper.public.hex()]}
+        >>> privacy, cohort = ps.NoPrivacy(), ps.Cohort(3, 3, 9)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=cohort, privacy=privacy, **panel)
+        >>> roster = ps.secagg.Roster([each.public for each in people], server=leader.public, run=os.urandom(16))
+        >>> home = Path("helper")
+        >>> home.mkdir(mode=0o700)
+        >>> _ = (home / "plan.toml").write_text(plan.to_toml())
+        >>> roster.save(home / "roster.toml")
+        >>> helper.save(home / "identity.pem")
+        >>> with HelperRole(Folder.open(home).round(0), place=3).machine() as machine:
+        ...     machine.offered.place
+        1
+    """
 
     def __init__(self, folder: RoundFolder, place: int) -> None:
         self._folder, self.place = folder, place
         self.reached = ""
 
-    def greeting(self) -> bytes:
-        """Return the offer of this run's box key, created if missing."""
+    def machine(self, until: int | None = None) -> JournaledHelper:
+        """Resume this run's helper, or create it with a fresh box key.
+
+        Args:
+            until: second since 1970 at which a fresh box key ends; default 30 days from now.
+        """
         folder = self._folder
         try:
-            helper = self._resumed()
+            return self._resumed()
         except NothingToResumeError:
             (folder.home / "sessions").mkdir(mode=0o700, exist_ok=True)
             number = self.place - folder.plan.masking.clients + 1
-            helper = JournaledHelper.offer(**helper_home(folder), place=number)
-        with helper:
+            return JournaledHelper.offer(**_journal_of(folder), place=number, until=until)
+
+    def greeting(self) -> bytes:
+        """Return the offer of this run's box key, created if missing."""
+        with self.machine() as helper:
             _require_running(helper)
             return helper.offered.encode()
 
@@ -215,14 +243,14 @@ class HelperRole:
         return b""
 
     def _resumed(self, *, restored: bool = False) -> JournaledHelper:
-        return JournaledHelper.resume(**helper_home(self._folder), restored=restored)
+        return JournaledHelper.resume(**_journal_of(self._folder), restored=restored)
 
 
 Role: TypeAlias = ClientRole | HelperRole
 """A party's role in one session; ``reached`` is the machine's step after its last answer, empty before one."""
 
 
-def helper_home(folder: RoundFolder) -> dict[str, Any]:
+def _journal_of(folder: RoundFolder) -> dict[str, Any]:
     """Return the arguments that locate a helper's journal."""
     return {
         "home": folder.home / "sessions",

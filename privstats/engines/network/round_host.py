@@ -10,9 +10,8 @@ from typing import Any
 
 from privstats import session
 from privstats.engines.journal import JournaledServer
-from privstats.engines.network import statements
 from privstats.engines.network.driver import Clock, Say, SessionContext, Sleep, drive, gather
-from privstats.engines.network.folder import RELEASE, RoundFolder
+from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.nodes import NodeMap, NodeRegistry
 from privstats.engines.network.session_end import (
     EndedSession,
@@ -25,7 +24,6 @@ from privstats.engines.network.session_end import (
 )
 from privstats.engines.network.status_file import Watch
 from privstats.engines.network.transport import Deadlines, Transport
-from privstats.engines.records import overwrite
 from privstats.errors import (
     AggregationError,
     InUseError,
@@ -110,7 +108,7 @@ class RoundHost:
             carrying.sleep,
             carrying.say,
             plan.digest,
-            statements.most_bytes(plan),
+            self.folder.max_reply_bytes,
             watch=watch.progress,
         )
         ended_session = SessionHistory(self.folder.home).of(self._session)
@@ -163,12 +161,10 @@ class RoundHost:
                     f"{self._name}/journal holds a session of another plan, roster or version of privstats that has "
                     "not ended: bring that one back and end it, or move the journal away"
                 )
-            for path in journal.iterdir():
-                overwrite(path)
-                path.unlink()
-        release = self.folder.home / RELEASE
+            JournaledServer.remove(journal)
+        release = self.folder.release_path
         if release.exists() and file_digest(release) in {ended_session.release for ended_session in history.all()}:
-            raise PrivstatsError(f"{self._name}/{RELEASE} is of a session that has ended: move it away first")
+            raise PrivstatsError(f"{self._name}/{release.name} is of a session that has ended: move it away first")
         if nodes.session != self._session:
             StoredStatements(self.folder.home).forget()
             nodes.store({})

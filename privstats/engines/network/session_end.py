@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import structs
 
-from privstats.engines.network import statements
-from privstats.engines.network.folder import RELEASE, RoundFolder
+from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.nodes import RequestQueue
 from privstats.engines.network.operator_log import log_line
 from privstats.engines.network.statements import EndStatements
@@ -34,15 +33,39 @@ if TYPE_CHECKING:
     from privstats.engines.network.driver import SessionContext
 
 _SECONDS = 20.0
-_NO_RELEASE = bytes(32)
 
 
 @dataclass(frozen=True)
 class SessionEnd:
-    """Ends a session of a server's folder, with a release or without."""
+    """The end of a session of a server's folder, with a release or without; ``say`` prints a line for the operator.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.engines.carriers import Folder, SessionEnd, simulated_study
+        >>> _ = Path("records.py").write_text("load = lambda: ([[0.1, 0.2], [0.3, 0.4]], [0, 1])")
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 2, 10), privacy=ps.NoPrivacy())
+        >>> simulated_study("study", plan, "records.py")
+        >>> end = SessionEnd(Folder.open("study/host").round(0))
+        >>> end.known is None, end.proof
+        (True, b'')
+    """
 
     folder: RoundFolder
     say: Callable[[str], None] = log_line
+
+    @property
+    def known(self) -> EndedSession | None:
+        """The end that the folder has stored; None before."""
+        return SessionHistory(self.folder.home).of(self.folder.session)
+
+    @property
+    def proof(self) -> bytes:
+        """Signed statements with which ``session.free`` refunds clients in no sum; empty until complete."""
+        return StoredStatements(self.folder.home).proof
+
+    def add_statement(self, ended: EndedSession, helper: int, statement: bytes) -> None:
+        """Store a helper's signed statement that it answers nothing, by its panel index; on disk when this returns."""
+        StoredStatements(self.folder.home).add({helper: statement}, ended.offers)
 
     def with_release(self, server: JournaledServer) -> tuple[Release, EndedSession]:
         """Release the sum, sign and save it, and store the end.
@@ -51,7 +74,7 @@ class SessionEnd:
             AggregationError: the sum is refused for release; the journal stays, and each call raises it.
             PrivstatsError: the charge or a write failed; nothing is lost.
         """
-        release, path = self._released(server), self.folder.home / RELEASE
+        release, path = self._released(server), self.folder.release_path
         release.save(path, signer=self.folder.identity)
         ended_session = EndedSession(self.folder.session, today(), release.survivors, file_digest(path))
         return release, self._keep(server, ended_session)
@@ -118,6 +141,11 @@ class EndedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ended: the day, ISO 8601.
         release: SHA-256 of its file, in hex; may be empty.
         panel: without a sum, the panel's offers, in hex.
+
+    Example:
+        >>> from privstats.engines.carriers import EndedSession
+        >>> EndedSession(session="ab" * 16, ended="2027-03-01", why="it was given up").sentence("host")
+        'this session ended on 2027-03-01 without a sum: it was given up'
     """
 
     session: str
@@ -126,6 +154,11 @@ class EndedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     release: str = ""
     why: str = ""
     panel: tuple[str, ...] = ()
+
+    @property
+    def offers(self) -> tuple[bytes, ...]:
+        """Without a sum, the panel's offers."""
+        return tuple(map(bytes.fromhex, self.panel))
 
     def sentence(self, host: str) -> str:
         """Return a sentence for an operator."""
@@ -203,8 +236,7 @@ def send_end_notices(folder: RoundFolder, context: SessionContext, ended_session
     A client in no sum receives the proof, so that its ledger can refund the spend. A node that misses the notice stores
     its last answer for 30 days, or until the next run of the session.
     """
-    release, nodes = bytes.fromhex(ended_session.release) or _NO_RELEASE, list(context.transport.online())
-    offers = tuple(map(bytes.fromhex, ended_session.panel))
+    nodes, offers = list(context.transport.online()), ended_session.offers
     if offers and folder.kind.gives_back:
         roles = {node: (context.registry.place_of(node) or 0) - context.registry.clients + 1 for node in nodes}
         helpers = {node: place for node, place in roles.items() if place > 0}
@@ -212,26 +244,26 @@ def send_end_notices(folder: RoundFolder, context: SessionContext, ended_session
         _ask_helpers(folder, context, helpers, offers)
     proof = StoredStatements(folder.home).proof if folder.kind.gives_back else b""
     counted = {node for node in nodes if context.registry.place_of(node) in ended_session.survivors}
-    _send(folder, context, {node: b"" if node in counted else proof for node in nodes}, release)
+    _send(folder, context, {node: b"" if node in counted else proof for node in nodes}, ended_session.release)
 
 
 def _ask_helpers(
     folder: RoundFolder, context: SessionContext, helpers: Mapping[int, int], offers: tuple[bytes, ...]
 ) -> None:
     """Store each helper's signed statement that it will never answer; ``helpers`` maps nodes to panel indices."""
-    signed = _send(folder, context, dict.fromkeys(helpers, b"".join(offers)), _NO_RELEASE)
+    signed = _send(folder, context, dict.fromkeys(helpers, b"".join(offers)))
     StoredStatements(folder.home).add(
         {helpers[node]: statement for node, statement in signed.items() if statement}, offers
     )
 
 
 def _send(
-    folder: RoundFolder, context: SessionContext, beside: Mapping[int, bytes], release: bytes
+    folder: RoundFolder, context: SessionContext, beside: Mapping[int, bytes], release: str = ""
 ) -> dict[int, bytes]:
     until = context.clock() + _SECONDS
     queue, answers = RequestQueue(context.transport, context.clock, until, context.most), dict[int, bytes]()
     for node, more in beside.items():
-        queue.ask(node, "over", partial(statements.session_ended, folder.identity, folder.header, release, more))
+        queue.ask(node, "over", partial(folder.signed_end, release, more))
     while len(answers) < len(beside) and context.clock() < until:
         answers.update({node: reply.data if reply.code == OK else b"" for node, _, reply in queue.replies()})
         context.sleep(queue.pause)

@@ -120,16 +120,14 @@ def _statement(place: int, question: bytes, code: str, payload: bytes) -> bytes:
     return domains.REPLY + place.to_bytes(_PLACE_BYTES, "big") + b"".join(parts)
 
 
-def session_ended(
-    identity: Identity, header: Header, release: bytes = bytes(_DIGEST_BYTES), beside: bytes = b""
-) -> bytes:
+def session_ended(identity: Identity, header: Header, release: bytes = b"", beside: bytes = b"") -> bytes:
     """Return the server's signed end of a session: ``header || release || signature || beside``.
 
     Args:
-        release: SHA-256 of the release's file; zeros without one.
+        release: SHA-256 of the release's file; empty without one, which the message states as zeros.
         beside: without a sum, the panel's offers for a helper; :class:`EndStatements` for a client in no sum.
     """
-    statement = header.encode() + release
+    statement = header.encode() + (release or bytes(_DIGEST_BYTES))
     return statement + identity.sign(domains.ENDED + statement + beside) + beside
 
 

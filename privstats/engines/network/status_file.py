@@ -176,16 +176,15 @@ def _closed(status: ServerStatus, seconds: float) -> ServerStatus:
     return _between(replace(status, closed=(*status.closed, step)))
 
 
-def noted(home: Path, run: str, answer: PartyStatus) -> None:
-    """Add one answer to the state of a party's folder; another ``run`` restarts the numbers."""
+def noted(home: Path, answer: PartyStatus) -> None:
+    """Add one answer to the state of a party's folder; another run restarts the numbers."""
     known = read_status(home, PartyStatus)
-    before = known if known is not None and known.run == run else PartyStatus(run, 0.0)
+    before = known if known is not None and known.run == answer.run else PartyStatus(answer.run, 0.0)
     refusals = before.refusals if answer.code == OK else _added(before.refusals, {answer.code: 1})
     _write(
         home,
         replace(
             answer,
-            run=run,
             step=answer.step or (before.step if before.place == answer.place else ""),
             answers=before.answers + 1,
             sent=before.sent + answer.sent,
@@ -197,8 +196,35 @@ def noted(home: Path, run: str, answer: PartyStatus) -> None:
 
 
 def read_status(home: Path, kind: type[T]) -> T | None:
-    """Return a folder's state; None if missing, damaged or of the other kind."""
+    """Return the state in a folder's ``status.json``; None if missing, damaged or of another kind.
+
+    Args:
+        kind: the ``msgspec.Struct`` that was written.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.engines.carriers import ConnectionStatus, read_status, write_status
+        >>> write_status(Path("."), ConnectionStatus(nodes=3))
+        >>> read_status(Path("."), ConnectionStatus).nodes
+        3
+    """
     return read_json(home / STATUS, kind)
+
+
+def write_status(home: Path, status: msgspec.Struct) -> None:
+    """Replace a folder's ``status.json``: for the operator's questions, and for no decision.
+
+    Raises:
+        PrivstatsError: the file cannot be written.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.engines.carriers import ConnectionStatus, write_status
+        >>> write_status(Path("."), ConnectionStatus(nodes=3))
+        >>> "nodes" in Path("status.json").read_text()
+        True
+    """
+    atomic_write(home / STATUS, msgspec.json.format(msgspec.json.encode(status)), durable=False)
 
 
 def read_json(path: Path, kind: type[T]) -> T | None:
@@ -214,7 +240,7 @@ def _added(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
 
 def _write(home: Path, status: msgspec.Struct, warn: Callable[[str], None]) -> None:
     try:
-        atomic_write(home / STATUS, msgspec.json.format(msgspec.json.encode(status)), durable=False)
+        write_status(home, status)
     except PrivstatsError as error:
         warn(f"{error}; the session continues, and {STATUS} stays as it was")
 
@@ -224,7 +250,15 @@ class ConnectionStatus(msgspec.Struct, frozen=True):
 
     Attributes:
         nodes: open connections on which a registered node has signed.
+        strangers: open connections without a known signature.
         closed: closed connections or refused requests, by reason.
+
+    Example:
+        >>> from privstats.engines.carriers import ConnectionLimiter, Limits
+        >>> limiter = ConnectionLimiter(Limits(of_address=1))
+        >>> _ = limiter.arrive("192.0.2.7")
+        >>> limiter.status
+        ConnectionStatus(nodes=0, strangers=1, closed={})
     """
 
     nodes: int = 0
@@ -264,6 +298,11 @@ class Supervision(msgspec.Struct, frozen=True):
         worked: the time of the last work, up to ``_WORK_SECONDS`` early (Unix); 0 without any. Work is an answered
             poll, or a step of the node's own task.
         certificate_ends: when its TLS certificates end (Unix); 0 without them.
+
+    Example:
+        >>> from privstats.engines.carriers import Supervision
+        >>> Supervision(process=7, since=0.0, address="", connected=True, worked=100.0).works(now=130.0)
+        True
     """
 
     process: int
@@ -289,8 +328,20 @@ def supervised(
 ) -> Iterator[Callable[[bool], None]]:
     """Reserve a folder for this process in the block; call the value at each sign of work, or of a lost connection.
 
+    Args:
+        task: ``"served"`` for the server's process, ``"joined"`` for a party's or a helper's.
+        address: of this server, or of the server that the node joins; operators read it.
+
     Raises:
         InUseError: another process has the folder.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.engines.carriers import supervised, supervision
+        >>> with supervised(Path("."), "joined", "192.0.2.7:8443") as connected:
+        ...     connected(True)
+        ...     supervision(Path("."), "joined").address
+        '192.0.2.7:8443'
     """
     ends = 0.0 if certificate_ends is None else certificate_ends.timestamp()
     place, own = _lock_of(home, task), Supervision(os.getpid(), time.time(), address, certificate_ends=ends)
@@ -321,7 +372,14 @@ def supervised(
 
 
 def supervision(home: Path, task: Task) -> Supervision | None:
-    """Return the live process that holds a folder for ``task``, if any."""
+    """Return the live process that holds a folder for ``task``, if any.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.engines.carriers import supervision
+        >>> supervision(Path("."), "served") is None
+        True
+    """
     return _standing(home, task) if is_locked(_lock_of(home, task)) else None
 
 

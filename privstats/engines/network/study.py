@@ -100,7 +100,7 @@ def simulated_study(
     *,
     names: Sequence[str] | None = None,
 ) -> None:
-    r"""Write ``host`` and ``parties/0``, ``parties/1``, ... of a plan or a course, with throwaway keys and ledgers.
+    """Write ``host`` and ``parties/0``, ``parties/1``, ... of a plan or a course, with throwaway keys and ledgers.
 
     Args:
         folder: does not exist.
@@ -115,10 +115,10 @@ def simulated_study(
 
     Example:
         >>> from pathlib import Path
-        >>> from privstats.engines import flower
-        >>> _ = Path("records.py").write_text("def load():\n    return [[0.1, 0.2], [0.3, 0.4]], [0, 1]\n")
+        >>> from privstats.engines.carriers import simulated_study
+        >>> _ = Path("records.py").write_text("load = lambda: ([[0.1, 0.2], [0.3, 0.4]], [0, 1])")
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 2, 10), privacy=ps.NoPrivacy())
-        >>> flower.simulated_study("study", plan, "records.py")
+        >>> simulated_study("study", plan, "records.py")
         >>> sorted(each.name for each in Path("study/parties/2").iterdir())
         ['identity.pem', 'plan.toml', 'records.py', 'roster.toml']
     """
@@ -185,7 +185,15 @@ def _make(folders: Iterable[Path]) -> None:
 
 
 class LocalTransport:
-    """A transport between folders, by node number; each answers at once, in this process."""
+    """A transport between folders, by node number; each answers at once, in this process.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.engines.carriers import LocalTransport
+        >>> nodes = LocalTransport({7: Path("study/parties/bonn")})
+        >>> nodes.online(), nodes.name(7)
+        ([7], 'bonn')
+    """
 
     def __init__(self, homes: Mapping[int, Path]) -> None:
         self._homes = dict(homes)

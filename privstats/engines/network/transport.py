@@ -32,7 +32,13 @@ _SHOWN = 8
 
 @dataclass(frozen=True)
 class Answer:
-    """A folder's answer: a code of ``CODES`` or ``"ok"``, and bytes."""
+    """A folder's answer: a code of ``CODES`` or ``"ok"``, and bytes.
+
+    Example:
+        >>> from privstats.engines.carriers import CODES, FAILED, Answer
+        >>> CODES[Answer(FAILED).code].sentence
+        'has failed: its operator has the reason'
+    """
 
     code: str
     data: bytes = b""
@@ -44,6 +50,12 @@ class Reply:
 
     Attributes:
         code: ``"ok"``, a code of ``CODES``, or the carrier's ``"arriving"``, or ``"error:"`` and its number.
+
+    Example:
+        >>> from privstats.engines.carriers import Answer, Reply
+        >>> answer = Answer("ok", b"bytes of a machine")
+        >>> Reply(answer.code, answer.data).data
+        b'bytes of a machine'
     """
 
     code: str
@@ -98,6 +110,16 @@ class Deadlines:
         open_seconds: for the first step: parties start their nodes, and measure.
         step_seconds: for others. Below 120 s, restarting parties are lost.
         least: the bound on both, for tests.
+
+    Raises:
+        PlanError: a number is below ``least``, or above a year.
+
+    Example:
+        >>> from privstats.engines.carriers import Deadlines
+        >>> Deadlines(step_seconds=5)
+        Traceback (most recent call last):
+        ...
+        privstats.errors.PlanError: step-seconds must be at least 120, because a node that restarts is away for a ...
     """
 
     open_seconds: float = 3600.0

@@ -20,7 +20,7 @@ from privstats.contrib.http.device import DeviceRun
 from privstats.contrib.http.dial import Dial, UnreachableError
 from privstats.contrib.http.settings import Settings
 from privstats.engines.door.ports import free_port
-from privstats.engines.network.key_agreement import offered
+from privstats.engines.network.key_agreement import key_agreement
 from tests.contrib.http.desk import Study, study_of_devices
 
 pytest.importorskip("uvicorn")
@@ -189,4 +189,6 @@ def test_a_leader_says_how_its_tls_agrees_on_keys(tls: bool) -> None:
     told: list[str] = []
     run = SimpleNamespace(say=told.append, folder=SimpleNamespace(roster=SimpleNamespace(run=b"run")))
     _started(run, Serving("127.0.0.1:8443", lambda: None), tls=tls)
-    assert told == ["the leader serves 127.0.0.1:8443, run 72756e", f"TLS agrees on keys by {offered()}"][: 1 + tls]
+    assert (
+        told == ["the leader serves 127.0.0.1:8443, run 72756e", f"TLS agrees on keys by {key_agreement()}"][: 1 + tls]
+    )

@@ -19,11 +19,11 @@ from pathlib import Path
 
 import pytest
 
-from privstats.contrib.http import protocol, serve
+from privstats.contrib.http import serve
 from privstats.contrib.http.dial import Dial, UnreachableError
 from privstats.contrib.http.intake import REPORT, SIGNATURE
 from privstats.contrib.http.settings import Limits
-from privstats.engines.door import server
+from privstats.engines.door import deadline_protocol, server
 from privstats.engines.door.connection_limits import PATIENCE_SECONDS, ConnectionLimiter
 from tests.contrib.http.desk import certified, study_of_devices
 from tests.contrib.http.test_serve import Helpers, Server, served, waited
@@ -47,7 +47,7 @@ def clock(monkeypatch) -> Clock:
     """
     made = Clock()
     monkeypatch.setattr(serve, "ConnectionLimiter", partial(ConnectionLimiter, clock=lambda: made.seconds))
-    monkeypatch.setattr(protocol, "HEADER_SECONDS", 3600.0)
+    monkeypatch.setattr(deadline_protocol, "HEADER_SECONDS", 3600.0)
     monkeypatch.setattr(server, "_TICK_SECONDS", 0.02)
     return made
 

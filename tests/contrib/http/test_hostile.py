@@ -18,7 +18,7 @@ from privstats.contrib.http.exchange import CODES
 from privstats.contrib.http.folders import Manifest
 from privstats.contrib.http.helper_desk import NONCE, OFFER, OK, REPLY, question_of
 from privstats.contrib.http.intake import REPORT, SIGNATURE
-from privstats.engines.network.statements import read_session_ended, sign_reply
+from privstats.engines.network.statements import sign_reply
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.secagg import Identity
 from privstats.secagg.upload.suite import OFFER_BYTES
@@ -461,7 +461,7 @@ def test_after_the_close_a_new_report_is_late_and_a_repeat_is_confirmed(tmp_path
         told = desk.ask("GET", f"/v1/runs/{study.run}")
         end = desk.ask("GET", f"/v1/runs/{study.run}/end")
         assert json.loads(told.body)["end"] == end.body.hex()
-        assert read_session_ended(end.body, desk.run.folder.header, study.roster.server) == b""
+        assert desk.run.folder.read_end(end.body) == b""
     with Desk(study.leader) as again:  # and after a restart
         assert again.ask("GET", f"/v1/runs/{study.run}/end").body == end.body
         assert put(again, study, 1, reports[1]) == "200"
@@ -550,7 +550,7 @@ def test_a_run_that_is_given_up_lets_helpers_sign_that_they_answered_nothing(tmp
 
 def exchange(desk: Desk, study: Study, place: int, nonce: str, identity: Identity, payload: bytes = b"", peer: int = 0):
     peer = peer or len(study.roster) + place - 1
-    signed = sign_reply(identity, peer, question_of(desk.run.folder.header, bytes.fromhex(nonce)), OK, payload)
+    signed = sign_reply(identity, peer, question_of(desk.run.folder, bytes.fromhex(nonce)), OK, payload)
     return desk.ask("POST", f"/v1/runs/{study.run}/helpers/{place}", signed, {"content-type": REPLY})
 
 

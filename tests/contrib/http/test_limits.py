@@ -6,7 +6,7 @@ import pytest
 
 from privstats.contrib.http.dial import Reply
 from privstats.contrib.http.exchange import Request
-from privstats.contrib.http.limits import peer_of
+from privstats.engines.carriers import peer_of
 
 PROXY = ("10.0.0.1",)
 

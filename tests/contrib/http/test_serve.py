@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.contrib.http import protocol
 from privstats.contrib.http.admin import ADMIN_TOKEN, ASKED, ask, bearer
 from privstats.contrib.http.device import DeviceRun
 from privstats.contrib.http.dial import Dial, UnreachableError
@@ -25,6 +24,7 @@ from privstats.contrib.http.intake import REPORT
 from privstats.contrib.http.run import LeaderRun
 from privstats.contrib.http.serve import Address, Serving, serve
 from privstats.contrib.http.settings import Limits, Settings
+from privstats.engines.door import deadline_protocol
 from privstats.engines.door.ports import free_port
 from privstats.engines.network.folder import Folder
 from privstats.errors import InUseError, LedgerError, LocalProtocolError, PrivstatsError
@@ -204,7 +204,7 @@ def dripped(line: socket.socket) -> None:
 
 
 def test_a_slow_header_ends_at_its_deadline_whatever_byte_came_last(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(protocol, "HEADER_SECONDS", 0.5)
+    monkeypatch.setattr(deadline_protocol, "HEADER_SECONDS", 0.5)
     with served(study_of_devices(tmp_path)) as server:
         began = time.monotonic()
         with socket.create_connection(("127.0.0.1", server.port), 10) as line:
@@ -220,7 +220,7 @@ def test_the_second_request_of_a_connection_has_a_deadline_too(tmp_path: Path, m
     with served(study_of_devices(tmp_path)) as server, socket.create_connection(("127.0.0.1", server.port), 10) as line:
         line.sendall(b"GET /nothing HTTP/1.1\r\nhost: a\r\n\r\n")
         assert b"404" in line.recv(1 << 16)
-        monkeypatch.setattr(protocol, "HEADER_SECONDS", 0.3)
+        monkeypatch.setattr(deadline_protocol, "HEADER_SECONDS", 0.3)
         line.sendall(b"GET /no")
         assert b"408" in server.rest(line)
 

@@ -135,7 +135,7 @@ class TestExecutor:
             asked.append((*words, simulated))
             return Answer("ok", b"said")
 
-        monkeypatch.setattr(executor.party, "answer", answer)
+        monkeypatch.setattr(executor, "answer", answer)
         monkeypatch.setenv(executor.PARTIES, str(tmp_path))
         assert job.unpack(self.answer(job.pack("open", b"data")), "x") == ("ok", b"said")
         monkeypatch.setenv(executor.HOME, str(tmp_path / "mine"))

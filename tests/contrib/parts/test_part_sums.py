@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.contrib.http.standing import exposition, facts_of, keep, standing_of
+from privstats.contrib.http.standing import exposition, facts_of, standing_of
 from privstats.contrib.parts import part_sums
 from privstats.contrib.parts.dask import PartTasks, _part_sum
 from privstats.contrib.parts.part_store import PartStore, StoredPart
 from privstats.contrib.parts.part_sums import Cluster
-from privstats.engines.network.status_file import ConnectionStatus
+from privstats.engines.carriers import ConnectionStatus, write_status
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.secagg.upload import batching
 from tests.contrib.http.desk import Desk, Study, opened, pumped, study_of_devices
@@ -249,7 +249,7 @@ def test_the_step_of_checks_waits_for_sums_and_another_start_goes_on_without_a_c
         assert desk.run.step.name == "check"
         assert desk.call(lambda: set(desk.run.journal.unsummed)) == {0, 1, 2}
         standing = desk.call(lambda: standing_of(desk.run, desk.app, desk.owner, ConnectionStatus(), 0.0, 1.0))
-        keep(study.leader, standing)
+        write_status(study.leader, standing)
         assert facts_of(study.leader, study.run)[0]["parts_without_sum"] == 3
         assert "privstats_http_parts_without_sum 3\n" in exposition(standing, None, 1.0)
     with Desk(study.leader) as desk:

@@ -15,7 +15,6 @@ import pytest
 
 uvicorn = pytest.importorskip("uvicorn")
 
-from privstats.contrib.http.protocol import protocol_for  # noqa: E402
 from privstats.engines.door import server as module  # noqa: E402
 from privstats.engines.door.connection_limits import (  # noqa: E402
     BYTES_A_SECOND,
@@ -23,6 +22,7 @@ from privstats.engines.door.connection_limits import (  # noqa: E402
     ConnectionLimiter,
     Limits,
 )
+from privstats.engines.door.deadline_protocol import protocol_for  # noqa: E402
 from privstats.engines.door.server import DoorServer  # noqa: E402
 from tests.threads import join, until  # noqa: E402
 

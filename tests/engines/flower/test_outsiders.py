@@ -209,7 +209,7 @@ class TestServeBoth:
         monkeypatch.setattr("privstats.engines.door.server.DoorServer", Server)
         monkeypatch.setattr("flwr.superlink.main.create_app", lambda *_: None)
         monkeypatch.setattr(addresses, "listening", lambda *_: None)
-        monkeypatch.setattr(addresses.operator_log, "configure", lambda: None)
+        monkeypatch.setattr(addresses.operator_log, "configure_log", lambda: None)
         config = SimpleNamespace(host="127.0.0.1", port=8001, ssl_certfile="server.pem", ssl_keyfile="server.key")
         addresses.serve_both("127.0.0.1:8000", tmp_path, lifespan_config=config)
         assert 0 < found[0].timeout_graceful_shutdown <= 5

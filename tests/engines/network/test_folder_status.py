@@ -16,7 +16,7 @@ import pytest
 from privstats.cli.ledger import history
 from privstats.engines.network import metrics
 from privstats.engines.network.folder_status import status_of
-from privstats.engines.network.key_agreement import offered
+from privstats.engines.network.key_agreement import key_agreement
 from privstats.engines.network.metrics import exposition, metrics_served
 from privstats.engines.network.status_file import (
     SILENT_SECONDS,
@@ -59,7 +59,7 @@ def test_before_anything_has_begun(tmp_path: Path) -> None:
     assert party["resumes"] == "at the opening: nothing of this session is on the disk"
     assert (helper["role"], helper["place"]) == ("helper", "helper 1")
     assert host["plan"] == party["plan"] == study.plan.digest
-    assert {each["tls_key_agreement"] for each in (host, party, helper)} == {str(offered())}
+    assert {each["tls_key_agreement"] for each in (host, party, helper)} == {str(key_agreement())}
     assert files(tmp_path) == before, "asking makes no key, no ledger and no file"
 
 

@@ -5,8 +5,8 @@ import ssl
 
 import pytest
 
-from privstats.engines.network import key_agreement
-from privstats.engines.network.key_agreement import KeyAgreement, first_share, offered
+from privstats.engines.network import key_agreement as module
+from privstats.engines.network.key_agreement import KeyAgreement, first_share, key_agreement
 from tests.lacking import needs
 
 HYBRID = KeyAgreement("X25519MLKEM768", "OpenSSL 3.5.0 8 Apr 2025")
@@ -14,7 +14,7 @@ HYBRID = KeyAgreement("X25519MLKEM768", "OpenSSL 3.5.0 8 Apr 2025")
 
 @pytest.fixture(autouse=True)
 def asked_anew() -> None:
-    offered.cache_clear()
+    key_agreement.cache_clear()
 
 
 def hello_of(context: ssl.SSLContext) -> bytes:
@@ -25,7 +25,7 @@ def hello_of(context: ssl.SSLContext) -> bytes:
 
 
 def test_this_pythons_group_is_one_that_its_openssl_has_and_is_named_with_it() -> None:
-    found, hybrid = offered(), ssl.OPENSSL_VERSION_INFO >= (3, 5)
+    found, hybrid = key_agreement(), ssl.OPENSSL_VERSION_INFO >= (3, 5)
     assert found.library == ssl.OPENSSL_VERSION
     assert found.group == ("X25519MLKEM768" if hybrid else "X25519")
     assert found.hybrid == hybrid
@@ -39,7 +39,7 @@ def test_the_group_that_a_context_is_told_to_take_is_read_from_its_first_message
     except ValueError:
         pytest.skip(f"{ssl.OPENSSL_VERSION} has no {curve} here")
     named = {"prime256v1": "secp256r1"}.get(curve, curve)
-    assert key_agreement._GROUPS[first_share(hello_of(context))] == named
+    assert module._GROUPS[first_share(hello_of(context))] == named
 
 
 def test_without_tls_1_3_there_is_no_share_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +47,7 @@ def test_without_tls_1_3_there_is_no_share_and_it_is_said(monkeypatch: pytest.Mo
     old.maximum_version = ssl.TLSVersion.TLSv1_2
     assert first_share(hello_of(old)) is None
     monkeypatch.setattr(ssl, "SSLContext", lambda _: old)
-    assert offered().group == "none of TLS 1.3"
+    assert key_agreement().group == "none of TLS 1.3"
 
 
 def test_grpcs_first_message_has_a_hybrid_share() -> None:
@@ -64,7 +64,7 @@ def test_grpcs_first_message_has_a_hybrid_share() -> None:
         ready.cancel()
         channel.close()
     new = tuple(map(int, grpc.__version__.split(".")[:2])) >= (1, 83)
-    group = key_agreement._GROUPS[first_share(hello)]
+    group = module._GROUPS[first_share(hello)]
     assert group == ("X25519MLKEM768" if new else "X25519")
 
 

@@ -14,7 +14,16 @@ from privstats.encoding import flatten
 from privstats.engines.network.folder_status import status_of
 from privstats.engines.network.host import Host
 from privstats.engines.network.metrics import exposition
-from privstats.engines.network.operator_log import FORM, HOST, LEVEL, PARTY, WarningLine, configure, log_line, reason_of
+from privstats.engines.network.operator_log import (
+    FORM,
+    HOST,
+    LEVEL,
+    PARTY,
+    WarningLine,
+    configure_log,
+    log_line,
+    reason_of,
+)
 from privstats.engines.network.party import Party
 from privstats.engines.network.study import LocalTransport
 from privstats.errors import DataError, PrivstatsError
@@ -34,15 +43,15 @@ LOADS = (
 
 class TestConfigure:
     def test_the_form_for_people_has_the_time_and_the_line(self, capsys) -> None:
-        configure({})
-        configure({})
+        configure_log({})
+        configure_log({})
         log_line("step share: 5 of 5 answered")
         PARTY.debug("not at this level")
         (line,) = capsys.readouterr().err.splitlines()
         assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d privstats: step share: 5 of 5 answered", line)
 
     def test_the_form_for_programs_is_an_object_per_line(self, capsys) -> None:
-        configure({FORM: "json", LEVEL: "DEBUG"})
+        configure_log({FORM: "json", LEVEL: "DEBUG"})
         log_line(WarningLine("party 3 is busy"))
         PARTY.warning("two\nlines: é, 100 %s")
         one, other = map(json.loads, capsys.readouterr().err.splitlines())
@@ -52,7 +61,7 @@ class TestConfigure:
         assert one["time"].endswith("+00:00")
 
     def test_a_level_leaves_out_what_is_below_it(self, capsys) -> None:
-        configure({LEVEL: "WARNING"})
+        configure_log({LEVEL: "WARNING"})
         log_line("step share: 5 of 5 answered")
         log_line(WarningLine("party 3 is busy"))
         assert capsys.readouterr().err.endswith("privstats: party 3 is busy\n")
@@ -61,7 +70,7 @@ class TestConfigure:
     def test_another_value_is_refused_by_name(self, environment: dict[str, str]) -> None:
         ((name, value),) = environment.items()
         with pytest.raises(PrivstatsError, match=f"{name} must be one of .*, not '{value}'"):
-            configure(environment)
+            configure_log(environment)
 
 
 class TestReason:

@@ -14,10 +14,10 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from privstats.contrib.http.exchange import PROVED
 from privstats.engines.door.connection_limits import (
     CONNECTION,
     MOST_HEADER_BYTES,
+    PROVED,
     AdmittedConnection,
     ConnectionLimiter,
     Why,
