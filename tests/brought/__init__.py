@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-__all__ = ["ATTACK", "HEAD", "RIVAL", "announce", "bring_modules", "install"]
+__all__ = ["ATTACK", "HEAD", "READER", "RIVAL", "announce", "bring_modules", "install"]
 
 HEAD = {"NearestCentroid": "nearest_centroid.head:NearestCentroid"}
 ATTACK = {"aligned-sum": "aligned_sum:AlignedSum"}
+READER = {"totals": "totals_reader:READER"}
 RIVAL = {"output-perturbation": "output_perturbation:OutputPerturbation"}
 
 
