@@ -1,4 +1,4 @@
-"""The table of docs/plan.md with every kind of schema, from the classes alone."""
+"""Tables of every kind of schema and of every reader of tables, from their rows alone."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from benchmarks.table import Cells, Tables, by_name
 from privstats.kinds import KINDS
 from privstats.kinds.base import Kind
 from privstats.schema.checks import REQUIRED
+from privstats.workflows.tables import READERS, TableReader
+from privstats.workflows.tables.options import flag_of, names_in
 
 __all__ = ["TABLES"]
 
@@ -44,4 +46,16 @@ def _names(given: list[Field[Any]]) -> str:
     return ", ".join(f"`{each.name}`" for each in given)
 
 
-TABLES: Tables = by_name(kinds_of_schema)
+def readers_of_tables() -> Cells:
+    """docs/tables.md: each reader of ``privstats table``, what it reads, and its options besides --alpha."""
+    head = ["`--reader`", "reads", "releases", "options"]
+    return [head, *(_reader_row(reader) for reader in READERS.values())]
+
+
+def _reader_row(reader: TableReader) -> list[str]:
+    own = [flag_of(reader.options, name) for name in names_in(reader.options) if name != "alpha"]
+    releases = "one, or a course's" if reader.of_courses else "one"
+    return [f"`{reader.name}`", reader.wanted, releases, ", ".join(f"`{flag}`" for flag in own)]
+
+
+TABLES: Tables = by_name(kinds_of_schema, readers_of_tables)

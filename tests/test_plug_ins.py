@@ -13,11 +13,12 @@ import privstats as ps
 from privstats import heads, plug_ins
 from privstats.cli import main as command_line
 from privstats.contrib.sweep.rivals import rivals
-from privstats.errors import DataError, HeadError, PrivstatsError
+from privstats.errors import DataError, HeadError, PrivstatsError, ReleaseError
 from privstats.heads.registry import HEADS
 from privstats.workflows.report import finder
+from privstats.workflows.tables import READERS
 from tests import made
-from tests.brought import ATTACK, HEAD, NOTE, PAGE, RIVAL, announce, install
+from tests.brought import ATTACK, HEAD, NOTE, PAGE, READER, RIVAL, announce, install
 from threat_models.attack import attacks
 
 FITTED = """
@@ -95,6 +96,43 @@ assert len({row["score"] for row in rows if row["epsilon"]} | {None}) > 1
 """
 
 
+TABLED = """
+import contextlib
+import io
+import os
+import sys
+import numpy as np
+import privstats as ps
+from privstats.cli import main
+os.environ["COLUMNS"] = "400"
+schema = ps.ClassSchema(2, 3, "NAB", clip_norm=9.0)
+plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 90), privacy=ps.NoPrivacy())
+open("plan.toml", "w").write(plan.to_toml())
+ps.Release.exact(schema, ps.measure(schema, np.eye(3)[np.arange(90) % 3], np.arange(90) % 2)).save("r.release")
+def said(*words, code=0):
+    sys.argv = ["privstats", *words]
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+        try:
+            main()
+        except SystemExit as ending:
+            assert (ending.code or 0) == code, out.getvalue()
+    return " ".join(out.getvalue().split())
+assert "all 90.00" in said("table", "r.release", "--reader", "totals", "--digits", "2")
+assert " all 90 -" in said("table", "r.release")
+assert "--digits is for --reader totals, not table-one; omit it" in said(
+    "table", "r.release", "--reader", "table-one", "--digits", "2", code=2
+)
+assert "--column is for ols, " in said("table", "r.release", "--reader", "totals", "--column", "x", code=2)
+assert "totals: digits after the point." in said("table", "--help")
+assert "totals reads not B" in said("plan", "check", "plan.toml", "--for", "totals")
+assert ps.workflows.tables.read("totals", ps.Release.load("r.release"), digits=1).rows[0]["n"] == 90
+os.environ["_PRIVSTATS_COMPLETE"] = "complete_bash"
+for typed in ("privstats table --reader tot", "privstats plan check --for tot", "privstats plan suggest --for tot"):
+    os.environ.update(COMP_WORDS=typed, COMP_CWORD=str(len(typed.split()) - 1))
+    assert said() == "totals", typed
+"""
+
+
 def run(program: str, site: Path) -> None:
     """A program in a fresh interpreter that has these packages."""
     path = os.pathsep.join([str(site), *filter(None, sys.path)])
@@ -124,6 +162,17 @@ def test_an_attack_of_another_package_is_listed_and_played(tmp_path: Path) -> No
 @pytest.mark.ci
 def test_a_rival_of_another_package_is_a_row_of_a_sweep(tmp_path: Path) -> None:
     run(SWEPT, install("perturbed", tmp_path, "privstats.rivals", RIVAL))
+
+
+@pytest.mark.ci
+def test_a_reader_of_another_package_is_in_every_command_that_names_readers(tmp_path: Path) -> None:
+    run(TABLED, install("totals", tmp_path, "privstats.readers", READER))
+
+
+def test_a_row_that_is_no_reader_is_refused_by_the_name_of_its_package(brought: Callable[..., None]) -> None:
+    brought("privstats.readers", {"late": "privstats.workflows.tables.rows:GROUP"})
+    with pytest.raises(ReleaseError, match="late0 0.1 announces the table reader 'late' as .*, which is no table"):
+        READERS["late"]
 
 
 @pytest.fixture

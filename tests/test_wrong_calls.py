@@ -383,6 +383,9 @@ ROWS: list[Row] = [
         "the release was made under another plan.* pass the plan that it was made under",
     ),
     (lambda: finder("nonsense"), "--nonsense needs the finder 'nonsense', which no installed package brings"),
+    (lambda: ps.workflows.tables.read("km", RELEASE, tme="months"), "km has no option 'tme'; it has alpha, by, time"),
+    (lambda: ps.workflows.tables.read("cox", RELEASE), "reader must be one of .*ols, .*, got 'cox'"),
+    (lambda: ps.workflows.tables.read("table-one", RELEASE, time="months"), "time is for reader km, not table-one"),
     # sweep and suggest
     (lambda: swept(epsilons=[]), "a sweep needs at least one epsilon"),
     (lambda: swept(epsilons=[-1.0]), "epsilon must be between"),

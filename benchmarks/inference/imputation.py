@@ -36,8 +36,9 @@ from privstats.contrib.imputation.completion import (
     drawn,
     missing_information,
 )
-from privstats.contrib.imputation.gaps import CONSTANT, SHARES, observed
+from privstats.contrib.imputation.gaps import CONSTANT, observed
 from privstats.contrib.imputation.linear import DRAWS, barnard_rubin, hides, solved
+from privstats.contrib.imputation.table_reader import SHARES
 from privstats.dp import gaussian_mu
 
 NAME = "inference.imputation"

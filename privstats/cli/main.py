@@ -7,6 +7,7 @@ Commands are imported when requested, because a shell lists them at every press 
 
 from __future__ import annotations
 
+import inspect
 import os
 import pkgutil
 import sys
@@ -105,8 +106,11 @@ def _fit_in(command: Any) -> None:
 
 
 def _sentence(command: typer.Typer) -> str | None:
-    """A group that holds its sentence is not built for it."""
-    return command.info.help or _first_sentence(typer.main.get_command(command))
+    """A command is not built for its sentence: other packages' rows may bring options."""
+    text, own = command.info.help, command.registered_commands
+    if not text and len(own) == 1 and own[0].callback is not None:
+        text = inspect.getdoc(own[0].callback)
+    return _first_sentence(click.Command(None, help=text) if text else typer.main.get_command(command))
 
 
 def _first_sentence(command: click.Command) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import TABLE, Dialect, Force, Target, argument, expanded, option
+from privstats.cli.parts.options import TABLE, Dialect, Force, Target, argument, expanded, option, readers_completed
 from privstats.cli.parts.questions import Part, answers_in, options_of
 from privstats.cli.parts.suggest import suggest
 from privstats.cli.parts.terminal import escape, say, table_of, terminal, warned, writable
@@ -236,7 +236,13 @@ def check(
         list[str] | None, option("A head that will be fitted; repeat for more. Default: the first for the plan.")
     ] = None,
     readers: Annotated[
-        list[str] | None, option("A table that will be read, or a head; repeat for more.", "READER", flag="--for")
+        list[str] | None,
+        option(
+            "A table that will be read, or a head; repeat for more.",
+            "READER",
+            flag="--for",
+            autocompletion=readers_completed,
+        ),
     ] = None,
     as_json: Annotated[bool, option("Print one JSON object instead.", flag="--json")] = False,
 ) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
+import click
 import typer
 
 import privstats as ps
@@ -18,46 +18,12 @@ from privstats.files.atomic import atomic_write
 from privstats.files.text import json_text
 
 if TYPE_CHECKING:
-    from privstats.cli.parts.table_results import TableResult
     from privstats.inference import Summary
-
-Times: TypeAlias = Literal["discrete", "continuous"]
+    from privstats.workflows.tables import TableResult
 
 app = typer.Typer(rich_help_panel="Read")
 
 _HEADER_BYTES = 1 << 16
-
-
-class Reader(Enum):
-    """The names of the readers."""
-
-    OLS = "ols"
-    FIXED_EFFECTS = "fixed-effects"
-    MIXED = "mixed"
-    KAPLAN_MEIER = "km"
-    PROPORTIONS = "proportions"
-    AVERAGES = "averages"
-    MISSING = "missing"
-    TABLE_ONE = "table-one"
-    SCORECARD = "scorecard"
-    EFFECT = "effect"
-    LOGIT = "logit"
-    POISSON = "poisson"
-    HAZARDS = "hazards"
-    SCORE = "score"
-    IMPUTED = "imputed"
-    SITE_LEVELS = "site-levels"
-
-
-_OF_COURSES = (
-    Reader.EFFECT,
-    Reader.OLS,
-    Reader.SCORECARD,
-    Reader.LOGIT,
-    Reader.POISSON,
-    Reader.HAZARDS,
-    Reader.SITE_LEVELS,
-)
 
 
 class Form(Enum):
@@ -70,169 +36,22 @@ class Form(Enum):
     JSON = "json"
 
 
-@dataclass(frozen=True)
-class TableOptions:
-    """Options of a reader besides the release; many serve only some readers."""
+def _chosen() -> type[Any]:
+    """Return the option that names a reader, with the readers of this installation."""
+    from privstats.workflows.tables.rows import READERS
 
-    columns: Annotated[
-        list[str] | None,
-        option(
-            "A column of the model (ols, fixed-effects, mixed, imputed), of table-one (in this order), or of averages; "
-            "repeat. Default: all. For proportions: the column. For linear site-levels: a regressor; others are sites.",
-            "NAME",
-            flag="--column",
-        ),
-    ] = None
-    target: Annotated[int | None, option("ols: the target's index from 0, if there are several.")] = None
-    outcome: Annotated[
-        str | None, option("imputed: the outcome's column, in sums by gap pattern or in a table of counts.", "NAME")
-    ] = None
-    records: Annotated[int | None, option("ols: the public number of records, if no constant column states it.")] = None
-    unclipped: Annotated[
-        bool,
-        option("ols, site-levels: state that every party's clip report counts no clipped target.", flag="--unclipped"),
-    ] = False
-    gaps_as_cells: Annotated[
-        bool,
-        option(
-            "ols, logit, poisson on declared columns: report contrasts although gaps are a cell, which biases them.",
-            flag="--gaps-as-cells",
-        ),
-    ] = False
-    time: Annotated[str | None, option("km: the variable of times.", "NAME")] = None
-    event: Annotated[str | None, option("km: the variable of events.", "NAME")] = None
-    by: Annotated[
-        str | None, option("km, missing, table-one and imputed of counts: the variable of groups.", "NAME")
-    ] = None
-    binary: Annotated[
-        list[str] | None,
-        option("table-one of class sums: a column of 0 and 1, to be printed as n (%).", "NAME", flag="--binary"),
-    ] = None
-    times: Annotated[
-        Times | None, option("km: discrete if every bin is one time, continuous if it is a span of time.")
-    ] = None
-    entry: Annotated[
-        str | None, option("km: the variable of the times at which records enter, for late entry.", "NAME")
-    ] = None
-    start: Annotated[float | None, option("km with --entry: the time from which the curve begins.")] = None
-    at: Annotated[float | None, option("km, two groups: risks up to a time, their difference and ratio.")] = None
-    tau: Annotated[
-        float | None, option("km, two groups: mean survival times up to a time, their difference and ratio.")
-    ] = None
-    follow_up: Annotated[
-        bool, option("km: the median follow-up, by the reverse Kaplan-Meier method.", flag="--follow-up")
-    ] = False
-    forest: Annotated[bool, option("hazards: draw a forest plot, not survival by arm.", flag="--forest")] = False
-    balance: Annotated[bool, option("effect: print and draw how similar both arms are.", flag="--balance")] = False
-    arms: Annotated[
-        bool,
-        option("effect: print numbers analysed, events and risks by arm above the effect (CONSORT).", flag="--arms"),
-    ] = False
-    reference: Annotated[
-        list[str] | None,
-        option(
-            "ols, logit, poisson of declared columns, imputed of counts: the cell that others of its column are "
-            "compared with.",
-            "COLUMN=CELL",
-        ),
-    ] = None
-    interactions: Annotated[
-        list[str] | None,
-        option(
-            "imputed of counts: two columns whose product is in the regression, in quotes; repeat.",
-            "COLUMN*COLUMN",
-            flag="--interaction",
-        ),
-    ] = None
-    course: Annotated[
-        Path | None, option("effect: the course of the releases, to report what it declares.", "COURSE.TOML")
-    ] = None
-    exponentiate: Annotated[
-        bool,
-        option(
-            "logit, poisson, site-levels, imputed of counts: odds or rate ratios, with their intervals; hazards print "
-            "ratios.",
-            flag="--exponentiate",
-        ),
-    ] = False
-    quasi_poisson: Annotated[
-        bool,
-        option("poisson: errors for a variance that is one multiple of the mean.", flag="--quasi-poisson"),
-    ] = False
-    alpha: Annotated[float, option("Level of the intervals.")] = 0.05
-
-    @property
-    def grouped(self) -> bool:
-        """Whether groups are named, and no times."""
-        return self.by is not None and self.time is None and self.event is None
-
-    def check(self, reader: Reader, releases: int) -> None:
-        """Refuse options that a reader does not accept."""
-        if releases > 1 and reader not in _OF_COURSES:
-            raise ReleaseError(f"--reader {reader.value} reads one release, got {releases}; name one file")
-        for name, serves in _SERVES.items():
-            given = getattr(self, name)
-            if given in (None, False) or reader in serves:
-                continue
-            raise ReleaseError(
-                f"--{_flag(name)} is for {_readers(serves)}{_REASONS.get(name, '')}, not {reader.value}; omit it"
-                f"{_INSTEAD.get((name, reader), '')}"
-            )
-        if sum(each not in (None, False) for each in (self.at, self.tau, self.follow_up)) > 1:
-            raise ReleaseError("--at, --tau and --follow-up print a table each: pass one of them")
-
-    @property
-    def references(self) -> dict[str, str]:
-        """Reference cell by column."""
-        pairs = dict(each.partition("=")[::2] for each in self.reference or ())
-        if not all(column and cell for column, cell in pairs.items()):
-            raise ReleaseError("--reference names a column and one of its cells: --reference ward=B")
-        return pairs
-
-    @property
-    def pairs(self) -> list[tuple[str, str]]:
-        """The two columns of each interaction."""
-        parts = (each.partition("*")[::2] for each in self.interactions or ())
-        pairs = [(first.strip(), second.strip()) for first, second in parts]
-        if not all(first and second for first, second in pairs):
-            raise ReleaseError('--interaction names two columns with a star between: --interaction "arm*sex"')
-        return pairs
+    named = option(
+        "The table to compute. Default: the first that fits the release.", click_type=click.Choice(list(READERS))
+    )
+    return make_dataclass("Chosen", [("reader", Annotated[str | None, named], None)])
 
 
-_COLUMNS = (Reader.OLS, Reader.FIXED_EFFECTS, Reader.MIXED, Reader.PROPORTIONS, Reader.AVERAGES, Reader.TABLE_ONE)
-_DECLARED = (Reader.OLS, Reader.LOGIT, Reader.POISSON)
-_SERVES: Mapping[str, tuple[Reader, ...]] = {
-    "columns": (*_COLUMNS, Reader.IMPUTED, Reader.SITE_LEVELS),
-    **dict.fromkeys(("target", "records"), (Reader.OLS,)),
-    "outcome": (Reader.IMPUTED,),
-    "unclipped": (Reader.OLS, Reader.SITE_LEVELS),
-    "gaps_as_cells": _DECLARED,
-    "reference": (*_DECLARED, Reader.IMPUTED),
-    "interactions": (Reader.IMPUTED,),
-    "by": (Reader.KAPLAN_MEIER, Reader.MISSING, Reader.TABLE_ONE, Reader.IMPUTED),
-    "binary": (Reader.TABLE_ONE,),
-    **dict.fromkeys(("time", "event", "times", "entry", "start", "at", "tau", "follow_up"), (Reader.KAPLAN_MEIER,)),
-    "forest": (Reader.HAZARDS,),
-    **dict.fromkeys(("balance", "arms", "course"), (Reader.EFFECT,)),
-    "exponentiate": (Reader.LOGIT, Reader.POISSON, Reader.HAZARDS, Reader.SITE_LEVELS, Reader.IMPUTED),
-    "quasi_poisson": (Reader.POISSON,),
-}
-"""The readers that each option serves; another reader refuses it. ``alpha`` serves all."""
+def _options() -> type[Any]:
+    """Return the options of all readers."""
+    from privstats.workflows.tables.options import joined
+    from privstats.workflows.tables.rows import READERS
 
-_REASONS = {"exponentiate": ", whose coefficients are logarithms"}
-_INSTEAD = dict.fromkeys(
-    (("by", Reader.PROPORTIONS), ("by", Reader.AVERAGES)),
-    ": --reader table-one --by NAME has shares by group, and averages has the groups of a number's `by`",
-)
-
-
-def _flag(name: str) -> str:
-    return {"columns": "column", "interactions": "interaction"}.get(name, name.replace("_", "-"))
-
-
-def _readers(serves: Sequence[Reader]) -> str:
-    *first, last = (each.value for each in serves)
-    return f"{', '.join(first)} and {last}" if first else f"--reader {last}"
+    return joined({name: reader.options for name, reader in READERS.items()})
 
 
 @dataclass(frozen=True)
@@ -268,11 +87,11 @@ class Output:
             writable([self.out], self.force)
         drawable(self.figure)
 
-    def write(self, made: TableResult, reader: Reader, facts: dict[str, object]) -> None:
+    def write(self, made: TableResult, reader: str, facts: dict[str, object]) -> None:
         """Draw the table, and print or write it."""
         if self.figure is not None:
             if made.draw is None:
-                raise ReleaseError(f"--figure cannot draw --reader {reader.value}; omit it")
+                raise ReleaseError(f"--figure cannot draw --reader {reader}; omit it")
             if made.reported:
                 made.draw(self.figure)
         if self.methods and not made.summary.methods:
@@ -321,30 +140,27 @@ class Output:
 @expanded
 def table(
     releases: Annotated[list[Path], argument("A release; for a course, those of all its sessions, in order.")],
-    options: TableOptions,
+    options: Annotated[Any, _options],
     output: Output,
-    chosen: Annotated[
-        Reader | None, option("The table to compute. Default: the first that fits the release.", flag="--reader")
-    ] = None,
+    chosen: Annotated[Any, _chosen],
 ) -> None:
     """Print estimates with intervals that hold under the release's noise: a regression, survival, shares or means.
 
     On declared columns a regression is a table of their cells, and a classifier a scorecard. Exit code 1 where noise
     hides all of it.
     """
-    from privstats.cli.parts.table_results import READERS
+    from privstats.workflows.tables.options import given_in
+    from privstats.workflows.tables.reading import fitting, table_of
 
     output.check()
     for release in releases:
         _require_no_synthetic_rows(release)
-    rounds = [ps.Release.load(release) for release in releases]
-    last = rounds[-1]
-    reader = chosen or _fitting(rounds, grouped=options.grouped, timed=options.time is not None)
-    options.check(reader, len(rounds))
-    result = READERS[reader.value](rounds, options)
+    rounds, given = [ps.Release.load(release) for release in releases], given_in(options)
+    reader = chosen.reader or fitting(rounds, given)
+    result = table_of(reader, rounds, given, flags=True)
     facts: dict[str, object] = {
-        "reader": reader.value,
-        "plan_digest": last.plan.digest,
+        "reader": reader,
+        "plan_digest": rounds[-1].plan.digest,
         "alpha": options.alpha,
         "rows": result.data,
         **({"tests": list(result.tests)} if result.tests else {}),
@@ -367,34 +183,6 @@ def _require_no_synthetic_rows(path: Path) -> None:
             f"{path} holds synthetic rows, from which no estimate has an interval: pass the release of a session "
             "that counted the records"
         )
-
-
-def _fitting(releases: list[ps.Release], *, grouped: bool, timed: bool) -> Reader:
-    """Return the first reader that accepts the last release; for counts, means unless timed, or table one by group."""
-    from privstats.course.positions import in_places
-    from privstats.inference.releases import require_gaussian
-    from privstats.workflows.readers import TABLES, sent
-
-    release = releases[-1]
-    schema = release.plan.schema
-    fitting = [name for name, reader in TABLES.items() if reader.takes(release.plan)]
-    if (
-        not fitting
-        and isinstance(schema, ps.ClassSchema | ps.GradientSchema)
-        and schema.reading.declaration is not None
-    ):
-        return Reader.SCORECARD
-    if not fitting:
-        if len(releases) > 1:
-            in_places(releases)  # refuses another order
-        require_gaussian(release)
-        raise ReleaseError(
-            f"no table is read from {', '.join(sent(schema))} of a {type(schema).__name__}; fit a head, or read sums "
-            "by gap pattern with --reader imputed --outcome NAME"
-        )
-    if grouped and isinstance(schema, ps.CountSchema):
-        return Reader.TABLE_ONE
-    return Reader.AVERAGES if "averages" in fitting and not timed else Reader(fitting[0])
 
 
 def _written(summary: Summary, form: Form) -> str:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.base import clone
 
+from privstats.course.pair_codes import codes_in
 from privstats.errors import HeadError, ReleaseError
 from privstats.estimates import denoise, softmax
 from privstats.estimates.denoise import Array, denoise_spectrum
@@ -23,11 +24,11 @@ from privstats.heads.provenance import Provenance, behind_counts
 from privstats.heads.rules import LinearRule, PairedRule, Rule, WhitenedRule
 from privstats.inference.cell_design import Intervals, has_ramp
 from privstats.inference.row_lengths import Lengths
-from privstats.kinds import ClassSchema
+from privstats.kinds import ClassSchema, GradientSchema
 from privstats.progress import progress_bar
 from privstats.randomness import Generator, seeded, uniform
 from privstats.release import Release
-from privstats.transforms import Cells, Centre, UnitNorm
+from privstats.transforms import Cells, Centre, Transform, UnitNorm
 
 if TYPE_CHECKING:
     from privstats.course.recipes import RoundSums, SoftmaxRounds
@@ -264,15 +265,11 @@ class Rows:
     @classmethod
     def of(cls, head: Any) -> Rows:
         """Return the rows of a fitted head; raise ``ReleaseError`` without declared columns."""
-        match head.preprocessing_.transform:
-            case (Cells() as cells,):
-                return cls(cells, np.zeros(cells.width), 1.0)
-            case (Cells() as cells, Centre(centre), UnitNorm()):
-                shift = np.array(centre)
-                return cls(cells, shift, math.sqrt(max(1 - float(shift @ shift), 0.01)))
-        raise ReleaseError(
-            "a scorecard reads a head of declared columns: its transform must be Cells, or Cells and a mean"
-        )
+        cells, centre = require_cells(head.preprocessing_.transform)
+        if centre is None:
+            return cls(cells, np.zeros(cells.width), 1.0)
+        shift = np.array(centre)
+        return cls(cells, shift, math.sqrt(max(1 - float(shift @ shift), 0.01)))
 
     def before(self, scores: LinearScores) -> LinearScores:
         """Return the scores of cells' rows."""
@@ -284,6 +281,24 @@ class Rows:
         released = [place for place in range(classes) if place not in release.suppressed]
         n = float(release.moments.N[released].sum())
         return self.shift + (self.length * release.moments.A[released].sum(axis=0) / n if n >= 1 else 0.0)
+
+
+def require_cells(transform: Sequence[Transform]) -> tuple[Cells, tuple[float, ...] | None]:
+    """Return the declared columns, and the mean that is subtracted from their rows, if any; refuse other maps."""
+    match tuple(transform):
+        case (Cells() as cells,):
+            return cells, None
+        case (Cells() as cells, Centre(centre), UnitNorm()):
+            return cells, centre
+    raise ReleaseError("a scorecard reads a head of declared columns: its transform must be Cells, or Cells and a mean")
+
+
+def require_linear(schema: GradientSchema) -> None:
+    """Refuse rounds of a regression, and of a module whose scores are not linear."""
+    if schema.classes is None:
+        raise ReleaseError("a scorecard reads rounds of classes, and these are of a regression; fit RefinedRidge")
+    if schema.module is not None and codes_in(schema) is None:
+        raise ReleaseError(_NOT_LINEAR)
 
 
 def noisy(releases: Sequence[Release]) -> bool:

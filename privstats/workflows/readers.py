@@ -2,149 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from privstats.dp import Privacy, suggested_shares
 from privstats.dp.pure import pure_shares
-from privstats.errors import PlanError, ReleaseError
+from privstats.errors import PlanError
 from privstats.heads.registry import HEADS, able, named
-from privstats.kinds import (
-    ClassSchema,
-    CountSchema,
-    EffectSchema,
-    HazardSchema,
-    RidgeSchema,
-    ScoreSchema,
-    ScoringSchema,
-    SitesSchema,
-)
 from privstats.plan import Plan
-from privstats.schema import Bins, Categories, Schema, predicted
-from privstats.transforms import ConstantFeature
-
-
-@dataclass(frozen=True)
-class TableReader:
-    """A reader of ``privstats table``, and its statistics.
-
-    Attributes:
-        kind: of the schemas that it reads.
-        letters: its statistics; empty: all sent.
-        shares: of the budget; empty: the schema's.
-        family: of its models; None: any.
-        check: raises ReleaseError for a refused schema.
-
-    Example:
-        >>> from privstats.workflows.readers import TABLES
-        >>> schema = ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0)
-        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
-        >>> TABLES["ols"].takes(plan), TABLES["km"].takes(plan)
-        (True, False)
-    """
-
-    kind: type[Schema]
-    letters: str = ""
-    shares: Mapping[str, float] = field(default_factory=dict)
-    family: str | None = None
-    check: Callable[[Any], object] | None = None
-
-    def fits(self, schema: Schema) -> bool:
-        """Return whether a release holds these statistics."""
-        alike = self.family in (None, getattr(schema, "family", None))
-        return isinstance(schema, self.kind) and alike and set(self.letters) <= set(sent(schema))
-
-    def refusal(self, plan: Plan) -> str:
-        """Return why the reader refuses a release, or empty."""
-        if why := refusal(plan):
-            return f"intervals are {why}"
-        try:
-            if self.check is not None:
-                self.check(plan.schema)
-        except ReleaseError as error:
-            return str(error)
-        return ""
-
-    def takes(self, plan: Plan) -> bool:
-        """Return whether a release fits and is not refused."""
-        return self.fits(plan.schema) and not self.refusal(plan)
-
-
-def _of_columns(schema: Schema) -> None:
-    from privstats.inference.cell_design import declared_cells
-    from privstats.inference.releases import raw_slopes
-
-    known: Any = schema
-    constants = sum(isinstance(step, ConstantFeature) for step in known.transform)
-    if declared_cells(schema) is None:
-        raw_slopes(known.transform, known.features - constants)
-
-
-def _of_means(schema: ClassSchema) -> None:
-    from privstats.inference.releases import map_columns
-
-    map_columns(schema.transform, schema.features)
-
-
-def _of_dummies(schema: SitesSchema) -> None:
-    from privstats.inference.regression.sites import require_no_pull
-    from privstats.inference.releases import raw_slopes
-
-    require_no_pull(schema)
-    raw_slopes(schema.transform, schema.features - 1)
-
-
-def _of_levels(schema: SitesSchema) -> None:
-    from privstats.inference.regression.sites import require_pulls
-    from privstats.inference.releases import raw_slopes
-
-    require_pulls(schema)
-    raw_slopes(schema.transform, schema.features - 2)
-
-
-def _of_times(schema: CountSchema) -> None:
-    for table in schema.tables:
-        crossed = [schema.variable(name) for name in table]
-        clocks = any(isinstance(each, Bins) and each.edges[0] >= 0 for each in crossed)
-        events = any(isinstance(each, Categories) and len(each.values) > 1 and not each.other for each in crossed)
-        if clocks and events:
-            return
-    raise ReleaseError("km reads a table that crosses Bins of times from 0 on with an event of two values or more")
-
-
-def _of_gaps(schema: CountSchema) -> None:
-    if not any(each.missing for each in schema.variables):
-        raise ReleaseError("missing reads tables of a variable with a cell for missing values: declare missing=True")
-
-
-TABLES: Mapping[str, TableReader] = {
-    "ols": TableReader(RidgeSchema, check=_of_columns),
-    "fixed-effects": TableReader(SitesSchema, check=_of_dummies),
-    "mixed": TableReader(SitesSchema, check=_of_levels),
-    "km": TableReader(CountSchema, check=_of_times),
-    "proportions": TableReader(CountSchema),
-    "averages": TableReader(CountSchema, "Txq"),
-    "missing": TableReader(CountSchema, check=_of_gaps),
-    "score": TableReader(ScoringSchema),
-    "table-one": TableReader(ClassSchema, "NAD", {"N": 0.05, "A": 0.60, "D": 0.35}, check=_of_means),
-    "effect": TableReader(EffectSchema),
-    "logit": TableReader(ScoreSchema, family="logistic", check=_of_columns),
-    "poisson": TableReader(ScoreSchema, family="poisson", check=_of_columns),
-    "hazards": TableReader(HazardSchema, check=_of_columns),
-}
-"""The readers of ``privstats table`` by the names that it takes."""
-
-
-def sent(schema: Schema) -> str:
-    """Return the letters of a schema's sent statistics.
-
-    Example:
-        >>> from privstats.workflows.readers import sent
-        >>> sent(ps.ClassSchema(2, 2, "NAB", clip_norm=1.0))
-        'NAB'
-    """
-    return "".join(row.letter for row in schema.sent)
+from privstats.schema import Schema, predicted
+from privstats.workflows.tables.reader import TableReader, refusal, sent
+from privstats.workflows.tables.rows import READERS
 
 
 def possible(plan: Plan) -> tuple[str, ...]:
@@ -161,7 +30,7 @@ def possible(plan: Plan) -> tuple[str, ...]:
         heads = able(sent(schema))
     elif schema.predicts in ("ridge", "parties"):
         heads = named(predicted(schema))
-    return (*heads, *(name for name, table in TABLES.items() if table.takes(plan)))
+    return (*heads, *(name for name, table in READERS.items() if table.proposed and table.takes(plan)))
 
 
 def reads(name: str, plan: Plan) -> str:
@@ -178,21 +47,19 @@ def reads(name: str, plan: Plan) -> str:
         ('NAB', 'NAD')
     """
     schema = plan.schema
-    if name not in TABLES:
+    if name not in READERS:
         return HEADS[name].reads(sent(schema))
-    table = TABLES[name]
-    if why := refusal(plan):
+    table = READERS[name]
+    if table.intervals and (why := refusal(plan)):
         raise PlanError(f"{name} has intervals, which are {why}, or name a head")
     if table.fits(schema) and (why := table.refusal(plan)):
         raise PlanError(f"{name} refuses a release under this plan: {why}")
     if not table.fits(schema):
-        kind = table.kind.__name__
-        letters = f" with statistics {', '.join(table.letters)}" if table.letters else ""
         raise PlanError(
-            f"{name} reads a {kind}{letters}, and the plan measures {', '.join(sent(schema))} of a "
+            f"{name} reads {table.wanted}, and the plan measures {', '.join(sent(schema))} of a "
             f"{type(schema).__name__}; change [schema], or name another reader"
         )
-    return table.letters or sent(schema)
+    return table.read_of(schema)
 
 
 def suggested(plan: Plan, reader: str | None = None) -> dict[str, float]:
@@ -212,33 +79,13 @@ def suggested(plan: Plan, reader: str | None = None) -> dict[str, float]:
     letters = None if reader is None else reads(reader, plan)
     if plan.noise is None or not isinstance(plan.privacy, Privacy):
         raise PlanError("shares divide a budget, and this plan adds no noise; give its [privacy] an epsilon")
-    table = None if reader is None else TABLES.get(reader)
-    if table is not None and table.shares:
-        return dict(table.shares)
+    shares = READERS[reader].shares if reader in READERS else {}
+    if shares and set(shares) <= set(sent(plan.schema)):
+        return dict(shares)
     schema = plan.schema if letters is None else with_letters(plan.schema, letters)
     if plan.privacy.pure:
         return pure_shares(schema, None)
     return suggested_shares(schema, plan.noise.mu / plan.privacy.group, plan.cohort.max_records)
-
-
-def refusal(plan: Plan) -> str:
-    """Return why every table refuses a release, with the remedy, or an empty text.
-
-    Example:
-        >>> from privstats.workflows.readers import refusal
-        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAD", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
-        >>> refusal(plan)
-        ''
-    """
-    if not isinstance(plan.privacy, Privacy):
-        return ""
-    if plan.privacy.pure:
-        return "proved for Gaussian noise, and delta = 0 has Laplace noise: give a delta above 0"
-    if plan.person_clip is not None and not plan.person_clip.averaged:
-        return "for independent rows, and one person's rows are not: set person_clip='average'"
-    if plan.privacy.client_clip is not None:
-        return "for sums of records, and client_clip shortens whole clients: omit client_clip"
-    return ""
 
 
 def with_letters(schema: Schema, letters: str) -> Schema:
@@ -285,7 +132,7 @@ class UnreadStatistics:
     @property
     def heads(self) -> tuple[str, ...]:
         """Heads in ``chosen``."""
-        return tuple(name for name in self.chosen if name not in TABLES)
+        return tuple(name for name in self.chosen if name not in READERS)
 
     def sentences(self) -> list[str]:
         """Return sentences for a reviewer; none without readers."""
@@ -302,7 +149,7 @@ class UnreadStatistics:
         everybody = set().union(*self.readers.values())
         if set(names) != everybody or len(names) == 1:
             return ", ".join(names) or "no reader"
-        return "every reader" if everybody & TABLES.keys() else "every head"
+        return "every reader" if everybody & READERS.keys() else "every head"
 
     def _whom(self) -> str:
         if self.assumed:
@@ -336,7 +183,8 @@ def unread_statistics(plan: Plan, chosen: Sequence[str] = ()) -> UnreadStatistic
         >>> found.letters, round(found.share, 3)  # what LDA does not read, and the part of the budget that it takes
         (('D',), 0.065)
     """
-    schema, able = plan.schema, possible(plan)
+    schema, tables = plan.schema, (name for name in chosen if name in READERS)
+    able = tuple(dict.fromkeys((*possible(plan), *tables)))
     selected = tuple(chosen) or able[:1]
     read = {letter for name in selected for letter in reads(name, plan)}
     readers = {letter: tuple(name for name in able if letter in reads(name, plan)) for letter in sent(schema)}
@@ -346,8 +194,12 @@ def unread_statistics(plan: Plan, chosen: Sequence[str] = ()) -> UnreadStatistic
     return UnreadStatistics(selected if able else (), not chosen, readers, letters, share, gain, refused)
 
 
+def _proposed(plan: Plan) -> list[TableReader]:
+    return [table for table in READERS.values() if table.proposed and plan.schema.task in table.letters]
+
+
 def _refused(plan: Plan) -> str:
-    reasons = [table.refusal(plan) for table in TABLES.values() if isinstance(plan.schema, table.kind)]
+    reasons = [table.refusal(plan) for table in _proposed(plan)]
     return "; ".join(dict.fromkeys(each for each in reasons if each))
 
 

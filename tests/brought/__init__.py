@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-__all__ = ["ATTACK", "HEAD", "NOTE", "PAGE", "RIVAL", "announce", "bring_modules", "install"]
+__all__ = ["ATTACK", "HEAD", "NOTE", "PAGE", "READER", "RIVAL", "announce", "bring_modules", "install"]
 
 HEAD = {"NearestCentroid": "nearest_centroid.head:NearestCentroid"}
 ATTACK = {"aligned-sum": "aligned_sum:AlignedSum"}
 NOTE = {"ulm": "ulm_office:NOTE"}
 PAGE = {"covering-letter": "ulm_office:LETTER"}
+READER = {"totals": "totals_reader:READER"}
 RIVAL = {"output-perturbation": "output_perturbation:OutputPerturbation"}
 
 

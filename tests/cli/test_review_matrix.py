@@ -18,7 +18,8 @@ from privstats.course.kinds import KINDS as COURSES
 from privstats.errors import PlanError
 from privstats.kinds import KINDS
 from privstats.randomness import seeded
-from privstats.workflows.readers import TABLES, possible
+from privstats.workflows.readers import possible
+from privstats.workflows.tables import READERS
 from tests.course.test_kinds import SAMPLES as COURSE_SAMPLES
 from tests.schema.test_contract import SAMPLES as SCHEMAS
 from tests.schema.test_contract import plan_of, published
@@ -192,7 +193,7 @@ def test_a_head_of_every_kind_is_scored_by_a_plan_or_refused_in_one_sentence(pri
     cells = {}
     for kind in KINDS:
         plan = plan_of(next(schema for schema in SCHEMAS if schema.task == kind))
-        heads = [name for name in possible(plan) if name not in TABLES]
+        heads = [name for name in possible(plan) if name not in READERS]
         if heads:
             release = invented(plan, seeded(0))
             getattr(ps.heads, heads[0])().fit_release(release).save(tmp_path / "fitted.head")

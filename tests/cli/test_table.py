@@ -5,18 +5,19 @@ import io
 import json
 import math
 import re
-from dataclasses import fields
-from typing import get_type_hints
 
 import numpy as np
 import pytest
 
 import privstats as ps
 from privstats import contrib
-from privstats.cli.parts.table_results import TableResult
-from privstats.cli.table import Reader, TableOptions
+from privstats.cli.table import _options
 from privstats.errors import ReleaseError
 from privstats.randomness import seeded
+from privstats.workflows.tables import READERS as ROWS
+from privstats.workflows.tables import TableResult
+from privstats.workflows.tables.options import names_in, stated
+from privstats.workflows.tables.reading import table_of
 from tests import made
 from tests.contrib.imputation import cases as gaps
 from tests.contrib.imputation import counts as gap_counts
@@ -74,7 +75,7 @@ def test_every_reader_writes_numbers(privstats, folder, reader):
 
 
 def test_sums_by_gap_pattern_need_the_outcome_by_name(privstats, folder):
-    assert "--reader imputed --outcome NAME" in privstats("table", "gaps.privstats", cwd=folder, code=2).stderr
+    assert "--reader imputed needs --outcome NAME" in privstats("table", "gaps.privstats", cwd=folder, code=2).stderr
     words = ("table", "gaps.privstats", "--reader", "imputed")
     assert "--reader imputed needs --outcome" in privstats(*words, cwd=folder, code=2).stderr
     assert "no column of the release" in privstats(*words, "--outcome", "crp", cwd=folder, code=2).stderr
@@ -122,23 +123,18 @@ def test_products_of_imputed_counts_are_declared(privstats, folder):
     assert "pairs of different columns of" in privstats(*words, "--interaction", "sex*sex", cwd=folder, code=2).stderr
 
 
-GIVEN = {"columns": ["age"], "reference": ["age=old"], "interactions": ["age*dose"], "binary": ["age"]}
-GIVEN |= dict.fromkeys(("target", "records", "start", "at", "tau"), 1)
-
-
-@pytest.mark.parametrize("reader", list(Reader))
-@pytest.mark.parametrize("name", [field.name for field in fields(TableOptions) if field.name != "alpha"])
+@pytest.mark.parametrize("reader", list(ROWS))
+@pytest.mark.parametrize("name", [name for name in names_in(_options()) if name != "alpha"])
 def test_an_option_is_for_the_readers_that_its_help_names_and_refused_by_others(reader, name):
-    (help_text,) = (
-        each.help for each in get_type_hints(TableOptions, include_extras=True)[name].__metadata__ if each.help
-    )
-    given = GIVEN.get(name, True if get_type_hints(TableOptions)[name] is bool else "age")
-    options = TableOptions(**{name: given})
-    if re.search(rf"\b{reader.value}\b", help_text):
-        options.check(reader, 1)
-    else:
-        with pytest.raises(ReleaseError, match=rf"^--\S+ is for .*, not {reader.value}; omit it(: |$)"):
-            options.check(reader, 1)
+    named = re.search(rf"\b{reader}\b", stated(_options(), name).help)
+    assert bool(named) == (name in names_in(ROWS[reader].options))
+    if not named:
+        with pytest.raises(ReleaseError, match=rf"^--\S+ is for .*, not {reader}; omit it(: |$)"):
+            table_of(reader, [None], {name: "age"}, flags=True)
+
+
+def test_an_option_of_every_reader_names_none():
+    assert stated(_options(), "alpha").help == "Level of the intervals."
 
 
 def test_a_row_that_noise_hides_has_no_number_in_data():
@@ -185,7 +181,7 @@ def test_ratios_of_what_is_no_logarithm_are_refused_by_name(privstats, folder, r
     if reader == "imputed":
         assert "--exponentiate is for imputed counts, and these are sums by gap pattern" in done.stderr
         return
-    served = "logit, poisson, hazards, site-levels and imputed"
+    served = "logit, poisson, hazards, imputed and site-levels"
     assert f"--exponentiate is for {served}, whose coefficients are logarithms, not {reader}" in done.stderr
 
 

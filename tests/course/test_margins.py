@@ -10,10 +10,10 @@ import pytest
 from scipy.stats import binom
 
 import privstats as ps
-from privstats.cli.parts.table_results import effects
 from privstats.course import Analysis, Margin
 from privstats.inference import FRAME_COLUMNS
 from privstats.inference.inversion import holm
+from privstats.workflows.tables.effects import effects
 from tests import made
 from tests.lengths import sized
 from threat_models.audits import effect_worlds

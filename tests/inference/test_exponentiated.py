@@ -10,9 +10,9 @@ import pytest
 
 import privstats as ps
 from privstats import inference as inf
-from privstats.cli.parts.table_results import regression
 from privstats.errors import ReleaseError
 from privstats.randomness import seeded
+from privstats.workflows.tables.regressions import regression
 from tests import made
 from tests.inference.test_score import LOGISTIC, POISSON, course_of, played, world
 

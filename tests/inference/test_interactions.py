@@ -15,12 +15,12 @@ from benchmarks.inference import interactions as bench
 from privstats import course as courses
 from privstats import inference as inf
 from privstats import session
-from privstats.cli.parts.table_results import regression
 from privstats.errors import PlanError, ReleaseError, SchemaError
 from privstats.inference.forecasts import forecast
 from privstats.moments import exact_moments
 from privstats.randomness import seeded
 from privstats.transforms import Centre, ConstantFeature, Interactions, Levels, Scale
+from privstats.workflows.tables.regressions import regression
 from tests import made
 from tests.made import refused
 

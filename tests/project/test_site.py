@@ -195,6 +195,7 @@ NOT_SHOWN = {
     *(f"privstats.{room}" for room in ("printable", "python_values", "estimates.score")),
     "privstats.contrib.sweep.frame",
     "privstats.workflows.readers",
+    "privstats.workflows.tables.reader",  # its names are those of privstats.workflows.tables
     "privstats.testing.contracts",  # its names are those of privstats.testing
 }
 

@@ -125,14 +125,17 @@ TABLES_BY_TASK = {
     "threat_models/audits/kinds.py": "the audits' own definitions",
     "threat_models/findings.py": "reads the audits' own definitions",
     "privstats/course/kinds.py": "a kind of course names the kind that means it, as packages outside do",
+    "privstats/contrib/imputation/table_reader.py": "a reader names the kinds that it reads, as packages outside do",
+    "privstats/contrib/site_levels/table_reader.py": "likewise",
+    "privstats/workflows/readers.py": "finds the readers of a kind by that name",
+    "privstats/workflows/tables/reader.py": "likewise",
+    "privstats/workflows/tables/rows.py": "our readers name the kinds that they read",
 }
 OWN_WORDS = {
     "privstats/cli/parts/declaring.py": "the model that a user wants",
-    "privstats/cli/parts/table_results.py": "readers",
     "privstats/cli/parts/wizard.py": "answers to the first question",
     "privstats/contrib/sweep/draws.py": "what models predict",
     "privstats/heads/registry/entries.py": "what a head predicts",
-    "privstats/workflows/readers.py": "readers",
     "privstats/workflows/score.py": "what models predict",
 }
 

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.cli.table import Reader
 from privstats.encoding import layout_of
 from privstats.errors import PlanError, ReleaseError
 from privstats.heads.registry import HEADS, able, named
 from privstats.inference.releases import require_gaussian, require_records
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published
-from privstats.workflows.readers import TABLES, possible, refusal, suggested, unread_statistics
+from privstats.workflows.readers import possible, suggested, unread_statistics
+from privstats.workflows.tables import READERS
+from privstats.workflows.tables.reader import refusal
 from tests import made
 from tests.heads.conftest import quick
 from tests.made import refused
@@ -85,7 +86,7 @@ def test_what_tables_refuse_after_a_session_is_said_of_its_plan(schema: Any, pro
         except ReleaseError:
             refusals += 1
     assert bool(refusal(plan)) == bool(refusals)
-    tables = [name for name, table in TABLES.items() if isinstance(schema, table.kind)]
+    tables = [name for name, table in READERS.items() if table.proposed and schema.task in table.letters]
     assert not (refusals and set(tables) & set(possible(plan)))
     said = unread_statistics(plan).sentences()
     assert any("no table or head reads" in each for each in said) == bool(refusals and tables and not possible(plan))
@@ -133,9 +134,25 @@ def test_a_regression_and_schemas_without_heads_leave_nothing_unread() -> None:
     assert unread_statistics(bare).sentences() == []
 
 
-def test_the_tables_are_those_of_the_command() -> None:
-    beside = {"scorecard", "imputed", "site-levels"}  # which read what their head reads, and contributed readers
-    assert set(TABLES) == {reader.value for reader in Reader} - beside
+def test_a_reader_that_no_list_proposes_is_asked_about_by_its_name() -> None:
+    """``plan check --for scorecard`` was unknown, though ``table --reader scorecard`` existed."""
+    cells = ps.Cells((ps.Numeric("age", (40, 60)),))
+    plan = replace(plan_of(), schema=ps.ClassSchema(3, cells.width, "NABD", 1.0, transform=(cells,)))
+    assert "scorecard" not in possible(plan)
+    found = unread_statistics(plan, ["scorecard"])
+    assert (found.letters, found.heads) == (("D",), ())
+    assert READERS["scorecard"].read_of(replace(plan.schema, statistics="NAS")) == "NAS"
+    wanted = (
+        "scorecard reads a ClassSchema with statistics N, A, S or N, A, B or a GradientSchema, and the plan measures"
+    )
+    refused(
+        PlanError,
+        wanted,
+        unread_statistics,
+        replace(plan, schema=replace(plan.schema, statistics="NAD")),
+        ["scorecard"],
+    )
+    refused(PlanError, "scorecard refuses a release under this plan", unread_statistics, plan_of(), ["scorecard"])
 
 
 def test_a_table_is_asked_about_as_a_head_is() -> None:
@@ -143,13 +160,15 @@ def test_a_table_is_asked_about_as_a_head_is() -> None:
     assert (found.letters, found.heads) == (("B",), ())
     assert "table-one reads not B, which takes 6.5% of the budget" in found.sentences()[1]
     assert unread_statistics(plan_of(), ["table-one", "LDA"]).letters == ()
-    with pytest.raises(PlanError, match="table-one reads a ClassSchema with statistics N, A, D, and the plan measures"):
+    with pytest.raises(
+        PlanError, match="table-one reads a ClassSchema with statistics N, A, D or a CountSchema, and the plan measures"
+    ):
         unread_statistics(plan_of("NAB"), ["table-one"])
     refused(PlanError, "km reads a CountSchema", unread_statistics, plan_of(), ["km"])
     counts = ps.CountSchema((ps.Bins("t", (0, 1, 2)), ps.Categories("e", (0, 1))), (("t", "e"),))
     of_counts = unread_statistics(replace(plan_of(), schema=counts))
     assert of_counts.sentences() == ["who reads what: T every reader"]
-    assert of_counts.readers["T"] == ("km", "proportions")
+    assert of_counts.readers["T"] == ("km", "proportions", "table-one")
 
 
 def test_shares_suit_the_reader_that_is_named() -> None:

@@ -191,13 +191,21 @@ def heads_spelled(names: Iterable[str]) -> tuple[str, ...]:
     return _spelled(names, HEADS, f"--head {{}} is unknown; the heads are {', '.join(HEADS)}")
 
 
+def readers_completed(incomplete: str) -> list[str]:
+    """Return names of heads and of ``privstats table`` readers for a shell that completes one."""
+    return [name for name in _readers() if name.lower().startswith(incomplete.lower())]
+
+
 def readers_spelled(names: Iterable[str]) -> tuple[str, ...]:
     """Return names of heads and of ``privstats table`` readers likewise."""
-    from privstats.heads.registry import HEADS
-    from privstats.workflows.readers import TABLES
+    return _spelled(names, _readers(), f"--for {{}} is unknown; the readers are {', '.join(_readers())}")
 
-    every = (*TABLES, *HEADS)
-    return _spelled(names, every, f"--for {{}} is unknown; the readers are {', '.join(every)}")
+
+def _readers() -> tuple[str, ...]:
+    from privstats.heads.registry import HEADS
+    from privstats.workflows.tables.rows import READERS
+
+    return *READERS, *HEADS
 
 
 def _spelled(names: Iterable[str], every: Iterable[str], refusal: str) -> tuple[str, ...]:

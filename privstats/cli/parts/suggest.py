@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import TABLE, Dialect, Target, expanded, option
+from privstats.cli.parts.options import TABLE, Dialect, Target, expanded, option, readers_completed
 from privstats.cli.parts.terminal import escape, table_of, terminal
 from privstats.errors import PlanError
 from privstats.files.text import json_text
@@ -54,7 +54,13 @@ def suggest(
     plan: Annotated[Path | None, option("Apply this plan's transform, and suggest shares for it.")] = None,
     tolerance: Annotated[float, option("Accuracy a choice may lose, 0 to 1.")] = 0.005,
     reader: Annotated[
-        str | None, option("Suggest shares of --plan's budget for this table or head.", "READER", flag="--for")
+        str | None,
+        option(
+            "Suggest shares of --plan's budget for this table or head.",
+            "READER",
+            flag="--for",
+            autocompletion=readers_completed,
+        ),
     ] = None,
     as_json: Annotated[bool, option("Print JSON instead of tables.", flag="--json")] = False,
 ) -> None:
@@ -127,7 +133,8 @@ def _public(file: RecordFile, labels: Path | None, plan: ps.Plan | None) -> tupl
 def _show_shares(plan: ps.Plan, reader: str | None, as_json: bool) -> None:
     from privstats.cli.parts.options import readers_spelled
     from privstats.inference.prediction import cap_warnings
-    from privstats.workflows.readers import sent, suggested
+    from privstats.workflows.readers import suggested
+    from privstats.workflows.tables.reader import sent
 
     names = readers_spelled([reader] if reader is not None else [])
     shares, warned = suggested(plan, *names), cap_warnings(plan)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from privstats.contrib.imputation.gaps import SHARES as SHARES
     from privstats.contrib.imputation.gaps import by_gaps as by_gaps
     from privstats.contrib.imputation.gaps import schema_of as schema_of
     from privstats.contrib.imputation.linear import ols as ols
@@ -14,5 +13,6 @@ if TYPE_CHECKING:
     from privstats.contrib.imputation.risk_table import Measure as Measure
     from privstats.contrib.imputation.risk_table import Risks as Risks
     from privstats.contrib.imputation.risk_table import risks as risks
+    from privstats.contrib.imputation.table_reader import SHARES as SHARES
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -137,11 +137,16 @@ def check_columns(outcome: object, columns: object) -> None:
         raise ReleaseError(f"columns names the outcome {outcome!r}; leave it out")
 
 
+def plain_tables(schema: CountSchema) -> Sequence[tuple[str, ...]]:
+    """Return the tables of counts alone: those of numbers stand last."""
+    return schema.tables[: len(schema.tables) - len(schema.numbers or ())]
+
+
 def _table(release: Release, outcome: str, columns: Sequence[str] | None) -> CountTable:
     """Return the smallest table that crosses the columns with the outcome, whole, the outcome last."""
     refusal = ReleaseError("imputation through cells reads count tables; measure a CountSchema")
     schema = narrowed(release.plan.schema, CountSchema, refusal)
-    plain = schema.tables[: len(schema.tables) - len(schema.numbers or ())]
+    plain = plain_tables(schema)
     wanted = {outcome, *(columns or ())}
     holding = [table for table in plain if wanted <= set(table) and len(table) > 1]
     if not holding or (columns is None and len(holding) > 1):
@@ -160,7 +165,7 @@ def _in_order(
         raise ReleaseError(f"reference names {unknown[0]!r}, which is no column of the table: {', '.join(names[:-1])}")
     counts, values = table.counts, []
     for axis, variable in enumerate(table.variables):
-        own = _known(variable)
+        own = known_values(variable)
         first = str(reference.get(variable.name, own[0]))
         if first not in own:
             raise ReleaseError(f"reference of {variable.name!r} must be one of {', '.join(own)}, got {first!r}")
@@ -170,7 +175,8 @@ def _in_order(
     return tuple(values), counts
 
 
-def _known(variable: Variable) -> list[str]:
+def known_values(variable: Variable) -> list[str]:
+    """Return a variable's values, without its gaps."""
     cells: Any = variable.cells
     return [str(cell) for cell in (cells[:-1] if variable.missing else cells)]
 

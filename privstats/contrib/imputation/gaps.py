@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,6 @@ from privstats.intake.tables import has_order, is_list, names_of_columns
 from privstats.kinds import ClassSchema
 from privstats.schema import Schema, narrowed
 from privstats.transforms import Centre, ConstantFeature, Scale
-
-SHARES: Mapping[str, float] = MappingProxyType({"N": 0.02, "A": 0.02, "S": 0.96})
-"""Shares of the budget for a plan of these sums: the analysis reads S alone."""
 
 CONSTANT = 2.0
 """Value of the constant column, in spreads of the other columns, before it is rounded to the grid."""

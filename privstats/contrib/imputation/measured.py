@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from privstats.dp import Privacy
 from privstats.errors import ReleaseError
 from privstats.inference.evidence import residual_degrees
-from privstats.inference.releases import averages_persons, require_gaussian, require_records
+from privstats.inference.releases import require_gaussian, require_records
+from privstats.plan import Plan
 from privstats.release import Release
 
 _MIN_DEGREES = 100
@@ -17,13 +19,18 @@ def require_measured(release: Release, cells: str) -> None:
         cells: what the message calls the cells of this release.
     """
     require_gaussian(require_records(release))
-    if averages_persons(release):
+    require_single_rows(release.plan)
+    if release.suppressed:
+        raise ReleaseError(f"{cells} were suppressed, so records are missing from the sums; set min_count = 0")
+
+
+def require_single_rows(plan: Plan) -> None:
+    """Refuse averages of persons."""
+    if isinstance(plan.privacy, Privacy) and plan.privacy.averaged:
         raise ReleaseError(
             "the plan averages persons, for which imputation was not measured; measure one row per person, and "
             "promise records"
         )
-    if release.suppressed:
-        raise ReleaseError(f"{cells} were suppressed, so records are missing from the sums; set min_count = 0")
 
 
 def degrees_of(records: float, sigma: float, parameters: int, remedy: str) -> float:

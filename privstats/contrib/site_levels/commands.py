@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privstats.contrib.site_levels.logit_table import random_intercept_logit, site_round
-from privstats.contrib.site_levels.table import LevelsRegression, random_intercept
+from privstats.contrib.site_levels.logit_table import random_intercept_logit, require_round, site_round
+from privstats.contrib.site_levels.table import (
+    LevelsRegression,
+    random_intercept,
+    require_one_target,
+    require_site_columns,
+)
+from privstats.contrib.site_levels.table_reader import OfSiteLevels
 from privstats.errors import ReleaseError
 from privstats.inference.releases import all_sessions
 from privstats.kinds import RidgeSchema, ScoreSchema
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import Schema, narrowed
+from privstats.workflows.tables.regressions import regression
+from privstats.workflows.tables.result import TableResult
 
 
 def planned(terms: Mapping[str, Any], rounds: Sequence[Release]) -> Plan:
@@ -30,6 +38,24 @@ def planned(terms: Mapping[str, Any], rounds: Sequence[Release]) -> Plan:
             "the plan has no column besides those of the rounds, and a site is such a column: add one for each site"
         )
     return site_round(all_sessions(rounds), schema=schema, sites=sites, **settings)
+
+
+def table(releases: Sequence[Release], options: OfSiteLevels) -> TableResult:
+    """Read a regression with a random intercept by site."""
+    found = read(releases, options.columns, unclipped=options.unclipped)
+    return regression(found, options.alpha, {}, exponentiate=options.exponentiate)
+
+
+def check(plan: Plan) -> None:
+    """Refuse plans without a column per site, and rounds of scores that follow no pooled rounds."""
+    schema: Any = plan.schema
+    if not schema.feature_names:
+        raise ReleaseError("site-levels reads columns by name, and the plan names none: set feature_names")
+    if isinstance(schema, RidgeSchema):
+        require_one_target(schema)
+    else:
+        require_round(plan)
+    require_site_columns(schema)
 
 
 def read(releases: Sequence[Release], columns: Sequence[str] | None, *, unclipped: bool = False) -> LevelsRegression:

@@ -18,6 +18,7 @@ from privstats.contrib.site_levels.table import (
     check_sites,
     hidden_note,
     persons_note,
+    require_no_constant,
     site_places,
 )
 from privstats.course.base import history
@@ -224,10 +225,19 @@ def _logistic(schema: Schema) -> ScoreSchema:
     return scores
 
 
+def require_round(plan: Plan) -> None:
+    """Refuse plans that :func:`site_round` does not return."""
+    require_no_constant(_logistic(plan.schema))
+    if plan.published is None or not plan.published.after:
+        raise ReleaseError(
+            "site-levels reads the releases of a logistic regression's rounds, in order, then that of the round by "
+            "site, and the plan follows no rounds: `privstats course sites` plans it"
+        )
+
+
 def _places(schema: ScoreSchema, sites: Sequence[str | int]) -> tuple[tuple[str, ...], list[int], list[int]]:
     """Return the names of all columns, and the indices of the sites' and of the others."""
-    if schema.constant is not None:
-        raise ReleaseError("the transform must hold no ConstantFeature: site columns sum to 1; omit it")
+    require_no_constant(schema)
     names = column_names(schema, schema.features)
     at = site_places(names, sites)
     chosen = [j for j in range(len(names)) if j not in at]

@@ -30,7 +30,9 @@ from privstats.inference.releases import (
     require_records,
 )
 from privstats.inference.summary import Summary
+from privstats.kinds import RidgeSchema, ScoreSchema
 from privstats.release import Release
+from privstats.transforms import ConstantFeature
 
 _FEWEST_SITES = 3
 EXCLUSIVE = (
@@ -132,11 +134,9 @@ def random_intercept(
         (('const', 'x0'), [2.1])
     """
     require_gaussian(require_records(release))
-    schema, evidence = ridge_schema(release), release_gram(release, None)
-    if schema.targets > 1:
-        raise ReleaseError(f"the release has {schema.targets} targets, and a random intercept needs one; measure one")
-    if evidence.constant is not None:
-        raise ReleaseError("the transform must hold no ConstantFeature: site columns sum to 1; omit it")
+    schema = ridge_schema(release)
+    require_one_target(schema)
+    evidence = release_gram(release, None)
     names = column_names(schema, schema.features)
     at = site_places(names, sites)
     chosen = [j for j in range(len(names)) if j not in at] if columns is None else chosen_columns(names, columns)
@@ -224,6 +224,30 @@ class LevelErrors(MixedErrors):
     def combined(self, rows: Array) -> LevelErrors:
         """Return linear combinations, ``(r, m)``."""
         return self.of(self.fit, rows @ self.rows)
+
+
+def require_one_target(schema: RidgeSchema) -> None:
+    """Refuse several targets, and a constant column."""
+    if schema.targets > 1:
+        raise ReleaseError(f"the release has {schema.targets} targets, and a random intercept needs one; measure one")
+    require_no_constant(schema)
+
+
+def require_no_constant(schema: RidgeSchema | ScoreSchema) -> None:
+    """Refuse a constant column."""
+    if any(isinstance(step, ConstantFeature) for step in schema.transform):
+        raise ReleaseError("the transform must hold no ConstantFeature: site columns sum to 1; omit it")
+
+
+def require_site_columns(schema: RidgeSchema | ScoreSchema) -> None:
+    """Refuse maps that mix columns, and too few columns for the sites and a regressor."""
+    slopes, level = raw_slopes(schema.transform, schema.features)
+    maps = np.column_stack([slopes, level]) - np.eye(schema.features, schema.features + 1)
+    if (~maps.any(axis=1)).sum() < _FEWEST_SITES or schema.features == _FEWEST_SITES:
+        raise ReleaseError(
+            f"site-levels reads a column of 0 and 1 for each of at least {_FEWEST_SITES} sites, which no map changes, "
+            f"and a regressor; the plan has {schema.features} columns"
+        )
 
 
 def site_places(names: Sequence[str], sites: Sequence[str | int]) -> list[int]:

@@ -19,7 +19,7 @@ from privstats.inference.summary import RowTable, Summary, chance_of, count_of, 
 from privstats.intake.declared.categories import MISSING_CELL
 from privstats.records.variables import Variable
 from privstats.release import Release
-from privstats.schema import Bins
+from privstats.schema import Bins, Schema
 
 _METHODS = (
     "Cells of variables are given as number and share of each group, shares with Wilson's intervals widened by the "
@@ -150,13 +150,11 @@ def group_shares(
     Raises:
         ReleaseError: no count tables, no ``by``, or no table crosses it with a requested variable.
     """
-    tables = getattr(release.plan.schema, "tables", ())
+    schema = release.plan.schema
     if by is None:
-        names = ", ".join(dict.fromkeys(name for table in tables for name in table))
+        names = ", ".join(dict.fromkeys(name for table in getattr(schema, "tables", ()) for name in table))
         raise ReleaseError(f"count tables need by=..., the variable of the groups (on the command line --by): {names}")
-    numbers = {number.name for number in getattr(release.plan.schema, "numbers", None) or ()}  # they have averages
-    crossed = (name for table in tables if by in table for name in table if name != by and name not in numbers)
-    others = list(dict.fromkeys(crossed))
+    others = crossed_names(schema, by)
     if not others:
         raise ReleaseError(f"no released table crosses {by!r} with another variable; name one that is crossed")
     z, others = z_of(alpha), chosen_names(others, columns, f"crossed with {by}")
@@ -164,6 +162,13 @@ def group_shares(
     variables = {name: _shares(release, by, name, alpha, z) for name in others}
     cells = groups.variables[0].cells[: len(groups.counts)]
     return GroupShares(by, cells, groups.counts, variables, release, alpha)
+
+
+def crossed_names(schema: Schema, by: str) -> list[str]:
+    """Return the variables that a table of counts crosses with ``by``; numbers have averages instead."""
+    numbers = {number.name for number in getattr(schema, "numbers", None) or ()}
+    tables = (table for table in getattr(schema, "tables", ()) if by in table and by not in numbers)
+    return list(dict.fromkeys(name for table in tables for name in table if name not in (by, *numbers)))
 
 
 def chosen_names(known: Sequence[str], chosen: Sequence[str] | None, what: str) -> list[str]:

@@ -1,0 +1,31 @@
+"""State the reader ``site-levels`` of tables, as a row that loads nothing that computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from privstats.doors import Option
+from privstats.workflows.tables.options import Ratios, Unclipped
+from privstats.workflows.tables.reader import TableReader
+
+
+@dataclass(frozen=True)
+class OfSiteLevels(Ratios, Unclipped):
+    """Options of ``site-levels``."""
+
+    columns: Annotated[
+        list[str] | None,
+        Option("a regressor of a linear regression; the other columns are sites.", "NAME", "--column"),
+    ] = None
+
+
+READER = TableReader(
+    "site-levels",
+    {"ridge": "", "score": ""},
+    "privstats.contrib.site_levels.commands:table",
+    OfSiteLevels,
+    check="privstats.contrib.site_levels.commands:check",
+    of_courses=True,
+    proposed=False,
+)

@@ -1,0 +1,278 @@
+"""Define the options of table readers; several readers share one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
+
+from privstats.doors import Option, together
+from privstats.errors import PrivstatsError, ReleaseError
+
+Times: TypeAlias = Literal["discrete", "continuous"]
+
+BECAUSE = "because"
+"""Key of a field's metadata: a clause on the readers that have the option, for its refusal by others."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of every table reader. A reader with more options has a frozen dataclass that derives from this one.
+
+    Each field has a default, and an :class:`~privstats.doors.Option` in its annotation. The help is a clause without
+    the reader's name, which ``privstats table --help`` adds.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from typing import Annotated
+        >>> from privstats.doors import Option
+        >>> from privstats.workflows.tables import Options
+        >>> @dataclass(frozen=True)
+        ... class Rounded(Options):
+        ...     digits: Annotated[int, Option("digits after the point.")] = 3
+        >>> Rounded(digits=1)
+        Rounded(alpha=0.05, digits=1)
+    """
+
+    alpha: Annotated[float, Option("level of the intervals.")] = 0.05
+
+
+@dataclass(frozen=True)
+class OfColumns(Options):
+    """Options of a regression that reads some columns."""
+
+    columns: Annotated[list[str] | None, Option("a column of the model; repeat. Default: all.", "NAME", "--column")] = (
+        None
+    )
+
+
+@dataclass(frozen=True)
+class Grouped(Options):
+    """Options of a table by group."""
+
+    by: Annotated[str | None, Option("the variable of groups.", "NAME")] = None
+
+
+@dataclass(frozen=True)
+class Ratios(Options):
+    """Options of a regression on the scale of logarithms."""
+
+    exponentiate: Annotated[bool, Option("odds or rate ratios, with their intervals.", flag="--exponentiate")] = field(
+        default=False, metadata={BECAUSE: "whose coefficients are logarithms"}
+    )
+
+
+@dataclass(frozen=True)
+class Referred(Options):
+    """Options of a table whose cells are compared with a reference."""
+
+    reference: Annotated[
+        list[str] | None,
+        Option("on declared columns, the cell that others of its column are compared with.", "COLUMN=CELL"),
+    ] = None
+
+    @property
+    def references(self) -> dict[str, str]:
+        """Reference cell by column."""
+        pairs = dict(each.partition("=")[::2] for each in self.reference or ())
+        if not all(column and cell for column, cell in pairs.items()):
+            raise ReleaseError("--reference names a column and one of its cells: --reference ward=B")
+        return pairs
+
+
+@dataclass(frozen=True)
+class OfCells(Referred):
+    """Options of a regression that may be on declared columns."""
+
+    gaps_as_cells: Annotated[
+        bool,
+        Option(
+            "on declared columns, report contrasts although gaps are a cell, which biases them.",
+            flag="--gaps-as-cells",
+        ),
+    ] = False
+
+
+@dataclass(frozen=True)
+class Unclipped(Options):
+    """Options of a linear regression whose targets may have been clipped."""
+
+    unclipped: Annotated[
+        bool, Option("state that every party's clip report counts no clipped target.", flag="--unclipped")
+    ] = False
+
+
+@dataclass(frozen=True)
+class OfOls(OfCells, Unclipped, OfColumns):
+    """Options of ``ols``."""
+
+    target: Annotated[int | None, Option("the target's index from 0, if there are several.")] = None
+    records: Annotated[int | None, Option("the public number of records, if no constant column states it.")] = None
+
+
+@dataclass(frozen=True)
+class OfLogit(OfCells, Ratios):
+    """Options of ``logit``."""
+
+
+@dataclass(frozen=True)
+class OfPoisson(OfCells, Ratios):
+    """Options of ``poisson``."""
+
+    quasi_poisson: Annotated[
+        bool, Option("errors for a variance that is one multiple of the mean.", flag="--quasi-poisson")
+    ] = False
+
+
+@dataclass(frozen=True)
+class OfHazards(Ratios):
+    """Options of ``hazards``."""
+
+    exponentiate: Annotated[bool, Option("hazard ratios, which are printed without it too.", flag="--exponentiate")] = (
+        field(default=False, metadata={BECAUSE: "whose coefficients are logarithms"})
+    )
+    forest: Annotated[bool, Option("draw a forest plot, not survival by arm.", flag="--forest")] = False
+
+
+@dataclass(frozen=True)
+class OfEffect(Options):
+    """Options of ``effect``."""
+
+    balance: Annotated[bool, Option("print and draw how similar both arms are.", flag="--balance")] = False
+    arms: Annotated[
+        bool,
+        Option("print numbers analysed, events and risks by arm above the effect (CONSORT).", flag="--arms"),
+    ] = False
+    course: Annotated[Path | None, Option("the course of the releases, to report what it declares.", "COURSE.TOML")] = (
+        None
+    )
+
+
+@dataclass(frozen=True)
+class OfSurvival(Grouped):
+    """Options of ``km``."""
+
+    time: Annotated[str | None, Option("the variable of times.", "NAME")] = None
+    event: Annotated[str | None, Option("the variable of events.", "NAME")] = None
+    times: Annotated[Times | None, Option("discrete if every bin is one time, continuous if it is a span of time.")] = (
+        None
+    )
+    entry: Annotated[
+        str | None, Option("the variable of the times at which records enter, for late entry.", "NAME")
+    ] = None
+    start: Annotated[float | None, Option("with --entry, the time from which the curve begins.")] = None
+    at: Annotated[float | None, Option("of two groups, risks up to a time, their difference and ratio.")] = None
+    tau: Annotated[
+        float | None, Option("of two groups, mean survival times up to a time, their difference and ratio.")
+    ] = None
+    follow_up: Annotated[
+        bool, Option("the median follow-up, by the reverse Kaplan-Meier method.", flag="--follow-up")
+    ] = False
+
+
+@dataclass(frozen=True)
+class OfShares(Options):
+    """Options of ``proportions``."""
+
+    columns: Annotated[list[str] | None, Option("the variable.", "NAME", "--column")] = None
+
+
+@dataclass(frozen=True)
+class OfAverages(Options):
+    """Options of ``averages``."""
+
+    columns: Annotated[list[str] | None, Option("a number; repeat. Default: all.", "NAME", "--column")] = None
+
+
+@dataclass(frozen=True)
+class OfTableOne(Grouped):
+    """Options of ``table-one``."""
+
+    by: Annotated[str | None, Option("of counts, the variable of groups.", "NAME")] = None
+    columns: Annotated[
+        list[str] | None, Option("a column, in this order; repeat. Default: all.", "NAME", "--column")
+    ] = None
+    binary: Annotated[
+        list[str] | None, Option("of class sums, a column of 0 and 1, to be printed as n (%).", "NAME")
+    ] = None
+
+
+def joined(every: Mapping[str, type[Options]]) -> type[Any]:
+    """Return one dataclass with the options of several readers; an option's help names the readers that have it.
+
+    Raises:
+        PrivstatsError: two readers have an option of one name and another type, metavar or flag.
+
+    Example:
+        >>> from privstats.workflows.tables.options import Grouped, Options, joined
+        >>> joined({"shares": Grouped, "sums": Options})(by="ward")
+        TableOptions(alpha=0.05, by='ward')
+    """
+    return together("TableOptions", [_with_names(own, every) for own in every.values()])
+
+
+def given_in(options: Any) -> dict[str, object]:
+    """Return the options whose values differ from their defaults.
+
+    Example:
+        >>> from privstats.workflows.tables.options import Grouped, given_in
+        >>> given_in(Grouped(by="ward"))
+        {'by': 'ward'}
+    """
+    values = {each.name: (getattr(options, each.name), _default(each)) for each in fields(options)}
+    return {name: value for name, (value, default) in values.items() if value != default}
+
+
+def names_in(options: type[Options]) -> list[str]:
+    """Return the names of a reader's options."""
+    return [each.name for each in fields(options)]
+
+
+def stated(options: type[Options], name: str) -> Option:
+    """Return how an option is shown; refuse one that does not state it."""
+    hint = get_type_hints(options, include_extras=True)[name]
+    shown = next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Option)), None)
+    if shown is None:
+        raise PrivstatsError(f"the option {name!r} of {options.__qualname__} has no help: annotate it with an Option")
+    return shown
+
+
+def flag_of(options: type[Options], name: str) -> str:
+    """Return an option as people type it."""
+    return stated(options, name).flag or f"--{name.replace('_', '-')}"
+
+
+def clause_of(options: type[Options], name: str) -> str:
+    """Return what the readers with an option have in common, or empty."""
+    return next((each.metadata.get(BECAUSE, "") for each in fields(options) if each.name == name), "")
+
+
+def _with_names(own: type[Options], every: Mapping[str, type[Options]]) -> type[Any]:
+    hints = get_type_hints(own, include_extras=True)
+    rows = []
+    for each in fields(own):
+        shown = stated(own, each.name)._replace(help=_help(each.name, every))
+        rows.append((each.name, Annotated[hints[each.name].__origin__, shown], _anew(each)))
+    return make_dataclass("TableOptions", rows, frozen=True, kw_only=True)
+
+
+def _help(name: str, every: Mapping[str, type[Options]]) -> str:
+    clauses: dict[str, list[str]] = {}
+    for reader, own in every.items():
+        if name in names_in(own):
+            clauses.setdefault(stated(own, name).help, []).append(reader)
+    (clause, readers), *others = clauses.items()
+    if len(readers) == len(every):
+        return f"{clause[:1].upper()}{clause[1:]}"
+    return " ".join(f"{', '.join(names)}: {each}" for each, names in ((clause, readers), *others))
+
+
+def _default(each: Field[Any]) -> object:
+    return each.default if each.default_factory is MISSING else each.default_factory()
+
+
+def _anew(each: Field[Any]) -> Any:
+    if each.default_factory is not MISSING:
+        return field(default_factory=each.default_factory)
+    return field(default=each.default)

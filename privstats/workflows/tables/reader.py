@@ -1,0 +1,149 @@
+"""State what a table reader reads, accepts and refuses: one row, which loads nothing that computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from privstats.errors import ReleaseError
+from privstats.workflows.tables.options import Options
+
+if TYPE_CHECKING:
+    from privstats.plan import Plan
+    from privstats.release import Release
+    from privstats.schema import Schema
+    from privstats.workflows.tables.result import TableResult
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class TableReader:
+    """A reader of ``privstats table``.
+
+    Functions may be given as ``"module:name"``, so that listing readers loads none.
+
+    Attributes:
+        name: as users type it.
+        letters: the statistics that it reads, by the ``task`` of a kind of schema; alternatives are separated by
+            blanks, the preferred one first. Empty: all that are sent.
+        place: function of releases and options that returns the table.
+        options: dataclass of its options.
+        check: function of a plan that raises ``ReleaseError`` where every release under it would be refused.
+        shares: budget shares for plans that send these statistics; empty: the schema's.
+        family: of the models that it reads; empty: any.
+        intervals: whether its intervals need Gaussian noise and sums of records or of persons' averages.
+        of_courses: whether it reads several releases of one course.
+        proposed: whether lists of a plan's readers show it, and ``privstats table`` prefers it to others.
+        asked: option that means this reader where several fit.
+        instead: what to use in place of an option that it lacks, by option.
+
+    Example:
+        >>> from privstats.workflows.tables import READERS
+        >>> schema = ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> READERS["ols"].takes(plan), READERS["km"].takes(plan)
+        (True, False)
+    """
+
+    name: str
+    letters: Mapping[str, str]
+    place: Callable[[Sequence[Release], Any], TableResult] | str
+    options: type[Options] = Options
+    check: Callable[[Plan], object] | str | None = None
+    shares: Mapping[str, float] = field(default_factory=dict)
+    family: str = ""
+    intervals: bool = True
+    of_courses: bool = False
+    proposed: bool = True
+    asked: str = ""
+    instead: Mapping[str, str] = field(default_factory=dict)
+
+    def read(self, releases: Sequence[Release], options: Options) -> TableResult:
+        """Return the table of releases, with an instance of :attr:`options`."""
+        return _function(self.place)(releases, options)
+
+    def fits(self, schema: Schema) -> bool:
+        """Return whether a release holds these statistics."""
+        alike = self.family in ("", getattr(schema, "family", ""))
+        return schema.task in self.letters and alike and self._read(schema) is not None
+
+    def read_of(self, schema: Schema) -> str:
+        """Return the letters that it reads of a schema that fits."""
+        return self._read(schema) or sent(schema)
+
+    def refusal(self, plan: Plan) -> str:
+        """Return why the reader refuses every release under a plan, or empty."""
+        if self.intervals and (why := refusal(plan)):
+            return f"intervals are {why}"
+        try:
+            if self.check is not None:
+                _function(self.check)(plan)
+        except ReleaseError as error:
+            return str(error)
+        return ""
+
+    def takes(self, plan: Plan) -> bool:
+        """Return whether a release fits and is not refused."""
+        return self.fits(plan.schema) and not self.refusal(plan)
+
+    @property
+    def wanted(self) -> str:
+        """Kinds and statistics, as a phrase."""
+        return " or ".join(_named(task) + _with(letters) for task, letters in self.letters.items())
+
+    def _read(self, schema: Schema) -> str | None:
+        held = set(sent(schema))
+        ways = self.letters[schema.task].split() or [""]
+        return next((way for way in ways if held >= set(way)), None)
+
+
+def sent(schema: Schema) -> str:
+    """Return the letters of a schema's sent statistics.
+
+    Example:
+        >>> from privstats.workflows.tables.reader import sent
+        >>> sent(ps.ClassSchema(2, 2, "NAB", clip_norm=1.0))
+        'NAB'
+    """
+    return "".join(row.letter for row in schema.sent)
+
+
+def refusal(plan: Plan) -> str:
+    """Return why no interval of a release is valid, with the remedy, or an empty text.
+
+    Example:
+        >>> from privstats.workflows.tables.reader import refusal
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAD", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> refusal(plan)
+        ''
+    """
+    from privstats.dp import Privacy
+
+    if not isinstance(plan.privacy, Privacy):
+        return ""
+    if plan.privacy.pure:
+        return "proved for Gaussian noise, and delta = 0 has Laplace noise: give a delta above 0"
+    if plan.person_clip is not None and not plan.person_clip.averaged:
+        return "for independent rows, and one person's rows are not: set person_clip='average'"
+    if plan.privacy.client_clip is not None:
+        return "for sums of records, and client_clip shortens whole clients: omit client_clip"
+    return ""
+
+
+def _function(place: Function | str) -> Function:
+    return cast("Function", resolve_name(place)) if isinstance(place, str) else place
+
+
+def _named(task: str) -> str:
+    from privstats.kinds import KINDS
+
+    name = getattr(KINDS.get(task), "__name__", task)
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+
+
+def _with(letters: str) -> str:
+    ways = " or ".join(", ".join(way) for way in letters.split())
+    return f" with statistics {ways}" if ways else ""

@@ -1,0 +1,115 @@
+"""List every table reader: the one table that a new reader joins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from privstats.doors import Door
+from privstats.errors import ReleaseError
+from privstats.tables import by_name
+from privstats.workflows.tables.options import (
+    Grouped,
+    OfAverages,
+    OfColumns,
+    OfEffect,
+    OfHazards,
+    OfLogit,
+    OfOls,
+    OfPoisson,
+    OfShares,
+    OfSurvival,
+    OfTableOne,
+    Options,
+)
+from privstats.workflows.tables.reader import TableReader
+
+GROUP = "privstats.readers"
+"""The entry points that announce a reader: each names a :class:`TableReader`."""
+
+_HERE = "privstats.workflows.tables"
+_CHECKS = f"{_HERE}.checks"
+_BY_GROUP = {"by": "--reader table-one --by NAME has shares by group, and averages has the groups of a number's `by`"}
+
+_OWN = by_name(
+    [
+        TableReader(
+            "ols",
+            {"ridge": ""},
+            f"{_HERE}.regressions:ols",
+            OfOls,
+            check=f"{_CHECKS}:of_columns",
+            of_courses=True,
+        ),
+        TableReader(
+            "fixed-effects",
+            {"sites": ""},
+            f"{_HERE}.regressions:fixed_effects",
+            OfColumns,
+            check=f"{_CHECKS}:of_dummies",
+        ),
+        TableReader("mixed", {"sites": ""}, f"{_HERE}.regressions:mixed", OfColumns, check=f"{_CHECKS}:of_levels"),
+        TableReader("averages", {"counts": "Txq"}, f"{_HERE}.counts:averages", OfAverages, instead=_BY_GROUP),
+        TableReader(
+            "km", {"counts": ""}, f"{_HERE}.counts:survival", OfSurvival, check=f"{_CHECKS}:of_times", asked="time"
+        ),
+        TableReader("proportions", {"counts": ""}, f"{_HERE}.counts:shares", OfShares, instead=_BY_GROUP),
+        TableReader("missing", {"counts": ""}, f"{_HERE}.counts:missing", Grouped, check=f"{_CHECKS}:of_gaps"),
+        TableReader("score", {"scoring": ""}, f"{_HERE}.scores:score"),
+        TableReader(
+            "table-one",
+            {"classes": "NAD", "counts": ""},
+            f"{_HERE}.counts:table_one",
+            OfTableOne,
+            check=f"{_CHECKS}:of_groups",
+            shares={"N": 0.05, "A": 0.60, "D": 0.35},
+            asked="by",
+        ),
+        TableReader("effect", {"effect": ""}, f"{_HERE}.effects:effect", OfEffect, of_courses=True),
+        TableReader(
+            "logit",
+            {"score": ""},
+            f"{_HERE}.regressions:logit",
+            OfLogit,
+            check=f"{_CHECKS}:of_columns",
+            family="logistic",
+            of_courses=True,
+        ),
+        TableReader(
+            "poisson",
+            {"score": ""},
+            f"{_HERE}.regressions:poisson",
+            OfPoisson,
+            check=f"{_CHECKS}:of_columns",
+            family="poisson",
+            of_courses=True,
+        ),
+        TableReader(
+            "hazards",
+            {"hazard": ""},
+            f"{_HERE}.regressions:hazards",
+            OfHazards,
+            check=f"{_CHECKS}:of_columns",
+            of_courses=True,
+        ),
+        TableReader(
+            "scorecard",
+            {"classes": "NAS NAB", "gradients": ""},
+            f"{_HERE}.scores:scorecard",
+            check=f"{_CHECKS}:of_cells",
+            intervals=False,
+            of_courses=True,
+            proposed=False,
+        ),
+    ],
+    lambda reader: reader.name,
+    "table reader",
+)
+
+
+def _is_row(row: Any, name: str) -> bool:
+    own = getattr(row, "options", None)
+    return isinstance(row, TableReader) and row.name == name and isinstance(own, type) and issubclass(own, Options)
+
+
+READERS: Door[TableReader] = Door(GROUP, "table reader", ReleaseError, _is_row, _OWN)
+"""The table readers by the name that users type: ours, then those that installed packages announce."""
