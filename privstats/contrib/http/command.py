@@ -15,7 +15,7 @@ from privstats.cli.parts.party_facts import show
 from privstats.cli.parts.terminal import say, table_of, terminal
 from privstats.cli.parts.verifying import PassphraseFile, identity_of
 from privstats.doors import together
-from privstats.engines.network.summers import SUMMERS, summer_for
+from privstats.engines.carriers import SUMMERS, summer_for
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.printable import at_most
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from privstats.doors import Option
-from privstats.engines.network.summers import Summer
+from privstats.engines.carriers import Summer
 from privstats.errors import PrivstatsError
 
 if TYPE_CHECKING:

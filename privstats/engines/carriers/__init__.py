@@ -1,9 +1,9 @@
-"""All that a carrier between machines needs: messages, folders, the operator's files, and a door to strangers.
+"""All that a carrier between machines needs: messages, folders, the operator's files, a door to strangers.
 
-A carrier moves a session's messages. At the server it passes a :class:`Transport` to :func:`run_releases`; at a party it
-passes each message that arrives to :func:`answer`, and carries the answer back. It may lose, repeat or damage
-messages: a session then waits, or ends in the exact sum or in a named refusal. A leader whose clients send one message and leave
-needs more: journaled machines, signed replies, sealed files, and a :class:`DoorServer`.
+A carrier moves a session's messages. At the server it passes a :class:`Transport` to :func:`run_releases`; at a party
+it passes each message that arrives to :func:`answer`, and carries the answer back. It may lose, repeat or damage
+messages: a session then waits, or ends in the exact sum or in a named refusal. A leader whose clients send one message
+and leave needs more: journaled machines, signed replies, sealed files, and a :class:`DoorServer`.
 
 ``contrib.http`` and ``contrib.nvflare`` import this room alone of ``engines``, which an import contract checks.
 ``engines.flower`` imports the rooms behind this one: it replaces parts of Flower's own processes, and is released with
@@ -53,6 +53,9 @@ if TYPE_CHECKING:
     from privstats.engines.network.status_file import write_status as write_status
     from privstats.engines.network.study import LocalTransport as LocalTransport
     from privstats.engines.network.study import simulated_study as simulated_study
+    from privstats.engines.network.summers import SUMMERS as SUMMERS
+    from privstats.engines.network.summers import Summer as Summer
+    from privstats.engines.network.summers import summer_for as summer_for
     from privstats.engines.network.transport import CODES as CODES
     from privstats.engines.network.transport import FAILED as FAILED
     from privstats.engines.network.transport import Answer as Answer

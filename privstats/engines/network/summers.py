@@ -25,6 +25,11 @@ class Summer:
         options: a frozen dataclass of the command's options.
         is_asked: whether the options request it; raises PrivstatsError where only some of them are given.
         at: returns it for a run.
+
+    Example:
+        >>> from privstats.engines.carriers import SUMMERS
+        >>> SUMMERS["dask"].name
+        'dask'
     """
 
     name: str
@@ -42,6 +47,11 @@ def summer_for(options: Any) -> Summer | None:
 
     Raises:
         PrivstatsError: they request two.
+
+    Example:
+        >>> from privstats.engines.carriers import SUMMERS, summer_for
+        >>> summer_for(SUMMERS["dask"].options()) is None  # no option is given
+        True
     """
     asked = [row for row in SUMMERS.values() if row.is_asked(options)]
     if len(asked) > 1:
