@@ -79,7 +79,8 @@ def suggested(plan: Plan, reader: str | None = None) -> dict[str, float]:
     letters = None if reader is None else reads(reader, plan)
     if plan.noise is None or not isinstance(plan.privacy, Privacy):
         raise PlanError("shares divide a budget, and this plan adds no noise; give its [privacy] an epsilon")
-    shares = READERS[reader].shares if reader in READERS else {}
+    table = None if reader is None else READERS.get(reader)
+    shares = {} if table is None else table.shares
     if shares and set(shares) <= set(sent(plan.schema)):
         return dict(shares)
     schema = plan.schema if letters is None else with_letters(plan.schema, letters)
