@@ -118,13 +118,13 @@ def rows_to_sum(transform: Sequence[Transform], rows: Rows) -> Rows:
     """
     for step in transform:
         columns = step.outputs(rows.shape[1])
-        made = apply(step, rows)
-        if getattr(made, "ndim", 0) != 2 or tuple(made.shape) != (rows.shape[0], columns or made.shape[1]):
+        mapped = apply(step, rows)
+        if getattr(mapped, "ndim", 0) != 2 or tuple(mapped.shape) != (rows.shape[0], columns or mapped.shape[1]):
             raise SchemaError(
                 f"{type(step).__name__}.apply returned no array of {columns} columns with a row for each record, as its"
                 " outputs states; mend this map"
             )
-        rows = made
+        rows = mapped
     return rows
 
 
