@@ -22,6 +22,7 @@ import click
 import typer
 from typer.core import TyperGroup
 
+from privstats.cli.parts.group import LISTED, command_of, sentence_of
 from privstats.cli.parts.terminal import escape, say, terminal
 from privstats.errors import PrivstatsError
 from privstats.plug_ins import announced, loaded
@@ -35,7 +36,6 @@ _COMPLETION = ("install_completion", "show_completion")
 _PACKAGE = "privstats.cli"
 _HELP = ("-h", "--help")
 _LONGEST = 1_000
-_LISTED = f"{__name__}.listed"
 _PANELS = ("Begin", "Plan", "Run", "Read", "Audit", "Attack", "Keep", "More")  # purposes of users, in this order
 _BEGIN = """\
 One-shot private learning from sufficient statistics. Most people begin with:
@@ -61,7 +61,7 @@ class _Commands(TyperGroup):
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Options are built only for a command that is requested."""
-        ctx.meta[_LISTED] = True
+        ctx.meta[LISTED] = True
         super().format_help(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -80,24 +80,12 @@ class _Commands(TyperGroup):
         entry = self._entries.get(cmd_name)
         if entry is None:
             return None
-        if ctx is not None and ctx.meta.get(_LISTED):
-            return click.Command(cmd_name, short_help=_sentence(_app(entry)))
-        command = typer.main.get_command(_app(entry))
+        if ctx is not None and ctx.meta.get(LISTED):
+            return click.Command(cmd_name, short_help=sentence_of(_app(entry)))
+        command = command_of(_app(entry), cmd_name)
         command.name = cmd_name
-        _fit_in(command)
         command.params = [each for each in command.params if each.name not in _COMPLETION]  # once, for all commands
         return command
-
-
-def _fit_in(command: Any) -> None:
-    """Accept all words for help in a command and its subcommands, and list these in plain text."""
-    command.context_settings["help_option_names"] = list(_HELP)
-    inner = getattr(command, "commands", {}).values()
-    if inner:
-        command.rich_markup_mode = None
-    for each in inner:
-        each.short_help = _first_sentence(each)
-        _fit_in(each)
 
 
 def _entries() -> dict[str, EntryPoint]:
@@ -113,16 +101,6 @@ def _entries() -> dict[str, EntryPoint]:
 def _app(entry: EntryPoint) -> typer.Typer:
     app: typer.Typer = loaded(entry, "command", PrivstatsError)
     return app
-
-
-def _sentence(command: typer.Typer) -> str | None:
-    """A group that holds its sentence is not built for it."""
-    return command.info.help or _first_sentence(typer.main.get_command(command))
-
-
-def _first_sentence(command: click.Command) -> str:
-    """click would truncate a sentence longer than a line."""
-    return command.get_short_help_str(_LONGEST)
 
 
 app = typer.Typer(

@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-__all__ = ["ATTACK", "HEAD", "RIVAL", "announce", "bring_modules", "install"]
+__all__ = ["ATTACK", "COURSE", "HEAD", "RECORDS_ENGINE", "RIVAL", "announce", "bring_modules", "install"]
 
 HEAD = {"NearestCentroid": "nearest_centroid.head:NearestCentroid"}
 ATTACK = {"aligned-sum": "aligned_sum:AlignedSum"}
+COURSE = {"twice": "twice:KIND"}
+RECORDS_ENGINE = {"chunks": "chunks:ENGINE"}
 RIVAL = {"output-perturbation": "output_perturbation:OutputPerturbation"}
 
 
