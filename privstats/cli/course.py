@@ -1,10 +1,10 @@
-"""``privstats course init | check | show | next | admit | rehearse | sites``."""
+"""``privstats course init | check | show | next | admit | rehearse``, and what packages announce for it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -25,6 +25,7 @@ from privstats.cli.parts.options import (
     option,
     targets_of,
 )
+from privstats.cli.parts.plan_files import values_beside, written
 from privstats.cli.parts.terminal import (
     escape,
     folder_for,
@@ -35,8 +36,8 @@ from privstats.cli.parts.terminal import (
     warned,
     writable,
 )
+from privstats.doors import together
 from privstats.errors import PlanError
-from privstats.files.atomic import atomic_write
 from privstats.files.text import json_text
 from privstats.printable import at_most, delta_text
 
@@ -62,81 +63,10 @@ _NONE = "none"
 _FAMILIES = ("primary", "secondary", "subgroups")
 
 
-@dataclass(frozen=True)
-class Terms:
-    """Options that divide a promise over a course; each kind reads some (``course.kinds``)."""
+def _terms() -> type[Any]:
+    from privstats.course.kinds import KINDS
 
-    rounds: Annotated[
-        int | None, option("Gradient rounds after the first release, or those of a regression. Default: 4, 5 or 6.")
-    ] = None
-    expected_records: Annotated[
-        int | None, option("The number of records that the owners expect, a public guess. Default: cohort.max_records.")
-    ] = None
-    retries: Annotated[int | None, option("Spare rounds, for those that end without a sum. Default: none.")] = None
-    calibrated: Annotated[
-        bool, option("Add a sum for the temperature of probabilities (with --centred, LDA's).", flag="--calibrated")
-    ] = False
-    module: Annotated[
-        str | None, option("KIND/SIZE: rounds of a module that another package defines. Default: a linear softmax.")
-    ] = None
-    pairs: Annotated[
-        bool | None,
-        option("Search pairs of a table's columns. Default: the plan decides.", flag="--pairs/--no-pairs"),
-    ] = None
-    centred: Annotated[
-        bool, option("First the mean of all rows, then the plan's centred sums; no gradient rounds.", flag="--centred")
-    ] = False
-    standardised: Annotated[
-        bool, option("For a regression: ranges of columns and target, then sums scaled to them.", flag="--standardised")
-    ] = False
-    synthetic: Annotated[
-        bool, option("For one-way tables: then count pairs of columns, for synthetic rows.", flag="--synthetic")
-    ] = False
-    screen: Annotated[
-        float | None, option("For synthetic rows: the part of the promise for all pairs. Default: a fifth.")
-    ] = None
-    levels: Annotated[
-        int | None,
-        option(
-            "For synthetic rows: the maximum number of cells of a column in a pair. Default: noise alone limits it."
-        ),
-    ] = None
-    columns: Annotated[
-        Path | None,
-        option("For synthetic rows: columns.toml, by which each party's file is read.", "COLUMNS.TOML"),
-    ] = None
-    then: Annotated[str | None, option("After cut points: centred, rounds or newton. Default: the plan itself.")] = None
-    share: Annotated[
-        float | None,
-        option("The part of the promise for cut points (default: a fifth), or for outcome lines (default: a tenth)."),
-    ] = None
-    sessions: Annotated[int | None, option("The number of count sessions for cut points. Default: 4.")] = None
-    finer_ends: Annotated[
-        bool | None,
-        option(
-            "Four more cut points at a column's ends. Default: the plan decides.", flag="--finer-ends/--no-finer-ends"
-        ),
-    ] = None
-    by: Annotated[
-        str | None, option("For hazards: the column of 0 and 1 that is crossed with bins and events, such as the arm.")
-    ] = None
-    early_bins: Annotated[
-        int | None,
-        option("For hazards: a further session tests if each column's ratio changes after this number of bins."),
-    ] = None
-    analysis: Annotated[
-        Path | None, option("For an effect: a file whose table \\[analysis] declares what will be reported.")
-    ] = None
-    step: Annotated[str | None, option("For an alignment: alvarez-esteban (default) or published.")] = None
-    epochs: Annotated[int | None, option("Make a stream of this number of epochs.")] = None
-    mechanism: Annotated[str | None, option("For a stream: increments (default), tree or square-root.")] = None
-    deletions: Annotated[bool, option("For a stream: records may be deleted again.", flag="--deletions")] = False
-    repeats: Annotated[
-        int | None, option("For a stream: how often records may be sent again without proof. Default: never.")
-    ] = None
-    allow_disclosing_leavers: Annotated[
-        bool, option("Allow deletions without noise, which disclose who left.", flag="--allow-disclosing-leavers")
-    ] = False
+    return together("Terms", (kind.terms for kind in KINDS.values() if kind.terms is not None))
 
 
 @app.command()
@@ -144,39 +74,29 @@ class Terms:
 def init(
     path: CourseFile,
     plan: Annotated[Path, option("A plan whose promise is the whole course's.", "PLAN.TOML")],
-    terms: Terms,
+    terms: Annotated[Any, _terms],
     force: Force = False,
 ) -> None:
     """Divide a plan's promise over a course's sessions, and write that course and its plan.
 
     The plan decides the kind of course: columns with open edges get counts for their cut points, then what --then
     names; whole parties get their two rounds; scores, a regression; hazards, counts and rounds; Gaussians, an
-    alignment. Any other plan gets refinement rounds, or the course that --centred, --standardised, --synthetic or
-    --epochs selects.
+    alignment. Any other plan gets refinement rounds, or the course that an option such as --centred selects.
     """
     from privstats.course.document import texts
 
-    options = vars(terms)
-    if terms.analysis is not None:
-        options = {**options, "analysis": ps.course.Analysis.read(terms.analysis)}
-    if terms.columns is not None:
-        from privstats.cli.parts.declared_columns import tables_in
-
-        options = {**options, "columns": tables_in(terms.columns)}
-    course = _new_course(_full_plan(plan), options)
+    course = _new_course(_full_plan(plan), terms)
     writable([path.with_name(name) for name in texts(path.name, course)], force)
     first = ps.course.write(path, course)
     typer.echo(f"wrote {path} and {first}; run: privstats course check {path}")
 
 
-def _new_course(whole: ps.Plan, options: Mapping[str, Any]) -> Written:
-    """Options that have their defaults were not given."""
+def _new_course(whole: ps.Plan, terms: Any) -> Written:
     from privstats.course.hazard import require_times
-    from privstats.course.kinds import kind_for
+    from privstats.course.kinds import converted, kind_for
 
     require_times(whole.schema)
-    usual = vars(Terms())
-    chosen = {name: value for name, value in options.items() if value != usual[name]}
+    chosen = converted(terms)
     kind = kind_for(whole.schema, chosen)
     flags = [kind.asked] if kind.asked and kind.asked not in kind.options else []
     takes = [*flags, *kind.options]
@@ -316,32 +236,13 @@ def following(
     force: Force = False,
 ) -> None:
     """Write the plan of the next round, and the values it publishes, from the releases so far."""
-    values = _values_beside(out)
+    values = values_beside(out)
     course = ps.course.read(path)
     plan = course.next(_loaded(releases))
     if plan is None:
         say("the course has ended: fit a head on its releases")
         return
-    say(f"round {len(releases or ())}: {_written(plan, out, values, force)}")
-
-
-def _values_beside(out: Path) -> Path:
-    """Return the file of the values next to a plan's file; refuse a name that is empty or that of such values."""
-    from privstats.schema.public_values import values_path
-
-    if not out.name or (values := values_path(out)) == out:
-        raise PlanError(f"--out must name a file for the plan, such as plan.toml, got {str(out)!r}")
-    return values
-
-
-def _written(plan: ps.Plan, out: Path, values: Path, force: bool) -> str:
-    """Write a plan, and the values that it publishes; return what was written as words."""
-    files = [out] if plan.published is None else [out, values]
-    writable(files, force)
-    if plan.published is not None:
-        plan.published.save(values)
-    atomic_write(out, plan.to_toml().encode())
-    return f"wrote {' and '.join(map(str, files))}"
+    say(f"round {len(releases or ())}: {written(plan, out, values, force)}")
 
 
 @app.command(hidden=True)
@@ -414,34 +315,10 @@ def rehearse(
         say(_scoring(files, target, split, seed, persons))
 
 
-@app.command()
-def sites(
-    plan: Annotated[
-        Path, argument("The round's plan: scores of the rounds' columns and of one more column per site.", "PLAN.TOML")
-    ],
-    releases: Annotated[list[Path], argument("The releases of the rounds, in order.", "RELEASES...")],
-    out: Annotated[Path, option("The plan's file; its values go next to it.")] = Path("sites.toml"),
-    force: Force = False,
-) -> None:
-    """Plan one more round after those of a logistic regression, with a column per site, for a random intercept.
-
-    The columns that the rounds do not have are the sites. Run the plan as any other, and read it with `privstats table
-    --reader site-levels`.
-    """
-    from privstats.plan.document import from_toml, read_text
-    from privstats.plug_ins import of_contrib
-
-    values = _values_beside(out)
-    terms, _ = from_toml(read_text(plan))
-    planned = of_contrib("site-round", "privstats course sites", PlanError)
-    made: ps.Plan = planned(terms, [ps.Release.load(each) for each in releases])
-    say(f"{_written(made, out, values, force)}; run: privstats plan check {out}")
-
-
 def _reader(path: Path, course: Written) -> str:
     from privstats.course.kinds import course_kind
 
-    return f"privstats synthesise {path}" if course_kind(course).asked == "synthetic" else "privstats table"
+    return course_kind(course).read_by.format(path=path)
 
 
 def _saved(places: Sequence[Path], releases: Sequence[ps.Release | None]) -> list[Path]:

@@ -7,7 +7,6 @@ Commands are imported when requested, because a shell lists them at every press 
 
 from __future__ import annotations
 
-import inspect
 import os
 import pkgutil
 import sys
@@ -21,6 +20,7 @@ import click
 import typer
 from typer.core import TyperGroup
 
+from privstats.cli.parts.group import LISTED, command_of, sentence_of
 from privstats.cli.parts.terminal import escape, say, terminal
 from privstats.doors import Door
 from privstats.errors import PrivstatsError
@@ -33,7 +33,6 @@ _COMPLETION = ("install_completion", "show_completion")
 _PACKAGE = "privstats.cli"
 _HELP = ("-h", "--help")
 _LONGEST = 1_000
-_LISTED = f"{__name__}.listed"
 _PANELS = ("Begin", "Plan", "Run", "Read", "Audit", "Attack", "Keep", "More")  # purposes of users, in this order
 _BEGIN = """\
 One-shot private learning from sufficient statistics. Most people begin with:
@@ -66,7 +65,7 @@ class _Commands(TyperGroup):
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Options are built only for a command that is requested."""
-        ctx.meta[_LISTED] = True
+        ctx.meta[LISTED] = True
         super().format_help(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -85,37 +84,12 @@ class _Commands(TyperGroup):
         own = COMMANDS.get(cmd_name)
         if own is None:
             return None
-        if ctx is not None and ctx.meta.get(_LISTED):
-            return click.Command(cmd_name, short_help=_sentence(own))
-        command = typer.main.get_command(own)
+        if ctx is not None and ctx.meta.get(LISTED):
+            return click.Command(cmd_name, short_help=sentence_of(own))
+        command = command_of(own, cmd_name)
         command.name = cmd_name
-        _fit_in(command)
         command.params = [each for each in command.params if each.name not in _COMPLETION]  # once, for all commands
         return command
-
-
-def _fit_in(command: Any) -> None:
-    """Accept all words for help in a command and its subcommands, and list these in plain text."""
-    command.context_settings["help_option_names"] = list(_HELP)
-    inner = getattr(command, "commands", {}).values()
-    if inner:
-        command.rich_markup_mode = None
-    for each in inner:
-        each.short_help = _first_sentence(each)
-        _fit_in(each)
-
-
-def _sentence(command: typer.Typer) -> str | None:
-    """A command is not built for its sentence: other packages' rows may bring options."""
-    text, own = command.info.help, command.registered_commands
-    if not text and len(own) == 1 and own[0].callback is not None:
-        text = inspect.getdoc(own[0].callback)
-    return _first_sentence(click.Command(None, help=text) if text else typer.main.get_command(command))
-
-
-def _first_sentence(command: click.Command) -> str:
-    """click would truncate a sentence longer than a line."""
-    return command.get_short_help_str(_LONGEST)
 
 
 app = typer.Typer(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from shlex import quote
@@ -16,18 +17,20 @@ from privstats.cli.parts.options import TABLE, Dialect, Force, Target, argument,
 from privstats.cli.parts.questions import Part, answers_in, options_of
 from privstats.cli.parts.suggest import suggest
 from privstats.cli.parts.terminal import escape, say, table_of, terminal, warned, writable
+from privstats.doors import together
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.text import json_text
-from privstats.plug_ins import of_contrib
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from privstats.cli.parts.declaring import Declaration, RowsDeclaration
+    from privstats.cli.parts.declaring import Declaration
+    from privstats.cli.parts.plan_tasks import Declared
     from privstats.moments import RecordFile
     from privstats.review import Difference
     from privstats.workflows.readers import UnreadStatistics
+    from privstats.workflows.sources import Study
 
 app = typer.Typer(
     help="Write, check and show the plan that governs an aggregation.", no_args_is_help=True, rich_help_panel="Plan"
@@ -35,8 +38,9 @@ app = typer.Typer(
 app.command()(suggest)
 
 PlanFile = Annotated[Path, argument("The plan document.", "PLAN.TOML")]
-_OF_ROWS = ("--from", "--public")
-ANSWERS = options_of(get_args(Part))
+_OF_TASKS = ("--from", "--public")
+"""Options of columns that every task accepts."""
+ANSWERS = partial(options_of, get_args(Part))
 
 
 @dataclass(frozen=True)
@@ -50,14 +54,6 @@ class Columns:
     public_file: Annotated[
         bool, option("The --from file itself is public: read kinds and classes too.", flag="--public-file")
     ] = False
-    omop: Annotated[
-        Path | None,
-        option("Concept sets: write a view of an OMOP common data model, one row per person.", "CONCEPTS.TOML"),
-    ] = None
-    fhir: Annotated[
-        Path | None,
-        option("Concept sets: write the same view of a FHIR bulk export of NDJSON files.", "CONCEPTS.TOML"),
-    ] = None
     target: Target = None
     drop: Annotated[
         list[str] | None, option("A column of the file to drop, such as an id; repeat for more.", "COLUMN")
@@ -80,23 +76,15 @@ class Columns:
         if self.read and not self.public_file:
             raise PlanError("--read names a column of a public file: pass --from and --public-file, or omit --read")
 
-    def study(self) -> Any:
-        """Return the study of ``--omop`` or ``--fhir``; None without one of them."""
-        path, source = (self.omop, "omop") if self.fhir is None else (self.fhir, "fhir")
-        if path is None:
-            return None
-        if others := [each for each in self.given() if each != f"--{source}"]:
-            raise PlanError(f"--{source} declares every column and the outcome: omit {', '.join(others)}")
-        return of_contrib("omop", f"privstats plan init --{source}", PlanError)(path, source)
-
-    def declared(self, file: RecordFile | None, task: str | None) -> Declaration | RowsDeclaration | None:
+    def declared(self, file: RecordFile | None, task: str | None) -> Declaration | Declared | None:
         """Return the declaration of the columns."""
         from privstats.cli.parts import declaring
+        from privstats.cli.parts.plan_tasks import TASKS
 
-        drop = self.drop or ()
-        columns: Declaration | RowsDeclaration
-        if task == "rows":
-            columns = declaring.of_rows(self.public, [each for each in self.given() if each not in _OF_ROWS])
+        drop, row = self.drop or (), TASKS.get(task or "")
+        columns: Declaration | Declared
+        if row is not None and row.declared is not None:
+            columns = row.declared(self.public, [each for each in self.given() if each not in _OF_TASKS])
         elif self.public_file:
             if file is None or self.public is not None:
                 raise PlanError("--public-file declares the table of --from public: pass --from, and omit --public")
@@ -110,10 +98,41 @@ class Columns:
         return columns
 
 
+def _of_sources() -> type[Any]:
+    from privstats.workflows.sources import SOURCES
+
+    return together("Sources", (source.terms for source in SOURCES.values()))
+
+
+def _study(sources: Any, columns: Sequence[str]) -> Study | None:
+    """Return the study of the source that is named, if any.
+
+    Args:
+        columns: other options of columns that were given.
+    """
+    from privstats.workflows.sources import SOURCES
+
+    name = next((name for name in SOURCES if getattr(sources, name) is not None), None)
+    if name is None:
+        return None
+    source = SOURCES[name]
+    own = source.terms(**{each.name: getattr(sources, each.name) for each in fields(source.terms)})
+    if others := [*columns, *(flag for flag in _flags(sources) if flag not in _flags(own))]:
+        raise PlanError(f"--{name} declares every column and the outcome: omit {', '.join(others)}")
+    return source.study(own)
+
+
+def _flags(options: Any) -> list[str]:
+    """Return the options that were given."""
+    given = [each.name for each in fields(options) if getattr(options, each.name) != each.default]
+    return [f"--{name.replace('_', '-')}" for name in given]
+
+
 @app.command()
 @expanded
 def init(
     columns: Columns,
+    sources: Annotated[Any, _of_sources],
     dialect: Dialect,
     answers: Annotated[Any, ANSWERS],
     path: PlanFile = Path("plan.toml"),
@@ -131,10 +150,10 @@ def init(
 
     writable([path], force)
     options = answers_in(answers)
-    study = columns.study()
+    study = _study(sources, columns.given())
     columns.check()
     file = None if columns.table is None else dialect.file(columns.table, columns.target)
-    answered = [*(f"--{name.replace('_', '-')}" for name in options), *columns.given()]
+    answered = [*_flags(answers), *columns.given(), *_flags(sources)]
     if example and answered:
         raise PlanError(f"--example writes a fixed plan: omit {', '.join(answered)}, or omit --example")
     if example or not (yes or answered or can_ask()):
@@ -149,9 +168,9 @@ def init(
 
 
 def _write_plan(
-    path: Path, given: dict[str, Any], columns: Declaration | RowsDeclaration | None, *, ask: bool, force: bool
+    path: Path, given: dict[str, Any], columns: Declaration | Declared | None, *, ask: bool, force: bool
 ) -> None:
-    from privstats.cli.parts.declaring import RowsDeclaration
+    from privstats.cli.parts.declaring import Declaration
     from privstats.cli.parts.wizard import plan_from, write_scored
     from privstats.inference.prediction import cap_warnings
 
@@ -160,13 +179,10 @@ def _write_plan(
         write_scored(path, plan, text, force=force)
         return
     atomic_write(path, text.encode(), shared=True)
-    if isinstance(columns, RowsDeclaration):
-        say(
-            "its promise is for several sessions: divide it with privstats course init study.toml "
-            f"--plan {path} --synthetic --columns {columns.path}"
-        )
-    elif columns is not None:
+    if isinstance(columns, Declaration):
         _say_of_columns(columns, path)
+    elif columns is not None:
+        say(columns.next_step(path))
     for line in cap_warnings(plan):
         say(line)
     for line in plan.schema.column_facts:
@@ -194,7 +210,7 @@ _OF_PERSONS = {"unit": "person", "max_records_per_person": 1, "person_clip": "1"
 """Answers that follow from one row per person."""
 
 
-def _write_study(path: Path, study: Any, given: dict[str, Any], *, ask: bool, force: bool) -> None:
+def _write_study(path: Path, study: Study, given: dict[str, Any], *, ask: bool, force: bool) -> None:
     """Write a view of one row per person, and a plan whose unit is the person."""
     from privstats.cli.parts.declaring import Declaration
 

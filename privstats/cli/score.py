@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from re import findall
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_help_panel="Read")
 
 _PLAN = "The plan of a score over all parties"
-ANSWERS = options_of(("cohort", "privacy"), _PLAN)
+ANSWERS = partial(options_of, ("cohort", "privacy"), _PLAN)
 _TERMS = ("clients", "max_records", "model", "unit", "adjacency", "epsilon", "delta")
 
 

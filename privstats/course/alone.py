@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Any
 from privstats import course as courses
 from privstats import dp, session
 from privstats.course import Course, DisjointRounds, Round
-from privstats.course.kinds import admits_of
+from privstats.course.kinds import admits_of, course_kind
 from privstats.course.read_once import ReadOnce
+from privstats.course.records_engines import engine_for
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import AggregationError, DataError, PlanError
-from privstats.intake.frames import Unopened, engine_of
-from privstats.intake.table_sources import is_table, path_of
 from privstats.moments import Moments, exact_moments, warn_if_clipped, warn_if_empty
 from privstats.plan import Cohort, Plan
-from privstats.plug_ins import of_contrib
 from privstats.printable import at_most, delta_text
 from privstats.randomness import Generator, checked
 from privstats.records.reading import Unreadable
@@ -56,18 +54,8 @@ def measured_by_person(
 
 def measuring(X: object) -> Callable[..., Moments]:
     """Return what measures these records: here, or where an engine has them."""
-    parts = _parts_of(X)
-    return of_contrib("parts", parts) if parts else exact_moments
-
-
-def _parts_of(X: object) -> str:
-    """Return the name of what holds the records' parts; an empty text where the records are in this process."""
-    if isinstance(X, str | os.PathLike):
-        return "files of tables" if is_table(path_of(X)) else ""
-    if isinstance(X, Unopened):
-        return "files of tables" if X.is_table else ""
-    engine = engine_of(X[0] if isinstance(X, list) and X else X)
-    return f"a collection of {engine}" if engine else ""
+    engine = engine_for(X)
+    return exact_moments if engine is None else engine.measure
 
 
 _CLIENTS = 2
@@ -199,7 +187,7 @@ def private_releases(
     rng = checked(rng, allow_reproducible=allow_reproducible)
     charge = charge_for(ledger, dataset)
     _require_ids(course.first.privacy, persons)
-    rows = (lambda _: X) if _parts_of(X) else ReadOnce(X, y).rows
+    rows = ReadOnce(X, y).rows if measuring(X) is exact_moments else (lambda _: X)
     # Before anything is spent: its refusals cost nothing.
     first = _vector(course.first, rows(course.first.schema), y, rng, persons=persons)
     _require_admitted(course, X, y, persons)
@@ -236,9 +224,13 @@ def _require_same_records(course: object) -> None:
     if isinstance(course, DisjointRounds):
         raise PlanError(
             "every round of this course takes separate records; X in all of them would cost far more than the "
-            "course's price: pass each epoch's arrivals with `privstats stream new` and `epoch`, or through a "
-            "RecordRegistry; to release the same records again, give Rounds or a plan at a time"
+            f"course's price: {_alone(course)}; to release the same records again, give Rounds or a plan at a time"
         )
+
+
+def _alone(course: Course) -> str:
+    changing = course_kind(course).changing
+    return "release each round's own plan" if changing is None else changing.alone
 
 
 def _spent(course: Course, charge: Charge, run: bytes) -> Spend:

@@ -58,8 +58,9 @@ def write(path: str | os.PathLike[str], course: Written) -> Path:
         The path of the origin's file.
 
     Example:
-        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
-        >>> ps.course.write("ward.toml", ps.Stream(plan, epochs=4)).name
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAB", 1.0), cohort=ps.Cohort(2, 2, 900), privacy=privacy)
+        >>> ps.course.write("ward.toml", ps.Centred.within(plan)).name
         'ward.plan.toml'
         >>> sorted(os.listdir())
         ['ward.plan.toml', 'ward.toml']
@@ -122,10 +123,11 @@ def read(path: str | os.PathLike[str]) -> Written:
             promise.
 
     Example:
-        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
-        >>> _ = ps.course.write("ward.toml", ps.Stream(plan, epochs=4))
-        >>> ps.course.read("ward.toml").epochs
-        4
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAB", 1.0), cohort=ps.Cohort(2, 2, 900), privacy=privacy)
+        >>> _ = ps.course.write("ward.toml", ps.Centred.within(plan))
+        >>> ps.course.read("ward.toml").most
+        2
     """
     return _with_promise(*stated(path))
 

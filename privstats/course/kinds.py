@@ -1,23 +1,34 @@
-"""Hold one row per kind of course; a row loads its class on use."""
+"""Hold one row per kind of course; a row loads its class on use, and importing the rows loads nothing that computes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, fields
 from inspect import signature
 from itertools import chain
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from privstats.course.terms import (
+    BinnedTerms,
+    CentredTerms,
+    EffectTerms,
+    HazardTerms,
+    RefinementTerms,
+    RegressionTerms,
+    StandardisedTerms,
+)
 from privstats.doors import Door
 from privstats.errors import PlanError
-from privstats.plan import Plan
 from privstats.tables import by_name
 
 if TYPE_CHECKING:
     from privstats.course.base import Course, Releases
     from privstats.course.effect import Effect
+    from privstats.plan import Plan
+    from privstats.randomness import Generator
+    from privstats.release import Release
     from privstats.schema import Schema
 
 GROUP = "privstats.courses"
@@ -39,6 +50,35 @@ def _rounds_ended(course: Course, releases: Releases, home: Path) -> str:  # noq
 
 
 @dataclass(frozen=True)
+class Changing:
+    """A course to which parties send changes since their last upload, in place of all their records.
+
+    Attributes:
+        contribution: returns the clients' contributions between machines, a
+            ``privstats.engines.network.parts.Contribution``.
+        simulated: runs the course in one process: course, shards, dropouts and generator, as ``ps.simulate``.
+        facts: facts of a party's folder for the party, with its ``account``.
+        totals: the server's stored sums, where it weighs exact sums with earlier ones before noise is due; else None.
+            From the server's folder, the course, and a function from a purpose to its key.
+        bring: how a party brings changes, for refusals.
+        alone: how the course runs in one process, for refusals.
+        persons: how a patient's rows enter, one sentence.
+        leaves: whether records can be removed again.
+        stays: names in a party's folder that a renewed run leaves in place.
+    """
+
+    contribution: Callable[[], Any]
+    simulated: Callable[[Any, Any, Any, Generator | None], list[Release | None]]
+    facts: Callable[[Any], Mapping[str, Any]]
+    totals: Callable[[Path, Any, Callable[[str], bytes]], Any] = lambda *_: None
+    bring: str = "bring what changes by its own command"
+    alone: str = "pass each round's own changes"
+    persons: Callable[[Any], str] = lambda _: "Each round sums the rows that a patient's party has not sent before."
+    leaves: Callable[[Any], bool] = lambda _: False
+    stays: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class CourseKind:
     """A kind of course.
 
@@ -48,7 +88,7 @@ class CourseKind:
         place: its class, or ``"module:Class"``.
         charge: what a party's ledger is charged: one ``"plan"``; the ``"course"`` before its first round; or the
             course, then records by a ``"registry"``, which keeps rounds disjoint.
-        part: a party's part in a round: all ``"records"``, or ``"changes"`` since its last upload.
+        changing: how parties send changes since their last upload; None: each round sums all their records.
         gives_back: whether proof that an upload is in no sum returns its cost or records.
         promise: promise in the file's ``[promise]``: the course's ``"own"``, which ``within`` divides, or its
             ``"plan"``'s; None: no file.
@@ -58,16 +98,18 @@ class CourseKind:
         means: whether a schema means this kind, before all else.
         follows: whether plans follow from releases; else from the round's number.
         pauses: whether a run between machines ends before this round.
-        weighs: whether the server weighs exact sums with earlier ones before noise is due.
         ended: sentence at a run's end.
         draws: what is drawn from its releases and may be published with them, such as "rows"; empty for fits alone.
+        terms: its options of ``privstats course init``: a frozen dataclass with an ``Option`` on each field, the
+            parameters of ``within`` and the flag of ``asked``.
+        read_by: the command that reads its releases; ``{path}`` stands for the course's file.
     """
 
     name: str
     what: str
     place: str | type[Any]
     charge: Literal["plan", "course", "registry"] = "course"
-    part: Literal["records", "changes"] = "records"
+    changing: Changing | None = None
     gives_back: bool = False
     promise: Literal["own", "plan"] | None = "own"
     why: str | Callable[[Any], str] = ""
@@ -76,9 +118,10 @@ class CourseKind:
     means: Callable[[Schema], bool] = lambda _: False
     follows: bool = True
     pauses: Callable[[Any, int], bool] = lambda *_: False
-    weighs: Callable[[Any], bool] = lambda _: False
     ended: Callable[[Any, Releases, Path], str] = _rounds_ended
     draws: str = ""
+    terms: type[Any] | None = None
+    read_by: str = "privstats table"
 
     @property
     def type(self) -> type[Any]:
@@ -117,6 +160,8 @@ class CourseKind:
     @property
     def full_plan(self) -> Callable[..., Plan]:
         """Builder of the full plan from ``Plan``'s arguments."""
+        from privstats.plan import Plan
+
         make: Callable[..., Plan] = getattr(self.type, "full_plan", Plan)
         return make
 
@@ -172,6 +217,7 @@ _OWN = by_name(
             "refinement rounds",
             "privstats.course.rounds:Rounds",
             why="The first session makes a model, and each of the others improves it a step.",
+            terms=RefinementTerms,
         ),
         CourseKind(
             "newton",
@@ -179,6 +225,7 @@ _OWN = by_name(
             "privstats.course.newton:Newton",
             why="The regression is found in steps; each session begins with what the last one found.",
             task="score",
+            terms=RegressionTerms,
         ),
         CourseKind(
             "hazard",
@@ -186,6 +233,7 @@ _OWN = by_name(
             "privstats.course.hazard:Hazard",
             why="The first session counts; the others find the survival analysis in steps.",
             task="hazard",
+            terms=HazardTerms,
         ),
         CourseKind(
             "centred",
@@ -194,6 +242,7 @@ _OWN = by_name(
             why="The first session finds the average of every column; the next measures from there, which needs less "
             "noise for the same promise.",
             asked="centred",
+            terms=CentredTerms,
         ),
         CourseKind(
             "effect",
@@ -203,6 +252,7 @@ _OWN = by_name(
             task="effect",
             pauses=_is_interim,
             ended=_effect_ended,
+            terms=EffectTerms,
         ),
         CourseKind(
             "standardised",
@@ -210,6 +260,7 @@ _OWN = by_name(
             "privstats.course.standardised:Standardised",
             why="The first session finds the ranges of the columns; the second makes the regression within them.",
             asked="standardised",
+            terms=StandardisedTerms,
         ),
         CourseKind(
             "parties",
@@ -224,6 +275,7 @@ _OWN = by_name(
             "privstats.course.binned:Binned",
             why="The first sessions count, to find where columns are cut into groups; then the study itself begins.",
             means=_has_open_columns,
+            terms=BinnedTerms,
         ),
     ],
     lambda kind: kind.name,
@@ -262,6 +314,16 @@ def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
     by_option = (kind for kind in flagged if kind.asked in kind.options)
     by_task = (kind for kind in written if kind.task == schema.task)
     return next(chain(needed, by_option, by_task, flagged), KINDS["rounds"])
+
+
+def converted(given: Any) -> dict[str, Any]:
+    """Return a command's options as ``within`` accepts them, without those that have their defaults."""
+    chosen = ((each, getattr(given, each.name)) for each in fields(given))
+    return {each.name: each.metadata.get("read", _unchanged)(value) for each, value in chosen if value != each.default}
+
+
+def _unchanged(value: Any) -> Any:
+    return value
 
 
 def labels_of(course: Course) -> Sequence[str]:

@@ -67,7 +67,7 @@ _TOLERANCE = 2.0**-30  # rounding error of published integers and eigenvalues, r
 class GaussianSchema(Kind):
     """Client Gaussians for SLOT-Align: ``(n, sum x, n Sigma)``, and in rounds ``(n, n (S^1/2 Sigma S^1/2)^1/2)``.
 
-    A course builds it (:class:`~privstats.contrib.alignment.Alignment`). Entries are bounded by n R^2
+    A course builds it (:class:`~privstats.contrib.alignment.course.Alignment`). Entries are bounded by n R^2
     (R = ``clip_norm``) for every S; clients check the published S before any record is read.
 
     Args:

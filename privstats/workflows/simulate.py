@@ -22,7 +22,6 @@ from privstats.engines import loopback
 from privstats.errors import AggregationError, DataError, PlanError, UnreadableRecordsWarning
 from privstats.moments import Moments, exact_moments, warn_if_clipped, warn_if_empty
 from privstats.plan import Plan
-from privstats.plug_ins import of_contrib
 from privstats.progress import progress_bar, track
 from privstats.randomness import Generator, checked, uniform
 from privstats.records.row_cache import MAX_BYTES, RowCache
@@ -305,7 +304,9 @@ def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None
     if _is_course(plan):
         from privstats.course.kinds import course_kind
 
-        return _THROUGH[course_kind(plan).part](plan, shards, dropouts, rng)
+        changing = course_kind(plan).changing
+        through: Callable[..., list[Release | None]] = _follow if changing is None else changing.simulated
+        return through(plan, shards, dropouts, rng)
     return _ran(plan, shards, dropouts, rng).release
 
 
@@ -340,20 +341,6 @@ def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generat
             return None
 
     return follow(course, release)
-
-
-def _epoch_by_epoch(stream: DisjointRounds, epochs: Any, dropouts: Any, rng: Generator | None) -> list[Release | None]:
-    releases: list[Release | None] = of_contrib("epochs", "a simulated stream", PlanError)(
-        stream, epochs, dropouts, rng
-    )
-    return releases
-
-
-_THROUGH: Mapping[str, Callable[[Any, Any, Any, Generator | None], list[Release | None]]] = {
-    "records": _follow,
-    "changes": _epoch_by_epoch,
-}
-"""Simulations of a course, by a party's contribution to a round."""
 
 
 def _sitting_out(plan: Plan, gone: Sequence[Dropouts | None]) -> Dropouts | None:

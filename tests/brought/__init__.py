@@ -11,13 +11,18 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-__all__ = ["ATTACK", "HEAD", "NOTE", "PAGE", "READER", "RIVAL", "announce", "bring_modules", "install"]
+__all__ = [
+    *("ATTACK", "COURSE", "HEAD", "NOTE", "PAGE", "READER", "RECORDS_ENGINE", "RIVAL"),
+    *("announce", "bring_modules", "install"),
+]
 
 HEAD = {"NearestCentroid": "nearest_centroid.head:NearestCentroid"}
 ATTACK = {"aligned-sum": "aligned_sum:AlignedSum"}
+COURSE = {"twice": "twice:KIND"}
 NOTE = {"ulm": "ulm_office:NOTE"}
 PAGE = {"covering-letter": "ulm_office:LETTER"}
 READER = {"totals": "totals_reader:READER"}
+RECORDS_ENGINE = {"chunks": "chunks:ENGINE"}
 RIVAL = {"output-perturbation": "output_perturbation:OutputPerturbation"}
 
 

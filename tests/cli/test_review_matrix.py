@@ -12,7 +12,7 @@ import pytest
 
 import privstats as ps
 from privstats.cli.look import _columns_of, _plan_of
-from privstats.cli.parts.questions import QUESTIONS
+from privstats.cli.parts.questions import questions
 from privstats.course import write
 from privstats.course.kinds import KINDS as COURSES
 from privstats.errors import PlanError
@@ -132,7 +132,7 @@ def ran(command: str, words: list[str], privstats: Any, folder: Path) -> tuple[i
 
 
 def test_every_task_of_plan_init_is_in_the_matrix() -> None:
-    (task,) = (question for question in QUESTIONS if question.name == "task")
+    (task,) = (question for question in questions() if question.name == "task")
     assert set(TASKS) == set(task.choices)
 
 

@@ -225,9 +225,7 @@ def test_no_course_without_a_node_or_a_cost(ledger: Ledger) -> None:
 @pytest.fixture
 def simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row for ``Listed``, so that it can be simulated."""
-    row = CourseKind(
-        "listed", "plans in a list", Listed, charge="course", part="records", gives_back=False, promise=None
-    )
+    row = CourseKind("listed", "plans in a list", Listed, charge="course", gives_back=False, promise=None)
     plant(monkeypatch, KINDS, "listed", row)
 
 

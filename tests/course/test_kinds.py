@@ -15,11 +15,9 @@ from privstats.contrib.synthetic.columns import schema_of
 from privstats.contrib.synthetic.course import Synthetic
 from privstats.course import DisjointRounds, Single, read, write
 from privstats.course.kinds import KINDS, CourseKind, course_kind, labels_of
-from privstats.engines.network.parts import CONTRIBUTIONS
 from privstats.errors import PlanError, PrivstatsError
 from privstats.transforms import ConstantFeature
 from privstats.workflows.report import sessions
-from privstats.workflows.simulate import _THROUGH
 from tests.contrib.alignment.cohort import PROMISE, PUBLIC, first
 from tests.contrib.streams.streams import plan_of as stream_plan
 from tests.contrib.streams.streams import stream_of
@@ -171,15 +169,22 @@ def test_a_row_answers_whatever_is_asked_of_a_course_of_its_kind(name: str, tmp_
     ends = [str(label).partition(": ")[0].split(" to ") for label in told]  # those that do the same are one row
     at = [(named.index(first), named.index(last)) for first, *_, last in ([*end[:1], *end] for end in ends)]
     assert [place for first, last in at for place in range(first, last + 1)] == list(range(len(course.priced)))
-    assert {row.part} <= set(_THROUGH) & set(CONTRIBUTIONS)
-    assert (row.charge == "registry") == isinstance(course, DisjointRounds) == (not row.follows)
+    changes = row.changing is not None
+    assert changes == (row.charge == "registry") == isinstance(course, DisjointRounds) == (not row.follows)
     assert all(isinstance(row.pauses(course, place), bool) for place in range(1, course.most))
-    assert not row.weighs(course)
+    assert row.changing is None or row.changing.totals(tmp_path, course, str.encode) is None
     assert " without a sum" in row.ended(course, [None], Path("study/host"))
     if row.promise is not None:
         write(tmp_path / "course.toml", course)
         assert read(tmp_path / "course.toml") == course
         assert f'kind = "{name}"' in (tmp_path / "course.toml").read_text()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_options_of_a_kind_are_those_of_its_within_and_its_flag(name: str) -> None:
+    row = KINDS[name]
+    stated = {each.name for each in fields(row.terms)} if row.terms else set()
+    assert stated == ({*row.options, *[row.asked] * bool(row.asked)} if row.promise else set())
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -248,12 +253,14 @@ def test_any_value_under_any_key_is_a_course_or_one_sentence(name: str, tmp_path
     assert not wrong, "\n".join(wrong)
 
 
-def test_only_a_stream_pauses_weighs_and_names_its_nodes_together() -> None:
+def test_only_a_stream_pauses_weighs_and_names_its_nodes_together(tmp_path: Path) -> None:
     stream, correlated = stream_of(4, "tree"), stream_of(4, "square-root")
     pauses = [place for place in range(1, stream.most) if KINDS["stream"].pauses(stream, place)]
     assert pauses == [1, 3, 4]  # the first nodes of epochs 1, 2 and 3
     assert labels_of(stream) == ("each of 7",)
-    assert KINDS["stream"].weighs(correlated)
+    changing = KINDS["stream"].changing
+    assert changing is not None
+    assert changing.totals(tmp_path, correlated, str.encode) is not None
     assert {name for name, row in KINDS.items() if row.charge == "registry"} == {"stream"}
     assert {name for name, row in KINDS.items() if row.gives_back} == {"single", "stream"}
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import privstats as ps
-from privstats.cli.parts.questions import QUESTIONS
+from privstats.cli.parts.questions import questions
 from privstats.errors import PrivstatsError
 from privstats.plan import cohort_rules, device_rules
 from privstats.plan.forms import (
@@ -215,7 +215,7 @@ def _read(key: str) -> tuple[bool, Any]:
 
 
 def test_plan_init_offers_the_choices_and_help_of_the_rows() -> None:
-    asked = {each.name: each for each in QUESTIONS}
+    asked = {each.name: each for each in questions()}
     for row in rows():
         if row.name not in asked:
             continue
@@ -226,7 +226,7 @@ def test_plan_init_offers_the_choices_and_help_of_the_rows() -> None:
         assert not set("`[]") & set(row.help)
     parts = {"cohort", "privacy", "devices", "aggregation"}
     settings = {row.name for row in rows()}
-    assert {each.name for each in QUESTIONS if each.part in parts} - settings == {"vanish"}  # min_survivors, in words
+    assert {each.name for each in questions() if each.part in parts} - settings == {"vanish"}  # min_survivors, in words
 
 
 def test_the_example_plan_has_what_new_plans_get() -> None:

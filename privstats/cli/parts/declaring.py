@@ -10,13 +10,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from privstats.cli.parts.questions import GAPS
 from privstats.errors import DataError, PlanError
 from privstats.transforms import Categories, Cells, Column, ConstantFeature, Numeric, Truth
 
 if TYPE_CHECKING:
+    from privstats.cli.parts.plan_tasks import Declared
     from privstats.moments import RecordFile
 
 _CONSTANT = 1.0
@@ -96,36 +97,6 @@ class Declaration:
         )
 
 
-@dataclass(frozen=True)
-class RowsDeclaration:
-    """The columns of a plan for synthetic rows, as tables of a file; nothing is predicted."""
-
-    path: Path
-    tables: tuple[Any, ...]
-    answers: ClassVar[dict[str, Any]] = {}
-    open: ClassVar[tuple[str, ...]] = ()
-
-    def fields(self, _answers: Mapping[str, Any]) -> dict[str, Any]:
-        """Return schema fields that follow from the columns."""
-        return {"columns": self.tables}
-
-    @property
-    def names(self) -> list[str]:
-        """The columns' names."""
-        return [str(each.get("name")) for each in self.tables]
-
-
-def of_rows(public: Path | None, strangers: Sequence[str]) -> RowsDeclaration:
-    """Read a file of declared columns for synthetic rows."""
-    from privstats.cli.parts.declared_columns import tables_in
-
-    if public is None:
-        raise PlanError("synthetic rows need declared columns: pass --public columns.toml")
-    if strangers:
-        raise PlanError(f"synthetic rows have no target and hold every declared column: omit {', '.join(strangers)}")
-    return RowsDeclaration(public, tuple(tables_in(public)))
-
-
 def declaration(public: Path, target: str | None, drop: Sequence[str]) -> Declaration:
     """Read a file of declared columns."""
     from privstats.cli.parts.declared_columns import read_columns
@@ -139,15 +110,18 @@ def declaration(public: Path, target: str | None, drop: Sequence[str]) -> Declar
             f"the target {target!r} is not among the columns of {public}: add it, or name one of {', '.join(names)}"
         )
     if predicted is None:
-        raise PlanError(
-            f"name the column of {public} to predict with --target, or pass --task rows for synthetic rows: "
-            f"{', '.join(names)}"
-        )
+        raise PlanError(f"name the column of {public} to predict with --target{_without_target()}: {', '.join(names)}")
     gone = {place_of(name, names) for name in drop}
     if None in gone or predicted in gone:
         raise PlanError(f"--drop must name columns of {public} other than the target: {', '.join(names)}")
     remaining = tuple(each for place, each in enumerate(columns) if place != predicted and place not in gone)
     return Declaration(remaining, columns[predicted])
+
+
+def _without_target() -> str:
+    from privstats.cli.parts.plan_tasks import TASKS
+
+    return "".join(f", or pass --task {name} for {task.makes}" for name, task in TASKS.items() if task.declared)
 
 
 def of_public_file(file: RecordFile, drop: Sequence[str], trusted: Sequence[str] = ()) -> Declaration:
@@ -210,7 +184,7 @@ def names_of(file: RecordFile, drop: Sequence[str] = ()) -> list[str]:
     return [name for place, name in enumerate(names) if place not in gone.values()]
 
 
-def check_header(columns: Declaration | RowsDeclaration, file: RecordFile) -> None:
+def check_header(columns: Declaration | Declared, file: RecordFile) -> None:
     """Refuse a table that lacks a declared column."""
     from privstats.intake.column_names import places_in
 

@@ -38,8 +38,9 @@ def facts_of(party: Party, records: MeasuredRecords | None) -> dict[str, Any]:
         "tls_key_agreement": str(key_agreement()),
         "upload_bytes": total_of(course).upload_bytes if client else 0,
     }
-    if client and kind.part == "changes":
-        return facts | _stream_facts(party.folder)
+    if client and kind.changing is not None:
+        own = kind.changing.facts(party.folder)
+        return {**facts, **own, **_ledger(party.folder, own["account"])}
     if records is None:
         return facts
     return facts | record_facts(records) | time_facts(records) | _spending(party, records.dataset)
@@ -86,8 +87,12 @@ def _spending(party: Party, dataset: str) -> dict[str, Any]:
     from privstats.course.promise import total_of
 
     spends = total_of(party.folder.course).claim
-    facts = {"spends": spends, "account": dataset, "ledger": _spent(party.folder, dataset)}
-    refused = refusal(party.folder, dataset)
+    return {"spends": spends, "account": dataset, **_ledger(party.folder, dataset)}
+
+
+def _ledger(folder: Folder, dataset: str) -> dict[str, Any]:
+    facts = {"ledger": _spent(folder, dataset)}
+    refused = refusal(folder, dataset)
     return {**facts, "refused": refused} if refused else facts
 
 
@@ -100,29 +105,6 @@ def refusal(folder: Folder, dataset: str) -> str:
     except LedgerError as error:
         return str(error)
     return ""
-
-
-def _stream_facts(folder: Folder) -> dict[str, Any]:
-    from privstats.course.promise import total_of
-    from privstats.plug_ins import of_contrib
-
-    stream: Any = folder.course
-    standing_here, total = of_contrib("changes", "a stream")().standing(folder), total_of(stream)
-    epochs = len({place.epoch for place in stream.nodes[: standing_here.begun]})
-    repeats = f", {1 + stream.repeats} times at most" if stream.repeats else ""
-    unit = "record" if stream.plan.person_clip is None else "person, with all rows,"
-    leave = " and leaves once" if stream.deletions else " and never leaves"
-    return {
-        "stream": f"{stream.epochs} epochs by {stream.mechanism}: a {unit} enters once{repeats}{leave}",
-        "epochs_begun": epochs,
-        "records": standing_here.inside,
-        "gone": standing_here.gone,
-        "goes_next": f"{standing_here.entering} that enter, {standing_here.leaving} that leave",
-        "spends": f"once, for all epochs together: {total.claim}",
-        "account": standing_here.account,
-        "ledger": _spent(folder, standing_here.account),
-        **({"refused": refused} if (refused := refusal(folder, standing_here.account)) else {}),
-    }
 
 
 def _spent(folder: Folder, dataset: str) -> str:

@@ -1,5 +1,7 @@
 """The choices behind a plan: the questions of ``plan init``, their reasons, and how an answer is read.
 
+:func:`questions` lists ours (``QUESTIONS``), and before them the task and the questions of tasks that packages bring.
+
 Each row is a question, an option, and a field of a part of the plan, which checks its bounds. No choice of privacy has
 a default.
 """
@@ -9,12 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, make_dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import privstats as ps
 from privstats.cli.parts.options import option
+from privstats.cli.parts.plan_tasks import TASKS
 from privstats.cli.parts.verifying import party_key
 from privstats.errors import PlanError
 from privstats.plan.forms import Form
@@ -84,7 +87,7 @@ class Question:
     @property
     def governs(self) -> bool:
         """Whether later questions depend on this one."""
-        hang = ((each.where, each.also, each.unless) for each in QUESTIONS)
+        hang = ((each.where, each.also, each.unless) for each in questions())
         return any(condition is not None and condition[0] == self.name for each in hang for condition in each)
 
     def belongs(self, answers: Mapping[str, Any]) -> bool:
@@ -98,7 +101,7 @@ class Question:
 def values(part: Part, answers: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answers as fields of a part."""
     read = {
-        each.name: each.read(answers[each.name]) for each in QUESTIONS if each.part == part and each.name in answers
+        each.name: each.read(answers[each.name]) for each in questions() if each.part == part and each.name in answers
     }
     return {name: value for name, value in read.items() if value is not None}
 
@@ -106,7 +109,7 @@ def values(part: Part, answers: Mapping[str, Any]) -> dict[str, Any]:
 def completed(answers: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answers, and harmless ones to open questions."""
     full = dict(answers)
-    for each in QUESTIONS:
+    for each in questions():
         if each.name not in full and each.belongs(full):
             full[each.name] = each.harmless
     return full
@@ -118,7 +121,7 @@ def options_of(parts: Iterable[Part], heading: str = "") -> Any:
         "Answers",
         [
             (each.name, Annotated[each.kind | None, option(each.help, panel=heading or each.heading)], None)
-            for each in QUESTIONS
+            for each in questions()
             if each.part in parts
         ],
         frozen=True,
@@ -288,15 +291,19 @@ _people = partial(_of_row, "devices", kind=str, heading=_SURVEYS, where=_SURVEY)
 _party = partial(_of_row, "cohort", kind=int, heading=_PARTIES)
 _promise = partial(_of_row, "privacy", kind=str, heading=_PROMISE)
 
+_MADE: Mapping[str, str] = {
+    "classes": "a model of labels",
+    "ridge": "a model of a number",
+    "effect": "the effect of a treatment",
+    "hazard": "hazard ratios of an event",
+    "rates": "rate ratios of a count, such as falls per year",
+    "score": "the quality of an existing model",
+    "survey": "counts of answers on people's devices",
+}
+"""What is learned, by our own tasks."""
+
 # fmt: off
 QUESTIONS: tuple[Question, ...] = (
-    Question("task", "classes", kind=str, heading=_SUMMED, part="",
-        choices=("classes", "ridge", "effect", "hazard", "rates", "score", "survey", "rows"),
-        asks="What shall be learned?",
-        why="classes: a model of labels; ridge: a model of a number; effect: the effect of a treatment; hazard: hazard "
-            "ratios of an event; rates: rate ratios of a count, such as falls per year; score: the quality of an "
-            "existing model; survey: counts of answers on people's devices; rows: synthetic rows of a table.",
-        help="classes, ridge, effect, hazard, rates, score, survey or rows."),
     _sum("classes", 2, kind=int, where=("task", ("classes",)),
         asks="How many classes?",
         why="Labels are 0, 1, ... or names; they are public.",
@@ -517,3 +524,22 @@ QUESTIONS: tuple[Question, ...] = (
             "central."),
 )
 # fmt: on
+
+
+@cache
+def questions() -> tuple[Question, ...]:
+    """Return all questions in order: the task, those of tasks that packages bring, and our own."""
+    made = {**_MADE, **{name: row.makes for name, row in TASKS.items()}}
+    *names, last = made
+    task = Question(
+        "task",
+        "classes",
+        kind=str,
+        heading=_SUMMED,
+        part="",
+        choices=tuple(made),
+        asks="What shall be learned?",
+        why="; ".join(f"{name}: {what}" for name, what in made.items()) + ".",
+        help=f"{', '.join(names)} or {last}.",
+    )
+    return (task, *(each for row in TASKS.values() for each in row.questions), *QUESTIONS)

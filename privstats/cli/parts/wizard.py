@@ -18,7 +18,8 @@ import tomli_w
 import typer
 
 import privstats as ps
-from privstats.cli.parts.questions import QUESTIONS, Question, completed, values
+from privstats.cli.parts.plan_tasks import TASKS
+from privstats.cli.parts.questions import Question, completed, questions, values
 from privstats.cli.parts.terminal import say, writable
 from privstats.errors import PlanError, PrivstatsError
 from privstats.files.atomic import atomic_write
@@ -29,7 +30,8 @@ from privstats.printable import printable
 from privstats.schema import Variable
 
 if TYPE_CHECKING:
-    from privstats.cli.parts.declaring import Declaration, RowsDeclaration
+    from privstats.cli.parts.declaring import Declaration
+    from privstats.cli.parts.plan_tasks import Declared
     from privstats.intake import RecordFile
 
 Answers: TypeAlias = dict[str, Any]
@@ -37,10 +39,10 @@ Answers: TypeAlias = dict[str, Any]
 
 def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] | None) -> Answers:
     """Return an answer to every open question: the given one, or the one that ``ask`` returns."""
-    asked = {question.name for question in QUESTIONS}
+    asked = {question.name for question in questions()}
     answers: Answers = {name: value for name, value in given.items() if name not in asked}  # what columns declare
     missing = []
-    for question in QUESTIONS:
+    for question in questions():
         value = given.get(question.name)
         if not question.belongs(answers):
             if value is not None:
@@ -76,11 +78,11 @@ def check_answer(question: Question, value: Any, answers: Answers) -> None:
 
 
 def plan_from(
-    path: Path, given: Mapping[str, Any], declared: Declaration | RowsDeclaration | None, *, ask: bool
+    path: Path, given: Mapping[str, Any], declared: Declaration | Declared | None, *, ask: bool
 ) -> tuple[ps.Plan, str]:
     """Return the plan that the answers make, and its text; ``path`` is for the command that repeats the answers."""
     read = {} if declared is None else declared.answers
-    if twice := [question.option for question in QUESTIONS if question.name in read and question.name in given]:
+    if twice := [question.option for question in questions() if question.name in read and question.name in given]:
         raise PlanError(f"the declared columns answer {', '.join(twice)}: omit these options")
     answers = answered({**read, **given}, _ask if ask else None)
     try:
@@ -97,7 +99,7 @@ def plan_text(plan: ps.Plan, answers: Answers, fields: Mapping[str, Any]) -> str
     """Return the plan file, with a comment at every asked key."""
     follows = "transform" in fields or "features" not in answers  # from the columns, which say it better
     silent = ("features", "clip_norm") if follows else ()
-    questions = {each.name: each for each in QUESTIONS if each.name in answers and each.name not in silent}
+    asked = {each.name: each for each in questions() if each.name in answers and each.name not in silent}
     lines = ["# The plan of one aggregation, as `privstats plan init` was answered; every party reads it beforehand."]
     for section, table in plan.tables.items():
         if not isinstance(table, dict):
@@ -105,7 +107,7 @@ def plan_text(plan: ps.Plan, answers: Answers, fields: Mapping[str, Any]) -> str
             continue
         lines += ["", f"[{section}]"]
         for key, value in sorted(table.items(), key=lambda item: _is_tables(item[1])):
-            question = questions.get(key)
+            question = asked.get(key)
             lines += [f"# {question.asks} {question.why}"] if question else [""] if _is_tables(value) else []
             lines.append(tomli_w.dumps({section: {key: value}} if _is_tables(value) else {key: value}).strip())
     return "\n".join(lines) + "\n"
@@ -123,8 +125,8 @@ def _plan(answers: Answers, fields: Mapping[str, Any]) -> ps.Plan:
         return _scoring(answers).plan(**terms)
     if answers["task"] == "survey":
         return _survey(answers, **terms)
-    if answers["task"] == "rows":
-        return _one_way(**fields, **terms)
+    if answers["task"] in TASKS:
+        return TASKS[answers["task"]].plan(answers, fields, terms)
     plan: ps.Plan = _FULL_PLANS.get(answers["task"], ps.Plan)(schema=_schema(answers, **fields), **terms)
     return plan
 
@@ -135,14 +137,6 @@ _FULL_PLANS: Mapping[str, Callable[..., ps.Plan]] = {
     "rates": ps.Newton.full_plan,
 }
 """The function that publishes the values with which a course of that task begins."""
-
-
-def _one_way(columns: Sequence[Any] = (), **terms: Any) -> ps.Plan:
-    from privstats.course.kinds import KINDS
-
-    if not columns:
-        raise PlanError("synthetic rows need declared columns: run it again with --task rows --public columns.toml")
-    return KINDS["synthetic"].full_plan(schema=columns, **terms)
 
 
 def _schema(answers: Answers, **fields: Any) -> ps.schema.Schema:
@@ -308,7 +302,7 @@ def _ask(question: Question, answers: Answers) -> Any:
 
 
 def _again(path: Path, answers: Answers, read: Answers) -> str:
-    named = [question for question in QUESTIONS if question.name in answers and question.name not in read]
+    named = [question for question in questions() if question.name in answers and question.name not in read]
     words = [word for question in named for word in (question.option, str(answers[question.name]))]
     return shlex.join(["privstats", "plan", "init", str(path), "--yes", *words])
 

@@ -27,6 +27,7 @@ from privstats.intake.column_names import same_names
 from privstats.intake.declared.categories import Categories
 from privstats.intake.declared.columns import Column, Numeric, Truth
 from privstats.plan.document import read_text
+from privstats.workflows.sources import Study as Study
 
 Domain: TypeAlias = Literal["condition", "drug", "procedure", "visit", "measurement", "death"]
 Source: TypeAlias = Literal["omop", "fhir"]
@@ -83,26 +84,6 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cdm: str = ""
     age: _Age | None = None
     sex: bool = True
-
-
-@dataclass(frozen=True)
-class Study:
-    """A study's view over an OMOP common data model or a FHIR bulk export, and the declaration of its columns.
-
-    Attributes:
-        view: the statement that creates the view; for FHIR, after those that create its tables.
-        columns: the columns that a plan reads, without the outcome.
-        where: where a party runs ``view``.
-        warning: limit of the source's follow-up, which every party must know; empty for none.
-        outcome: 1 where the outcome is the first in time, 0 where none is, NULL where the follow-up is too short.
-    """
-
-    name: str
-    view: str
-    columns: tuple[Column, ...]
-    outcome: Truth
-    where: str = "in the data base"
-    warning: str = ""
 
 
 _ENCOUNTERS_END = (

@@ -78,6 +78,7 @@ def bring(
 ) -> None:
     """Queue records that enter and leave in a party's folder; they go with the next epoch that it takes part in."""
     from privstats.contrib.streams.party import inbox_of, waiting
+    from privstats.contrib.streams.stream import Stream
     from privstats.engines.network.party import Party
 
     if not (home / _COURSE).exists():
@@ -86,7 +87,7 @@ def bring(
             "a folder of `privstats stream new` takes records with `privstats stream epoch`"
         )
     folder = Party.open(home).folder
-    if folder.kind.part != "changes":
+    if not isinstance(folder.course, Stream):
         raise PlanError(f"{home} holds another course; its records come from records.py")
     inbox = inbox_of(folder)
     batch = inbox.bring(changes, partial(waiting, folder))

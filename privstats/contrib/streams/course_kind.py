@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from privstats.course.kinds import CourseKind
+from privstats.course.kinds import Changing, CourseKind
+from privstats.doors import Option
 
 if TYPE_CHECKING:
     from privstats.contrib.streams.stream import Stream
     from privstats.course.base import Releases
+    from privstats.engines.network.folder import Folder, Totals
+    from privstats.engines.network.parts import Contribution
+    from privstats.randomness import Generator
+    from privstats.release import Release
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Options of ``course init`` for a stream."""
+
+    epochs: Annotated[int | None, Option("Make a stream of this number of epochs.")] = None
+    mechanism: Annotated[str | None, Option("For a stream: increments (default), tree or square-root.")] = None
+    deletions: Annotated[bool, Option("For a stream: records may be deleted again.", flag="--deletions")] = False
+    repeats: Annotated[
+        int | None, Option("For a stream: how often records may be sent again without proof. Default: never.")
+    ] = None
+    allow_disclosing_leavers: Annotated[
+        bool, Option("Allow deletions without noise, which disclose who left.", flag="--allow-disclosing-leavers")
+    ] = False
 
 
 def _begins(stream: Stream, place: int) -> bool:
@@ -39,18 +61,62 @@ def _why(stream: Stream) -> str:
     )
 
 
+def _contribution() -> Contribution:
+    from privstats.contrib.streams.party import Changes
+
+    return Changes()
+
+
+def _simulated(stream: Stream, epochs: Any, dropouts: Any, rng: Generator | None) -> list[Release | None]:
+    from privstats.contrib.streams.simulation import simulated
+
+    return simulated(stream, epochs, dropouts, rng)
+
+
+def _facts(folder: Folder) -> dict[str, Any]:
+    from privstats.contrib.streams.party import facts_of
+
+    return facts_of(folder)
+
+
+def _totals(home: Path, stream: Stream, key: Callable[[str], bytes]) -> Totals | None:
+    if not stream.row.correlated:
+        return None
+    from privstats.contrib.streams.totals import totals_of
+
+    return totals_of(home, stream, key)
+
+
+def _persons(stream: Stream) -> str:
+    leaves = "; a patient who leaves is removed with all rows that entered" if stream.deletions else ""
+    return (
+        "All rows of a patient enter in one epoch, which a party enforces by a keyed hash. Later rows are "
+        f"excluded{leaves}."
+    )
+
+
 KIND = CourseKind(
     "stream",
     "a stream",
     "privstats.contrib.streams.stream:Stream",
     why=_why,
     charge="registry",
-    part="changes",
+    changing=Changing(
+        _contribution,
+        _simulated,
+        _facts,
+        _totals,
+        bring="bring what enters and leaves with `privstats stream bring`",
+        alone="pass each epoch's arrivals with `privstats stream new` and `epoch`, or through a RecordRegistry",
+        persons=_persons,
+        leaves=lambda stream: stream.deletions,
+        stays=("records",),
+    ),
     gives_back=True,
     promise="plan",
     asked="epochs",
     follows=False,
     pauses=_begins,
-    weighs=lambda stream: stream.row.correlated,
     ended=_ended,
+    terms=Terms,
 )

@@ -15,6 +15,7 @@ from privstats import domains, session
 from privstats.contrib.streams.inbox import PersonInbox, RecordInbox
 from privstats.contrib.streams.record_registry import Pending, PersonRegistry, RecordRegistry
 from privstats.contrib.streams.stream import Stream
+from privstats.course.promise import total_of
 from privstats.engines.journal.client_file import receipt_and_agreement
 from privstats.engines.network.folder import Folder, RoundFolder, account_of
 from privstats.engines.network.parts import client_file, panel_of
@@ -79,10 +80,6 @@ class Changes:
     def part(self, folder: RoundFolder) -> ChangesPart:
         """Return a round's pending changes."""
         return ChangesPart(folder)
-
-    def standing(self, folder: Folder) -> Standing:
-        """See :func:`standing`."""
-        return standing(folder)
 
     def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
         """Take back records that are in no sum.
@@ -150,6 +147,24 @@ def standing(folder: Folder) -> Standing:
     begun, counts = max(registry.entry.begun, default=-1) + 1, registry.records()
     pending = inbox.pending(registry, begun) if begun < folder.course.most else Pending(begun, (), ())
     return Standing(account, begun, counts["in"], counts["gone"], len(pending.entering), len(pending.leaving))
+
+
+def facts_of(folder: Folder) -> dict[str, Any]:
+    """Return facts of a party's folder of a stream, for the party."""
+    stream, here = stream_of(folder), standing(folder)
+    epochs = len({place.epoch for place in stream.nodes[: here.begun]})
+    repeats = f", {1 + stream.repeats} times at most" if stream.repeats else ""
+    unit = "record" if stream.plan.person_clip is None else "person, with all rows,"
+    leave = " and leaves once" if stream.deletions else " and never leaves"
+    return {
+        "stream": f"{stream.epochs} epochs by {stream.mechanism}: a {unit} enters once{repeats}{leave}",
+        "epochs_begun": epochs,
+        "records": here.inside,
+        "gone": here.gone,
+        "goes_next": f"{here.entering} that enter, {here.leaving} that leave",
+        "spends": f"once, for all epochs together: {total_of(stream).claim}",
+        "account": here.account,
+    }
 
 
 def waiting(folder: Folder, leave: Collection[str] = ()) -> int:

@@ -34,7 +34,6 @@ from privstats.files.atomic import MOST_SIGNED, atomic_write, read_bounded
 from privstats.files.decoding import from_json
 from privstats.plan import Plan
 from privstats.plan.position import Position
-from privstats.plug_ins import of_contrib
 from privstats.release import Release
 from privstats.schema.public_values import Published, Values, values_path
 from privstats.secagg import Identity, Roster
@@ -326,11 +325,12 @@ class RoundFolder:
     @property
     def totals(self) -> Totals | None:
         """The sealed sums of a server that weighs sums, if it does."""
-        course, key = self.above.course, self.key
-        if not self.kind.weighs(course):
+        key, changing = self.key, self.kind.changing
+        if changing is None:
             return None
-        totals_of = of_contrib("totals", "a server that weighs the sums of a stream", PlanError)
-        totals: Totals = totals_of(self.base, course, lambda purpose: hmac.digest(key, purpose.encode(), "sha256"))
+        totals: Totals | None = changing.totals(
+            self.base, self.above.course, lambda purpose: hmac.digest(key, purpose.encode(), "sha256")
+        )
         return totals
 
     @property

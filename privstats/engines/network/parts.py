@@ -9,17 +9,17 @@ from typing import Any, Protocol
 import msgspec
 
 from privstats import session
+from privstats.course.kinds import CourseKind
 from privstats.dp import Spend
 from privstats.engines.journal.client_file import receipt_and_agreement
 from privstats.engines.network.folder import Folder, RoundFolder
 from privstats.engines.network.measuring import MeasuredRecords, charge_of, records_of
 from privstats.engines.network.statements import EndStatements
 from privstats.engines.network.transport import Declined
-from privstats.errors import LocalProtocolError, PlanError
+from privstats.errors import LocalProtocolError
 from privstats.files.decoding import from_msgpack
 from privstats.moments import Moments
 from privstats.plan import Plan
-from privstats.plug_ins import of_contrib
 from privstats.secagg import Offer, Panel
 from privstats.secagg.machines import OnUpload
 from privstats.session import Charge, RoundCharge
@@ -110,16 +110,17 @@ class _AllRecords:
         return [each for each in folder.rounds if each != place]
 
 
-CONTRIBUTIONS: Mapping[str, Callable[[], Contribution]] = {
-    "records": _AllRecords,
-    "changes": lambda: of_contrib("changes", "a stream between machines", PlanError)(),
-}
-"""Contributions of clients, by the ``part`` of the course's kind."""
+def contribution_of(kind: CourseKind) -> Contribution:
+    """Return clients' contributions to a kind of course."""
+    if kind.changing is None:
+        return _AllRecords()
+    changes: Contribution = kind.changing.contribution()
+    return changes
 
 
 def part_of(folder: RoundFolder) -> Part:
     """Return a client's part in a folder's session."""
-    return CONTRIBUTIONS[folder.kind.part]().part(folder)
+    return contribution_of(folder.kind).part(folder)
 
 
 def client_file(folder: RoundFolder) -> Path:

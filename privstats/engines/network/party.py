@@ -26,7 +26,7 @@ from privstats.engines.network.folder import Folder, RoundFolder
 from privstats.engines.network.folder_documents import check_course, check_not_simulated
 from privstats.engines.network.measuring import MeasuredRecords
 from privstats.engines.network.operator_log import PARTY, reason_of
-from privstats.engines.network.parts import CONTRIBUTIONS
+from privstats.engines.network.parts import contribution_of
 from privstats.engines.network.roles import ClientRole, Role, require_role, role_of
 from privstats.engines.network.round_transport import BEHIND
 from privstats.engines.network.statements import ANNOUNCED, Envelope, RoundAnnouncement, SignedAnnouncement, digest_of
@@ -177,7 +177,7 @@ class Party:
         for place, outcome in enumerate(announcement.outcomes):
             self._check_outcome(place, outcome, signed.releases.get(place))
         kind = folder.kind
-        between = CONTRIBUTIONS[kind.part]()
+        between = contribution_of(kind)
         between.settle(folder, signed.ended, self.report)
         try:
             plan = self._plan(announcement, signed)

@@ -57,12 +57,13 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes, *, seeded: boo
         seeded: whether the party chose the file's seed; otherwise it is :func:`own_seed`.
 
     Raises:
-        PlanError: the folder is of a stream.
+        PlanError: the parties of the course send changes, as those of a stream do.
         DataError: the folder is no client's, the records do not fit the plan, their split breaks the guarantee or lets
             a head be scored on its own records, or ``records.py`` was edited; nothing is written.
     """
-    if folder.kind.part != "records":
-        raise PlanError(f"{folder.home} is of a stream: bring what enters and leaves with `privstats stream bring`")
+    kind = folder.kind
+    if kind.changing is not None:
+        raise PlanError(f"{folder.home} is of {kind.what}: {kind.changing.bring}")
     if folder.identity.public not in folder.roster.publics:
         raise DataError(f"{folder.home} brings no records: its identity.pem is a helper's, or not on roster.toml")
     if not seeded:

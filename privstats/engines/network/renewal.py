@@ -154,7 +154,8 @@ def _script_stays(old: Path, new: Path, untouched: bytes) -> bool:
 
 def _moving(documents: FolderDocuments) -> Iterator[str]:
     home, server = documents.home, documents.identity.public == documents.roster.server
-    stays = _STAYS | ({"records"} if documents.kind.part == "changes" else set())
+    changing = documents.kind.changing
+    stays = _STAYS.union(() if changing is None else changing.stays)
     for path in sorted(home.iterdir()):
         if path.name not in stays and path.name != _IDENTITY and not path.name.startswith("."):
             yield path.name

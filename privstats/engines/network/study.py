@@ -50,7 +50,7 @@ def write_study(
     homes = ("host", "party", *(("helper",) if course.first.panel else ()))
     contents = {f"app/{name}": data for name, data in _tree(template.joinpath("app"))}
     contents |= {f"{home}/{name}": data for home in homes for name, data in documents.items()}
-    if course_kind(course).part == "records":  # a stream's parties bring changes, epoch by epoch
+    if course_kind(course).changing is None:  # parties that send changes have no records.py
         contents |= {f"party/{name}": data for name, data in _tree(template.joinpath("party"))}
     for name, data in contents.items():
         _folder(study, (study / name).parent)
@@ -150,8 +150,11 @@ def _plan_files(plan: Plan) -> dict[str, bytes]:
 
 
 def _check(course: Course) -> None:
-    if course_kind(course).part != "records":
-        raise PlanError("a simulated study is of records, and parties of a stream bring changes: see `stream new`")
+    kind = course_kind(course)
+    if kind.changing is not None:
+        raise PlanError(
+            f"a simulated study is of records, and parties of {kind.what} bring changes: {kind.changing.alone}"
+        )
     if course.first.panel:
         raise PlanError("a simulated study has no helpers, and this plan names them: use the interactive protocol")
 

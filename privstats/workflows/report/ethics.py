@@ -352,7 +352,8 @@ def _retention(plan: Plan, course: Course | None) -> list[str]:
 
 
 def _withdrawn(plan: Plan, course: Course | None) -> str:
-    removed = course is not None and course_kind(course).part == "changes" and getattr(course, "deletions", False)
+    changing = None if course is None else course_kind(course).changing
+    removed = changing is not None and changing.leaves(course)
     discloses = " That discloses the record: two totals differ only by the records that came and went between them."
     return _WITHDRAWN[removed] + (discloses if removed and plan.noise is None else "")
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from privstats.course import Course, DisjointRounds
 from privstats.course.kinds import course_kind, labels_of
@@ -93,13 +92,8 @@ def persons_in_sessions(course: Course | None) -> list[str]:
     if course is None or course.first.person_clip is None:
         return []
     limit = "The limit counts what one patient adds to all sessions together."
-    if course_kind(course).part == "changes":
-        stream: Any = course
-        leaves = "; a patient who leaves is removed with all rows that entered" if stream.deletions else ""
-        return [
-            "All rows of a patient enter in one epoch, which a party enforces by a keyed hash. Later rows are "
-            f"excluded{leaves}. {limit}"
-        ]
+    if (changing := course_kind(course).changing) is not None:
+        return [f"{changing.persons(course)} {limit}"]
     return ["Every session clips the rows of a patient anew, by those rows and the session's public plan. " + limit]
 
 

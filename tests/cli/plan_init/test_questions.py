@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import privstats as ps
-from privstats.cli.parts.questions import QUESTIONS
+from privstats.cli.parts.questions import questions
 from tests.cli.plan_init.answers import GIVEN, options
 
 ANSWERS = "\n".join(str(value) for value in GIVEN.values()) + "\n"
@@ -20,7 +20,9 @@ def test_a_person_answers_and_the_plan_says_what_was_answered(init, terminal):
     assert plan.cohort == ps.Cohort(8, 6, 900, 1)
     assert (plan.schema.clip_norm, plan.schema.classes) == (2.5, 3)
     assert all(
-        question.why in done.output for question in QUESTIONS if question.name in plan.to_toml() and not question.usual
+        question.why in done.output
+        for question in questions()
+        if question.name in plan.to_toml() and not question.usual
     )
     assert "at it.\nepsilon = 2.0\n# Which delta?" in Path("plan.toml").read_text()
 
@@ -58,7 +60,7 @@ WRONG = {
 def test_an_answer_out_of_its_bounds_is_asked_again_at_once(init, terminal):
     twice = {name: f"{WRONG[name][0]}\n{value}" if name in WRONG else f"{value}" for name, value in GIVEN.items()}
     done = init(input="\n".join(twice.values()) + "\n", code=0)
-    asked = {question.name.replace("_", "-"): question.asks for question in QUESTIONS}
+    asked = {question.name.replace("_", "-"): question.asks for question in questions()}
     for name, (_, told) in WRONG.items():
         assert done.output.count(asked[name]) == 2
         assert told in done.output.split(asked[name])[1]

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privstats.course.base import PLACEHOLDER, Releases
-from privstats.course.kinds import CourseKind
 from privstats.course.planned import Stepped
 from privstats.course.promise import Promise, part_of
 from privstats.course.steps import Past, Step, Steps
@@ -282,13 +281,3 @@ def distance(one: Array, other: Array) -> float:
     half, target = root(one), root(other)
     left, _, right = np.linalg.svd(target @ half)
     return float(np.linalg.norm(half - target @ (left @ right)))
-
-
-KIND = CourseKind(
-    "alignment",
-    "an alignment",
-    Alignment,
-    why="Parties are asked again until their measurements can be made alike; each session begins with what "
-    "the last one found.",
-    task="gaussians",
-)

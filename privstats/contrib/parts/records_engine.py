@@ -1,0 +1,20 @@
+"""Announce the engine of records in parts: files of tables, and collections of Dask, Spark and Ray."""
+
+import os
+from typing import Any
+
+from privstats.course.records_engines import RecordsEngine
+
+
+def _holds(X: Any) -> bool:
+    from privstats.intake.frames import Unopened, engine_of
+    from privstats.intake.table_sources import is_table, path_of
+
+    if isinstance(X, str | os.PathLike):
+        return is_table(path_of(X))
+    if isinstance(X, Unopened):
+        return X.is_table
+    return bool(engine_of(X[0] if isinstance(X, list) and X else X))
+
+
+PARTS = RecordsEngine("parts", _holds, "privstats.contrib.parts.door:measure")

@@ -1,0 +1,59 @@
+"""Hold one row per engine of records: which container it holds, and how it sums that container."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
+
+from privstats.doors import Door
+from privstats.errors import DataError
+
+if TYPE_CHECKING:
+    from privstats.moments import Moments
+
+GROUP = "privstats.records_engines"
+"""The entry points that announce an engine: each names a :class:`RecordsEngine`."""
+
+
+@dataclass(frozen=True)
+class RecordsEngine:
+    """An engine that sums a party's records where it has them.
+
+    Attributes:
+        name: its name among the entry points.
+        holds: whether a container ``X`` is this engine's; it imports no package that has not built ``X``.
+        place: the function that measures, called as ``privstats.measure``, or ``"module:function"``. It returns the
+            exact sums of all records together.
+    """
+
+    name: str
+    holds: Callable[[Any], bool]
+    place: str | Callable[..., Moments]
+
+    @property
+    def measure(self) -> Callable[..., Moments]:
+        """The function that measures."""
+        measure: Callable[..., Moments] = resolve_name(self.place) if isinstance(self.place, str) else self.place
+        return measure
+
+
+def _is_row(row: Any, name: str) -> bool:
+    return isinstance(row, RecordsEngine) and row.name == name
+
+
+ENGINES: Door[RecordsEngine] = Door(GROUP, "engine of records", DataError, _is_row)
+"""The engines by name, as packages and ``privstats.contrib`` announce them."""
+
+
+def engine_for(X: object) -> RecordsEngine | None:
+    """Return the engine that holds a container, this library's own first; None for records in this process.
+
+    Example:
+        >>> from privstats.course.records_engines import engine_for
+        >>> engine_for([[0.5, 0.0]]) is None, engine_for("ward.parquet").name
+        (True, 'parts')
+    """
+    rows = (ENGINES[name] for name in sorted(ENGINES, key=ENGINES.origin))
+    return next((row for row in rows if row.holds(X)), None)

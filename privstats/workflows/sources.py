@@ -1,0 +1,59 @@
+"""Hold one row per source of a study, from which ``privstats plan init`` declares columns and writes a view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from privstats.doors import Door
+from privstats.errors import PlanError
+
+if TYPE_CHECKING:
+    from privstats.intake.declared.columns import Column, Truth
+
+GROUP = "privstats.sources"
+"""The entry points that announce a source: each names a :class:`StudySource`."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study's view with one row per person, and the declaration of its columns.
+
+    Attributes:
+        view: the statements that create the view.
+        columns: the columns that a plan reads, without the outcome.
+        where: where a party runs ``view``.
+        warning: limit of the source's follow-up, which every party must know; empty for none.
+        outcome: 1 where the outcome is the first in time, 0 where none is, NULL where the follow-up is too short.
+    """
+
+    name: str
+    view: str
+    columns: tuple[Column, ...]
+    outcome: Truth
+    where: str = "in the data base"
+    warning: str = ""
+
+
+@dataclass(frozen=True)
+class StudySource:
+    """A source of studies, such as a common data model.
+
+    Attributes:
+        name: its option of ``plan init`` that, if given, means this source.
+        terms: its options: a frozen dataclass with an ``Option`` on each field, one of them ``name``.
+        study: builds the study from the options' values.
+    """
+
+    name: str
+    terms: type[Any]
+    study: Callable[[Any], Study]
+
+
+def _is_row(row: Any, name: str) -> bool:
+    return isinstance(row, StudySource) and row.name == name
+
+
+SOURCES: Door[StudySource] = Door(GROUP, "source of a study", PlanError, _is_row)
+"""The sources by name, as packages and ``privstats.contrib`` announce them."""

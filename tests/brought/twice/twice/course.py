@@ -1,0 +1,36 @@
+"""The sums of one plan twice, so that a reader compares both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from privstats.course.planned import Stepped, require_plan
+from privstats.course.promise import Promise, part_of, promised
+from privstats.course.steps import Step, Steps
+from privstats.plan import Plan
+
+
+@dataclass(frozen=True)
+class Twice(Stepped):
+    """A first look with part of the promise, and a second one with the rest."""
+
+    label = "twice"
+    plan: Plan
+    early: float = field(default=0.2, metadata={"usual": 0.2})
+    promise: Promise | None = field(default=None, compare=False)
+
+    def _require(self) -> None:
+        require_plan("plan", self.plan)
+        promised(self.plan)
+
+    @classmethod
+    def within(cls, whole: Plan, early: float = 0.2) -> Twice:
+        """Return the course that keeps a plan's promise in total."""
+        return cls(replace(whole, privacy=part_of(whole, 1 - early, None)), early, Promise.of(whole))
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The looks."""
+        first = replace(self.plan, privacy=part_of(self.plan, self.early / (1 - self.early), None))
+        return Steps((Step("early", first, tries=1), Step("late", self.plan, tries=1)))

@@ -1,0 +1,197 @@
+"""A course, an engine of records, a source, a task and a command that other packages bring; ours load nothing heavy."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from typer.testing import CliRunner
+
+import privstats as ps
+from privstats import doors
+from privstats.cli.main import app
+from privstats.cli.parts.plan_tasks import TASKS, PlanTask
+from privstats.cli.parts.questions import questions
+from privstats.course import records_engines
+from privstats.course.records_engines import RecordsEngine, engine_for
+from privstats.doors import Option
+from privstats.errors import PlanError
+from privstats.workflows.sources import SOURCES, Study, StudySource
+from tests.brought import COURSE, RECORDS_ENGINE, install
+from tests.cli.test_loading import COMPUTES, loaded
+from tests.planted import plant
+
+PLAN = """
+import sys
+from pathlib import Path
+import numpy as np
+from typer.testing import CliRunner
+import privstats as ps
+from privstats.cli.main import app
+from privstats.randomness import seeded
+
+def run(*words):
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, (done.output, done.exception)
+    return " ".join(done.stdout.split())
+
+privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
+schema = ps.ClassSchema(3, 4, "NA", clip_norm=4.0)
+plan = ps.Plan(schema=schema, cohort=ps.Cohort(3, 2, 1000), privacy=privacy)
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(300, 4)), rng.integers(0, 3, 300)
+"""
+FOLLOWED = """
+Path("plan.toml").write_text(plan.to_toml())
+assert "init" in run("course", "--help") and "course" in run("--help")
+assert "twice" not in sys.modules, "a list of commands loads no package's row"
+assert "For two looks" in run("course", "init", "--help")
+assert "twice.course" not in sys.modules, "options load no course"
+assert "wrote study.toml" in run("course", "init", "study.toml", "--plan", "plan.toml", "--early", "0.3")
+assert "0: early" in (said := run("course", "check", "study.toml")) and "is consistent" in said
+course = ps.course.read("study.toml")
+assert (type(course).__name__, course.early, course.most) == ("Twice", 0.3, 2)
+early, late = ps.simulate(course, [(X[k::3], y[k::3]) for k in range(3)], rng=seeded(1))
+assert early.sigma["A"] > late.sigma["A"] and abs(course.epsilon(1e-5) - 3) < 1e-6
+alone = ps.private_releases(course, X, y, ledger="uncharged", rng=seeded(1), allow_reproducible=True)
+assert [abs(each.moments.N - late.moments.N).max() < 60 for each in alone] == [True, True]
+"""
+SUMMED = """
+import chunks
+how = {"ledger": "uncharged", "allow_reproducible": True}
+whole = ps.private_release(schema, privacy, X, y, rng=seeded(1), **how)
+parts = ps.private_release(schema, privacy, chunks.Chunks([(X[:9], y[:9]), (X[9:], y[9:])]), rng=seeded(1), **how)
+assert parts.moments.A.tolist() == whole.moments.A.tolist()
+"""
+ROWS = """
+from privstats.cli.parts.plan_tasks import TASKS
+from privstats.course.kinds import KINDS
+from privstats.course.records_engines import ENGINES
+from privstats.doors import Door, PrivstatsError, together
+from privstats.workflows.sources import SOURCES
+commands = Door("privstats.commands.course", "command", PrivstatsError, lambda row, _: callable(row))
+for door in (KINDS, ENGINES, SOURCES, TASKS, commands):
+    assert len(list(door.values())) > 0
+together("Terms", (kind.terms for kind in KINDS.values() if kind.terms))
+"""
+
+
+def _run(program: str, site: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", program], cwd=site, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.ci
+def test_a_course_of_another_package_is_written_checked_and_run(tmp_path: Path) -> None:
+    _run(PLAN + FOLLOWED, install("twice", tmp_path, "privstats.courses", COURSE))
+
+
+@pytest.mark.ci
+def test_records_of_another_package_are_summed_where_it_has_them(tmp_path: Path) -> None:
+    _run(PLAN + SUMMED, install("chunks", tmp_path, "privstats.records_engines", RECORDS_ENGINE))
+
+
+def test_every_row_is_loaded_without_what_computes() -> None:
+    assert not {name.partition(".")[0] for name in loaded(ROWS)} & COMPUTES
+
+
+class Stranger:
+    """A distribution that is not ours."""
+
+    name, version = "stranger", "0.1"
+
+
+GREEDY = RecordsEngine("a", lambda _: True, lambda *_, **__: None)  # type: ignore[arg-type, return-value]
+
+
+def ward(path: Path) -> None:
+    """Print a ward's name. It is loaded when a person asks for it."""
+    print(f"the ward in {path}")
+
+
+@pytest.fixture
+def brought(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Let a package that is not ours announce an object of this module."""
+
+    def bring(group: str, name: str, value: str) -> None:
+        entry, known = EntryPoint(name, f"{__name__}:{value}", group), doors.announced
+        vars(entry).update(dist=Stranger())
+        monkeypatch.setattr(doors, "announced", lambda asked: [*[entry] * (asked == group), *known(asked)])
+
+    return bring
+
+
+def test_our_engine_of_records_comes_first(brought: Any) -> None:
+    brought(records_engines.GROUP, "a", "GREEDY")
+    found = engine_for("ward.parquet"), engine_for([[0.5]])
+    assert [each and each.name for each in found] == ["parts", "a"]
+
+
+def test_a_command_of_another_package_is_listed_by_its_name_and_run(brought: Any) -> None:
+    brought("privstats.commands.course", "ward", "ward")
+    listed = " ".join(CliRunner().invoke(app, ["course", "--help"]).stdout.split())
+    assert "ward A command of stranger 0.1." in listed
+    assert "sites Plan one more round after those of a logistic regression" in listed
+    assert CliRunner().invoke(app, ["course", "ward", "Ulm"]).stdout == "the ward in Ulm\n"
+    brought("privstats.commands.course", "check", "ward")
+    refused = CliRunner().invoke(app, ["course", "ward", "Ulm"]).exception
+    assert "privstats and stranger 0.1 both bring a command of privstats course 'check'" in str(refused)
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Options of a source."""
+
+    registry: Annotated[Path | None, Option("A register's file.", "FILE")] = None
+    year: Annotated[int | None, Option("Its year.")] = None
+
+
+def _of_registry(given: Registry) -> Study:
+    return Study("cases", f"-- {given.registry} {given.year}", (ps.Truth("smoker"),), ps.Truth("stroke"))
+
+
+PROMISE = [
+    *("--model", "central", "--adjacency", "add-remove", "--epsilon", "3", "--delta", "1e-6", "--clients", "3"),
+    *("--vanish", "0", "--colluders", "0", "--max-records", "1000", "--yes"),
+]
+
+
+def test_a_source_brings_its_options(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    plant(monkeypatch, SOURCES, "registry", StudySource("registry", Registry, _of_registry))
+    words = ["plan", "init", "plan.toml", "--registry", "r.csv", "--year", "2024", *PROMISE]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert Path("plan.sql").read_text() == "-- r.csv 2024;\n"
+    refused = CliRunner().invoke(app, [*words, "--omop", "concepts.toml", "--target", "stroke"]).exception
+    assert str(refused) == "--registry declares every column and the outcome: omit --target, --omop"
+    refused = CliRunner().invoke(app, ["plan", "init", "--example", "--year", "2024"]).exception
+    assert "--example writes a fixed plan: omit --year" in str(refused)
+
+
+def test_a_task_brings_its_words_and_its_plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def plan(answers: Any, fields: Any, terms: Any) -> ps.Plan:
+        assert (answers["task"], fields) == ("pulse", {})
+        return ps.Plan(schema=ps.kinds.MeanSchema(3, 1.0), **terms)
+
+    monkeypatch.chdir(tmp_path)
+    plant(monkeypatch, TASKS, "pulse", PlanTask("pulse", "the mean of a pulse", plan))
+    questions.cache_clear()
+    try:
+        (task,) = (each for each in questions() if each.name == "task")
+        assert task.why.endswith("; pulse: the mean of a pulse; rows: synthetic rows of a table.")
+        assert task.help == "classes, ridge, effect, hazard, rates, score, survey, pulse or rows."
+        done = CliRunner().invoke(app, ["plan", "init", "--task", "pulse", "--unit", "record", *PROMISE])
+        assert done.exit_code == 0, (done.output, done.exception)
+        assert ps.Plan.read("plan.toml").schema == ps.kinds.MeanSchema(3, 1.0)
+    finally:
+        questions.cache_clear()
+
+
+def test_a_source_without_a_row_of_its_name_is_refused(brought: Any) -> None:
+    brought("privstats.sources", "a", "GREEDY")
+    with pytest.raises(PlanError, match="stranger 0.1 announces the source of a study 'a' as"):
+        list(SOURCES.values())
