@@ -5,9 +5,10 @@ Rooms of ``privstats.contrib`` are announced in the same way; no other module im
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, distribution, entry_points, packages_distributions
 from typing import Any
 
 from privstats.errors import PrivstatsError
@@ -72,6 +73,59 @@ def is_ours(entry: EntryPoint) -> bool:
 def dist_name(entry: EntryPoint) -> str:
     """Return the name and version of an entry point's package, for messages."""
     return f"{entry.value} (no package)" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
+
+
+def announcer(group: str, name: str) -> str:
+    """Return name and version of the package that announces an entry point; empty for ours, and without one.
+
+    Example:
+        >>> announcer("privstats.courses", "stream")  # privstats announces its own
+        ''
+    """
+    found = next((entry for entry in announced(group) if entry.name == name), None)
+    return "" if found is None or is_ours(found) else dist_name(found)
+
+
+def definer(cls: type) -> str:
+    """Return name and version of the package whose files define a class; empty for ours.
+
+    A class that its module does not hold under its own name, and a module of no package, have "(no package)".
+
+    Example:
+        >>> import numpy
+        >>> definer(ps.transforms.UnitNorm), definer(numpy.ndarray).partition(" ")[0]
+        ('', 'numpy')
+    """
+    module = cls.__module__
+    top = module.partition(".")[0]
+    # A class states the name of its module itself, so that name alone is no evidence.
+    stated = _held(module, cls.__qualname__) is cls
+    if stated and top == "privstats":
+        return ""
+    names = _packages().get(top, []) if stated else []
+    packages = {name: distribution(name) for name in sorted(set(names))}
+    if len(packages) > 1:  # parts of one namespace
+        packages = {name: each for name, each in packages.items() if _has(each, module)}
+    if set(packages) == {"privstats"}:
+        return ""
+    return " and ".join(f"{name} {each.version}" for name, each in packages.items()) or f"{module} (no package)"
+
+
+@cache
+def _packages() -> Mapping[str, list[str]]:
+    return packages_distributions()
+
+
+def _held(module: str, name: str) -> object:
+    found: object = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _has(package: Distribution, module: str) -> bool:
+    path = module.replace(".", "/")
+    return any(str(file) in (f"{path}.py", f"{path}/__init__.py") for file in package.files or ())
 
 
 @cache

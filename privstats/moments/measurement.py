@@ -245,7 +245,14 @@ def noted_moments(
     shown, stored = (progress, cache) if persons is None else (False, None)
 
     # Persons are read in another order than their rows.
-    reader = Reader(schema.reading, unreadable == "refuse", shown, stored, positions=persons is None)
+    reader = Reader(
+        schema.reading,
+        unreadable == "refuse",
+        shown,
+        stored,
+        positions=persons is None,
+        checked=schema.checks_records,
+    )
 
     def summed(X: RecordsLike, y: TargetsLike | None) -> tuple[Moments, LeftOut]:
         formed = [reader.formed(lambda records: forms.moments_of(records, values), *table) for table in _tables(X, y)]

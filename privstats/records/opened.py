@@ -291,6 +291,7 @@ class Reader:
         refuse: whether an unreadable record raises RecordError.
         progress, cache: as in :class:`Opened`.
         positions: whether an error names the record by its position among all records of the call.
+        checked: whether the sums raise RecordError at an unreadable record; else they receive readable records alone.
         lost: values so far in no cell of their own, by column.
     """
 
@@ -299,6 +300,7 @@ class Reader:
     progress: bool = False
     cache: RowCache | None = None
     positions: bool = True
+    checked: bool = True
     lost: dict[str, Lost] = field(default_factory=dict)
 
     def settled(
@@ -350,6 +352,7 @@ class Reader:
         reading, cursor = self.reading, Cursor()
         # A number must not pass for a declared text, and a gap must not count where its record is excluded.
         one_by_one = reading.levels is not None or (reading.declaration is not None and not reading.gaps_have_cells)
+        one_by_one |= not self.checked
         if self.refuse and not one_by_one:
             try:
                 return Formed(form(self._opened(X, y, cursor, one_by_one=False)), LeftOut())

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from importlib import import_module
+from inspect import get_annotations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -46,6 +47,8 @@ class Transform(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if "package" in get_annotations(cls):
+            raise SchemaError(f"{cls.__name__} has a field package, which is a key of a plan; rename it")
         if "kind" in cls.__dict__:
             if not cls.__module__.startswith(_ROOM):
                 kinds()  # so that a class from elsewhere is refused where it takes a name of ours
@@ -155,6 +158,11 @@ def from_builtins(tables: Sequence[Mapping[str, Any]]) -> tuple[Transform, ...]:
         (ConstantFeature(value=1.0),)
     """
     return tuple(_from_table(table) for table in tables)
+
+
+def is_kind(kind: object) -> bool:
+    """Return whether a map of this kind is loaded, or ours."""
+    return isinstance(kind, str) and _class_of(kind) is not None
 
 
 def _class_of(kind: str) -> type[Transform] | None:
