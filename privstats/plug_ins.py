@@ -5,10 +5,19 @@ Rooms of ``privstats.contrib`` are announced in the same way; no other module im
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.metadata import Distribution, EntryPoint, distribution, entry_points, packages_distributions
+from importlib.metadata import (
+    Distribution,
+    EntryPoint,
+    distribution,
+    distributions,
+    entry_points,
+    packages_distributions,
+)
+from pathlib import Path
 from typing import Any
 
 from privstats.errors import PrivstatsError
@@ -97,23 +106,39 @@ def definer(cls: type) -> str:
         ('', 'numpy')
     """
     module = cls.__module__
-    top = module.partition(".")[0]
     # A class states the name of its module itself, so that name alone is no evidence.
-    stated = _held(module, cls.__qualname__) is cls
-    if stated and top == "privstats":
-        return ""
-    names = _packages().get(top, []) if stated else []
-    packages = {name: distribution(name) for name in sorted(set(names))}
-    if len(packages) > 1:  # parts of one namespace
-        packages = {name: each for name, each in packages.items() if _has(each, module)}
-    if set(packages) == {"privstats"}:
-        return ""
-    return " and ".join(f"{name} {each.version}" for name, each in packages.items()) or f"{module} (no package)"
+    if _held(module, cls.__qualname__) is not cls:
+        return f"{module} (no package)"
+    return "" if module.partition(".")[0] == "privstats" else _package_of(module)
+
+
+@cache
+def _package_of(module: str) -> str:
+    file = Path(getattr(sys.modules[module], "__file__", None) or module).resolve()
+    names = _packages().get(module.partition(".")[0], [])
+    # Packages that pip installed in place, and those without a list of files, are in no list by module.
+    several = [distribution(name) for name in sorted(set(names))] or [*distributions()]
+    found = {f"{each.name} {each.version}" for each in several if each.name != "privstats" and _has(each, file)}
+    return found.pop() if len(found) == 1 else f"{module} (no package)"
 
 
 @cache
 def _packages() -> Mapping[str, list[str]]:
     return packages_distributions()
+
+
+def _has(package: Distribution, file: Path) -> bool:
+    """Return whether a module's file is one of a package's files, or in the folder that pip installed in place."""
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname  # slow to load, and for code of others alone
+
+    origin = json.loads(package.read_text("direct_url.json") or "{}")
+    if origin.get("dir_info", {}).get("editable"):
+        return file.is_relative_to(Path(url2pathname(urlsplit(origin["url"]).path)).resolve())
+    if package.read_text("RECORD") is None:
+        return file.is_relative_to(Path(str(package.locate_file(""))).resolve())
+    alike = (each for each in package.files or () if each.name == file.name)
+    return any(Path(str(package.locate_file(each))).resolve() == file for each in alike)
 
 
 def _held(module: str, name: str) -> object:
@@ -123,17 +148,16 @@ def _held(module: str, name: str) -> object:
     return found
 
 
-def _has(package: Distribution, module: str) -> bool:
-    path = module.replace(".", "/")
-    return any(str(file) in (f"{path}.py", f"{path}/__init__.py") for file in package.files or ())
-
-
 @cache
 def _groups() -> Mapping[str, Sequence[EntryPoint]]:
     return grouped(entry_points())
 
 
 def grouped(entries: Any) -> Mapping[str, Sequence[EntryPoint]]:
-    """Sort entry points into groups, and each group by name; identical ones count once."""
-    groups = {group: set(entries.select(group=group)) for group in entries.groups}
-    return {group: sorted(each, key=lambda entry: (entry.name, entry.value)) for group, each in groups.items()}
+    """Sort entry points into groups, and each group by name; identical ones of one package count once."""
+    groups = {group: {_key(entry): entry for entry in entries.select(group=group)} for group in entries.groups}
+    return {group: [each[key] for key in sorted(each)] for group, each in groups.items()}
+
+
+def _key(entry: EntryPoint) -> tuple[str, str, str]:
+    return entry.name, entry.value, "" if entry.dist is None else entry.dist.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from inspect import get_annotations
+from inspect import get_annotations, getattr_static
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from privstats import moments
@@ -13,7 +13,7 @@ from privstats.kinds.registry import KINDS, is_registered
 from privstats.kinds.worst import WorstPair
 from privstats.moments.base import ExactClass, Moments, RealMoments, Summed, unformed
 from privstats.schema.base import Adjacency, Schema
-from privstats.schema.narrowing import USUAL, is_known
+from privstats.schema.narrowing import USUAL
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,8 +60,9 @@ class Kind(Schema):
         base = {name for each in (Schema, Kind) for name in (*vars(each), *get_annotations(each))} | _KEYS
         if taken := sorted(fields & base - _ALSO_FIELDS):
             raise SchemaError(f"{cls.__name__} has fields {', '.join(taken)}, which every kind has; rename them")
-        if own := [name for name in _FINAL if name in vars(cls)]:
-            raise SchemaError(f"{cls.__name__} defines {', '.join(own)}, which no kind does; omit them")
+        mixed = (name for name in _FINAL[:2] if getattr_static(cls, name) is not vars(Kind)[name])
+        if own := [*(name for name in _FINAL if name in vars(cls)), *mixed]:
+            raise SchemaError(f"{cls.__name__} defines {', '.join(dict.fromkeys(own))}, which no kind does; omit them")
         if "table" in vars(cls) and "proved" not in vars(cls):
             raise SchemaError(f"{cls.__name__} has a table of its own and no proved letters; state proved")
         if "task" in vars(cls) and not vars(cls).get("purpose"):
@@ -131,7 +132,7 @@ class Kind(Schema):
 
     @property
     def checks_records(self) -> bool:
-        """Whether the sums raise RecordError at a record that cannot be read, as those of our kinds do."""
+        """Whether this is a kind of ours, whose sums raise RecordError at a record that cannot be read."""
         return not KINDS.origin(self.task)
 
     # weights, adjacency and records are unused here: kinds that override this method read them.
@@ -177,6 +178,6 @@ def kind_of(schema: Schema) -> Kind:
         >>> kind_of(ps.SitesSchema(2, clip_norm=8.0)).proved  # the statistics with a proved sensitivity
         'NQ'
     """
-    if isinstance(schema, Kind) and is_known(schema):
+    if isinstance(schema, Kind) and is_registered(schema):
         return schema
     raise unformed(schema)

@@ -107,7 +107,7 @@ class ClippedRows(Kind):
         settle(self, _outputs=outputs)
         self.check()
         for name in vars(self).keys() - {"_outputs", *(each.name for each in fields(self))}:
-            object.__delattr__(self, name)  # stored by check, it would stand before a method of that name
+            del vars(self)[name]  # stored by check, it would stand before a method of that name
 
     @property
     @abstractmethod
@@ -198,7 +198,9 @@ class ClippedRows(Kind):
         try:
             with np.errstate(all="ignore"):
                 # Copies: one record's vector reaches neither the other rows nor an array that is used again.
-                vector = np.array(self.vector(row.copy()), np.float64)
+                found = self.vector(row.copy())
+                plain = not (np.iscomplexobj(found) or isinstance(found, np.ma.MaskedArray))
+                vector = np.array(found if plain else np.nan, np.float64)
         except (Exception, SystemExit):  # an error that ended the session would reveal the record
             return None
         return vector if vector.shape == (self.sizes["feature"],) and np.isfinite(vector).all() else None
@@ -242,11 +244,16 @@ def overridden(cls: type) -> list[str]:
         >>> overridden(ps.kinds.ClippedRows), overridden(ps.MeanSchema)
         ([], [])
     """
-    if cls is ClippedRows or not any(each is ClippedRows for each in cls.__mro__):
+    if cls is ClippedRows or not is_clipped(cls):
         return []
     # Static: a metaclass may answer something else than instances find.
-    changed = (name for name in _known() - _OF_DATACLASSES if _found(cls, name) is not _found(ClippedRows, name))
-    return sorted(changed)
+    changed = {name for name in _known() - _OF_DATACLASSES if _found(cls, name) is not _found(ClippedRows, name)}
+    return sorted(changed | ({"its metaclass"} if type(cls) is not type(ClippedRows) else set()))
+
+
+def is_clipped(cls: type) -> bool:
+    """Return whether a class derives from :class:`ClippedRows`: an abstract class may count others among its own."""
+    return any(each is ClippedRows for each in cls.__mro__)
 
 
 def _found(cls: type, name: str) -> object:

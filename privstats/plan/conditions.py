@@ -22,7 +22,7 @@ def condition_of(plan: Plan) -> str:
     """
     noise, masks = assumption(plan, "noise"), assumption(plan, "masks")
     if plan.noise is None or not plan.noise.trust.condition:
-        return " and ".join(filter(None, (noise, masks)))
+        return ", and ".join(filter(None, (noise, masks)))
     return f"{noise}; masks hide each party's sums while {masks}"
 
 

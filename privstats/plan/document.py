@@ -73,8 +73,21 @@ def schema_table(schema: Schema) -> dict[str, Any]:
     stated = {name: value for name, value in _plain(schema).items() if value != schema.unstated.get(name)}
     tables = zip(transforms.to_builtins(schema.transform), schema.transform, strict=True)
     maps = [{**table, **packages.keyed(packages.of_map(step))} for table, step in tables]
-    package = packages.keyed(packages.of_schema(schema))
-    return {"task": schema.task, **package, **stated, **schema.plain_fields(), "transform": maps}
+    own = {"task": schema.task, **packages.keyed(packages.of_schema(schema))}
+    table = {**own, **stated, **schema.plain_fields()}
+    return {**(table if packages.KEY in own else packages.bare(table)), **own, "transform": maps}
+
+
+def check_read_back(plan: Plan) -> None:
+    """Refuse a kind or a map of another package with a value that its plan's file, and so the digest, lacks."""
+    schema = plan.schema
+    if packages.of_kind(schema) or packages.of_maps(schema):
+        again = from_toml(to_toml(plan.tables))[0]["schema"]
+        if again != schema or type(again) is not type(schema):
+            raise PlanError(
+                f"the file of a plan of this {type(schema).__name__} gives back another one: each value that decides "
+                "the sums must be a field of the kind or map"
+            )
 
 
 def unnamed(tables: Mapping[str, Any]) -> dict[str, Any]:

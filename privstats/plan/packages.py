@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 KEY = "package"
 """The key, in the table of the schema or of a map, of the package that brings what the table names."""
 
-_FORM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199} (?:\(no package\)|[A-Za-z0-9_.!+-]{1,99})")
+_FORM = re.compile(
+    r"[a-z0-9]+(?:-[a-z0-9]+)* [A-Za-z0-9][A-Za-z0-9_.!+-]{0,63}|[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199} \(no package\)"
+)
+"""A package's normal name (PEP 503) and its version, or the place of what is in no package."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -33,7 +36,13 @@ def of_kind(schema: Schema) -> str:
     """
     if not is_registered(schema):
         raise PlanError(f"{type(schema).__name__} is not the class of task {schema.task!r:.80}; use the registered one")
-    return _checked(KINDS.origin(schema.task), f"the task {schema.task!r}")
+    package, what = KINDS.origin(schema.task), f"the task {schema.task!r}"
+    if package and (defined := definer(type(schema))) != package:
+        raise PlanError(
+            f"{what} is announced by {package}, and its class is in the files of {defined}: uninstall one, or start "
+            "where no file of that name shadows the package"
+        )
+    return _checked(package, what)
 
 
 def of_module(schema: Schema) -> str:
@@ -72,10 +81,9 @@ def of_maps(schema: Schema) -> dict[str, list[str]]:
 
 def states_bound(schema: Schema) -> bool:
     """Return whether a kind states a bound itself; that of ``ClippedRows`` is proved here."""
-    from privstats.kinds.clipped_rows import ClippedRows
+    from privstats.kinds.clipped_rows import is_clipped
 
-    # By identity: an abstract class may count others among its subclasses.
-    return not any(each is ClippedRows for each in type(schema).__mro__)
+    return not is_clipped(type(schema))
 
 
 def keyed(package: str) -> dict[str, str]:
@@ -120,6 +128,9 @@ def lacking(stated: str, what: str) -> str:
 
 
 def _checked(package: str, what: str) -> str:
+    name, _, version = package.partition(" ")
+    if not version.startswith("("):
+        package = f"{re.sub('[-_.]+', '-', name).lower()} {version}".strip()
     if package and not _FORM.fullmatch(package):
         raise PlanError(
             f"{what} is of {package!r:.200}, which is no name and version of a package; repair its metadata"

@@ -134,6 +134,7 @@ class Plan:
         # self.masking derives noise, headroom and thresholds, and raises where they do not fit.
         _ = self.masking
         check_masking(self.masking, self.noise)
+        document.check_read_back(self)
         if self.devices is not None:
             settings.check_fits(self, "devices")
 

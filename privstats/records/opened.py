@@ -86,6 +86,11 @@ class Excluded:
         """Which records are readable, ``(n,)``; None where marks are not kept, or a kind read the records itself."""
         return np.concatenate(self._fine) if self._fine else None
 
+    @property
+    def counted(self) -> int:
+        """Number of records that were read and are in the sums; where marks are kept."""
+        return sum(int(each.sum()) for each in self._fine or ()) - self._further.records
+
     def add(
         self, fine: NDArray[np.bool_], why: Why, listed: Mapping[str, ListedColumn] | None = None, *, seen: bool = False
     ) -> None:
@@ -368,9 +373,11 @@ class Reader:
                     return Formed(result, LeftOut())
             except RecordError:
                 pass
-        excluded = Excluded(marked=marked)
+        excluded = Excluded(marked=marked or not self.checked)
         result = form(replace(records, excluded=excluded))
         left_out = excluded.left_out
+        if not (self.checked or reading.columns) and result.records != excluded.counted:
+            raise DataError("the sums state another number of records than they received; report it to their package")
         if left_out.records and self.refuse:
             raise RecordError(left_out.remark(none_left=False, refused=True))
         return Formed(result, left_out, excluded.marks)

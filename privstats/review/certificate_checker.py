@@ -1229,7 +1229,9 @@ NAMED: dict[type, str] = {  # keys whose value is of a type, and no more
 }
 
 
-BRINGER = r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199} (?:\(no package\)|[A-Za-z0-9_.!+-]{1,99})"  # a package, and its version
+BRINGER = (  # a package and its version, or the place of what is in no package
+    r"[a-z0-9]+(?:-[a-z0-9]+)* [A-Za-z0-9][A-Za-z0-9_.!+-]{0,63}|[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199} \(no package\)"
+)
 MAP = "[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"  # the kind of a map of another package
 
 
@@ -1747,7 +1749,7 @@ def _condition(plan: Table) -> str:
     first, brought = noise[plan["privacy"]["model"]], ", and ".join(_brought(plan))
     if brought:  # what the noise rests on
         before, _, after = first.partition("; ")
-        first = f"{before}, and {brought}; {after}" if first else f"{brought} and "
+        first = f"{before}, and {brought}; {after}" if first else f"{brought}, and "
     several = f"at most {cohort['colluders']} of {cohort['clients']} parties work with"
     helped = several if cohort["colluders"] else "no party works with"
     if "panel" in own:

@@ -41,7 +41,7 @@ def check_kind(
 
     Each trial compares neighbouring data sets under both adjacencies, at the weights of each statistic alone and at
     random ones. Where sums of parts add up, each record measured alone must add what it adds among the others, and all
-    orders, batches and containers must give equal sums, as must persons of one record each. The search proves nothing;
+    orders, batches and containers must give equal sums, as must persons of two equal records each. The search proves nothing;
     the proof belongs in the kind's docstring.
 
     Args:
@@ -138,18 +138,21 @@ def _squared(kind: Kind, letter: str, one: NDArray[Any], other: NDArray[Any]) ->
 
 def _check_company(records: _Records, rng: np.random.Generator) -> None:
     kind, pool = records.kind, np.arange(_POOL)
-    if kind.refuses_parts:
-        return
-    whole, alone = records.sums(pool), [records.sums(np.array([each])) for each in pool]
-    total = {letter: sum(each[letter] for each in alone) for letter in whole}
-    orders = {"each alone": total, "in another order": records.sums(rng.permutation(pool))}
-    if kind.reading.batches and not isinstance(records.X, Mapping):
+    whole = records.sums(pool)
+    orders = {"once more": records.sums(pool), "in another order": records.sums(rng.permutation(pool))}
+    if not kind.refuses_parts:
+        alone = [records.sums(np.array([each])) for each in pool]
+        orders["each alone"] = {letter: sum(each[letter] for each in alone) for letter in whole}
+    if not kind.refuses_parts and kind.reading.batches and not isinstance(records.X, Mapping):
         parts = np.split(pool, [3, 3, 9])
         orders["in batches"] = records.of([(_some(records.X, at), _some(records.y, at)) for at in parts], None)
     if not kind.refuses_persons(averaged=True):
-        persons = np.array([f"person {each}" for each in pool])
-        orders["as persons of one record"] = records.of(
-            records.X, records.y, persons=persons, person_clip=PersonAverage()
+        twice = np.repeat(
+            pool, 2
+        )  # a person with one row adds as a record does; with two equal ones that average is it
+        persons = np.array([f"person {each}" for each in twice])
+        orders["as persons of two equal rows"] = records.of(
+            _some(records.X, twice), _some(records.y, twice), persons=persons, person_clip=PersonAverage()
         )
     for how, sums in orders.items():
         if not _equal(whole, sums):

@@ -18,6 +18,8 @@ from privstats.transforms.exact import Rows
 
 _ROOM = "privstats.transforms"
 _KINDS: dict[str, type[Transform]] = {}
+_KEYS = {"kind", "package"}
+"""Keys of a map's table in a plan that are no fields."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,11 @@ class Transform(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "package" in get_annotations(cls):
-            raise SchemaError(f"{cls.__name__} has a field package, which is a key of a plan; rename it")
+        taken = [name for name, hint in get_annotations(cls).items() if "ClassVar" not in str(hint) and name in _KEYS]
+        if taken:
+            raise SchemaError(f"{cls.__name__} has fields {', '.join(taken)}, which are keys of a plan; rename them")
         if "kind" in cls.__dict__:
-            if not cls.__module__.startswith(_ROOM):
+            if not cls.__module__.startswith(f"{_ROOM}."):
                 kinds()  # so that a class from elsewhere is refused where it takes a name of ours
             register(_KINDS, cls.kind, cls, "transform kind", SchemaError)
 
@@ -147,7 +150,7 @@ def to_builtins(transform: Sequence[Transform]) -> list[dict[str, Any]]:
     for step in transform:
         if _KINDS.get(step.kind) is not type(step):
             raise SchemaError(f"{type(step).__name__} shares the kind {step.kind!r}; give its class a kind of its own")
-    return [{"kind": step.kind, **step.plain_table()} for step in transform]
+    return [{"kind": step.kind, **step.plain_table()} | {"kind": step.kind} for step in transform]
 
 
 def from_builtins(tables: Sequence[Mapping[str, Any]]) -> tuple[Transform, ...]:

@@ -51,6 +51,7 @@ def _look_again() -> None:
     invalidate_caches()
     plug_ins._groups.cache_clear()
     plug_ins._packages.cache_clear()
+    plug_ins._package_of.cache_clear()
 
 
 @cache

@@ -16,9 +16,9 @@ from privstats.testing import check_kind
 from tests.brought import KINDS as BROUGHT
 from tests.brought import brought, install
 from tests.moments.test_person_sums import rows_of
-from tests.moments.test_readable import published_of
 from tests.planted import plant
 from tests.schema.samples import PROMISED
+from tests.schema.test_contract import published
 
 BOUNDED = [schema for schema in PROMISED if schema.task != "gaussians"]
 """Of an alignment no bound of a record is proved."""
@@ -30,6 +30,12 @@ REACHED = {"mean": 0.999, "classes": 0.9, "ridge": 0.9, "sites": 0.99, "scoring"
 def drawn(schema: Any) -> Any:
     """Return what draws records, or None where rows of numbers are read."""
     reading = schema.reading
+    if schema.task == "hazard":
+        return lambda rng, n: (
+            {name: 9 * rng.normal(size=n) for name in schema.feature_names}
+            | {schema.bins.name: rng.uniform(0, 24, n), schema.event: rng.integers(0, 2, n)},
+            None,
+        )
     if reading.columns or reading.levels is not None or schema.task in ("effect", "hazard", "scoring", "score"):
         return lambda rng, n: rows_of(schema, n, int(rng.integers(1 << 30)))
     return None
@@ -39,7 +45,7 @@ def drawn(schema: Any) -> Any:
 def test_own_kinds_keep_their_bound(schema: Any) -> None:
     if getattr(schema, "module", None):
         pytest.importorskip("opacus")
-    nearest = check_kind(schema, drawn(schema), published=published_of(schema), trials=2)
+    nearest = check_kind(schema, drawn(schema), published=published(schema), trials=2)
     assert REACHED.get(schema.task, 0.0) <= nearest <= 1 + 1e-9
 
 
@@ -52,7 +58,7 @@ def stranger(tmp_path: Path) -> Iterator[None]:
 @pytest.mark.usefixtures("stranger")
 @pytest.mark.parametrize("task", BROUGHT)
 def test_a_strangers_kinds_keep_theirs(task: str) -> None:
-    assert 0.7 < check_kind(KINDS[task](3, 2.0), trials=4) <= 1 + 1e-9
+    assert {"tukey": 0.5, "abs": 0.99}[task] < check_kind(KINDS[task](3, 2.0), trials=4) <= 1 + 1e-9
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,7 @@ class Broken(ps.MeanSchema):
         found = super().moments_of(records, values)
         if self.how == "company" and (found.records or 0) > 10:
             return self.containers()[0](self, found.x // 2, found.records)
-        if self.how == "container" and isinstance(records.X, np.ndarray) and records.X.flags.f_contiguous:
+        if self.how == "container" and isinstance(records.X, np.ndarray) and not records.X.flags.c_contiguous:
             return self.containers()[0](self, found.x * 0, found.records)
         return found
 
@@ -89,10 +95,10 @@ class Broken(ps.MeanSchema):
     ("how", "said"),
     [
         ("no clip", r"Broken under add-remove states 2, and one record moves the sums by 1\d,\d{3} \(x\)"),
-        ("bound", "states 1.26, and one record moves the sums by 2"),
+        ("bound", r"states 1\.26, and one record moves the sums by (2|1\.9)"),
         ("company", "Broken sums records each alone to other numbers|moves the sums by"),
         ("container", "Broken sums the same records otherwise in an array in column order"),
-        ("persons", "Broken sums records as persons of one record to other numbers"),
+        ("persons", "Broken sums records as persons of two equal rows to other numbers"),
     ],
 )
 def test_a_broken_contract_is_caught(how: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
