@@ -7,18 +7,23 @@ import shutil
 import sys
 import tempfile
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
+from importlib import invalidate_caches
 from pathlib import Path
 
+from privstats import plug_ins
+
 __all__ = [
-    *("ATTACK", "COURSE", "HEAD", "NOTE", "PAGE", "READER", "RECORDS_ENGINE", "RIVAL"),
-    *("announce", "bring_modules", "install"),
+    *("ATTACK", "COURSE", "HEAD", "KINDS", "NOTE", "PAGE", "READER", "RECORDS_ENGINE", "RIVAL"),
+    *("announce", "bring_modules", "brought", "install"),
 ]
 
 HEAD = {"NearestCentroid": "nearest_centroid.head:NearestCentroid"}
 ATTACK = {"aligned-sum": "aligned_sum:AlignedSum"}
 COURSE = {"twice": "twice:KIND"}
+KINDS = {"tukey": "stranger_rows:TukeySchema", "abs": "stranger_kind:AbsSchema"}
 NOTE = {"ulm": "ulm_office:NOTE"}
 PAGE = {"covering-letter": "ulm_office:LETTER"}
 READER = {"totals": "totals_reader:READER"}
@@ -26,12 +31,35 @@ RECORDS_ENGINE = {"chunks": "chunks:ENGINE"}
 RIVAL = {"output-perturbation": "output_perturbation:OutputPerturbation"}
 
 
-def install(package: str, site: Path, group: str, entries: Mapping[str, str]) -> Path:
+def install(package: str, site: Path, group: str, entries: Mapping[str, str], version: str = "0.1") -> Path:
     """Copy a package into a folder of packages, with the entry points of its distribution."""
     shutil.copytree(
         Path(__file__).parent / package, site, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
     )
-    return announce(package, site, group, entries)
+    return _about(package, site, {group: entries}, version)
+
+
+@contextmanager
+def brought(*sites: Path) -> Iterator[None]:
+    """Let this process have the packages in these folders, and none of them afterwards."""
+    places = [str(site) for site in sites]
+    sys.path[:0] = places
+    _look_again()
+    try:
+        yield
+    finally:
+        del sys.path[: len(places)]
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", "")).startswith(tuple(places)):
+                del sys.modules[name]
+        _look_again()
+
+
+def _look_again() -> None:
+    invalidate_caches()
+    plug_ins._groups.cache_clear()
+    plug_ins._packages.cache_clear()
+    plug_ins._package_of.cache_clear()
 
 
 @cache
@@ -49,10 +77,12 @@ def announce(package: str, site: Path, group: str, entries: Mapping[str, str]) -
     return _about(package, site, {group: entries})
 
 
-def _about(name: str, site: Path, groups: Mapping[str, Mapping[str, str]]) -> Path:
-    about = site / f"{name}-0.1.dist-info"
+def _about(name: str, site: Path, groups: Mapping[str, Mapping[str, str]], version: str = "0.1") -> Path:
+    about = site / f"{name}-{version}.dist-info"
     about.mkdir(parents=True)
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1\n")
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    modules = [f"{path.relative_to(site).as_posix()},,\n" for path in sorted(site.rglob("*.py"))]
+    (about / "RECORD").write_text("".join(modules))
     lines = [
         f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in own.items()) for group, own in groups.items()
     ]

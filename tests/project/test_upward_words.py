@@ -11,12 +11,6 @@ ROOT = Path(__file__).parents[2]
 ABOVE = ("privstats.contrib", "threat_models")
 POINTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
 BROUGHT = {name for rows in POINTS.values() for name, value in rows.items() if value.startswith(ABOVE)}
-AWAITED = (
-    *("course/", "engines/network/", "engines/flower/", "workflows/simulate.py", "__init__.py", "plug_ins.py"),
-    *("cli/course.py", "cli/plan.py", "cli/table.py", "cli/parts/party_facts.py", "cli/parts/table_results.py"),
-    "cli/parts/wizard.py",
-)
-"""Rooms and modules whose calls upward are not doors yet."""
 PLAIN = {
     ("domains.py", "privstats-personal-head"): "every label under which a file is checked is listed once",
     ("plan/settings.py", "moments"): "the example of a setting, which tests compare",
@@ -71,7 +65,7 @@ def test_no_module_below_contrib_names_what_is_brought_from_above() -> None:
     seen = {
         (file, word)
         for file in files
-        if not file.startswith(("contrib/", *AWAITED))
+        if not file.startswith("contrib/")
         for word in reaches((package / file).read_text("utf-8"), BROUGHT)
     }
     assert seen - set(PLAIN) == set(), "a key comes from a plan, a file or a user: read it there, through a door"
