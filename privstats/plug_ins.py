@@ -58,17 +58,6 @@ def dist_name(entry: EntryPoint) -> str:
     return f"{entry.value} (no package)" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
 
 
-def announcer(group: str, name: str) -> str:
-    """Return name and version of the package that announces an entry point; empty for ours, and without one.
-
-    Example:
-        >>> announcer("privstats.courses", "stream")  # privstats announces its own
-        ''
-    """
-    found = next((entry for entry in announced(group) if entry.name == name), None)
-    return "" if found is None or is_ours(found) else dist_name(found)
-
-
 def definer(cls: type) -> str:
     """Return name and version of the package whose files define a class; empty for ours.
 

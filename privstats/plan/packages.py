@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from privstats.errors import PlanError
 from privstats.kinds.registry import KINDS, is_registered
-from privstats.plug_ins import announcer, definer
-from privstats.schema.modules import GROUP
+from privstats.plug_ins import definer
+from privstats.schema.modules import MODULES
 
 if TYPE_CHECKING:
     from privstats.schema import Schema
@@ -50,7 +50,7 @@ def of_module(schema: Schema) -> str:
     word = getattr(schema, "module", None)
     if word is None or of_kind(schema):  # the module of another's kind is that kind's matter
         return ""
-    return _checked(announcer(GROUP, str(word).partition("/")[0]), f"the module {word!r:.80}")
+    return _checked(MODULES.origin(str(word).partition("/")[0]), f"the module {word!r:.80}")
 
 
 def of_schema(schema: Schema) -> str:

@@ -41,8 +41,8 @@ def check_kind(
 
     Each trial compares neighbouring data sets under both adjacencies, at the weights of each statistic alone and at
     random ones. Where sums of parts add up, each record measured alone must add what it adds among the others, and all
-    orders, batches and containers must give equal sums, as must persons of two equal records each. The search proves nothing;
-    the proof belongs in the kind's docstring.
+    orders, batches and containers must give equal sums, as must persons of two equal records each. The search proves
+    nothing; the proof belongs in the kind's docstring.
 
     Args:
         schema: a schema of a registered kind.

@@ -96,7 +96,7 @@ def test_a_bound_of_persons_names_it_too(name: str) -> None:
 
 @pytest.mark.usefixtures("stranger")
 def test_one_clause_lists_all_that_one_package_brings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("privstats.plan.packages.announcer", lambda *_: "stranger 0.1")
+    monkeypatch.setattr("privstats.plan.packages.MODULES.origin", lambda *_: "stranger 0.1")
     schema = replace(schema_of("mlp/2"), transform=schema_of("batch-centre").transform)
     assert BOTH in plan_of(schema).condition
     assert plan_of(replace(schema_of("tukey"), transform=schema.transform)).condition == MODELS["central"].format(
@@ -168,7 +168,7 @@ def test_the_digest_holds_the_package_and_another_version_is_refused(
         ps.Plan.from_toml(other)
     by_hand = re.sub('(, )?package = "[^"]+"', "", text)
     assert ps.Plan.from_toml(by_hand).digest == plan.digest  # what is installed is written out
-    for place in ("KINDS.origin", "announcer", "definer"):
+    for place in ("KINDS.origin", "MODULES.origin", "definer"):
         patched = f"privstats.plan.packages.{place}"
         own = KINDS.origin if "." in place else getattr(plug_ins, place)
         monkeypatch.setattr(patched, lambda *given, own=own: own(*given).replace(" 0.1", " 0.2"))
