@@ -1764,13 +1764,12 @@ def _condition(plan: Table) -> str:
 
 def _brought(plan: Table) -> Iterator[str]:
     """Yield what the bound of one record or person assumes of other packages: a client's holds for any map."""
-    schema, names = plan["schema"], dict[str, list[str]]()
+    schema = plan["schema"]
     pairs = [(schema["package"], schema["module"])] if "package" in schema else []
     pairs += [(step["package"], step["kind"]) for step in schema["transform"] if "package" in step]
-    for package, name in dict.fromkeys(pairs) if plan["privacy"]["unit"] != "client" else ():
-        names.setdefault(package, []).append(name)
-    for package, several in names.items():
-        yield f"{package} maps each record by itself in {' and '.join(map(repr, several))}"
+    for package in dict.fromkeys(package for package, _ in pairs) if plan["privacy"]["unit"] != "client" else ():
+        names = (repr(name) for each, name in dict.fromkeys(pairs) if each == package)
+        yield f"{package} maps each record by itself in {' and '.join(names)}"
 
 
 # --- The certificate of a course -------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from importlib import invalidate_caches
 from pathlib import Path
 
 from privstats import plug_ins
+from privstats.transforms import base
 
 __all__ = [
     *("ATTACK", "COURSE", "HEAD", "KINDS", "NOTE", "PAGE", "READER", "RECORDS_ENGINE", "RIVAL"),
@@ -50,8 +51,10 @@ def brought(*sites: Path) -> Iterator[None]:
     finally:
         del sys.path[: len(places)]
         for name, module in list(sys.modules.items()):
-            if str(getattr(module, "__file__", "")).startswith(tuple(places)):
+            if places and str(getattr(module, "__file__", "")).startswith(tuple(places)):
                 del sys.modules[name]
+                for kind in [kind for kind, cls in base._KINDS.items() if cls.__module__ == name]:
+                    del base._KINDS[kind]
         _look_again()
 
 

@@ -44,7 +44,6 @@ def stranger(tmp_path: Path) -> Iterator[Any]:
     site = install("stranger", tmp_path / "site", GROUP, BROUGHT)
     with brought(site):
         yield site
-    base._KINDS.pop("batch-centre", None)
 
 
 def schema_of(name: str) -> Any:
