@@ -16,5 +16,8 @@ def plant(patch: pytest.MonkeyPatch, table: Mapping[str, Any], name: str, row: A
     own: Any = table._own if isinstance(table, Door) else table
     if isinstance(own, LazyRows):
         patch.setitem(own._makers, name, lambda: row)
-        own = own._rows
-    patch.setitem(own, name, row)
+        patch.setitem(own._rows, name, row)
+    elif isinstance(table, Door):
+        patch.setattr(table, "_own", {**own, name: row})
+    else:
+        patch.setitem(own, name, row)

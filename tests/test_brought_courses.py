@@ -166,9 +166,9 @@ def test_a_source_brings_its_options(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, (done.output, done.exception)
     assert Path("plan.sql").read_text() == "-- r.csv 2024;\n"
-    refused = CliRunner().invoke(app, [*words, "--omop", "concepts.toml", "--target", "stroke"]).exception
+    refused = CliRunner().invoke(app, [*words, "--omop", "c.toml", "--target", "stroke", "--force"]).exception
     assert str(refused) == "--registry declares every column and the outcome: omit --target, --omop"
-    refused = CliRunner().invoke(app, ["plan", "init", "--example", "--year", "2024"]).exception
+    refused = CliRunner().invoke(app, ["plan", "init", "other.toml", "--example", "--year", "9"]).exception
     assert "--example writes a fixed plan: omit --year" in str(refused)
 
 

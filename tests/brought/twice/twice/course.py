@@ -1,7 +1,5 @@
 """The sums of one plan twice, so that a reader compares both."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -25,12 +23,16 @@ class Twice(Stepped):
         promised(self.plan)
 
     @classmethod
-    def within(cls, whole: Plan, early: float = 0.2) -> Twice:
+    def within(cls, whole: Plan, early: float = 0.2) -> "Twice":
         """Return the course that keeps a plan's promise in total."""
         return cls(replace(whole, privacy=part_of(whole, 1 - early, None)), early, Promise.of(whole))
 
     @cached_property
+    def first(self) -> Plan:
+        """The first look's plan."""
+        return replace(self.plan, privacy=part_of(self.plan, self.early / (1 - self.early), None))
+
+    @cached_property
     def steps(self) -> Steps:
         """The looks."""
-        first = replace(self.plan, privacy=part_of(self.plan, self.early / (1 - self.early), None))
-        return Steps((Step("early", first, tries=1), Step("late", self.plan, tries=1)))
+        return Steps((Step("early", self.first, tries=1), Step("late", self.plan, tries=1)))
