@@ -19,6 +19,7 @@ from privstats.kinds.registry import GROUP, is_registered
 from privstats.plan import document
 from privstats.review import certificate_checker
 from privstats.review.certificate import certificate_text
+from privstats.schema.modules import MODULES
 from privstats.transforms import Transform, base
 from privstats.workflows.report import Statement, page_of
 from tests import made
@@ -167,9 +168,8 @@ def test_the_digest_holds_the_package_and_another_version_is_refused(
         ps.Plan.from_toml(other)
     by_hand = re.sub('(, )?package = "[^"]+"', "", text)
     assert ps.Plan.from_toml(by_hand).digest == plan.digest  # what is installed is written out
-    for place in ("KINDS.origin", "MODULES.origin", "definer"):
+    for place, own in (("KINDS.origin", KINDS.origin), ("MODULES.origin", MODULES.origin), ("definer", plug_ins.definer)):
         patched = f"privstats.plan.packages.{place}"
-        own = KINDS.origin if "." in place else getattr(plug_ins, place)
         monkeypatch.setattr(patched, lambda *given, own=own: own(*given).replace(" 0.1", " 0.2"))
     assert len({plan.digest, plan_of(schema_of(name)).digest}) == 2
 
