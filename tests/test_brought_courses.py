@@ -138,7 +138,7 @@ def test_a_command_of_another_package_is_listed_by_its_name_and_run(brought: Any
     assert CliRunner().invoke(app, ["course", "ward", "Ulm"]).stdout == "the ward in Ulm\n"
     brought("privstats.commands.course", "check", "ward")
     refused = CliRunner().invoke(app, ["course", "ward", "Ulm"]).exception
-    assert "privstats and stranger 0.1 both bring a command of privstats course 'check'" in str(refused)
+    assert "privstats and stranger 0.1 both bring the command of privstats course 'check'" in str(refused)
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,8 @@ def test_the_digest_holds_the_package_and_another_version_is_refused(
         ps.Plan.from_toml(other)
     by_hand = re.sub('(, )?package = "[^"]+"', "", text)
     assert ps.Plan.from_toml(by_hand).digest == plan.digest  # what is installed is written out
-    for place, own in (("KINDS.origin", KINDS.origin), ("MODULES.origin", MODULES.origin), ("definer", plug_ins.definer)):
+    definer = plug_ins.definer
+    for place, own in (("KINDS.origin", KINDS.origin), ("MODULES.origin", MODULES.origin), ("definer", definer)):
         patched = f"privstats.plan.packages.{place}"
         monkeypatch.setattr(patched, lambda *given, own=own: own(*given).replace(" 0.1", " 0.2"))
     assert len({plan.digest, plan_of(schema_of(name)).digest}) == 2
@@ -270,7 +271,7 @@ def test_the_door_has_the_kinds_of_a_package_and_their_origin(stranger: Path) ->
         KINDS["abs"] = ps.MeanSchema  # type: ignore[index]
     with (
         brought(announce("second", stranger.parent / "second", GROUP, BROUGHT)),
-        pytest.raises(SchemaError, match=r"second 0.1 and stranger 0.1 both bring a kind of schema 'abs'; rename it"),
+        pytest.raises(SchemaError, match=r"second 0.1 and stranger 0.1 both bring the kind of schema 'abs'; rename it"),
     ):
         KINDS["abs"]
 
