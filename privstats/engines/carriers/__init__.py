@@ -1,9 +1,9 @@
 """All that a carrier between machines needs: messages, folders, the operator's files, and a door to strangers.
 
-A carrier moves a session's messages. At the server it passes a :class:`Transport` to :func:`run_releases`; at a party it
-passes each message that arrives to :func:`answer`, and carries the answer back. It may lose, repeat or damage
-messages: a session then waits, or ends in the exact sum or in a named refusal. A leader whose clients send one message and leave
-needs more: journaled machines, signed replies, sealed files, and a :class:`DoorServer`.
+A carrier moves a session's messages. At the server it passes a :class:`Transport` to :func:`run_releases`. At a party
+it passes each message that arrives to :func:`answer`, and carries the answer back. It may lose, repeat or damage
+messages: a session then waits, or ends in the exact sum or in a named refusal. A leader whose clients send one message
+and leave needs more: journaled machines, signed replies, sealed files, and a :class:`DoorServer`.
 
 ``contrib.http`` and ``contrib.nvflare`` import this room alone of ``engines``, which an import contract checks.
 ``engines.flower`` imports the rooms behind this one: it replaces parts of Flower's own processes, and is released with
