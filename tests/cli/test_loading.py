@@ -54,6 +54,7 @@ def test_help_is_printed_without_what_computes_and_a_list_without_what_draws_box
         "print by privstats.cli.parts.terminal, which loads rich when it prints"
     )
     assert not {name.partition(".")[0] for name in modules} & COMPUTES
+    assert not {name for name in modules if name.startswith("privstats.engines")}
 
 
 @pytest.mark.parametrize("chosen", [None, "26"])

@@ -1,6 +1,6 @@
 """All that a carrier between machines needs: messages, folders, the operator's files, a door to strangers.
 
-A carrier moves a session's messages. At the server it passes a :class:`Transport` to :func:`run_releases`; at a party
+A carrier moves a session's messages. At the server it passes a :class:`Transport` to :func:`run_releases`. At a party
 it passes each message that arrives to :func:`answer`, and carries the answer back. It may lose, repeat or damage
 messages: a session then waits, or ends in the exact sum or in a named refusal. A leader whose clients send one message
 and leave needs more: journaled machines, signed replies, sealed files, and a :class:`DoorServer`.

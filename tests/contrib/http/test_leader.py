@@ -70,7 +70,7 @@ def test_a_run_that_an_earlier_version_leads_ends_with_that_version(tmp_path: Pa
 
 
 def dialled(home: Path) -> JournaledHelper:
-    return Dialler(helper_folder(home), Settings.read(home))._helper()
+    return Dialler(helper_folder(home), Settings.read(home))._role.machine()
 
 
 def test_all_calls_of_the_journal_are_one_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

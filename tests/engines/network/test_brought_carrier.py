@@ -53,9 +53,9 @@ def exact() -> ps.ClassMoments:
     return ps.simulate(PLAN, shards).moments
 
 
-@pytest.mark.parametrize("fault", ["none", "lost", "twice"])
-def test_three_processes_end_in_the_exact_sum_also_where_an_answer_is_lost_or_a_message_comes_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+@pytest.mark.parametrize("faulty", [False, pytest.param(True, marks=pytest.mark.ci)])
+def test_three_processes_end_in_the_exact_sum_also_where_messages_come_twice_and_an_answer_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faulty: bool
 ) -> None:
     monkeypatch.syspath_prepend(PACKAGE)
     from post_office import PostOffice
@@ -64,13 +64,13 @@ def test_three_processes_end_in_the_exact_sum_also_where_an_answer_is_lost_or_a_
 
     class Faulty(PostOffice):
         def push(self, node, kind, data, *, ttl):
-            if fault == "twice":
+            if faulty:
                 super().push(node, kind, data, ttl=ttl)
             return super().push(node, kind, data, ttl=ttl)
 
         def pull(self, message, most):
             reply = super().pull(message, most)
-            if reply is not None and fault == "lost" and not lost:
+            if reply is not None and faulty and not lost:
                 lost.append(message)
                 return None
             return reply
@@ -84,7 +84,7 @@ def test_three_processes_end_in_the_exact_sum_also_where_an_answer_is_lost_or_a_
     (release,) = ended.releases
     assert release.survivors == (0, 1, 2)
     assert release.moments == exact()
-    assert len(lost) == (fault == "lost")
+    assert bool(lost) is faulty
 
 
 def test_the_package_is_short_and_names_public_names_alone() -> None:
