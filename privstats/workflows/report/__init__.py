@@ -6,6 +6,7 @@ from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from privstats.workflows.report.ethics import ethics_page as ethics_page
+    from privstats.workflows.report.further import finder as finder
     from privstats.workflows.report.layout import Cell as Cell
     from privstats.workflows.report.layout import Figure as Figure
     from privstats.workflows.report.layout import Finder as Finder
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from privstats.workflows.report.layout import Search as Search
     from privstats.workflows.report.layout import Table as Table
     from privstats.workflows.report.layout import Text as Text
-    from privstats.workflows.report.layout import finder as finder
     from privstats.workflows.report.layout import render as render
     from privstats.workflows.report.page import Chart as Chart
     from privstats.workflows.report.page import Curve as Curve

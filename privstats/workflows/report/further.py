@@ -106,3 +106,17 @@ PAGES: Door[FurtherPage] = Door(
 def finders() -> list[FurtherFindings]:
     """Return all searches in the order of their sections."""
     return sorted(FINDERS.values(), key=lambda row: row.order)
+
+
+def finder(name: str) -> Finder:
+    """Return the named finder from any installed package.
+
+    Raises:
+        PrivstatsError: no installed package offers it, two do, or it cannot be loaded.
+
+    Example:
+        >>> from privstats.workflows.report import finder
+        >>> callable(finder("audit"))  # the package threat_models brings it
+        True
+    """
+    return FINDERS.needed(name, f"--{name}").find

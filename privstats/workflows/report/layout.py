@@ -1,4 +1,4 @@
-"""Lay out every page on one self-contained sheet, and find other packages' sections.
+"""Lay out every page on one self-contained sheet.
 
 Needs the ``report`` extra (jinja2; pictures need matplotlib).
 """
@@ -14,7 +14,6 @@ from typing import Any, Self, TypeAlias
 from privstats import optional_dependencies
 from privstats.plan import Plan
 from privstats.version import __version__
-from privstats.workflows.report.further import FINDERS
 
 
 @dataclass(frozen=True)
@@ -147,17 +146,3 @@ class Search:
 
 
 Finder: TypeAlias = Callable[[Plan, Search], Sequence[Finding]]
-
-
-def finder(name: str) -> Finder:
-    """Return the named finder from any installed package.
-
-    Raises:
-        PrivstatsError: no installed package offers it, two do, or it cannot be loaded.
-
-    Example:
-        >>> from privstats.workflows.report import finder
-        >>> callable(finder("audit"))  # the package threat_models brings it
-        True
-    """
-    return FINDERS.needed(name, f"--{name}").find
