@@ -1,4 +1,4 @@
-"""Lay out every page on one self-contained sheet, and find other packages' sections.
+"""Lay out every page on one self-contained sheet.
 
 Needs the ``report`` extra (jinja2; pictures need matplotlib).
 """
