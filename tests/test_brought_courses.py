@@ -7,6 +7,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -124,10 +125,11 @@ def brought(monkeypatch: pytest.MonkeyPatch) -> Any:
     return bring
 
 
-def test_our_engine_of_records_comes_first(brought: Any) -> None:
+def test_our_engine_of_records_comes_first_and_plain_records_are_no_package_s(brought: Any) -> None:
+    brought(records_engines.GROUP, "broken", "NOTHING")
     brought(records_engines.GROUP, "a", "GREEDY")
-    found = engine_for("ward.parquet"), engine_for([[0.5]])
-    assert [each and each.name for each in found] == ["parts", "a"]
+    found = map(engine_for, ("ward.parquet", Path("ward.parquet"), [[0.5]], {"age": [5]}, np.eye(2), Stranger()))
+    assert [each and each.name for each in found] == ["parts", "parts", None, None, None, "a"]
 
 
 def test_a_command_of_another_package_is_listed_by_its_name_and_run(brought: Any) -> None:
@@ -168,8 +170,8 @@ def test_a_source_brings_its_options(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert Path("plan.sql").read_text() == "-- r.csv 2024;\n"
     refused = CliRunner().invoke(app, [*words, "--omop", "c.toml", "--target", "stroke", "--force"]).exception
     assert str(refused) == "--registry declares every column and the outcome: omit --target, --omop"
-    refused = CliRunner().invoke(app, ["plan", "init", "other.toml", "--example", "--year", "9"]).exception
-    assert "--example writes a fixed plan: omit --year" in str(refused)
+    refused = CliRunner().invoke(app, ["plan", "init", "other.toml", "--year", "9"]).exception
+    assert str(refused) == "--year goes with a source that is not named: pass --registry, --fhir or --omop, or omit it"
 
 
 def test_a_task_brings_its_words_and_its_plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -114,6 +114,10 @@ def _study(sources: Any, columns: Sequence[str]) -> Study | None:
 
     name = next((name for name in SOURCES if getattr(sources, name) is not None), None)
     if name is None:
+        if given := _flags(sources):
+            *some, last = [f"--{each.replace('_', '-')}" for each in SOURCES]
+            named = f"{', '.join(some)} or {last}" if some else last
+            raise PlanError(f"{', '.join(given)} goes with a source that is not named: pass {named}, or omit it")
         return None
     source = SOURCES[name]
     own = source.terms(**{each.name: getattr(sources, each.name) for each in fields(source.terms)})

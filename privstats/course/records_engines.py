@@ -50,10 +50,13 @@ ENGINES: Door[RecordsEngine] = Door(GROUP, "engine of records", DataError, _is_r
 def engine_for(X: object) -> RecordsEngine | None:
     """Return the engine that holds a container, this library's own first; None for records in this process.
 
+    Another package's engine is not asked about an array, a list, a dict or a path: it cannot take these over.
+
     Example:
         >>> from privstats.course.records_engines import engine_for
         >>> engine_for([[0.5, 0.0]]) is None, engine_for("ward.parquet").name
         (True, 'parts')
     """
-    rows = (ENGINES[name] for name in sorted(ENGINES, key=ENGINES.origin))
-    return next((row for row in rows if row.holds(X)), None)
+    plain = type(X).__module__ in ("builtins", "numpy")
+    names = [name for name in sorted(ENGINES, key=ENGINES.origin) if not (plain and ENGINES.origin(name))]
+    return next((ENGINES[name] for name in names if ENGINES[name].holds(X)), None)
