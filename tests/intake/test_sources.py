@@ -366,6 +366,19 @@ def test_a_date_outside_all_years_is_its_own_record_s_gap(writer: str, form: str
     assert list(table.values("age")) == columns["age"]
 
 
+@pytest.mark.parametrize("writer", ["sav", "dta", "xport"])
+def test_a_damaged_text_costs_its_own_record_alone(writer: str, tmp_path: Path) -> None:
+    pyreadstat, pandas = pytest.importorskip("pyreadstat"), pytest.importorskip("pandas")
+    wards = ["A", "Qu\u00e9bec", "G\u00e9riatrie", "Qu\u00e9bec", ""]
+    columns = {"ward": wards, "age": [50.0, 51, 52, 53, 54], "ill": ["no"] * 5}
+    path = tmp_path / "north"
+    getattr(pyreadstat, f"write_{writer}")(pandas.DataFrame(columns), str(path))
+    path.write_bytes(path.read_bytes().replace("Qu\u00e9bec".encode(), b"Qu\xc3(bec"))
+    table = RecordFile(path, "ill").table(("ward", "age"))
+    assert list(table.values("ward")) == ["A", "Qu\ufffd(bec", "G\u00e9riatrie", "Qu\ufffd(bec", ""]
+    assert list(table.values("age")) == columns["age"]
+
+
 def test_a_transport_file_of_two_data_sets_is_refused(tmp_path: Path) -> None:
     pyreadstat, pandas = pytest.importorskip("pyreadstat"), pytest.importorskip("pandas")
     for version in (5, 8):
@@ -388,6 +401,16 @@ def test_files_in_two_encodings_are_refused(tmp_path: Path) -> None:
     )
     (tmp_path / "a.csv").write_text("\ufeff" + text)
     refused(DataError, "a.csv: it is marked as UTF-8", RecordFile(tmp_path, "ill", encoding="cp1252").read)
+
+
+def test_a_damaged_letter_does_not_decide_how_others_are_read(tmp_path: Path) -> None:
+    text = "age,ward,ill\n50,G\u00e9riatrie,no\n51,Qu\u00e9bec,no\n".encode()
+    damaged = text.replace("Qu\u00e9bec".encode(), b"Qu\xc3(bec")
+    for content, encoding in ((text, "utf-8"), (damaged, "utf-8"), (text.decode().encode("cp1252"), "cp1252")):
+        (tmp_path / "a.csv").write_bytes(content)
+        assert written_as(RecordFile(tmp_path / "a.csv", "ill"), {}).encoding == encoding
+    (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbf" + damaged.replace("G\u00e9".encode(), b"Ge"))
+    assert written_as(RecordFile(tmp_path / "a.csv", "ill"), {}).encoding == "utf-8"
 
 
 def test_a_file_states_its_form_and_target_at_every_door(tmp_path: Path) -> None:
