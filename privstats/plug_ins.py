@@ -5,9 +5,19 @@ Rooms of ``privstats.contrib`` are announced in the same way; no other module im
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import (
+    Distribution,
+    EntryPoint,
+    distribution,
+    distributions,
+    entry_points,
+    packages_distributions,
+)
+from pathlib import Path
 from typing import Any
 
 from privstats.errors import PrivstatsError
@@ -74,12 +84,80 @@ def dist_name(entry: EntryPoint) -> str:
     return f"{entry.value} (no package)" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
 
 
+def announcer(group: str, name: str) -> str:
+    """Return name and version of the package that announces an entry point; empty for ours, and without one.
+
+    Example:
+        >>> announcer("privstats.courses", "stream")  # privstats announces its own
+        ''
+    """
+    found = next((entry for entry in announced(group) if entry.name == name), None)
+    return "" if found is None or is_ours(found) else dist_name(found)
+
+
+def definer(cls: type) -> str:
+    """Return name and version of the package whose files define a class; empty for ours.
+
+    A class that its module does not hold under its own name, a script, and a module of no package have "(no package)".
+
+    Example:
+        >>> import numpy
+        >>> definer(ps.transforms.UnitNorm), definer(numpy.ndarray).partition(" ")[0]
+        ('', 'numpy')
+    """
+    module = cls.__module__
+    # A class states the name of its module itself, so that name alone is no evidence.
+    if module == "__main__" or _held(module, cls.__qualname__) is not cls:
+        return f"{module} (no package)"
+    return "" if module.partition(".")[0] == "privstats" else _package_of(module)
+
+
+@cache
+def _package_of(module: str) -> str:
+    file = Path(getattr(sys.modules[module], "__file__", None) or module).resolve()
+    names = _packages().get(module.partition(".")[0], [])
+    # Packages that pip installed in place, and those without a list of files, are in no list by module.
+    several = [distribution(name) for name in sorted(set(names))] or [*distributions()]
+    found = {f"{each.name} {each.version}" for each in several if each.name != "privstats" and _has(each, file)}
+    return found.pop() if len(found) == 1 else f"{module} (no package)"
+
+
+@cache
+def _packages() -> Mapping[str, list[str]]:
+    return packages_distributions()
+
+
+def _has(package: Distribution, file: Path) -> bool:
+    """Return whether a module's file is one of a package's files, or in the folder that pip installed in place."""
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname  # slow to load, and for code of others alone
+
+    origin = json.loads(package.read_text("direct_url.json") or "{}")
+    if origin.get("dir_info", {}).get("editable"):
+        return file.is_relative_to(Path(url2pathname(urlsplit(origin["url"]).path)).resolve())
+    if package.read_text("RECORD") is None:
+        return file.is_relative_to(Path(str(package.locate_file(""))).resolve())
+    alike = (each for each in package.files or () if each.name == file.name)
+    return any(Path(str(package.locate_file(each))).resolve() == file for each in alike)
+
+
+def _held(module: str, name: str) -> object:
+    found: object = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
 @cache
 def _groups() -> Mapping[str, Sequence[EntryPoint]]:
     return grouped(entry_points())
 
 
 def grouped(entries: Any) -> Mapping[str, Sequence[EntryPoint]]:
-    """Sort entry points into groups, and each group by name; identical ones count once."""
-    groups = {group: set(entries.select(group=group)) for group in entries.groups}
-    return {group: sorted(each, key=lambda entry: (entry.name, entry.value)) for group, each in groups.items()}
+    """Sort entry points into groups, and each group by name; identical ones of one package count once."""
+    groups = {group: {_key(entry): entry for entry in entries.select(group=group)} for group in entries.groups}
+    return {group: [each[key] for key in sorted(each)] for group, each in groups.items()}
+
+
+def _key(entry: EntryPoint) -> tuple[str, str, str]:
+    return entry.name, entry.value, "" if entry.dist is None else entry.dist.name

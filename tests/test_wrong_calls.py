@@ -185,7 +185,7 @@ ROWS: list[Row] = [
     (lambda: privacy(shares={"N": 0.5}), "shares must sum to 1, got 0.5: divide each"),
     (lambda: privacy(shares=[0.5, 0.5]), "shares must be a table of statistic = share"),
     # plan
-    (lambda: plan(schema=X), "schema must be a ClassSchema or .*, got ndarray"),
+    (lambda: plan(schema=X), "schema must be a schema of .* ClassSchema or .*, got ndarray"),
     (lambda: plan(cohort=3), "cohort must be a Cohort, got int"),
     (lambda: plan(privacy=None), "privacy must be a Privacy or NoPrivacy, got NoneType"),
     (lambda: plan(privacy=ps.NoPrivacy), "privacy must be a Privacy or NoPrivacy"),
@@ -334,7 +334,7 @@ ROWS: list[Row] = [
         lambda: dp.sensitivity(SCHEMA, "S", "add-remove"),
         "given for S, but the schema measures N, A, B: name only those",
     ),
-    (lambda: dp.default_shares(PLAN), "schema must be a ClassSchema or .*, got Plan; give plan.schema"),
+    (lambda: dp.default_shares(PLAN), "schema must be a schema of .* ClassSchema or .*, got Plan; give plan.schema"),
     (lambda: dp.discrete_gaussian(-1.0, 3, seeded(0)), "sigma must be above 0 and at most 2"),
     (lambda: dp.discrete_laplace(0.0, 3, seeded(0)), "scale must be above 0 and at most 2"),
     (lambda: dp.l1_sensitivity(SCHEMA, "B", "add-remove"), "a ClassSchema sends B: omit it, or give a"),

@@ -12,8 +12,12 @@ from collections.abc import Callable, Mapping
 from privstats.dp.privacy import Adjacency, Privacy
 from privstats.errors import PlanError
 from privstats.kinds.base import Kind, kind_of
+from privstats.kinds.registry import KINDS
 from privstats.schema import Schema, require_schema
 from privstats.schema.base import by_letter
+
+_ROUNDING = 2.0**-40
+"""What rounding of floats may add to a noise's own mu, relative to it."""
 
 
 def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) -> float:
@@ -54,7 +58,7 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
     weights = _weights(schema, sigmas)
     if adjacency not in ("add-remove", "replace-one"):
         raise PlanError(f"adjacency must be 'add-remove' or 'replace-one', got {adjacency!r}: choose one")
-    return math.sqrt(_proving(schema, weights).move(weights, adjacency))
+    return math.sqrt(_square(_proving(schema, weights), weights, adjacency))
 
 
 def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
@@ -131,6 +135,21 @@ def _proving(schema: Schema, weights: Mapping[str, float]) -> Kind:
     if unknown:
         raise PlanError(f"no sensitivity is proved for statistic {', '.join(unknown)}; exclude it from the schema")
     return kind
+
+
+def _square(kind: Kind, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """Return mu^2 as the kind states it; what another package states must be a bound in form at least."""
+    package = KINDS.origin(kind.task)
+    if not package:
+        return kind.move(weights, adjacency)
+    # An excluded record replaced by another one moves the sums as an added one does.
+    squares = [kind.move(weights, each) for each in dict.fromkeys(("add-remove", adjacency))]
+    if not all(isinstance(each, int | float) and math.isfinite(each) and each >= 0 for each in squares):
+        raise PlanError(
+            f"move of task {kind.task!r} must return a finite number of at least 0, got {squares!r:.80}: {package} "
+            "states no bound there; choose another schema"
+        )
+    return max(squares)
 
 
 def _weights(schema: Schema, sigmas: Mapping[str, float]) -> dict[str, float]:
@@ -251,4 +270,10 @@ def allocate(
     """
     unit = {s: cost({s: 1.0}, "add-remove") / math.sqrt(share) for s, share in shares.items()}
     factor = cost(unit, adjacency) / mu
-    return {statistic: sigma * factor for statistic, sigma in unit.items()}
+    sigmas = {statistic: sigma * factor for statistic, sigma in unit.items()}
+    if not cost(sigmas, adjacency) <= mu * (1 + _ROUNDING):
+        raise PlanError(
+            "the bound of these sums is no square form of the noise, so no noise keeps this promise; report it to the "
+            "package that states the bound"
+        )
+    return sigmas

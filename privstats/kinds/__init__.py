@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from privstats.kinds.classes import ClassMoments as ClassMoments
     from privstats.kinds.classes import ClassSchema as ClassSchema
     from privstats.kinds.classes import RealClassMoments as RealClassMoments
+    from privstats.kinds.clipped_rows import ClippedRows as ClippedRows
     from privstats.kinds.counts import CountMoments as CountMoments
     from privstats.kinds.counts import CountSchema as CountSchema
     from privstats.kinds.counts import RealCountMoments as RealCountMoments

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from inspect import get_annotations
+from inspect import get_annotations, getattr_static
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from privstats import moments
 from privstats.errors import PlanError, SchemaError
-from privstats.kinds.registry import KINDS
+from privstats.kinds.registry import KINDS, is_registered
 from privstats.kinds.worst import WorstPair
 from privstats.moments.base import ExactClass, Moments, RealMoments, Summed, unformed
 from privstats.schema.base import Adjacency, Schema
-from privstats.schema.narrowing import USUAL, is_known
+from privstats.schema.narrowing import USUAL
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,6 +27,12 @@ _Sums = TypeVar("_Sums", bound=Moments)
 
 _ALSO_FIELDS = {"class_names", "among"}
 """Base attributes that a kind may have as fields; a field of any other base name would silently replace it."""
+
+_KEYS = {"package"}
+"""Keys of a plan's schema that no kind has as a field."""
+
+_FINAL = ("is_registered", "checks_records", "__eq__", "__hash__", "__class__")
+"""What decides of which class a schema is, and whose; no kind defines it. ``dataclass`` writes == and the hash."""
 
 
 class Kind(Schema):
@@ -51,9 +57,12 @@ class Kind(Schema):
     def __init_subclass__(cls, **more: object) -> None:
         super().__init_subclass__(**more)
         fields = {name for name, hint in get_annotations(cls).items() if "ClassVar" not in str(hint)}
-        base = {name for each in (Schema, Kind) for name in (*vars(each), *get_annotations(each))}
+        base = {name for each in (Schema, Kind) for name in (*vars(each), *get_annotations(each))} | _KEYS
         if taken := sorted(fields & base - _ALSO_FIELDS):
             raise SchemaError(f"{cls.__name__} has fields {', '.join(taken)}, which every kind has; rename them")
+        mixed = (name for name in _FINAL[:2] if getattr_static(cls, name) is not vars(Kind)[name])
+        if own := [*(name for name in _FINAL if name in vars(cls)), *mixed]:
+            raise SchemaError(f"{cls.__name__} defines {', '.join(dict.fromkeys(own))}, which no kind does; omit them")
         if "table" in vars(cls) and "proved" not in vars(cls):
             raise SchemaError(f"{cls.__name__} has a table of its own and no proved letters; state proved")
         if "task" in vars(cls) and not vars(cls).get("purpose"):
@@ -112,7 +121,19 @@ class Kind(Schema):
     @property
     def is_registered(self) -> bool:
         """Whether the registry has exactly this class: a proof covers a class alone, and no subclass."""
-        return type(self) is KINDS.get(self.task)
+        return is_registered(self)
+
+    @property
+    def clipping(self) -> str:
+        """Explanation of a record's bounded weight, which another package states of a kind of its own."""
+        package = KINDS.origin(self.task)
+        stated = f"How much a record weighs at most is stated by {package}, and privstats does not prove it."
+        return stated if package else super().clipping
+
+    @property
+    def checks_records(self) -> bool:
+        """Whether this is a kind of ours, whose sums raise RecordError at a record that cannot be read."""
+        return not KINDS.origin(self.task)
 
     # weights, adjacency and records are unused here: kinds that override this method read them.
     def move_of_client(self, weights: Mapping[str, float], adjacency: Adjacency, records: float) -> float | None:  # noqa: ARG002
@@ -157,6 +178,6 @@ def kind_of(schema: Schema) -> Kind:
         >>> kind_of(ps.SitesSchema(2, clip_norm=8.0)).proved  # the statistics with a proved sensitivity
         'NQ'
     """
-    if isinstance(schema, Kind) and is_known(schema):
+    if isinstance(schema, Kind) and is_registered(schema):
         return schema
     raise unformed(schema)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from privstats.errors import SchemaError
-from privstats.kinds.registry import KINDS
+from privstats.kinds.registry import KINDS, is_registered
 from privstats.schema.base import Schema
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def row_of(rows: Mapping[type[Any], _Row], schema: Schema, what: str) -> _Row:
             ...
         privstats.errors.SchemaError: no sum of rows is available for a PartySchema; give a MeanSchema
     """
-    if type(schema) in rows and schema.is_registered:
+    if type(schema) in rows and is_registered(schema):
         return rows[type(schema)]
     *several, last = [kind.__name__ for kind in rows]
     known = f"{', '.join(several)} or {last}" if several else last

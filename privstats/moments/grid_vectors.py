@@ -27,7 +27,7 @@ def quantize(schema: Schema, X: RecordsLike) -> NDArray[np.int64]:
         [[8, 0], [0, 15]]
     """
     require_schema(schema, "quantize(schema, X)")
-    if schema.appended:
+    if schema.appended or not schema.checks_records:  # the latter: of another package, with vectors of its own
         raise SchemaError(f"the vectors of a {type(schema).__name__} hold more than X; call measure(schema, X, y)")
     records = in_codes(schema.reading, in_memory(X), (), refuse=True)[0]
     rows = fitting(schema.reading, feature_rows(schema.reading, records))

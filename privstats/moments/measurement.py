@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from privstats.errors import DataError, UnreadableRecordsWarning
+from privstats.errors import DataError, PrivstatsError, UnreadableRecordsWarning
 from privstats.intake.declared.unlisted import Lost, all_lost
 from privstats.intake.tables import Several
 from privstats.moments.base import Forms, Moments, forming
@@ -24,11 +24,13 @@ from privstats.schema import Schema, require_schema
 if TYPE_CHECKING:
     from privstats.intake.accepted import ColumnLike, RecordsLike, TargetsLike
     from privstats.moments.persons import Clip, PersonMoments
+    from privstats.records.opened import Opened
     from privstats.records.reading import Unreadable
     from privstats.records.row_cache import RowCache
-    from privstats.schema.public_values import Published
+    from privstats.schema.public_values import Published, Values
 
 _Sums = TypeVar("_Sums", bound=Moments)
+_Formed = TypeVar("_Formed")
 
 
 @overload
@@ -245,17 +247,21 @@ def noted_moments(
     shown, stored = (progress, cache) if persons is None else (False, None)
 
     # Persons are read in another order than their rows.
-    reader = Reader(schema.reading, unreadable == "refuse", shown, stored, positions=persons is None)
+    reader = Reader(
+        schema.reading,
+        unreadable == "refuse",
+        shown,
+        stored,
+        positions=persons is None,
+        checked=schema.checks_records,
+    )
 
     def summed(X: RecordsLike, y: TargetsLike | None) -> tuple[Moments, LeftOut]:
-        formed = [reader.formed(lambda records: forms.moments_of(records, values), *table) for table in _tables(X, y)]
+        formed = [reader.formed(_named(schema, forms.moments_of, values), *table) for table in _tables(X, y)]
         return reduce(add, (each.result for each in formed)), reduce(add, (each.left_out for each in formed))
 
     def by_record(X: RecordsLike, y: TargetsLike | None) -> tuple[RecordTerms, LeftOut]:
-        formed = [
-            reader.formed(lambda records: forms.terms_of(records, values), *table, marked=True)
-            for table in _tables(X, y)
-        ]
+        formed = [reader.formed(_named(schema, forms.terms_of, values), *table, marked=True) for table in _tables(X, y)]
         terms = [each.result if each.marks is None else each.result.among(each.marks) for each in formed]
         return RecordTerms.joined(terms), reduce(add, (each.left_out for each in formed))
 
@@ -272,6 +278,26 @@ def noted_moments(
     if published is not None and hasattr(moments, "published"):
         moments = replace(moments, published=published.sha256)
     return moments, Notes(left_out, unnamed, reader.lost)
+
+
+def _named(
+    schema: Schema, form: Callable[[Opened, Mapping[str, Values]], _Formed], values: Mapping[str, Values]
+) -> Callable[[Opened], _Formed]:
+    """Return what forms sums of opened records; an error of another package's code is named without its text."""
+
+    def formed(records: Opened) -> _Formed:
+        try:
+            return form(records, values)
+        except PrivstatsError:
+            raise
+        except Exception as fault:
+            if schema.checks_records:
+                raise
+            # The text of an error may quote a record.
+            name, error = type(schema).__name__, type(fault).__name__
+            raise DataError(f"no sums of a {name}: its package raised {error}; report it to its authors") from None
+
+    return formed
 
 
 def _tables(X: Any, y: Any) -> Sequence[tuple[Any, Any]]:

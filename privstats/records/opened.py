@@ -86,6 +86,11 @@ class Excluded:
         """Which records are readable, ``(n,)``; None where marks are not kept, or a kind read the records itself."""
         return np.concatenate(self._fine) if self._fine else None
 
+    @property
+    def counted(self) -> int:
+        """Number of records that were read and are in the sums; where marks are kept."""
+        return sum(int(each.sum()) for each in self._fine or ()) - self._further.records
+
     def add(
         self, fine: NDArray[np.bool_], why: Why, listed: Mapping[str, ListedColumn] | None = None, *, seen: bool = False
     ) -> None:
@@ -291,6 +296,7 @@ class Reader:
         refuse: whether an unreadable record raises RecordError.
         progress, cache: as in :class:`Opened`.
         positions: whether an error names the record by its position among all records of the call.
+        checked: whether the sums raise RecordError at an unreadable record; else they receive readable records alone.
         lost: values so far in no cell of their own, by column.
     """
 
@@ -299,6 +305,7 @@ class Reader:
     progress: bool = False
     cache: RowCache | None = None
     positions: bool = True
+    checked: bool = True
     lost: dict[str, Lost] = field(default_factory=dict)
 
     def settled(
@@ -350,6 +357,7 @@ class Reader:
         reading, cursor = self.reading, Cursor()
         # A number must not pass for a declared text, and a gap must not count where its record is excluded.
         one_by_one = reading.levels is not None or (reading.declaration is not None and not reading.gaps_have_cells)
+        one_by_one |= not self.checked
         if self.refuse and not one_by_one:
             try:
                 return Formed(form(self._opened(X, y, cursor, one_by_one=False)), LeftOut())
@@ -365,9 +373,11 @@ class Reader:
                     return Formed(result, LeftOut())
             except RecordError:
                 pass
-        excluded = Excluded(marked=marked)
+        excluded = Excluded(marked=marked or not self.checked)
         result = form(replace(records, excluded=excluded))
         left_out = excluded.left_out
+        if not (self.checked or reading.columns) and result.records != excluded.counted:
+            raise DataError("the sums state another number of records than they received; report it to their package")
         if left_out.records and self.refuse:
             raise RecordError(left_out.remark(none_left=False, refused=True))
         return Formed(result, left_out, excluded.marks)

@@ -21,6 +21,7 @@ ARM = "hold an arm that is neither 0 nor 1"
 LABEL = "hold none of the plan's labels"
 NO_CELL = "hold a value that the plan does not list"
 EXPOSURE = "hold an exposure that is not above 0 and at most the plan's exposure_bound"
+VECTOR = "have no vector of finite numbers under the plan's statistic"
 LATE = "hold a time of entry that is not before the exit"
 LATE_VISIT = (
     "hold a time of entry in the visit of the exit or a later one (at discrete times nobody is at risk at the visit of "

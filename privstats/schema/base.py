@@ -234,6 +234,11 @@ class Schema(ABC):
         """Whether the registry of kinds has exactly this class; a subclass of a kind is none."""
         return False
 
+    @property
+    def checks_records(self) -> bool:
+        """Whether the sums raise RecordError at a record that cannot be read; else they receive readable ones alone."""
+        return True
+
     # averaged is unused here: kinds that override this method read it.
     def refuses_persons(self, *, averaged: bool) -> str:  # noqa: ARG002
         """Return why persons with several rows are refused; else empty."""

@@ -11,6 +11,11 @@ from privstats.schema.base import Predicted, Schema
 USUAL = "ClassSchema or RidgeSchema"
 """The kinds that people build by hand, for messages; calls and courses build the others."""
 
+ACCEPTED = f"a schema of privstats.kinds, such as a {USUAL}"
+"""What a call that measures any kind accepts, for messages."""
+
+_DOOR = "the entry points privstats.kinds"
+
 _Any = TypeVar("_Any", bound=Schema)
 
 
@@ -69,16 +74,30 @@ def require_schema(schema: object, call: str | None = None) -> None:
         >>> ps.schema.require_schema([[0.1, 0.2]], "measure(schema, X, y)")
         Traceback (most recent call last):
             ...
-        privstats.errors.SchemaError: schema must be a ClassSchema or RidgeSchema, got list; call measure(schema, X,
-        y)
+        privstats.errors.SchemaError: schema must be a schema of privstats.kinds, such as a ClassSchema or RidgeSchema,
+        got list; call measure(schema, X, y)
     """
     if is_known(schema):
         return
-    wrong = f"schema must be a {USUAL}, got {type(schema).__name__}"
     # A Plan has this attribute; its module imports this one.
     if is_known(getattr(schema, "schema", None)):
-        raise SchemaError(f"{wrong}; give plan.schema")
-    raise SchemaError(f"{wrong}; call {call}" if call else f"{wrong}; give such a schema")
+        raise SchemaError(f"schema must be {ACCEPTED}, got {type(schema).__name__}; give plan.schema")
+    raise SchemaError(unknown_schema(schema, f"call {call}" if call else "give such a schema"))
+
+
+def unknown_schema(schema: object, remedy: str = "give one") -> str:
+    """Return the sentence that refuses a value that :func:`is_known` does not know.
+
+    Args:
+        remedy: what to do where the value is no schema at all.
+    """
+    name = type(schema).__name__
+    if not isinstance(schema, Schema):
+        return f"schema must be {ACCEPTED}, got {name}; {remedy}"
+    task = vars(type(schema)).get("task")
+    if task is None:
+        return f"{name} is a subclass of a kind of schema, and no kind; state a task, and announce it under {_DOOR}"
+    return f"{name} is no registered kind of schema; a package announces it under {_DOOR} as {task!r:.80}"
 
 
 def is_known(schema: object) -> bool:

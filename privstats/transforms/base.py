@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from importlib import import_module
+from inspect import get_annotations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,8 @@ from privstats.transforms.exact import Rows
 
 _ROOM = "privstats.transforms"
 _KINDS: dict[str, type[Transform]] = {}
+_KEYS = {"kind", "package"}
+"""Keys of a map's table in a plan that are no fields."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,11 @@ class Transform(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        taken = [name for name, hint in get_annotations(cls).items() if "ClassVar" not in str(hint) and name in _KEYS]
+        if taken:
+            raise SchemaError(f"{cls.__name__} has fields {', '.join(taken)}, which are keys of a plan; rename them")
         if "kind" in cls.__dict__:
-            if not cls.__module__.startswith(_ROOM):
+            if not cls.__module__.startswith(f"{_ROOM}."):
                 kinds()  # so that a class from elsewhere is refused where it takes a name of ours
             register(_KINDS, cls.kind, cls, "transform kind", SchemaError)
 
@@ -144,7 +150,7 @@ def to_builtins(transform: Sequence[Transform]) -> list[dict[str, Any]]:
     for step in transform:
         if _KINDS.get(step.kind) is not type(step):
             raise SchemaError(f"{type(step).__name__} shares the kind {step.kind!r}; give its class a kind of its own")
-    return [{"kind": step.kind, **step.plain_table()} for step in transform]
+    return [{"kind": step.kind, **step.plain_table()} | {"kind": step.kind} for step in transform]
 
 
 def from_builtins(tables: Sequence[Mapping[str, Any]]) -> tuple[Transform, ...]:
@@ -155,6 +161,11 @@ def from_builtins(tables: Sequence[Mapping[str, Any]]) -> tuple[Transform, ...]:
         (ConstantFeature(value=1.0),)
     """
     return tuple(_from_table(table) for table in tables)
+
+
+def is_kind(kind: object) -> bool:
+    """Return whether a map of this kind is loaded, or ours."""
+    return isinstance(kind, str) and _class_of(kind) is not None
 
 
 def _class_of(kind: str) -> type[Transform] | None:

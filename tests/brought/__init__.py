@@ -7,23 +7,54 @@ import shutil
 import sys
 import tempfile
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
+from importlib import invalidate_caches
 from pathlib import Path
 
-__all__ = ["ATTACK", "HEAD", "RIVAL", "announce", "bring_modules", "install"]
+from privstats import plug_ins
+from privstats.transforms import base
+
+__all__ = ["ATTACK", "HEAD", "KINDS", "RIVAL", "announce", "bring_modules", "brought", "install"]
 
 HEAD = {"NearestCentroid": "nearest_centroid.head:NearestCentroid"}
 ATTACK = {"aligned-sum": "aligned_sum:AlignedSum"}
+KINDS = {"tukey": "stranger_rows:TukeySchema", "abs": "stranger_kind:AbsSchema"}
 RIVAL = {"output-perturbation": "output_perturbation:OutputPerturbation"}
 
 
-def install(package: str, site: Path, group: str, entries: Mapping[str, str]) -> Path:
+def install(package: str, site: Path, group: str, entries: Mapping[str, str], version: str = "0.1") -> Path:
     """Copy a package into a folder of packages, with the entry points of its distribution."""
     shutil.copytree(
         Path(__file__).parent / package, site, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
     )
-    return announce(package, site, group, entries)
+    return _about(package, site, {group: entries}, version)
+
+
+@contextmanager
+def brought(*sites: Path) -> Iterator[None]:
+    """Let this process have the packages in these folders, and none of them afterwards."""
+    places = [str(site) for site in sites]
+    sys.path[:0] = places
+    _look_again()
+    try:
+        yield
+    finally:
+        del sys.path[: len(places)]
+        for name, module in list(sys.modules.items()):
+            if places and str(getattr(module, "__file__", "")).startswith(tuple(places)):
+                del sys.modules[name]
+                for kind in [kind for kind, cls in base._KINDS.items() if cls.__module__ == name]:
+                    del base._KINDS[kind]
+        _look_again()
+
+
+def _look_again() -> None:
+    invalidate_caches()
+    plug_ins._groups.cache_clear()
+    plug_ins._packages.cache_clear()
+    plug_ins._package_of.cache_clear()
 
 
 @cache
@@ -41,10 +72,12 @@ def announce(package: str, site: Path, group: str, entries: Mapping[str, str]) -
     return _about(package, site, {group: entries})
 
 
-def _about(name: str, site: Path, groups: Mapping[str, Mapping[str, str]]) -> Path:
-    about = site / f"{name}-0.1.dist-info"
+def _about(name: str, site: Path, groups: Mapping[str, Mapping[str, str]], version: str = "0.1") -> Path:
+    about = site / f"{name}-{version}.dist-info"
     about.mkdir(parents=True)
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1\n")
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    modules = [f"{path.relative_to(site).as_posix()},,\n" for path in sorted(site.rglob("*.py"))]
+    (about / "RECORD").write_text("".join(modules))
     lines = [
         f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in own.items()) for group, own in groups.items()
     ]

@@ -1,0 +1,260 @@
+"""Sum one clipped vector per record: the base for a statistic of another package, whose bound is proved here."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, fields
+from inspect import get_annotations, getattr_static
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import moments
+from privstats.errors import RecordError, SchemaError
+from privstats.kinds.base import Kind
+from privstats.moments.base import ExactClass, Moments, RealMoments, containers
+from privstats.records.reading import Unread
+from privstats.records.reasons import VECTOR
+from privstats.schema.base import Adjacency, Statistic, letters_of
+from privstats.schema.checks import REQUIRED, as_int, check_coarseness, checked_vectors, settle
+from privstats.schema.public_values import Values
+from privstats.transforms import Transform
+
+if TYPE_CHECKING:
+    from privstats.moments.clip_report import ClipTally
+    from privstats.moments.record_sums import RecordTerms
+    from privstats.records.opened import Opened
+
+_TABLE: tuple[Statistic, ...] = (
+    Statistic("x", "pooled", ("feature",), (1, 0), meaning="the sum of one clipped vector per record"),
+)
+
+
+@dataclass(frozen=True)
+class ClippedRows(Kind):
+    """The sum x of one vector per record, clipped to the norm R: a base for kinds of other packages.
+
+    A subclass states ``task``, ``purpose``, ``outputs`` (m, the entries of a vector) and ``vector``; further fields
+    are settings of the plan, and ``check`` refuses their values. ``vector`` receives a copy of one record's mapped row,
+    float64 ``(features,)``, and returns m finite numbers. No other attribute of this class may be defined again.
+
+    Guarantee:
+        Unit one record. A record adds v, the vector clipped to R and rounded to the grid, with ``|v| <= R`` in
+        integers. It adds nothing where ``vector`` raises, or returns another shape or a number that is not finite. So
+        x moves by at most R under add-remove, and by at most ``|v - v'| <= 2 R`` under replace-one: mu^2 is w R^2 and
+        4 w R^2 for noise of variance 1 / w. Per person, a person's rows add their own vectors alone, so the person's
+        clip or average bounds them. Per client, n records add n vectors of norm R at most, whatever ``vector`` does.
+        Condition, per record and per person: ``vector`` follows from its argument and the schema alone. Each claim
+        states it with the package's name. Source: the triangle inequality (docs/sensitivity.md, A mean).
+
+    Args:
+        features: entries of a record's row after ``transform``.
+        clip_norm: R, the norm to which a vector is clipped.
+        grid_bits, transform, feature_names: as in :class:`ClassSchema`.
+
+    Raises:
+        SchemaError: at the class definition, a subclass that defines what the bound rests on again.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from typing import ClassVar
+        >>> @dataclass(frozen=True)
+        ... class SignSchema(ps.kinds.ClippedRows):
+        ...     task: ClassVar[str] = "signs"
+        ...     purpose: ClassVar[str] = "how often each column is above 0"
+        ...     @property
+        ...     def outputs(self):
+        ...         return self.features
+        ...     def vector(self, record):
+        ...         return np.sign(record)
+        >>> SignSchema(3, clip_norm=2.0).move({"x": 1.0}, "add-remove")  # the bound is this library's
+        4.0
+        >>> ps.measure(SignSchema(3, clip_norm=2.0), np.ones((2, 3)))
+        Traceback (most recent call last):
+            ...
+        privstats.errors.SchemaError: SignSchema is no registered kind of schema; a package announces it under the
+        entry points privstats.kinds as 'signs'
+    """
+
+    table: ClassVar[tuple[Statistic, ...]] = _TABLE
+    statistics: ClassVar[str] = letters_of(_TABLE)
+    proved: ClassVar[str] = "x"
+    no_persons: ClassVar[str] = ""
+    nonnegative: ClassVar[bool] = False
+
+    features: int = REQUIRED
+    clip_norm: float = REQUIRED
+    grid_bits: int = 12
+    _: KW_ONLY
+    transform: tuple[Transform, ...] = ()
+    feature_names: tuple[str, ...] | None = None
+
+    def __init_subclass__(cls, **more: object) -> None:
+        super().__init_subclass__(**more)
+        written = (vars(cls).keys() | get_annotations(cls).keys()) & _known()
+        if taken := sorted({*written, *overridden(cls)}):
+            raise SchemaError(
+                f"{cls.__name__} defines {', '.join(taken)}, on which the bound of ClippedRows rests; define "
+                f"{', '.join(_OPEN)} and further fields alone, or derive from Kind and state a bound"
+            )
+
+    def __post_init__(self) -> None:
+        settle(self, **checked_vectors(self))
+        outputs = as_int("outputs", self.outputs, 1, "a vector has entries")
+        check_coarseness("outputs", outputs, self.grid_bits)
+        settle(self, _outputs=outputs)
+        self.check()
+        for name in vars(self).keys() - {"_outputs", *(each.name for each in fields(self))}:
+            del vars(self)[name]  # stored by check, it would stand before a method of that name
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """Number of entries of a vector, m."""
+
+    @abstractmethod
+    def vector(self, record: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return one record's vector, ``(outputs,)``, from its row ``(features,)`` alone."""
+
+    def check(self) -> None:
+        """Refuse values of further fields by a SchemaError."""
+
+    @property
+    def goal(self) -> Unread:
+        """What y holds."""
+        return Unread()
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Axis length."""
+        stored: dict[str, Any] = vars(self)
+        return {"feature": stored["_outputs"]}
+
+    @property
+    def clipping(self) -> str:
+        """Explanation of a record's bounded weight."""
+        return (
+            f"Then a vector of {self.sizes['feature']} numbers is computed from that record alone, shortened to the "
+            f"length {self.clip_norm:g} if longer, so that no record weighs more, and rounded to steps of "
+            f"{1 / self.scale:.2g}."
+        )
+
+    def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+        """Return mu^2 of one record (docs/sensitivity.md, "A mean")."""
+        return weights.get("x", 0.0) * self.clip_norm**2 * (1 if adjacency == "add-remove" else 4)
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small schema of this kind."""
+        return cls(3, 1.0)
+
+    @classmethod
+    def containers(cls) -> tuple[ExactClass, type[RealMoments]]:
+        """Return the classes of exact sums and of sums in real units."""
+        return ClippedMoments, RealClippedMoments
+
+    def moments_of(self, records: Opened, _: Mapping[str, Values]) -> Moments:
+        """Return the exact sum."""
+        total, tally, count = moments.grid.sums_of(self, "x")["x"], self._tally, 0
+        for rows, fine in self._vectors(records, tally):
+            total.admit(len(rows))
+            total.partial += rows.sum(axis=0)
+            count += int(fine.sum())
+        return ClippedMoments(self, total.result(), count, tally.report())
+
+    def terms_of(self, records: Opened, _: Mapping[str, Values]) -> RecordTerms:
+        """Return each record's vector."""
+        tally, none = self._tally, (np.empty((0, self.sizes["feature"])), np.empty(0, np.bool_))
+        rows, fine = zip(none, *self._vectors(records, tally), strict=True)
+        terms = (moments.record_sums.Term({"x": (np.concatenate(rows), None)}),)
+        return moments.record_sums.RecordTerms(np.concatenate(fine), terms, {"clip_report": tally.report()})
+
+    @property
+    def _tally(self) -> ClipTally:
+        return moments.clip_report.ClipTally(self.sizes["feature"], self.steps)
+
+    def _vectors(self, records: Opened, tally: ClipTally) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_]]]:
+        """Yield grid vectors ``(k, m)``, and which of the records read have one, ``(n,)``."""
+        columns = moments.grid.feature_grid(self)
+        grid = moments.grid.Grid("vector", self.sizes["feature"], self.steps, self.scale)
+        for rows, _ in records.pieces():
+            mapped = moments.grid.through_maps(self.reading, rows, columns)
+            several = [self._vector(row) for row in mapped]
+            fine = np.array([each is not None for each in several], np.bool_)
+            if not fine.all():
+                self._exclude(records, fine)
+            out = np.empty((int(fine.sum()), grid.columns))
+            found = np.array([each for each in several if each is not None]).reshape(out.shape)
+            done = grid.quantize(found, out)
+            tally.add(done.norms, clipped=done.clipped, energy=done.energy)
+            yield out, fine
+
+    def _vector(self, row: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Return one record's vector; None where it has none, which is that record's matter alone."""
+        if not np.isfinite(row).all():
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                # Copies: one record's vector reaches neither the other rows nor an array that is used again.
+                found = self.vector(row.copy())
+                plain = not (np.iscomplexobj(found) or isinstance(found, np.ma.MaskedArray))
+                vector = np.array(found if plain else np.nan, np.float64)
+        except (Exception, SystemExit):  # an error that ended the session would reveal the record
+            return None
+        return vector if vector.shape == (self.sizes["feature"],) and np.isfinite(vector).all() else None
+
+    def _exclude(self, records: Opened, fine: NDArray[np.bool_]) -> None:
+        if records.excluded is None:
+            raise RecordError(
+                f"{type(self).__name__}.vector returns {self.sizes['feature']} finite numbers for each record, and "
+                "failed for one; correct or remove that record"
+            )
+        records.excluded.add(fine, {(f"the vector of {self.task!r}", VECTOR): ~fine}, seen=True)
+
+
+ClippedMoments, RealClippedMoments = containers("Clipped", ClippedRows, _TABLE, ("features",), "records", "clip_report")
+
+_OPEN = ("task", "purpose", "outputs", "vector", "check", "example")
+"""What a subclass defines."""
+
+_OF_CLASSES = {"_", "__module__", "__qualname__", "__doc__", "__annotations__", "__annotate__", "__annotate_func__",
+    "__annotations_cache__", "__firstlineno__", "__static_attributes__", "__dict__", "__weakref__",
+    "__abstractmethods__", "_abc_impl", "__dataclass_fields__", "__dataclass_params__"}  # fmt: skip
+"""What each class has of its own."""
+
+_OF_DATACLASSES = {"__init__", "__eq__", "__hash__", "__repr__", "__setattr__", "__delattr__", "__replace__",
+    "__match_args__"}  # fmt: skip
+"""What ``dataclass`` writes into a class after its definition."""
+
+
+def _known() -> set[str]:
+    """Return the names of this base that no subclass defines again."""
+    names = {name for each in ClippedRows.__mro__ for name in (*vars(each), *get_annotations(each))}
+    return names - {*_OPEN, *_OF_CLASSES}
+
+
+def overridden(cls: type) -> list[str]:
+    """Return the names under which a subclass of :class:`ClippedRows` has something else, although the bound rests on
+    them; nothing for other classes.
+
+    Example:
+        >>> from privstats.kinds.clipped_rows import overridden
+        >>> overridden(ps.kinds.ClippedRows), overridden(ps.MeanSchema)
+        ([], [])
+    """
+    if cls is ClippedRows or not is_clipped(cls):
+        return []
+    # Static: a metaclass may answer something else than instances find.
+    changed = {name for name in _known() - _OF_DATACLASSES if _found(cls, name) is not _found(ClippedRows, name)}
+    return sorted(changed | ({"its metaclass"} if type(cls) is not type(ClippedRows) else set()))
+
+
+def is_clipped(cls: type) -> bool:
+    """Return whether a class derives from :class:`ClippedRows`: an abstract class may count others among its own."""
+    return any(each is ClippedRows for each in cls.__mro__)
+
+
+def _found(cls: type, name: str) -> object:
+    return getattr_static(cls, name, None)
