@@ -7,6 +7,7 @@ from privstats.lazy_names import lazy_names
 if TYPE_CHECKING:
     from privstats.testing.contracts import MockTransport as MockTransport
     from privstats.testing.contracts import check_module as check_module
+    from privstats.testing.kinds import check_kind as check_kind
     from privstats.testing.strategies import chunkings as chunkings
     from privstats.testing.strategies import class_schemas as class_schemas
     from privstats.testing.strategies import cohorts as cohorts
