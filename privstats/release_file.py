@@ -95,12 +95,19 @@ def read(make: Callable[..., Release], path: PathLike, signed_by: Verifier | Non
     try:
         marks = manifest.suppressed, manifest.reproducible, manifest.left_for, bytes.fromhex(manifest.run)
         position = None if manifest.position is None else manifest.position.read()
-        release = make(Plan.from_toml(manifest.plan), vector, manifest.survivors, *marks, position, manifest.privstats)
+        release = make(_plan(manifest), vector, manifest.survivors, *marks, position, manifest.privstats)
     except (PrivstatsError, ValueError) as error:
         raise _not_together(path, error) from None
     _check_claims(manifest, release, path)
     _check_sums(release, path)
     return release
+
+
+def _plan(manifest: _Manifest) -> Plan:
+    """Return the plan; of a release from before plans named packages, with the digest of then."""
+    plan = Plan.from_toml(manifest.plan)
+    older = plan.unnamed
+    return older if older.digest == manifest.plan_digest else plan
 
 
 def _most(manifest: bytes) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
+from privstats.dp.privacy import NoPrivacy
+from privstats.plan import packages
 from privstats.plan.setting import Assumes
 from privstats.plan.settings import rows
 
@@ -18,22 +20,47 @@ def condition_of(plan: Plan) -> str:
     Noise of the central and local models does not rest on the masking, so there the assumption of the noise comes
     first. Elsewhere the noise rests on all clauses.
     """
-    noise, masks = clauses(plan, "noise"), clauses(plan, "masks")
+    noise, masks = assumption(plan, "noise"), assumption(plan, "masks")
     if plan.noise is None or not plan.noise.trust.condition:
-        return " and ".join((*noise, *masks))
-    return f"{' and '.join(noise)}; masks hide each party's sums while {' and '.join(masks)}"
+        return ", and ".join(filter(None, (noise, masks)))
+    return f"{noise}; masks hide each party's sums while {masks}"
 
 
 def assumption(plan: Plan, of: Literal["noise", "masks"]) -> str:
     """Return what the noise, or the masks, of a plan rest on: a clause after "while"."""
-    return " and ".join(clauses(plan, of))
+    brought = of_packages(plan) if of == "noise" else ()
+    return ", and ".join(filter(None, (" and ".join(_of_settings(plan, of)), *brought)))
 
 
 def clauses(plan: Plan, of: Literal["noise", "masks"]) -> tuple[str, ...]:
-    """Return the clauses of a plan's settings on what its noise, or its masks, rest on."""
+    """Return the clauses of a plan's settings and packages on what its noise, or its masks, rest on."""
+    return (*_of_settings(plan, of), *(of_packages(plan) if of == "noise" else ()))
+
+
+def _of_settings(plan: Plan, of: Literal["noise", "masks"]) -> Iterator[str]:
     stated = (row.condition for row in rows())
     every = (each.clause(plan) for each in stated if isinstance(each, Assumes) and each.of == of)
-    return tuple(clause for clause in every if clause)
+    return (clause for clause in every if clause)
+
+
+def of_packages(plan: Plan) -> tuple[str, ...]:
+    """Return what a promise assumes of other packages' code, as clauses.
+
+    The bound of one record or person needs a map, a vector or a module's gradient to follow from that record alone. The
+    bound of a client holds for any: it covers all records of the client, each clipped after the map. A kind that states
+    a bound is believed under every unit.
+    """
+    if isinstance(plan.privacy, NoPrivacy):
+        return ()
+    schema, alone = plan.schema, plan.privacy.unit != "client"
+    package, clauses = packages.of_kind(schema), []
+    if package and packages.states_bound(schema):
+        clauses.append(f"the bound of task {schema.task!r} holds, which {package} states and privstats does not prove")
+    elif package and alone:
+        clauses.append(f"{package} maps each record of task {schema.task!r} by itself")
+    for name, places in packages.of_maps(schema).items() if alone else ():
+        clauses.append(f"{name} maps each record by itself in {' and '.join(map(repr, places))}")
+    return tuple(clauses)
 
 
 def joint_condition(plans: Iterable[Plan]) -> str:

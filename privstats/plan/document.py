@@ -24,7 +24,7 @@ from privstats.files.atomic import read_bounded
 from privstats.files.text import toml_tables
 from privstats.files.typed_tables import unknown_keys
 from privstats.kinds import KINDS
-from privstats.plan import settings
+from privstats.plan import packages, settings
 from privstats.plan.cohort import Cohort
 from privstats.plan.position import Position
 from privstats.schema import Schema
@@ -33,6 +33,7 @@ from privstats.schema.checks import REQUIRED
 if TYPE_CHECKING:
     from privstats.plan.plan import Plan
     from privstats.schema.public_values import Published
+    from privstats.transforms import Transform
 
 FORMAT_VERSION = 1
 
@@ -70,8 +71,29 @@ def tables_of(plan: Plan) -> dict[str, Any]:
 def schema_table(schema: Schema) -> dict[str, Any]:
     """Return a schema as the table of a plan file."""
     stated = {name: value for name, value in _plain(schema).items() if value != schema.unstated.get(name)}
-    maps = transforms.to_builtins(schema.transform)
-    return {"task": schema.task, **stated, **schema.plain_fields(), "transform": maps}
+    tables = zip(transforms.to_builtins(schema.transform), schema.transform, strict=True)
+    maps = [{**table, **packages.keyed(packages.of_map(step))} for table, step in tables]
+    own = {"task": schema.task, **packages.keyed(packages.of_schema(schema))}
+    table = {**own, **stated, **schema.plain_fields()}
+    return {**(table if packages.KEY in own else packages.bare(table)), **own, "transform": maps}
+
+
+def check_read_back(plan: Plan) -> None:
+    """Refuse a kind or a map of another package with a value that its plan's file, and so the digest, lacks."""
+    schema = plan.schema
+    if packages.of_kind(schema) or packages.of_maps(schema):
+        again = from_toml(to_toml(plan.tables))[0]["schema"]
+        if again != schema or type(again) is not type(schema):
+            raise PlanError(
+                f"the file of a plan of this {type(schema).__name__} gives back another one: each value that decides "
+                "the sums must be a field of the kind or map"
+            )
+
+
+def unnamed(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a plan's tables without the packages of others."""
+    schema = {**tables["schema"], "transform": [packages.bare(step) for step in tables["schema"]["transform"]]}
+    return {**tables, "schema": packages.bare(schema)}
 
 
 def from_toml(text: str) -> tuple[dict[str, Any], Position | None]:
@@ -180,15 +202,35 @@ def _plain(value: Any) -> dict[str, Any]:
 def _schema(table: dict[str, Any]) -> Schema:
     task = table.pop("task", None)
     cls = KINDS.get(task) if isinstance(task, str) else None
+    package = packages.taken(table)
     if task is None:
         raise PlanError("schema lacks task; add task = 'classes' or task = 'ridge'")
     if cls is None:
-        raise PlanError(f"schema.task must be one of {sorted(KINDS)}, got {task!r}")
+        raise PlanError(
+            packages.lacking(package, f"the task {task!r:.80}")
+            or f"schema.task must be one of {sorted(KINDS)}, got {task!r}"
+        )
     steps = table.pop("transform", [])
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
         raise PlanError("schema.transform must be a list of tables: write [[schema.transform]]")
-    built: Schema = _build(cls, {**cls.unstated, **table, "transform": transforms.from_builtins(steps)})
+    built: Schema = _build(cls, {**cls.unstated, **table, "transform": _maps(steps)})
+    what = f"the module {word!r}" if (word := getattr(built, "module", None)) else f"the task {task!r}"
+    packages.check_stated(package, packages.of_schema(built), what)
     return built
+
+
+def _maps(tables: list[dict[str, Any]]) -> tuple[Transform, ...]:
+    """Return the maps in their tables, each of the package that its table states."""
+    plain = [dict(table) for table in tables]
+    stated = [packages.taken(table) for table in plain]
+    for table, package in zip(plain, stated, strict=True):
+        kind = table.get("kind")
+        if package and not transforms.base.is_kind(kind):
+            raise PlanError(packages.lacking(package, f"the map {kind!r:.80}"))
+    maps = transforms.from_builtins(plain)
+    for step, package in zip(maps, stated, strict=True):
+        packages.check_stated(package, packages.of_map(step), f"the map {step.kind!r}")
+    return maps
 
 
 def _privacy(table: dict[str, Any]) -> Privacy | NoPrivacy:

@@ -18,6 +18,7 @@ from privstats.dp.calibration import levels_of
 from privstats.encoding import Layout, Segment, layout_of
 from privstats.encoding.ring import Group
 from privstats.errors import PlanError
+from privstats.kinds.registry import is_registered
 from privstats.plan import document, settings
 from privstats.plan.cohort import (
     Cohort,
@@ -38,7 +39,8 @@ from privstats.plan.feasibility import (
     check_size,
 )
 from privstats.python_values import python_fields
-from privstats.schema import USUAL, Schema, is_known
+from privstats.schema import Schema
+from privstats.schema.narrowing import unknown_schema
 from privstats.secagg.machines import Masking
 from privstats.secagg.protocols import PROTOCOLS
 
@@ -132,6 +134,7 @@ class Plan:
         # self.masking derives noise, headroom and thresholds, and raises where they do not fit.
         _ = self.masking
         check_masking(self.masking, self.noise)
+        document.check_read_back(self)
         if self.devices is not None:
             settings.check_fits(self, "devices")
 
@@ -278,6 +281,21 @@ class Plan:
         vars(other)["position"] = position
         return other
 
+    @property
+    def unnamed(self) -> Plan:
+        """This plan with the digest of versions until 2026-11-30, whose plans named no package of others.
+
+        Claims name the packages all the same. A plan that rests on none is its own.
+        """
+        tables = document.unnamed(self.tables)
+        if tables == self.tables:
+            return self
+        other = copy(self)
+        for name in ("digest", "_digest_bytes", "masking"):  # what follows from the tables
+            vars(other).pop(name, None)
+        vars(other)["tables"] = tables
+        return other
+
     def budget(self) -> Budget:
         """Return one row per statistic and the joint guarantee; prints as a table."""
         from privstats.plan.budget import Budget
@@ -333,8 +351,8 @@ class Plan:
 
 def _check_parts(plan: Plan) -> None:
     """Refuse parts of the wrong type."""
-    if not is_known(plan.schema):
-        raise PlanError(f"schema must be a {USUAL}, got {type(plan.schema).__name__}")
+    if not is_registered(plan.schema):
+        raise PlanError(unknown_schema(plan.schema))
     rows: tuple[tuple[str, object, tuple[type, ...], str], ...] = (
         ("cohort", plan.cohort, (Cohort,), "Cohort"),
         ("privacy", plan.privacy, (Privacy, NoPrivacy), "Privacy or NoPrivacy"),

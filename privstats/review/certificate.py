@@ -20,6 +20,7 @@ from privstats.dp.sensitivities import apart, unit_mu
 from privstats.encoding import Segment
 from privstats.errors import PlanError
 from privstats.files.text import json_text
+from privstats.plan import packages
 from privstats.plan.plan import Plan
 from privstats.review import certificate_checker
 from privstats.review.worst_cases import worst_case
@@ -41,6 +42,11 @@ def certificate_text(plan: Plan) -> str:
         raise PlanError(
             "a certificate covers Gaussian noise, and delta = 0 has Laplace noise: `privstats audit sensitivity` and "
             "`audit canary` test that promise by measurement"
+        )
+    if package := packages.of_kind(plan.schema):
+        raise PlanError(
+            f"no certificate covers the task {plan.schema.task!r} of {package}: the program that checks certificates "
+            "has no bound of it; certify a plan of another task"
         )
     text = json_text(_certificate(plan, privacy, noise))
     try:

@@ -624,7 +624,7 @@ class Hazard(Scored):
 class Gradients(Kind):
     """A round of a model's last layer: clipped gradients g, and k, how far each was below its clip."""
 
-    keys = f"classes? residual_norm target_bound? module?{ROUND}"
+    keys = f"classes? residual_norm target_bound? module? package?{ROUND}"
     percent: ClassVar[Table] = {"g": 99, "k": 1}
     products: ClassVar[dict[str, Summand]] = {"g": Summand("rx"), "k": Summand("k")}
     unsigned = ("k", "k")
@@ -643,7 +643,8 @@ class Gradients(Kind):
         return w["g"] * self.radius**4 * (4 if swap else 1) + w["k"] * self.radius**2
 
     def consistent(self) -> bool:
-        return ("classes" in self.schema) != ("target_bound" in self.schema)
+        named = [name in self.schema for name in ("module", "package")]  # the library brings no module itself
+        return ("classes" in self.schema) != ("target_bound" in self.schema) and named[0] == named[1]
 
 
 class Calibration(Kind):
@@ -1228,6 +1229,12 @@ NAMED: dict[type, str] = {  # keys whose value is of a type, and no more
 }
 
 
+BRINGER = (  # a package and its version, or the place of what is in no package
+    r"[a-z0-9]+(?:-[a-z0-9]+)* [A-Za-z0-9][A-Za-z0-9_.!+-]{0,63}|[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199} \(no package\)"
+)
+MAP = "[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"  # the kind of a map of another package
+
+
 class Part(NamedTuple):
     """One table of a plan, with the keys that it can have, as (key, "=" or "", what a missing one means)."""
 
@@ -1258,7 +1265,13 @@ def _parts(plan: Table) -> Iterator[Part]:
 
 
 def _step_parts(step: Table) -> Iterator[Part]:
-    require("kind" in step and step["kind"] in STEPS, "plan", "no such transform is known")
+    require("kind" in step, "plan", "a transform has no kind")
+    if "package" in step:  # a map of another package: the clip behind it bounds what it returns for a record
+        require(step["kind"] not in STEPS and _is_name(step["kind"], MAP), "plan", "no such transform is known")
+        require(_is_name(step["package"], BRINGER), "plan", "a transform of no package")
+        yield _part(step, " ".join(f"{key}?" for key in step), "transform")
+        return
+    require(step["kind"] in STEPS, "plan", "no such transform is known")
     yield _part(step, f"kind {STEPS[step['kind']]}", "transform")
     for column in _declared(step, "columns") + _declared(step, "outcomes"):
         require("kind" in column and column["kind"] in DECLARED, "plan", "no such column is known")
@@ -1299,6 +1312,10 @@ def _check_keys(part: Part) -> None:
         require(fine, "plan", f"{name} lies where no plan can have it")
 
 
+def _is_name(value: Any, form: str) -> bool:
+    return type(value) is str and re.fullmatch(form, value) is not None
+
+
 def _fits(name: str, value: Any) -> bool:
     """Return whether a plan can have this value under this key."""
     if name in INTEGERS:
@@ -1315,6 +1332,8 @@ def _fits(name: str, value: Any) -> bool:
         return texts != [] and all(type(one) is dict and set(one) <= {"title", "questions"} for one in texts)
     if name in WORDS:
         return value in WORDS[name].split()
+    if name == "package":
+        return _is_name(value, BRINGER)
     return name == "task" or any(type(value) is kind and name in names.split() for kind, names in NAMED.items())
 
 
@@ -1727,7 +1746,10 @@ def _condition(plan: Table) -> str:
         "distributed": "",
         "panel": "",
     }
-    first = noise[plan["privacy"]["model"]]
+    first, brought = noise[plan["privacy"]["model"]], ", and ".join(_brought(plan))
+    if brought:  # what the noise rests on
+        before, _, after = first.partition("; ")
+        first = f"{before}, and {brought}; {after}" if first else f"{brought}, and "
     several = f"at most {cohort['colluders']} of {cohort['clients']} parties work with"
     helped = several if cohort["colluders"] else "no party works with"
     if "panel" in own:
@@ -1738,6 +1760,16 @@ def _condition(plan: Table) -> str:
     end = "" if whole else ", chosen without knowledge of the random graph"
     committee = " and its committee" if not whole and cohort["clients"] > 1024 else ""
     return f"{first}{server}{helped} the server{end}{committee}"
+
+
+def _brought(plan: Table) -> Iterator[str]:
+    """Yield what the bound of one record or person assumes of other packages: a client's holds for any map."""
+    schema = plan["schema"]
+    pairs = [(schema["package"], schema["module"])] if "package" in schema else []
+    pairs += [(step["package"], step["kind"]) for step in schema["transform"] if "package" in step]
+    for package in dict.fromkeys(package for package, _ in pairs) if plan["privacy"]["unit"] != "client" else ():
+        names = (repr(name) for each, name in dict.fromkeys(pairs) if each == package)
+        yield f"{package} maps each record by itself in {' and '.join(names)}"
 
 
 # --- The certificate of a course -------------------------------------------------------------------------------------

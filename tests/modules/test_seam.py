@@ -141,13 +141,19 @@ def found_in(site: Path, group: str, entries: dict[str, str]) -> Callable[[str],
 
 
 def test_files_from_before_the_modules_were_a_package_are_read_with_it(tmp_path: Path) -> None:
-    """Written when the library brought them itself: the same digests, the same scores, the same rule."""
+    """Written when the library brought them itself: the same digests, the same scores, the same rule. The claim names
+    the package, and so does a plan that is run from now on."""
     said = json.loads((VECTORS / "said.json").read_text())
     course = ps.course.read(VECTORS / "adapter-8.toml")
     assert (course.digest, course.mu) == (said["course"], said["mu"])
-    assert ps.Plan.read(VECTORS / "adapter-8.plan.toml").digest == said["plans"][-1]
+    plan = ps.Plan.read(VECTORS / "adapter-8.plan.toml")
+    assert 'package = "hidden-layer 0.1"' in plan.to_toml()
+    assert plan.digest != plan.unnamed.digest == said["plans"][-1]
     release = ps.Release.load(VECTORS / "adapter-8.release")
     assert release.plan.digest == said["plans"][-1]
+    assert "hidden-layer 0.1 maps each record by itself in 'adapter/8'" in release.budget.promise
+    release.save(tmp_path / "again.release")
+    assert ps.Release.load(tmp_path / "again.release") == release
     assert hashlib.sha256(np.asarray(release.vector).tobytes()).hexdigest() == said["vectors"][-1]
     head = ps.heads.load(VECTORS / "adapter-8.head")
     assert (type(head).__name__, head.rule_.kind) == ("RefinedSoftmax", "hidden")

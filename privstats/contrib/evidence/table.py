@@ -19,6 +19,7 @@ from privstats.course.promise import Total, total_of
 from privstats.dp import Guarantee, NoPrivacy
 from privstats.plan import Plan
 from privstats.plan.budget import unit_in_words
+from privstats.plan.conditions import of_packages
 from privstats.printable import at_least, at_most, delta_text
 from privstats.workflows.report import explanations
 from privstats.workflows.report.ethics import promise_of
@@ -208,12 +209,14 @@ def _algorithms(plan: Plan, sessions: Sequence[Session]) -> Iterator[Row]:
     noise = plan.noise
     letters = _listed(sessions, lambda each: ", ".join(row.letter for row in each.schema.sent))
     sigmas = _listed(sessions, _deviations)
-    sized = "without noise" if noise is None else "noise sized by the proved joint sensitivity"
+    brought = " and ".join(by_session(sessions, lambda each: [*of_packages(each)]))
+    assumed = f", while {brought}" if brought else ""
+    sized = f"noise sized by the {'' if brought else 'proved '}joint sensitivity{assumed}" if noise else "without noise"
     yield Row("N algorithms; I 7.3.4", "Which sums, which noise?", f"{letters}; {sized}.", "sensitivity.md", "software")
     yield Row(
         "N algorithms",
         "Does a record decide anything besides its sums?",
-        "Not in the software; bounds, classes and columns must be public.",
+        f"Not in the software{assumed}; bounds, classes and columns must be public.",
         "audit sensitivity",
         "data holder",
     )
