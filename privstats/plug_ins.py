@@ -61,7 +61,7 @@ def dist_name(entry: EntryPoint) -> str:
 def definer(cls: type) -> str:
     """Return name and version of the package whose files define a class; empty for ours.
 
-    A class that its module does not hold under its own name, and a module of no package, have "(no package)".
+    A class that its module does not hold under its own name, a script, and a module of no package have "(no package)".
 
     Example:
         >>> import numpy
@@ -70,7 +70,7 @@ def definer(cls: type) -> str:
     """
     module = cls.__module__
     # A class states the name of its module itself, so that name alone is no evidence.
-    if _held(module, cls.__qualname__) is not cls:
+    if module == "__main__" or _held(module, cls.__qualname__) is not cls:
         return f"{module} (no package)"
     return "" if module.partition(".")[0] == "privstats" else _package_of(module)
 

@@ -31,6 +31,8 @@ _PUBLIC = {
     "probability": "chances of treatment",
 }  # fmt: skip
 """What each field of a schema makes public."""
+_NAMES = ("class_names", "feature_names", "_")
+"""Fields that no kind of another package has for settings of its own."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,8 @@ def conditions(schema: Schema, *, per_person: bool = False) -> tuple[str, ...]:
         bound chosen by looking at records) is another release, which no budget here counts.
     """
     own = [each.name for each in fields(cast(Any, schema))]
-    chosen = ", ".join(name for name in _CHOSEN if name in own and getattr(schema, name) is not None)
+    further = () if schema.checks_records else (name for name in own if name not in (*_CHOSEN, *_PUBLIC, *_NAMES))
+    chosen = ", ".join(name for name in (*_CHOSEN, *further) if name in own and getattr(schema, name) is not None)
     public = ", ".join(_PUBLIC[name] for name in _PUBLIC if name in own and getattr(schema, name))
     ids = "each party's ids identify its persons: one who is at two parties, or under two ids, has twice the mu"
     return (

@@ -121,6 +121,12 @@ def test_every_statement_of_the_promise_has_the_clause(name: str, privstats: Any
 
 
 @pytest.mark.usefixtures("stranger")
+def test_settings_of_a_strangers_kind_are_among_the_chosen_ones() -> None:
+    stated = plan_of(schema_of("tukey")).budget().conditions
+    assert any(each.startswith("clip_norm, grid_bits, transform, cut and shares were chosen") for each in stated)
+
+
+@pytest.mark.usefixtures("stranger")
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", ["batch-centre", "mlp/2"])
 def test_the_program_states_the_same_condition_from_the_plan_alone(name: str, model: str) -> None:
