@@ -301,7 +301,7 @@ def _ask(question: Question, answers: Answers) -> Any:
     return typer.prompt(question.asks, type=kind, value_proc=checked)
 
 
-def _again(path: Path, answers: Answers, read: Answers) -> str:
+def _again(path: Path, answers: Answers, read: Mapping[str, Any]) -> str:
     named = [question for question in questions() if question.name in answers and question.name not in read]
     words = [word for question in named for word in (question.option, str(answers[question.name]))]
     return shlex.join(["privstats", "plan", "init", str(path), "--yes", *words])
