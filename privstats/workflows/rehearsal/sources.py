@@ -133,8 +133,9 @@ def detect_dialect(paths: Sequence[Path]) -> Dialect:
     encoding = wide_encoding(paths[0]) or "utf-8"
     count = max(_LINES // len(paths), _LEAST_LINES)
     texts = [b"\n".join(first_lines(path, count, encoding)) for path in paths]
-    in_utf_8 = [is_marked(path) or _is_utf_8(text) for path, text in zip(paths, texts, strict=True)]
-    letters = [each and not text.isascii() for each, text in zip(in_utf_8, texts, strict=True)]
+    marked = list(map(is_marked, paths))
+    in_utf_8 = [mark or _is_utf_8(text) for mark, text in zip(marked, texts, strict=True)]
+    letters = [mark or (each and not text.isascii()) for mark, each, text in zip(marked, in_utf_8, texts, strict=True)]
     if not all(in_utf_8) and any(letters):
         one, other = paths[letters.index(True)], paths[in_utf_8.index(False)]
         raise DataError(f"{one} is written in UTF-8 and {other} is not: write both in UTF-8")
