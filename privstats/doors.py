@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, field, fields, make_dataclass
 from importlib.metadata import EntryPoint
+from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
@@ -26,7 +27,8 @@ class Door(Mapping[str, Row]):
         group: entry points that announce a row under its name.
         noun: what a row is, for messages.
         error: raised where an announced row cannot be loaded, is no row, or is missing.
-        fits: whether an object is a row of this name.
+        fits: whether an object is a row of this name, or the place of such a function, ``"module:name"``: a module that
+            reads the door may define what rows are.
         own: our rows by name.
 
     Example:
@@ -45,7 +47,7 @@ class Door(Mapping[str, Row]):
         group: str,
         noun: str,
         error: type[PrivstatsError],
-        fits: Callable[[Any, str], bool],
+        fits: Callable[[Any, str], bool] | str,
         own: Mapping[str, Row] = MappingProxyType({}),
     ) -> None:
         self.group, self.noun = group, noun
@@ -61,7 +63,8 @@ class Door(Mapping[str, Row]):
         if entry is None:
             raise KeyError(name)
         row: Row = loaded(entry, self.noun, self._error)
-        if self._fits(row, name):
+        fits: Any = resolve_name(self._fits) if isinstance(self._fits, str) else self._fits
+        if fits(row, name):
             return row
         raise self._error(
             f"{dist_name(entry)} announces the {self.noun} {name!r} as {entry.value!r}, which is no {self.noun} of "

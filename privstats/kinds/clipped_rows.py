@@ -214,7 +214,14 @@ class ClippedRows(Kind):
         records.excluded.add(fine, {(f"the vector of {self.task!r}", VECTOR): ~fine}, seen=True)
 
 
-ClippedMoments, RealClippedMoments = containers("Clipped", ClippedRows, _TABLE, ("features",), "records", "clip_report")
+ClippedMoments, RealClippedMoments = containers(
+    "Clipped",
+    ClippedRows,  # type: ignore[type-abstract]
+    _TABLE,
+    ("features",),
+    "records",
+    "clip_report",
+)
 
 _OPEN = ("task", "purpose", "outputs", "vector", "check", "example")
 """What a subclass defines."""

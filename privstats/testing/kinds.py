@@ -142,7 +142,7 @@ def _check_company(records: _Records, rng: np.random.Generator) -> None:
     orders = {"once more": records.sums(pool), "in another order": records.sums(rng.permutation(pool))}
     if not kind.refuses_parts:
         alone = [records.sums(np.array([each])) for each in pool]
-        orders["each alone"] = {letter: sum(each[letter] for each in alone) for letter in whole}
+        orders["each alone"] = {letter: sum((each[letter] for each in alone), 0 * whole[letter]) for letter in whole}
     if not kind.refuses_parts and kind.reading.batches and not isinstance(records.X, Mapping):
         parts = np.split(pool, [3, 3, 9])
         orders["in batches"] = records.of([(_some(records.X, at), _some(records.y, at)) for at in parts], None)
