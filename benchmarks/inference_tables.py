@@ -102,15 +102,15 @@ def inference_readers() -> Cells:
 
 def inference_levels() -> Cells:
     """benchmarks/inference/numbers.md: the arm's interval where a declared level has few records, or none."""
-    head = ["table", "epsilon", "level", "told", "told and missed", "width over that without the level"]
+    head = ["table", "epsilon", "level", "worlds", "told", "told and missed", "width over that without the level"]
     lines = []
     for title, rows in titled("inference.levels"):
         whole: dict[float, float] = {}
         for place, row in enumerate(rows):
             whole.setdefault(row["epsilon"], row["half width"])  # the first row does not declare the level
             wide = "-" if row["half width"] is None else f"{row['half width'] / whole[row['epsilon']]:.2f}"
-            about = [title if not place else "", _epsilon(row), row["level"], _percent(row["told"])]
-            lines.append([*about, _missed(row), wide])
+            about = [title if not place else "", _epsilon(row), row["level"], f"{row['runs']:,}"]
+            lines.append([*about, _percent(row["told"]), _missed(row), wide])
     return [head, *lines]
 
 

@@ -6,7 +6,7 @@ Part of ``benchmarks/tables.py``, which writes them into the page.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 import numpy as np
@@ -24,6 +24,7 @@ __all__ = [
     "oracle_rows",
     "oracle_side",
     "peers_rows",
+    "regressions_behind",
     "standing",
     "trained_of",
 ]
@@ -265,13 +266,25 @@ def refinement_regression() -> Cells:
     """Test MSE of regressions; refined ones that lose by more than their standard error are bold."""
     lines = [["data", "model", *_heads()]]
     for data, rows in titled("refinement.regression", "test MSE under differential privacy: "):
-        others = [row for row in rows[:-1] if not row["model"].startswith("refined")]
-        best = {e: min(row[f"eps {e}"] for row in others) for e in EPSILONS}
+        lost = set(_behind(rows))
         for place, row in enumerate(rows):
-            lost = (row["model"].startswith("refined") and row[f"eps {e}"] - row[f"se {e}"] > best[e] for e in EPSILONS)
-            cells = (_error(row[f"eps {e}"], row[f"se {e}"], bold) for e, bold in zip(EPSILONS, lost, strict=True))
+            cells = (_error(row[f"eps {e}"], row[f"se {e}"], (row["model"], e) in lost) for e in EPSILONS)
             lines.append([data if not place else "", row["model"], *cells])
     return lines
+
+
+def regressions_behind(model: str) -> list[tuple[str, str]]:
+    """Data and epsilons at which a refined regression loses by more than its standard error."""
+    found = titled("refinement.regression", "test MSE under differential privacy: ")
+    return [(data, e) for data, rows in found for name, e in _behind(rows) if name == model]
+
+
+def _behind(rows: Rows) -> Iterator[tuple[str, str]]:
+    others = [row for row in rows[:-1] if not row["model"].startswith("refined")]
+    for row in (row for row in rows if row["model"].startswith("refined")):
+        for e in EPSILONS:
+            if row[f"eps {e}"] - row[f"se {e}"] > min(other[f"eps {e}"] for other in others):
+                yield row["model"], e
 
 
 def _error(mean: float, spread: float, bold: bool) -> str:
@@ -491,6 +504,17 @@ _MEANS: Mapping[str, Shown] = {
     "with a mean": "{with a mean:.3f}",
     "change, %": _SMALL["change, %"],
 }
+_UNLEARNABLE: Mapping[str, Shown] = {
+    "records": "{records:,}",
+    "columns": "{columns}",
+    "epsilon": _epsilon,
+    "n mu": "{n mu:.0f}",
+    "targets": "{targets}",
+    **{
+        name: f"{{{name}:.3f}} ± {{se {name}:.3f}}"
+        for name in ("mean of one release", "one release", "T = 4", "T = 24")
+    },
+}
 
 
 def _beside_descent(row: Row) -> str:
@@ -527,6 +551,7 @@ TABLES: Tables = {
     **by_name(heads_threads, heads_pooling, refinement_oracle, refinement_elsewhere, oracle_steps, refinement_exact),
     "refinement_few": Table("refinement.few_records", "accuracy from few records", _FEW),
     "refinement_small": Table("refinement.small_cohorts", "test MSE of regressions of small cohorts", _SMALL),
+    "refinement_unlearnable": Table("refinement.unlearnable", "test error over that of", _UNLEARNABLE),
     "refinement_many": Table("refinement.many_draws", "test MSE of a regression's rounds", _MANY),
     "refinement_means": Table("refinement.small_cohorts", "test MSE of regressions of records with a mean", _MEANS),
     "refinement_exactness": Table("refinement.exactness", "", _EXACTNESS),

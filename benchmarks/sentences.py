@@ -21,6 +21,7 @@ from benchmarks.refinement_tables import (
     gained,
     oracle_rows,
     oracle_side,
+    regressions_behind,
     standing,
     trained_of,
 )
@@ -175,6 +176,59 @@ def raw_tables_out_of_reach() -> str:
     return raw_table_tables.out_of_reach()
 
 
+def regressions_standing() -> str:
+    """benchmarks/refinement/numbers.md: in how many cells rounds of a regression are behind the best other model."""
+    ours, more, parties = (regressions_behind(f"refined, T = {T}") for T in ("24", "48", "24, distributed"))
+    return (
+        f"With 24 rounds {len(ours)} of 25 cells are ({_by_data(ours)}), with 48 rounds {len(more)} "
+        f"({_by_data(more)}), and with 24 among parties {len(parties)} ({_by_data(parties)})."
+    )
+
+
+def many_regressions_standing() -> str:
+    """benchmarks/refinement/numbers.md: the same beside DP-GD alone, by many draws."""
+    ((_, rows),) = titled("refinement.many_draws", "test MSE of a regression's rounds")
+    lost = [row for row in rows if row["change, %"] > row["se"]]
+    places = _by_data([(row["data"], f"{row['epsilon']:g}") for row in lost])
+    changes = [row["change, %"] for row in rows]
+    return (
+        f"Rounds are behind by more than one standard error in {len(lost)} of {len(rows)} cells ({places}), by "
+        f"{max(changes):.1f} percent at most, and ahead by up to {-min(changes):.0f} percent."
+    )
+
+
+def _by_data(cells: Sequence[tuple[str, str]]) -> str:
+    found = {data: [float(e) for own, e in cells if own == data] for data, _ in cells}
+    return "; ".join(f"{data} at {_listed(epsilons)}" for data, epsilons in found.items())
+
+
+def levels_standing() -> str:
+    """benchmarks/inference/numbers.md: how often intervals of rounds miss with a level that few records have."""
+    courses = [rows for title, rows in titled("inference.levels") if title.startswith(("logit", "poisson", "hazards"))]
+    own = [row for rows in courses for row in rows]
+    shares = []
+    for declared in (True, False):
+        rows = [row for row in own if (row["level"] != "not declared") is declared]
+        worlds, missed = sum(row["runs"] for row in rows), sum(row["runs"] * row["told and missed"] for row in rows)
+        shares.append(f"{round(missed):,} of {worlds:,} ({100 * missed / worlds:.1f} %)")
+    return (
+        f"Of logistic, Poisson and hazard regressions, {shares[0]} intervals miss where the level is declared, and "
+        f"{shares[1]} where it is not."
+    )
+
+
+def nothing_to_learn() -> str:
+    """docs/refinement.md: what noise costs rounds where targets do not depend on the columns."""
+    ((_, rows),) = titled("refinement.unlearnable")
+    parts = []
+    for n, d, epsilon in ((2_000, 30, 0.3), (1_500, 30, 0.1), (500, 30, 0.3)):
+        own = [row for row in rows if (row["records"], row["columns"], row["epsilon"]) == (n, d, epsilon)]
+        ratios = [row["T = 24"] for row in own]
+        at = f"with {n:,} records and {d} columns at epsilon {_listed([epsilon])} (n mu = {own[0]['n mu']:.0f})"
+        parts.append(f"{min(ratios):.2f} to {max(ratios):.2f} {at}")
+    return f"After 24 rounds, test error over that of the records' mean is {', '.join(parts)}."
+
+
 def _standing(leads: Sequence[tuple[str, float, float]], errors: float) -> str:
     sides = [(lead > errors) - (lead < -errors) for _, _, lead in leads]
     return f"behind in {sides.count(-1)}, level in {sides.count(0)} and ahead in {sides.count(1)}"
@@ -198,6 +252,10 @@ SENTENCES: Mapping[str, Callable[[], str]] = {
         parties_ahead,
         party_rounds_gain,
         second_rounds,
+        levels_standing,
+        regressions_standing,
+        many_regressions_standing,
+        nothing_to_learn,
         raw_tables_standing,
         raw_tables_out_of_reach,
         *probability_sentences.MAKERS,

@@ -392,8 +392,8 @@ def ridge_settled(recipe: RidgeRecipe, whitening: RidgeWhitening, state: RidgeSt
     counts as s / 6 at most, and t^2 as what rounds for the level have left of it. The first release is unclipped: its
     mean residual D errs by its noise v alone. So the intercept moves by ``D t^2 / (t^2 + v^2)``, the posterior mean of
     a shift of standard deviation t. If D exceeds two deviations of its noise by more than t explains, ``D^2 / 4 - v^2``
-    replaces t^2, up to s^2: no clip moves a mean by more. Without noise the mean residual becomes 0, as in least
-    squares with an intercept.
+    replaces t^2, up to s^2: no clip moves a mean by more. Where v is above s, no shift explains such a D, and t stays.
+    Without noise the mean residual becomes 0, as in least squares with an intercept.
 
     Args:
         whitening, state: of the last round.
@@ -425,7 +425,8 @@ def ridge_settled(recipe: RidgeRecipe, whitening: RidgeWhitening, state: RidgeSt
     about = state.sums.about(weights)
     records = max(about.G[-1, -1], 2 * about.sigma_G) / constant**2
     shift, error = (float(each) / (constant * records) for each in (about.h[-1, 0], about.sigma_h))
-    usual = state.level if levelled else _clip_shift(state)
-    explained = max(usual, min((shift / _CERTAIN) ** 2 - error**2, state.deviation**2))
+    explained = state.level if levelled else _clip_shift(state)
+    if error < state.deviation:
+        explained = max(explained, min((shift / _CERTAIN) ** 2 - error**2, state.deviation**2))
     weights[-1] += shift / constant * explained / (explained + error**2)
     return weights

@@ -257,7 +257,8 @@ def test_noise_above_what_a_clip_can_hide_moves_no_level():
 
 
 @given(st.floats(2, 8), st.integers(0, 1_000))
-def test_no_draw_of_the_first_release_moves_a_level_by_more_than_residuals_vary(deviations, seed):
+def test_no_draw_of_a_first_release_moves_a_level_if_it_errs_by_more_than_residuals_vary(deviations, seed):
+    """One draw in twenty exceeds two deviations: no shift by a clip explains it there."""
     X, y = skewed(300, seed)
     recipe, exact = RidgeRecipe(4, 300, 1.0, 1.2, 20.0, 4, constant=0.5), sums_of(X, y)
     whitening = RidgeWhitening.of(recipe, exact)
@@ -268,7 +269,7 @@ def test_no_draw_of_the_first_release_moves_a_level_by_more_than_residuals_vary(
     for drawn in (0.0, deviations * noise):
         sums = replace(exact, h=exact.h + drawn * np.eye(4)[:, 3:], sigma_h=noise)
         levels.append(0.5 * ridge_settled(recipe, whitening, replace(state, sums=sums))[-1])
-    assert abs(levels[1] - levels[0]) < 2.0
+    assert abs(levels[1] - levels[0]) < 0.1
 
 
 @given(st.floats(-1.5, 1.5), st.floats(0.05, 2.0))

@@ -51,6 +51,25 @@ def test_without_noise_it_is_near_least_squares(records: Records) -> None:
     assert through.intercept_ == 0.0
 
 
+@pytest.mark.parametrize(("n", "short"), [(100, True), (400, True), (10_000, False)])
+@pytest.mark.parametrize("name", ["Ridge", "RefinedRidge"])
+def test_a_head_that_noise_keeps_short_of_least_squares_states_its_clip(
+    name: str, n: int, short: bool, tmp_path: Path
+) -> None:
+    """100 records follow a fixed schedule, 400 have filters whose clip is below two deviations."""
+    rng, path = np.random.default_rng(0), tmp_path / "a.head"
+    terms = {"epsilon": 1.0, "delta": 1e-6, "adjacency": "add-remove", "ledger": "uncharged"}
+    public = {"clip_norm": 1.0, "target_bound": 5.0, "expected_records": n}
+    X, y = rng.uniform(-0.5, 0.5, (n, 3)), rng.exponential(size=n)
+    head = getattr(ps.heads, name)().fit_private(X, y, **terms, **public)
+    head.save(path)
+    assert (head.width_ is not None) is short
+    for each in (head, ps.heads.load(path)):
+        assert each.width_ == head.width_
+        assert ("Huber's estimate" in repr(each)) is short
+        assert ("It may miss the mean of skewed targets" in each.card()) is short
+
+
 def test_every_prefix_is_a_head_that_knows_its_surface(releases: Released) -> None:
     for rounds_ in range(5):
         head = ps.heads.RefinedRidge().fit_releases(releases[: rounds_ + 1])
