@@ -47,9 +47,9 @@ def look(
 
     governing, declared, reading = _plan_of(plan)
     columns = (*(declared or _columns_of(governing, plan)), *_target_of(governing, target))
-    records = dialect.file(file, persons=key)
-    whose = persons_column(records, list(records.columns))
-    names = [*(each.name for each in columns), *([] if whose is None else [whose])]
+    records, names = dialect.file(file, persons=key), [each.name for each in columns]
+    whose = persons_column(records, records.opened_by(names if key is None else [*names, key]))
+    names += [] if whose is None else [whose]
     table = records.table(names, [each.marks for each in columns])
     say(f"{len(table.values(names[0])):,} records of {file}")
     if left_out := records.left_out:

@@ -26,6 +26,7 @@ from privstats.heads.provenance import Assumed
 from privstats.heads.rules import Preprocessing, as_numpy, local
 from privstats.intake.frames import Batches, batches_of, named_target, opened_file, require_here
 from privstats.intake.meaning import check_distinct
+from privstats.intake.sources import columns_named
 from privstats.intake.tables import is_list, names_of_columns, rectangle
 from privstats.kinds import ClassSchema
 from privstats.records.containers import as_rows, pairs
@@ -50,10 +51,10 @@ class OwnRecords:
     @classmethod
     def of(cls, X: Any, y: Any, transform: Sequence[Transform] = ()) -> Self:
         """Wrap arrays, tables, files, or an iterable of batches where ``y`` is None."""
-        X, y = opened_file(X, y)
+        cells = _declared(transform)
+        X, y = opened_file(X, y, columns_named(cells, y))
         require_here(X, y)
         if y is not None:
-            cells: Any = transform[0] if transform and transform[0].reads_cells else None
             if (batches := batches_of(X, y, cells)) is not None:
                 return cls(batches, None, batches.first)
             X, y = named_target(X, y)
@@ -105,9 +106,14 @@ class OwnRecords:
         return type(self)(numbered(), None, self.first)
 
 
+def _declared(transform: Sequence[Transform]) -> Any:
+    """Return the declared columns that a transform begins with; None for others."""
+    return transform[0] if transform and transform[0].reads_cells else None
+
+
 def arrays(X: Any, y: Any, transform: Sequence[Transform] = ()) -> OwnRecords:
     """Wrap records that every round can read again; refuse batches."""
-    X, y = opened_file(X, y)
+    X, y = opened_file(X, y, columns_named(_declared(transform), y))
     require_here(X, y)
     if y is None:
         raise DataError("every round reads the records again, so batches cannot be given here; give X and y as arrays")

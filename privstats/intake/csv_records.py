@@ -41,7 +41,8 @@ _FIRST_OF_TEXT = 4
 _DOCUMENTS = {
     re.compile(
         rb'\s*(?:\{|\[\s*[\[{"0-9-])'
-    ): "JSON, and no table: export its records as CSV with a row of names, or Parquet",
+    ): "JSON, and no table: export its records as CSV with a row of names, or Parquet; if each line is one, name the "
+    "file .ndjson",
     re.compile(
         rb"\s*<[?!/A-Za-z]"
     ): "XML or HTML, and no table: export its records as CSV with a row of names, or Parquet",
@@ -286,6 +287,23 @@ def record_texts(path: Path, how: Dialect, layout: Layout, skip: int) -> Iterato
         number += len(lines)
 
 
+def text_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a file in UTF-8; bytes that are no text are replaced, within their own line.
+
+    Raises:
+        DataError: a line is longer than 16 MiB.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.intake.csv_records import text_lines
+        >>> _ = Path("lines.ndjson").write_text('{"age": 50}\\n{"age": 60}\\n')
+        >>> list(text_lines(Path("lines.ndjson")))
+        ['{"age": 50}', '{"age": 60}']
+    """
+    for chunk in _chunks(path, "utf-8", b"\n"):
+        yield from _decoded(chunk, "utf-8", b"\n")
+
+
 def first_records(path: Path, how: Dialect, end: bytes, skip: int, count: int) -> list[str]:
     """Return the texts of the first records below the header's lines; the rest of the file is not read.
 
@@ -479,7 +497,7 @@ def _head(path: Path, encoding: str) -> bytes:
 def _require_text(path: Path, how: Dialect) -> None:
     """Refuse a file of UTF-16 that is declared otherwise, and the reverse; and UTF-8's mark under another encoding."""
     wide = wide_encoding(path)
-    if codecs.lookup(how.line_encoding).name not in _UTF_8 and _is_marked(path):
+    if codecs.lookup(how.line_encoding).name not in _UTF_8 and is_marked(path):
         raise DataError(f"cannot read {path}: it is marked as UTF-8: set --encoding utf-8 (in Python encoding='utf-8')")
     if wide and not is_wide(how.encoding):
         raise DataError(
@@ -489,7 +507,7 @@ def _require_text(path: Path, how: Dialect) -> None:
         raise DataError(f"cannot read {path}: it is not written as UTF-16: set --encoding (in Python encoding=)")
 
 
-def _is_marked(path: Path) -> bool:
+def is_marked(path: Path) -> bool:
     """Return whether a file begins with the mark of UTF-8, as Excel writes it."""
     with opened(path) as file:
         return file.read(_FIRST_OF_TEXT).startswith(codecs.BOM_UTF8)

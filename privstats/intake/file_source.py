@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,9 @@ class FileSource(Source):
             warnings.warn(misfits(broken, first, f" of {self.table.path}"), UnreadableRecordsWarning, stacklevel=6)
 
 
-def file_source(path: Path) -> FileSource | None:
-    """Return the table that a path names; None for a file of arrays."""
-    return FileSource(table_file(path, Dialect())) if is_table(path) else None
+def file_source(path: Path, declared: Sequence[str] | None = None) -> FileSource | None:
+    """Return the table that a path names, as :func:`~privstats.intake.table_sources.table_file` opens it.
+
+    None for a file of arrays.
+    """
+    return FileSource(table_file(path, Dialect(), declared)) if is_table(path) else None

@@ -226,18 +226,25 @@ class _Statistics(TableFile):
 
     def _rows(self, wanted: Sequence[str], start: int, count: int) -> Mapping[str, Sequence[Any]]:
         """Return some rows; a date outside the years 1 to 9999, at which the library stops, is a gap."""
+        rows: dict[str, Any] = {"usecols": list(wanted), "row_offset": start, "row_limit": count}
         try:
-            columns: Mapping[str, Sequence[Any]]
-            columns, _ = self._read(self.path, usecols=list(wanted), row_offset=start, row_limit=count)
-        except (OverflowError, ValueError):
+            columns: Mapping[str, Sequence[Any]] = self._read(self.path, **rows)[0]
+        except Exception as error:  # of the library's own class, where bytes are no text
             if len(wanted) > 1:
                 return {name: self._rows([name], start, count)[name] for name in wanted}
             (name,) = wanted
+            if not isinstance(error, OverflowError | ValueError) or isinstance(error, UnicodeError):
+                return {name: self._decoded(self._read(self.path, encoding="ISO-8859-1", **rows)[0][name])}
             if count == 1:
                 return {name: [None]}
             halves = ((start, count // 2), (start + count // 2, count - count // 2))
             return {name: [*chain(*(self._rows(wanted, *half)[name] for half in halves))]}
         return columns
+
+    def _decoded(self, texts: Sequence[Any]) -> list[Any]:
+        """Return texts of bytes, each a character, in the file's encoding; bytes that are no text are replaced."""
+        encoding = self._read(self.path, metadataonly=True)[1].file_encoding or "utf-8"
+        return [text.encode("latin-1").decode(encoding, "replace") if isinstance(text, str) else text for text in texts]
 
 
 class Spss(_Statistics):

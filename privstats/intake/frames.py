@@ -19,7 +19,7 @@ from privstats.intake.column_names import place_of, same_names
 from privstats.intake.columns import has_zone, read, with_zones
 from privstats.intake.file_source import file_source
 from privstats.intake.meaning import in_utc
-from privstats.intake.sources import INT96_UNIT, Declaration, Refusal, Source, each_refusing, refusing
+from privstats.intake.sources import INT96_UNIT, Declaration, Refusal, Source, columns_named, each_refusing, refusing
 from privstats.intake.table_sources import path_of
 from privstats.intake.tables import is_list, names_of_columns, table_of
 
@@ -189,13 +189,17 @@ class Unopened(ABC):
         """Whether the file is a table, and not an archive of arrays."""
 
     @abstractmethod
-    def with_target(self, y: Any) -> tuple[Any, Any]:
-        """Return the file's table, and ``y`` or else its own target, as ``measure`` accepts them."""
+    def with_target(self, y: Any, declared: Sequence[str] | None = None) -> tuple[Any, Any]:
+        """Return the file's table, and ``y`` or else its own target, as ``measure`` accepts them.
+
+        Args:
+            declared: the columns that a plan declares; None: it declares none.
+        """
 
 
-def opened_file(X: Any, y: Any) -> tuple[Any, Any]:
+def opened_file(X: Any, y: Any, declared: Sequence[str] | None = None) -> tuple[Any, Any]:
     """Return a record file's table and target; other records unchanged."""
-    return X.with_target(y) if isinstance(X, Unopened) else (X, y)
+    return X.with_target(y, declared) if isinstance(X, Unopened) else (X, y)
 
 
 def require_here(*containers: object) -> None:
@@ -269,7 +273,7 @@ class Batches:
 
 def in_memory(X: _Records, names: Sequence[str] | None = None) -> _Records | Any:
     """Load a table that is not in memory, or only its columns ``names``; return other values unchanged."""
-    source = _source(X)
+    source = _source(X, None if names is None else tuple(names))
     if source is None:
         return X
     result = source.names if names is None else source.present(names)
@@ -285,7 +289,7 @@ def batches_of(
         only: a declaration's columns are read; else all but the target.
         several: whether y may name several targets.
     """
-    source = _source(X)
+    source = _source(X, only, y)
     if source is None:
         return None
     names = source.names
@@ -304,16 +308,21 @@ def batches_of(
 
 
 def named_target(
-    X: RecordsLike, y: TargetsLike | None, *, several: bool = False
+    X: RecordsLike,
+    y: TargetsLike | None,
+    only: Declaration | tuple[str, ...] | None = None,
+    *,
+    several: bool = False,
 ) -> tuple[RecordsLike, TargetsLike | None]:
     """Return X and y in memory; where y names a column of table X, split X into the other columns and that one.
 
     Args:
         y: a name; anything else stays, and so does a path where X has no such column.
+        only, several: as in :func:`batches_of`.
     """
     if y is None:
         return in_memory(X), y
-    batches = batches_of(X, y, None, several=several)
+    batches = batches_of(X, y, only, several=several)
     if batches is not None:
         return batches.all_records
     names = names_of_columns(X)
@@ -351,11 +360,11 @@ def _require_path(y: str) -> None:
         )
 
 
-def _source(X: object) -> Source | None:
+def _source(X: object, requested: Declaration | tuple[str, ...] | None = None, y: object = None) -> Source | None:
     if isinstance(X, Source):
         return X
     if isinstance(X, str | os.PathLike):
-        return file_source(path_of(X))
+        return file_source(path_of(X), columns_named(requested, y))
     if is_of("pyarrow", "RecordBatchReader", X):
         raise DataError("a reader of Arrow can be read only once: pass reader.read_all(), or its dataset")
     for (module, name), kind in _SOURCES.items():

@@ -17,6 +17,7 @@ from privstats.files.arrays import read_arrays
 from privstats.intake.csv_dialect import Dialect, Marks
 from privstats.intake.file_source import FileSource
 from privstats.intake.frames import Unopened
+from privstats.intake.sources import columns_named
 from privstats.intake.splits import Split, empty_part, seed_of_party
 from privstats.intake.table_files import Table, require_file
 from privstats.intake.table_parts import Part, Requested, joined, labels_of, parts_of, present, warn_of_copies
@@ -164,7 +165,11 @@ class RecordFile(Unopened):
     @property
     def opened(self) -> TableSource:
         """The table, opened by its names alone."""
-        return table_file(Path(self.path), self.dialect)
+        return self.opened_by(None)
+
+    def opened_by(self, declared: Sequence[str] | None) -> TableSource:
+        """Return the table, opened by its names alone; declared columns are the names of a file that has none."""
+        return table_file(Path(self.path), self.dialect, declared)
 
     @property
     def left_out(self) -> tuple[Path, ...]:
@@ -189,8 +194,11 @@ class RecordFile(Unopened):
         """
         return self.opened.doubt
 
-    def with_target(self, y: Any) -> tuple[Any, Any]:
+    def with_target(self, y: Any, declared: Sequence[str] | None = None) -> tuple[Any, Any]:
         """Return the file's table, and ``y`` or else its own target, as :func:`privstats.measure` accepts them.
+
+        Args:
+            declared: the columns that a plan declares; None: it declares none.
 
         Raises:
             DataError: the file has a split or ids, which only a reader of all records knows.
@@ -202,15 +210,16 @@ class RecordFile(Unopened):
             )
         if self.is_table:
             target = self.target if y is None else y
-            return FileSource(self.opened), list(target) if isinstance(target, tuple) else target
+            table = self.opened_by(columns_named(None if declared is None else tuple(declared), target))
+            return FileSource(table), list(target) if isinstance(target, tuple) else target
         records = self.all_records()
         return records.X, records.y if y is None else y
 
     def table(self, names: Sequence[str] | None = None, marks: Sequence[Marks] = ()) -> Table:
         """Load columns as written; ``marks`` states for each what its declaration lets a field be."""
-        table = self.opened
+        table = self.opened_by(names)
         warn_of_copies(table)
-        wanted = table.names if names is None else present(self, table.names, names)
+        wanted = table.names if names is None else present(self, table, names)
         return table.load(list(dict.fromkeys(wanted)), dict(zip(wanted, marks, strict=False)))
 
     def read(

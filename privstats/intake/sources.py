@@ -84,6 +84,25 @@ def each_refusing(parts: Generator[Any], refusal: Refusal) -> Generator[Any]:
         parts.close()
 
 
+def columns_named(requested: Declaration | tuple[str, ...] | None, *named: object) -> list[str] | None:
+    """Return the columns that a plan declares and its caller names; None where the plan declares none.
+
+    Args:
+        requested: declared columns, or names of features.
+        named: names, and lists of names; anything else names no column.
+
+    Example:
+        >>> from privstats.intake.sources import columns_named
+        >>> columns_named(("age", "sex"), "ill", ["no", "yes"]), columns_named(None, "ill")
+        (['age', 'sex', 'ill', 'no', 'yes'], None)
+    """
+    if requested is None:
+        return None
+    features = requested if isinstance(requested, tuple) else [column.name for column in requested.columns]
+    others = [each for name in named for each in (name if isinstance(name, list | tuple) else [name])]
+    return list(dict.fromkeys((*features, *(each for each in others if isinstance(each, str)))))
+
+
 class Declaration(Protocol):
     """Declared columns of a table, such as :class:`privstats.Cells`."""
 

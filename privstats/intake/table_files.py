@@ -71,6 +71,11 @@ class TableFile(ABC):
     has_tables: ClassVar[bool] = False
 
     @classmethod
+    def fits(cls, path: Path, head: bytes) -> bool:  # noqa: ARG003
+        """Return whether a file is of this kind, by its first bytes."""
+        return cls.signs.match(head) is not None
+
+    @classmethod
     @abstractmethod
     def of(cls, path: Path, dialect: Dialect, table: str | None = None) -> Self:
         """Open a file by its names; ``table`` is one of its tables, and ``dialect`` how a file of text is written."""
@@ -142,8 +147,31 @@ class TableFile(ABC):
         return Table({name: joined_values([part[name] for part in parts]) for name in dict.fromkeys(wanted)}, 0)
 
 
+class TextFile(TableFile):
+    """A file of text, whose values come in lists; a record that does not fit the table is None in each of them."""
+
+    def _each(self, wanted: Sequence[str]) -> Generator[Mapping[str, Any]]:
+        yield from self.parts(wanted, gaps=True)
+
+    def load(self, wanted: Sequence[str], marks: Mapping[str, Marks] | None = None) -> Table:
+        """Load all records that fit the table."""
+        columns: dict[str, list[Any]] = {name: [] for name in wanted}
+        every = 0
+        for part in self.parts(wanted, gaps=True, marks=marks):
+            every += len(part[wanted[0]])
+            for name, values in self.records(part).items():
+                columns[name] += values
+            require_room(self.path, every, len(columns))
+        left_out = every - len(columns[wanted[0]])
+        return Table(columns, left_out, self.misfit if left_out else "", self.nameless)
+
+    def records(self, part: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a part's records that fit the table."""
+        return fitting(part)
+
+
 @dataclass(frozen=True, repr=False)
-class Csv(TableFile):
+class Csv(TextFile):
     """A CSV file, which may be compressed. A file without the sign of another kind is read as one."""
 
     dialect: Dialect
@@ -163,21 +191,6 @@ class Csv(TableFile):
         """Yield some columns, some thousand records at a time."""
         return csv_lines(self.path, wanted, gaps=gaps, dialect=self.dialect, marks=marks)
 
-    def _each(self, wanted: Sequence[str]) -> Generator[Mapping[str, Any]]:
-        yield from self.parts(wanted, gaps=True)
-
-    def load(self, wanted: Sequence[str], marks: Mapping[str, Marks] | None = None) -> Table:
-        """Load all records that fit the header."""
-        columns: dict[str, list[Any]] = {name: [] for name in wanted}
-        every = 0
-        for part in self.parts(wanted, gaps=True, marks=marks):
-            every += len(part[wanted[0]])
-            for name, texts in self.records(part).items():
-                columns[name] += texts
-            require_room(self.path, every, len(columns))
-        left_out = every - len(columns[wanted[0]])
-        return Table(columns, left_out, self.misfit if left_out else "", self.nameless)
-
     @property
     def misfit(self) -> str:
         """Line and cause of the first record that does not fit the header; "" if all fit."""
@@ -191,10 +204,6 @@ class Csv(TableFile):
     def place(self, record: int) -> str:
         """Return where a record is, counted from 0."""
         return f"line {line_of(self.path, self.dialect, record)}"
-
-    def records(self, part: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a part's records that fit the header."""
-        return fitting(part)
 
 
 @dataclass(frozen=True, repr=False)
@@ -257,7 +266,7 @@ def _parquet(path: Path) -> Any:
 
 
 def fitting(part: Mapping[str, list[Any]]) -> Mapping[str, list[Any]]:
-    """Return the records of a CSV file's part; one that is no row is None throughout, which no field is."""
+    """Return the records of a part of a file of text; one that is no row is None throughout, which no value is."""
     if all(None not in texts for texts in part.values()):
         return part
     return {name: [text for text in texts if text is not None] for name, texts in part.items()}

@@ -21,7 +21,7 @@ from privstats.intake.csv_dialect import Marks
 from privstats.intake.csv_lines import names_below, other_separator
 from privstats.intake.meaning import listed, meaning_of
 from privstats.intake.person_ids import typed_ids
-from privstats.intake.sources import Declaration
+from privstats.intake.sources import Declaration, columns_named
 from privstats.intake.table_sources import TableSource, csv_files
 from privstats.intake.tables import Codes, side_by_side
 
@@ -61,14 +61,13 @@ def parts_of(file: RecordFile, requested: Requested, *, gaps: bool, words: Colle
         gaps: a gap is NaN, a missing target None, and a text stays as it is; else these are refused.
         words: words for a gap that stay texts, because the plan declares them as values of some column.
     """
-    table = file.opened
+    table = file.opened_by(columns_named(requested, file.targets, file.persons))
     warn_of_copies(table)
-    targets, persons = _targets(file, table.names), persons_column(file, table.names)
-    if requested is None:
+    targets, persons = _targets(file, table), persons_column(file, table)
+    names = columns_named(requested)
+    if names is None:
         names = [name for name in table.names if name not in (*targets, persons)]
-    else:
-        names = list(requested) if isinstance(requested, tuple) else [column.name for column in requested.columns]
-    features = _present(file, table.names, names, targets)
+    features = _present(file, table, names, targets)
     if persons in (*features, *targets):
         raise DataError(f"{file.path}: {persons!r} holds the person ids, and the plan reads it; name another column")
     columns = _Columns(tuple(features), tuple(targets), persons)
@@ -97,26 +96,26 @@ class _Columns:
         return None if self.persons is None else _object(typed_ids(part[self.persons]))
 
 
-def persons_column(file: RecordFile, names: list[str]) -> str | None:
+def persons_column(file: RecordFile, table: TableSource) -> str | None:
     """Return the column of ids as the table's header has it."""
     lacks = f" has no column {file.persons!r} of person ids"
-    return None if file.persons is None else _column(file, names, file.persons, lacks)
+    return None if file.persons is None else _column(file, table, file.persons, lacks)
 
 
-def _column(file: RecordFile, names: list[str], name: str | None, lacks: str) -> str:
-    place = None if name is None else place_of(name, names)
+def _column(file: RecordFile, table: TableSource, name: str | None, lacks: str) -> str:
+    place = None if name is None else place_of(name, table.names)
     if place is None:
-        shown, hint = file.doubt or "it has " + ", ".join(names), column_hint(file, names, name)
+        shown, hint = table.doubt or "it has " + ", ".join(table.names), column_hint(file, table, name)
         raise DataError(f"{file.path}{lacks}; {shown}{'' if hint in shown else hint}")
-    return names[place]
+    return table.names[place]
 
 
-def column_hint(file: RecordFile, names: Sequence[str], name: str | None) -> str:
+def column_hint(file: RecordFile, table: TableSource, name: str | None) -> str:
     """Return where a lacking column may be: in other files, behind another separator, in a lower line; else ""."""
-    if name is not None and (lacking := file.opened.lacking(name)):
+    if name is not None and (lacking := table.lacking(name)):
         return f" ({lacking})"
     files = csv_files(Path(file.path))
-    if (hint := other_separator(names, file.separator)) or name is None or not files:
+    if (hint := other_separator(table.names, file.separator)) or name is None or not files:
         return hint
     return names_below(files[0], file.dialect, name)
 
@@ -170,12 +169,13 @@ def _as_labels(values: Sequence[Any]) -> NDArray[Any]:
     return np.array(list(map(int, values)) if integral else readings)
 
 
-def present(file: RecordFile, names: Sequence[str], wanted: Sequence[str]) -> list[str]:
+def present(file: RecordFile, table: TableSource, wanted: Sequence[str]) -> list[str]:
     """Return the plan's columns as the header has them."""
+    names = table.names
     places = places_in(wanted, names)
     if lacking := [name for name, place in zip(wanted, places, strict=True) if place is None]:
         raise DataError(
-            file.opened.lacking(lacking[0])
+            table.lacking(lacking[0])
             or f"{file.path} lacks {listed(lacking)} of the plan's columns; rename its "
             f"columns{other_separator(names, file.separator)}"
         )
@@ -237,7 +237,7 @@ def _warn_of_misfits(broken: int, file: RecordFile, table: TableSource) -> None:
 
 
 def misfits(count: int, first: str, of: str = "") -> str:
-    """Return how many lines of a file do not fit its header, with the possible causes and the first such line.
+    """Return how many lines of a file do not fit its table, with the possible causes and the first such line.
 
     Args:
         first: that line's number, and its cause.
@@ -245,11 +245,11 @@ def misfits(count: int, first: str, of: str = "") -> str:
     Example:
         >>> from privstats.intake.table_parts import misfits
         >>> misfits(1200, "line 6 has 4 fields for 3 names", " of north.csv").partition(" (")[0]
-        '1,200 lines of north.csv do not fit the header'
+        '1,200 lines of north.csv do not fit the table'
     """
     lines, do, are = ("line", "does", "is") if count == 1 else ("lines", "do", "are")
-    causes = "a wrong number of fields, a stray quote, or the header once more"
-    return f"{count:,} {lines}{of} {do} not fit the header ({causes}) and {are} excluded, first: {first}"
+    causes = "a wrong number of fields, a stray quote, the header once more, or no JSON object"
+    return f"{count:,} {lines}{of} {do} not fit the table ({causes}) and {are} excluded, first: {first}"
 
 
 @dataclass(frozen=True)
@@ -307,14 +307,14 @@ def _read(readings: Readings, words: Collection[str]) -> NDArray[np.object_]:
     return out
 
 
-def _targets(file: RecordFile, names: list[str]) -> list[str]:
+def _targets(file: RecordFile, table: TableSource) -> list[str]:
     how = ": name the column to predict with --target (in Python target=)"
     wanted = [(target, "" if target is None else f" has no column {target!r}") for target in file.targets or (None,)]
-    return [_column(file, names, target, f"{lacks}{how}") for target, lacks in wanted]
+    return [_column(file, table, target, f"{lacks}{how}") for target, lacks in wanted]
 
 
-def _present(file: RecordFile, names: list[str], features: list[str], targets: Sequence[str]) -> list[str]:
-    present_names = present(file, names, features)
+def _present(file: RecordFile, table: TableSource, features: list[str], targets: Sequence[str]) -> list[str]:
+    present_names = present(file, table, features)
     for target in targets:
         if target in present_names:
             raise DataError(f"{file.path}: the target {target!r} is among the plan's columns; name another one")

@@ -28,11 +28,13 @@ from privstats.intake.csv_dialect import Dialect, Marks
 from privstats.intake.delta_tables import files_of_log
 from privstats.intake.file_kinds import ARRAYS, HEAD, compression_of, head_of, opened, unread_kind
 from privstats.intake.foreign_files import DuckDb, Excel, Feather, Orc, SasData, SasTransport, Spss, Sqlite, Stata
+from privstats.intake.json_lines import JsonLines
 from privstats.intake.table_files import (
     Csv,
     Parquet,
     Table,
     TableFile,
+    TextFile,
     first_part,
     fitting,
     joined_values,
@@ -43,9 +45,9 @@ from privstats.system import open_plain
 KINDS: tuple[type[TableFile], ...] = (
     *(Parquet, DuckDb, Sqlite, Excel, Feather, Orc),
     *(Spss, Stata, SasTransport, SasData),
-    Csv,
+    *(JsonLines, Csv),
 )
-"""Every kind of file that is read, the first whose sign fits."""
+"""Every kind of file that is read, the first that fits."""
 
 _BOOKKEEPING = (
     *("_SUCCESS", "_metadata", "_common_metadata", ".*.crc", ".DS_Store", "._*", "Thumbs.db", "desktop.ini", "~$*"),
@@ -55,6 +57,9 @@ _BOOKKEEPING = (
 
 They are those of Spark, Hadoop, Arrow, macOS, Windows, Excel and LibreOffice, and notes of splits.
 """
+
+_BACKUP = re.compile(r"#(.+)#|\.?(.+?)(?:~|\.~\d+~|\.(?:bak|old|orig|save|sw[a-p])\d*)", re.IGNORECASE)
+"""The name of a backup, and in it the name of its file: those of Emacs, Vim, gedit, and of copies by hand."""
 
 _LOGS: Mapping[str, str] = {
     "_delta_log": "Delta",
@@ -85,10 +90,12 @@ class Entry:
     table: str | None = None
     keys: Mapping[str, Any] = field(default_factory=dict)
 
-    def opened(self, dialect: Dialect) -> TableFile:
-        """Open the file by its names."""
+    def opened(self, dialect: Dialect, declared: Sequence[str] | None = None) -> TableFile:
+        """Open the file by its names; declared columns are the names of a file that has none."""
         if issubclass(self.kind, Parquet):
             return self.kind.with_keys(self.path, self.keys)
+        if issubclass(self.kind, JsonLines) and declared is not None:
+            return self.kind.declared(self.path, declared)
         return self.kind.of(self.path, dialect, self.table)
 
 
@@ -158,16 +165,17 @@ class Catalogue:
             if path.is_dir():
                 _require_shown(each, path)
             entries.append(Entry(each, _kind_of(each), keys=_keys(each.relative_to(start).parent)))
+        _require_no_backup(entry.path for entry in entries)
         if not entries:
             raise DataError(f"{path} names no file with records; name a file, or a folder or pattern of files")
         _require_one_name(entry.path for entry in entries)
         return cls(path, tuple(entries), tuple(left_out))
 
-    def opened(self, dialect: Dialect) -> TableFile | Several:
-        """Open the files as one table."""
+    def opened(self, dialect: Dialect, declared: Sequence[str] | None = None) -> TableFile | Several:
+        """Open the files as one table; declared columns are the names of files that have none."""
         if len(self.entries) == 1 and self.columns is None:
-            return self.entries[0].opened(dialect)
-        return Several(self.path, tuple(entry.opened(dialect) for entry in self.entries), self.columns)
+            return self.entries[0].opened(dialect, declared)
+        return Several(self.path, tuple(entry.opened(dialect, declared) for entry in self.entries), self.columns)
 
     @property
     def csv(self) -> list[Path]:
@@ -303,9 +311,14 @@ class Several:
 TableSource: TypeAlias = TableFile | Several
 
 
-def table_file(path: Path, dialect: Dialect) -> TableSource:
-    """Open what a path names as one table."""
-    file = Catalogue.of(path).opened(dialect)
+def table_file(path: Path, dialect: Dialect, declared: Sequence[str] | None = None) -> TableSource:
+    """Open what a path names as one table.
+
+    Args:
+        declared: a plan's columns, targets and ids, which are the names of a file that has none; None: no plan
+            declares them.
+    """
+    file = Catalogue.of(path).opened(dialect, declared)
     require_records(file.names)
     return file
 
@@ -333,7 +346,7 @@ def is_table(path: Path) -> bool:
             head = file.read(HEAD)
     except OSError:
         raise _unreadable(path) from None
-    unknown = not any(kind.signs.match(head) for kind in KINDS if kind is not Csv)
+    unknown = not any(kind.fits(path, head) for kind in KINDS if kind is not Csv)
     return not (ARRAYS.match(head) or (named and unknown))
 
 
@@ -343,6 +356,11 @@ def stored_at(path: Path) -> Path:
         return _folder_above(path)
     named = _in_file(path)
     return path if named is None else named[0]
+
+
+def files_in(folder: Path) -> list[Path]:
+    """Return the files of a folder and of its folders, by name, without bookkeeping of other programs."""
+    return sorted(path for path in _below(folder) if not _is_bookkeeping(path))
 
 
 def csv_files(path: Path) -> list[Path]:
@@ -366,13 +384,13 @@ def _kind_of(path: Path) -> type[TableFile]:
         head, by = head_of(path), compression_of(path)
     except OSError:
         raise _unreadable(path) from None
-    kind = next(kind for kind in KINDS if kind.signs.match(head))
-    what = unread_kind(head) if kind is Csv else ""
+    kind = next(kind for kind in KINDS if kind.fits(path, head))
+    what = unread_kind(head) if issubclass(kind, TextFile) else ""
     if ARRAYS.match(head):
         what = "numpy's, and no table: name an archive of X and y alone, or the tables by a pattern"
     if what:
         raise DataError(f"cannot read {path}: it is {what}")
-    if by and kind is not Csv:
+    if by and not issubclass(kind, TextFile):
         raise DataError(f"cannot read {path}: it is compressed by {by} and holds no CSV: unpack it")
     return kind
 
@@ -469,6 +487,21 @@ def _require_one_name(paths: Iterable[Path]) -> None:
                 f"{path} is the file {one} by another name, so its records would count twice: name files by a pattern "
                 "that leaves one of them out"
             )
+
+
+def _require_no_backup(paths: Iterable[Path]) -> None:
+    """Refuse a file whose name is that of another one as editors and scripts name its earlier version."""
+    known = dict[tuple[Path, str], Path]()
+    named = {path: _BACKUP.fullmatch(path.name) for path in paths}
+    for path, backup in sorted(named.items(), key=lambda each: (each[1] is not None, len(each[0].name))):
+        of = path.name if backup is None else backup[1] or backup[2]
+        for name in (of, path.name, path.stem):
+            one = known.setdefault((path.parent, name.casefold()), path)
+            if backup is not None and name == of and one != path:
+                raise DataError(
+                    f"{path} is named as a backup of {one}, and their records would count twice: move it away, or name "
+                    "files by a pattern that leaves it out"
+                )
 
 
 def _is_bookkeeping(path: Path) -> bool:

@@ -313,8 +313,9 @@ class Reader:
         if isinstance(X, np.ndarray) and (y is None or isinstance(y, np.ndarray)) and not reading.columns:
             return X, y
         from privstats.intake.frames import batches_of, in_memory, named_target, opened_file, require_here
+        from privstats.intake.sources import columns_named
 
-        X, y = opened_file(X, y)
+        X, y = opened_file(X, y, columns_named(reading.columns or reading.source, y))
         require_here(X, y)
         if reading.columns:
             return in_memory(X, reading.columns), y
@@ -324,7 +325,7 @@ class Reader:
             if batches is not None:
                 closing.callback(batches.close)
                 return batches, None
-        return named_target(X, y, several=several)
+        return named_target(X, y, reading.source, several=several)
 
     def formed(
         self, form: Callable[[Opened], _Result], X: RecordsLike, y: TargetsLike | None, *, marked: bool = False

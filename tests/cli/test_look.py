@@ -33,8 +33,8 @@ def test_a_hospital_sees_its_own_columns(privstats, folder):
         '3.0 rows per patient, 3 at most: the promise is for one record, so request one row each, or unit = "person"'
         in said
     )
-    misfit = "1 line does not fit the header (a wrong number of fields, a stray quote, or the header once more)"
-    assert f"{misfit} and is excluded, first: line 62 has 2 fields for 4 names" in said
+    misfit = "1 line does not fit the table (a wrong number of fields, a stray quote, the header once more, or no JSON"
+    assert f"{misfit} object) and is excluded, first: line 62 has 2 fields for 4 names" in said
     assert said.startswith("60 records of ward.csv ")
     assert "years" in said
     assert sorted(folder.iterdir()) == before

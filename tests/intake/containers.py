@@ -4,6 +4,7 @@ import csv
 import importlib
 import io
 import itertools
+import json
 import shutil
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -405,6 +406,14 @@ def _csv(rows: Sequence[Row], table: Table, folder: Path) -> Held:
     return Held(path=path)
 
 
+def _json_lines(rows: Sequence[Row], table: Table, folder: Path) -> Held:
+    path = folder / "records.ndjson"
+    lines = [{**dict(zip(FEATURES, row.values, strict=False)), "y": row.target, "id": row.person} for row in rows]
+    by_text = lambda value: value.isoformat() if isinstance(value, date) else json.JSONEncoder().default(value)  # noqa: E731
+    path.write_text("".join(json.dumps(line, default=by_text) + "\n" for line in lines), encoding="utf-8")
+    return Held(path=path)
+
+
 def _guessed(rows: Sequence[Row]) -> io.StringIO:
     """A file for readers that guess types; a line of another number of fields is theirs to refuse."""
     _parts(rows)
@@ -520,6 +529,7 @@ CONTAINERS: Mapping[str, Container] = {
     "Arrow dataset": Container(_dataset, _FILES),
     "DuckDB": Container(_relation, (*_ARROW, "duckdb")),
     "CSV file": Container(_csv),
+    "JSON lines": Container(_json_lines, plans=("table", "counts")),
     "npz file": Container(_archive, plans=("features",), types_ids=True),
     "Parquet file": Container(_parquet, _FILES),
     "Parquet folder": Container(_folder, _FILES),

@@ -15,6 +15,7 @@ It prints the number of sources, readings and violations by kind of file, and ex
 import argparse
 import bz2
 import gzip
+import json
 import lzma
 import random
 import sqlite3
@@ -24,7 +25,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from importlib.util import find_spec
 from itertools import count as numbers_from
@@ -40,6 +41,11 @@ from privstats.records.from_file import records_in
 from privstats.workflows.rehearsal import written_as
 
 NAMES = ("age", "crp", "ward", "admitted", "ill")
+BREAKS = ("2nd\nfloor", "3rd\r\nfloor", "4th\rfloor")
+DAMAGED = "Qu\u00e9bec"
+"""A text that is no UTF-8 in the file, which some disk or program damaged."""
+FAR = 10**8
+"""Days to a date that no calendar has; a plan that knows none reads it as a gap."""
 CELLS = ps.Cells(
     (
         ps.Numeric("age", (40, 65)),
@@ -53,18 +59,23 @@ Row = Mapping[str, Any]
 
 
 def drawn_rows(rnd: random.Random) -> list[Row]:
-    """Draw records with gaps, far dates and odd words."""
-    return [
+    """Draw records with gaps, far dates and odd words, and sometimes with line breaks and a text that is damaged."""
+    breaks = BREAKS if rnd.random() < 0.2 else ()
+    rows: list[Row] = [
         {
             "age": rnd.choice((None, rnd.randint(0, 110))),
             "crp": rnd.choice((None, round(rnd.expovariate(0.04), 1))),
-            "ward": rnd.choice(("A", "ICU", "G\u00e9riatrie", "B, 2", 'the "old" one', None)),
+            "ward": rnd.choice(("A", "ICU", "G\u00e9riatrie", "B, 2", 'the "old" one', None, *breaks)),
             "admitted": rnd.choice((None, date(9999, 12, 31), date(rnd.randint(1850, 2400), rnd.randint(1, 12), 7))),
             "ill": rnd.choice(("no", "yes")),
-            "note": rnd.choice(("", "x", "a; b")),
+            "note": rnd.choice(("", "x", "a; b", *breaks)),
         }
         for _ in range(rnd.choice((1, 2, 7, 30)))
     ]
+    if rnd.random() < 0.3:
+        rows[0] = {**rows[0], "ward": DAMAGED}
+        rnd.shuffle(rows)
+    return rows
 
 
 def expected(rows: Sequence[Row]) -> Any:
@@ -101,7 +112,7 @@ class Habit:
         return separator.join([*map(self._field, values, texts, [separator] * len(texts)), *[""] * self.padded])
 
     def _field(self, value: Any, text: str, separator: str) -> str:
-        needed = separator in text or '"' in text
+        needed = any(sign in text for sign in (separator, '"', "\n", "\r"))
         chosen = value is not None and (self.quotes == "all" or (self.quotes == "texts" and isinstance(value, str)))
         return '"' + text.replace('"', '""') + '"' if needed or chosen else text
 
@@ -128,6 +139,7 @@ class Written:
     encoding: str = "utf-8"
     separator: str = ","
     decimal: str = "."
+    quoted: bool = False
 
     @classmethod
     def drawn(cls, rnd: random.Random) -> "Written":
@@ -176,12 +188,39 @@ def zstd(content: bytes) -> bytes:
     return bytes(pyarrow.compress(content, "zstd", asbytes=True))
 
 
-def _arrow(rows: Sequence[Row], names: Sequence[str]) -> Any:
+def write_json_lines(path: Path, rows: Sequence[Row], names: Sequence[str], rnd: random.Random, _: Written) -> None:
+    """Write as pandas, MongoDB and others do; some lines are no record, and some have an address nobody reads."""
+    odd = ("{", "[1, 2]", "null", "7", '{"age": 1, "AGE": 2}', "\0", "age,ill", '{"crp": [' + "[" * 9999, "\ufffd")
+    gap = rnd.choice((None, "", float("nan"), "left out"))
+    ascii, end, texts = rnd.random() < 0.5, rnd.choice(("\n", "\r\n")), rnd.random() < 0.2
+
+    def shown(value: Any) -> Any:
+        value = gap if value is None else value
+        return str(value) if texts or isinstance(value, date) else value
+
+    lines = list[str]()
+    for row in rows:
+        keys = rnd.sample(names, len(names))
+        values = {name: shown(row[name.lower()]) for name in keys if row[name.lower()] is not None or gap != "left out"}
+        lines.append(json.dumps({**values, **rnd.choice(({}, {"address": {"age": 1}}))}, ensure_ascii=ascii))
+        lines += [rnd.choice(odd)] * (rnd.random() < 0.05) + [" "] * (rnd.random() < 0.05)
+    lines = [rnd.choice(odd)] * (rnd.random() < 0.1) + lines
+    content = (rnd.choice(("", "\ufeff")) + "".join(line + end for line in lines)).encode()
+    path.write_bytes(rnd.choice((gzip.compress, bz2.compress))(content) if path.suffix == ".gz" else content)
+
+
+def _days(values: Sequence[date | None], rnd: random.Random) -> list[int | None]:
+    """Return days since 1970; in some columns a gap is a date that no calendar has."""
+    far = (FAR, -FAR) if rnd.random() < 0.3 else (None,)
+    return [rnd.choice(far) if value is None else (value - date(1970, 1, 1)).days for value in values]
+
+
+def _arrow(rows: Sequence[Row], names: Sequence[str], rnd: random.Random) -> Any:
     import pyarrow
 
     def array(name: str, values: list[Any]) -> Any:
         if name == "admitted":
-            return pyarrow.array(values, pyarrow.date32()).cast(pyarrow.timestamp("us"))
+            return pyarrow.array([each and each * _MICROS for each in _days(values, rnd)], pyarrow.timestamp("us"))
         return pyarrow.array(values, pyarrow.float64() if name in ("age", "crp") else pyarrow.string())
 
     return pyarrow.table({name: array(name.lower(), values) for name, values in _columns(rows, names).items()})
@@ -191,7 +230,7 @@ def write_parquet(path: Path, rows: Sequence[Row], names: Sequence[str], rnd: ra
     from pyarrow import parquet
 
     parquet.write_table(
-        _arrow(rows, names),
+        _arrow(rows, names, rnd),
         path,
         use_deprecated_int96_timestamps=rnd.random() < 0.5,
         row_group_size=rnd.choice((1, 5, 1000)),
@@ -202,20 +241,21 @@ def write_parquet(path: Path, rows: Sequence[Row], names: Sequence[str], rnd: ra
 def write_feather(path: Path, rows: Sequence[Row], names: Sequence[str], rnd: random.Random, _: Written) -> None:
     from pyarrow import feather
 
-    feather.write_feather(_arrow(rows, names), str(path), chunksize=rnd.choice((1, 4, 1000)))
+    plain = rnd.choice(("uncompressed", "lz4"))
+    feather.write_feather(_arrow(rows, names, rnd), str(path), plain, chunksize=rnd.choice((1, 4, 1000)))
 
 
 def write_orc(path: Path, rows: Sequence[Row], names: Sequence[str], rnd: random.Random, _: Written) -> None:
     import pyarrow
     from pyarrow import orc
 
-    table = _arrow(rows, names)
-    for place, name in enumerate(table.column_names):
-        if name.lower() == "admitted":
-            days = rnd.choice((pyarrow.date32(), pyarrow.string()))
-            table = table.set_column(
-                place, name, pyarrow.array([row["admitted"] for row in rows], pyarrow.date32()).cast(days)
-            )
+    table, place = _arrow(rows, names, rnd), [name.lower() for name in names].index("admitted")
+    days = [row["admitted"] for row in rows]
+    if rnd.random() < 0.5:
+        days = pyarrow.array([day and str(day) for day in days], pyarrow.string())
+    else:
+        days = pyarrow.array(_days(days, rnd), pyarrow.int32()).cast(pyarrow.date32())
+    table = table.set_column(place, names[place], days)
     orc.write_table(table, str(path))
 
 
@@ -235,7 +275,7 @@ def write_duckdb(path: Path, rows: Sequence[Row], names: Sequence[str], rnd: ran
     import duckdb
 
     with duckdb.connect(str(path)) as base:
-        base.register("frame", _arrow(rows, names))
+        base.register("frame", _arrow(rows, names, rnd))
         base.execute("CREATE TABLE patients AS SELECT * FROM frame")
 
 
@@ -249,6 +289,7 @@ def write_excel(path: Path, rows: Sequence[Row], names: Sequence[str], rnd: rand
             rnd.choice((0, 2)),
         )
         sheet.write_row(top, 0, names)
+        far = (1e9, -5, 1e300, 2_958_466) if rnd.random() < 0.3 else ()
         for place, row in enumerate(rows, top + 1):
             for column, name in enumerate(names):
                 value = row[name.lower()]
@@ -258,6 +299,13 @@ def write_excel(path: Path, rows: Sequence[Row], names: Sequence[str], rnd: rand
                     sheet.write_string(place, column, str(value))
                 elif value is not None:
                     sheet.write_number(place, column, value)
+                elif far and name.lower() == "admitted":
+                    sheet.write_number(place, column, rnd.choice(far), day)
+
+
+_MICROS = 86_400_000_000
+_FORMS = {"write_sav": ("DATE11", 141_428, 86_400), "write_dta": ("%td", 3653, 1), "write_xport": ("DATE9", 3653, 1)}
+"""By writer, a form of dates, the days from its first one to 1970, and the number by which it counts a day."""
 
 
 def _statistics(writer: str) -> Callable[..., None]:
@@ -274,6 +322,12 @@ def _statistics(writer: str) -> Callable[..., None]:
             else:
                 columns[name] = ["" if value is None else str(value) for value in columns[name]]
         how: dict[str, Any] = {}
+        if all(row["admitted"] is None or isinstance(row["admitted"], date) for row in rows) and rnd.random() < 0.5:
+            form, begin, unit = _FORMS[writer]
+            admitted = next(name for name in names if name.lower() == "admitted")
+            days = _days([row["admitted"] for row in rows], rnd)
+            columns[admitted] = [float("nan") if day is None else float((day + begin) * unit) for day in days]
+            how["variable_format"] = {admitted: form}
         if writer != "write_xport" and rnd.random() < 0.5:
             how["column_labels"] = {name: f"{name} of the patient" for name in names}
         if writer == "write_sav" and rnd.random() < 0.5:
@@ -289,11 +343,18 @@ def _statistics(writer: str) -> Callable[..., None]:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of file: what writes it, and the package that it needs."""
+    """A kind of file: what writes it, and the package that it needs.
+
+    Attributes:
+        is_named: whether the ending decides the kind.
+        is_plain: whether the file holds texts as they are, so that one can be damaged.
+    """
 
     write: Callable[[Path, Sequence[Row], Sequence[str], random.Random, Written], None]
     needs: tuple[str, ...] = ()
     endings: tuple[str, ...] = ()
+    is_named: bool = False
+    is_plain: bool = True
 
     @property
     def is_here(self) -> bool:
@@ -302,13 +363,14 @@ class Kind:
 
 KINDS: Mapping[str, Kind] = {
     "csv": Kind(write_csv, (), (".csv", ".CSV", ".txt", ".csv.1")),
-    "compressed": Kind(write_compressed, ("pyarrow",), (".csv.gz", ".csv")),
+    "compressed": Kind(write_compressed, ("pyarrow",), (".csv.gz", ".csv"), is_plain=False),
+    "json": Kind(write_json_lines, (), (".ndjson", ".jsonl", ".NDJSON", ".ndjson.gz"), is_named=True),
     "parquet": Kind(write_parquet, ("pyarrow",), (".parquet", ".parq", ".snappy.parquet")),
     "feather": Kind(write_feather, ("pyarrow",), (".feather", ".arrow")),
     "orc": Kind(write_orc, ("pyarrow",), (".orc",)),
     "sqlite": Kind(write_sqlite, (), (".sqlite", ".db")),
-    "duckdb": Kind(write_duckdb, ("duckdb", "pyarrow"), (".duckdb", ".db")),
-    "xlsx": Kind(write_excel, ("xlsxwriter", "python_calamine"), (".xlsx",)),
+    "duckdb": Kind(write_duckdb, ("duckdb", "pyarrow"), (".duckdb", ".db"), is_plain=False),
+    "xlsx": Kind(write_excel, ("xlsxwriter", "python_calamine"), (".xlsx",), is_plain=False),
     "spss": Kind(_statistics("write_sav"), ("pyreadstat", "pandas"), (".sav",)),
     "stata": Kind(_statistics("write_dta"), ("pyreadstat", "pandas"), (".dta",)),
     "sas": Kind(_statistics("write_xport"), ("pyreadstat", "pandas"), (".xpt",)),
@@ -324,12 +386,14 @@ class Source:
         path: what a user names.
         rows: the records that the doors must count.
         faulty: a part of the name of an entry that must be refused; "" where all can be read.
+        unsure: parts of sentences that may refuse it all the same.
     """
 
     path: Path
     rows: list[Row]
     kinds: list[str] = field(default_factory=list)
     faulty: str = ""
+    unsure: tuple[str, ...] = ()
     copied: bool = False
     written: Written = field(default_factory=Written)
 
@@ -347,7 +411,9 @@ def drawn(name: str, home: Path, kinds: Sequence[str]) -> Source:
     folder = home / "parts"
     folder.mkdir()
     how = Written.drawn(rnd)
-    found = Source(folder, [], written=how)
+    if breaks := any(text in BREAKS for rows in tables for row in rows for text in row.values()):
+        how = replace(how, quoted=rnd.random() < 0.5)
+    found = Source(folder, [], written=how, unsure=() if not breaks or how.quoted else ("pass --",))
     written = list[Path]()
     for place, rows in enumerate(tables):
         kind = rnd.choice(kinds)
@@ -357,13 +423,17 @@ def drawn(name: str, home: Path, kinds: Sequence[str]) -> Source:
         found.rows += rows
         above = folder / rnd.choice(("", "", "north", "north/a b"))
         above.mkdir(parents=True, exist_ok=True)
-        ending = rnd.choice(KINDS[kind].endings) if rnd.random() < 0.6 else rnd.choice(_WRONG)
+        is_right = KINDS[kind].is_named or rnd.random() < 0.6
+        ending = rnd.choice(KINDS[kind].endings if is_right else _WRONG)
         names = [*NAMES, *(["note"] if rnd.random() < 0.5 else [])]
         rnd.shuffle(names)
         if rnd.random() < 0.2:
             names = [each.upper() if each == "age" else each for each in names]
         path = above / f"{place}{ending}"
         KINDS[kind].write(path, rows, names, rnd, how)
+        if KINDS[kind].is_plain:
+            path.write_bytes(path.read_bytes().replace(DAMAGED.encode(), b"Qu\xc3(bec"))
+            found.unsure += ("write both in UTF-8",) if kind == "csv" else ()
         written.append(path)
     flat = [path for path in written if path.parent == folder]
     if files == 1 and rnd.random() < 0.6:
@@ -378,7 +448,21 @@ def drawn(name: str, home: Path, kinds: Sequence[str]) -> Source:
     return found
 
 
-FOREIGN = ("copy", "packed", "link", "readme", "json", "hidden", "lacks", "twin", "zip", "rds", "log", "delta")
+FOREIGN = (
+    "backup",
+    "copy",
+    "packed",
+    "link",
+    "readme",
+    "json",
+    "hidden",
+    "lacks",
+    "twin",
+    "zip",
+    "rds",
+    "log",
+    "delta",
+)
 
 
 def _with_foreign(found: Source, folder: Path, written: Sequence[Path], first: list[Row], rnd: random.Random) -> None:
@@ -386,8 +470,12 @@ def _with_foreign(found: Source, folder: Path, written: Sequence[Path], first: l
     for name in rnd.sample(("_SUCCESS", ".a.csv.crc", "Thumbs.db", "empty.csv", ".~lock.0#"), rnd.choice((0, 0, 1, 2))):
         (folder / name).write_bytes(b"" if name in ("_SUCCESS", "empty.csv") else b"\0\1\2")
     match rnd.choice(("none",) * 8 + FOREIGN):
+        case "backup":
+            form = rnd.choice(("{}~", "{}.bak", "{}.old", "{}.orig", "#{}#", "{}.~2~", "{}.BAK"))
+            write_csv(written[0].with_name(form.format(written[0].name)), found.rows[:1], NAMES, rnd, found.written)
+            found.faulty = "is named as a backup of"
         case "copy" if len(written) > 1 or found.path == folder:
-            copy = folder / f"{written[0].name} (1)"
+            copy = folder / f"copy of {written[0].name}"
             copy.write_bytes(written[0].read_bytes())
             found.rows += first
             found.copied = True
@@ -447,8 +535,8 @@ def at_once(found: Source) -> Any:
 
 
 def as_tried(found: Source) -> Any:
-    """As ``try`` reads a file, whose dialect it detects."""
-    file = written_as(RecordFile(found.path, "ill"), {})
+    """As ``try`` reads a file, whose dialect it detects; a file whose one letter is damaged has no known encoding."""
+    file = written_as(RecordFile(found.path, "ill", quoted=found.written.quoted), {})
     return ps.measure(SCHEMA, *records_in(file, SCHEMA.reading, "leave out"), unreadable="leave out")
 
 
@@ -499,7 +587,8 @@ def violations_of(found: Source) -> Iterator[str]:
             try:
                 sums = measured(found)
             except PrivstatsError as error:
-                if not found.faulty or found.faulty not in str(error):
+                shown = (found.faulty, "may be a record") if found.faulty else ()  # a record's words are not shown
+                if not any(part in str(error) for part in (*shown, *found.unsure)):
                     yield f"{door}: refused: {error}"
                 continue
             except Exception as error:

@@ -3,9 +3,12 @@
 import bz2
 import errno
 import gzip
+import json
 import lzma
 import os
+import re
 import sqlite3
+import warnings
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -19,10 +22,17 @@ import pytest
 
 import privstats as ps
 from privstats.contrib import parts
-from privstats.errors import CopiedFilesWarning, DataError, MissingExtraError
+from privstats.errors import (
+    CopiedFilesWarning,
+    DataError,
+    MissingExtraError,
+    RecordError,
+    UnreadableRecordsWarning,
+)
 from privstats.intake.csv_dialect import Dialect
 from privstats.intake.table_sources import KINDS, Catalogue, is_table, table_file
 from privstats.moments import RecordFile
+from privstats.records.from_file import records_in
 from privstats.workflows.rehearsal import written_as
 from tests.intake import sources_fuzz as fuzz
 from tests.lengths import sized
@@ -32,6 +42,7 @@ pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 HERE = [name for name, kind in fuzz.KINDS.items() if kind.is_here]
 CSV = "age,ill\n50,no\n61,yes\n"
+PLAIN = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
 
 
 def test_drawn_sources_are_read_whole_by_every_door() -> None:
@@ -64,7 +75,8 @@ def test_every_kind_of_file_is_read_without_its_ending(kind: str) -> None:
 
 def test_the_generator_writes_every_kind_that_is_read() -> None:
     by_hand = {"SasData"}  # no library writes it
-    written = {"csv": "Csv", "compressed": "Csv", "sas": "SasTransport", "xlsx": "Excel", "duckdb": "DuckDb"}
+    written = {"csv": "Csv", "compressed": "Csv", "json": "JsonLines", "sas": "SasTransport", "xlsx": "Excel"}
+    written["duckdb"] = "DuckDb"
     names = {written.get(kind, kind.capitalize()) for kind in fuzz.KINDS}
     assert names == {kind.__name__ for kind in KINDS} - by_hand
 
@@ -103,6 +115,99 @@ def test_streams_one_behind_another_are_all_read_or_the_file_is_refused(
         except DataError as error:
             assert "damaged or end early" in str(error)
             assert between
+
+
+LINES = ('{"age": 50, "ill": "no"}', '{"ILL": "yes", "age": "61", "note": {"age": 1}}', '{"age": null, "ill": "no"}')
+ODD_LINES = (
+    *("", "x", "[]", "null", "{", '"age"', "\0", "age,ill", "PAR", '{"age": 1, "AGE": 2, "ill": "no"}', "[" * 99_999),
+    *('{"privstats synthetic rows": 1, "age": 50, "ill": "no"}', '{"age": ' + "9" * 9999 + "}", "\ufeff", "\u2028{}"),
+)
+CELLS = ps.Cells((ps.Numeric("age", (40, 60)),))
+COUNTED = ps.ClassSchema(2, statistics="NAB", clip_norm=1.0, transform=(CELLS,), class_names=("no", "yes"))
+
+
+def lines_doors(path: Path) -> list[Any]:
+    """Return the sums of a file of JSON lines through every door."""
+    file = RecordFile(path, "ill")
+    read = file.read(CELLS, unreadable="leave out", texts=True)
+    with warnings.catch_warnings(action="ignore", category=UnreadableRecordsWarning):
+        return [
+            ps.measure(COUNTED, str(path), "ill", unreadable="leave out"),
+            ps.measure(COUNTED, file, unreadable="leave out"),
+            ps.measure(COUNTED, read.X, read.y, unreadable="leave out"),
+            ps.measure(COUNTED, *records_in(file, COUNTED.reading, "leave out"), unreadable="leave out"),
+            parts.measure(COUNTED, str(path), "ill", unreadable="leave out"),
+            parts.measure(COUNTED, file, unreadable="leave out"),
+        ]
+
+
+@pytest.mark.parametrize("odd", ODD_LINES)
+def test_a_line_that_is_no_record_moves_no_other(odd: str, tmp_path: Path) -> None:
+    path, expected = tmp_path / "north.jsonl", ps.measure(COUNTED, {"age": [50, 61, None]}, ["no", "yes", "no"])
+    for place in range(len(LINES) + 1):
+        path.write_text("\n".join([*LINES[:place], odd, *LINES[place:]]))
+        with warnings.catch_warnings(action="ignore", category=UnreadableRecordsWarning):
+            assert all(sums == expected for sums in lines_doors(path))
+
+
+def test_a_value_of_json_lines_is_read_as_elsewhere(tmp_path: Path) -> None:
+    values = ["7", 7, 7.0, True, False, "true", None, "", "n/a", 1e400, float("nan"), 2**70, 10**400, [1], {}, "\ud800"]
+    path = tmp_path / "north.ndjson"
+    path.write_text("".join(json.dumps({"age": value, "ill": "no"}) + "\n" for value in values))
+    records = RecordFile(path, "ill").read(CELLS, unreadable="leave out", texts=True)
+    expected = CELLS.read({"age": values})
+    assert np.array_equal(records.X.codes, expected.codes, equal_nan=True)
+    with pytest.warns(UnreadableRecordsWarning):
+        sums = ps.measure(COUNTED, {"age": values}, ["no"] * len(values), unreadable="leave out")
+    assert all(each == sums for each in lines_doors(path))
+
+
+def test_json_lines_are_read_by_declared_columns_alone(tmp_path: Path) -> None:
+    path = tmp_path / "north.ndjson"
+    path.write_text("\n".join(LINES))
+    file = RecordFile(path, "ill")
+    for door in (lambda: file.columns, file.read, lambda: file.doubt, lambda: parts.measure(PLAIN, str(path), "ill")):
+        refused(DataError, "in JSON lines only records name columns.* use a plan that declares its columns", door)
+    refused(DataError, "by the columns 'ILL' and 'ill': rename one of them", file.read, ("ILL", "age"))
+    (tmp_path / "lines").write_text("\n".join(LINES))
+    refused(DataError, "it is JSON, .* if each line is one, name the file .ndjson", RecordFile(tmp_path / "lines").read)
+    path.write_text("\n".join(LINES), encoding="utf-16")
+    refused(DataError, "it is written as UTF-16: write JSON lines in UTF-8", file.read, ("age",))
+    path.write_text("\n".join((LINES[0], '{"ill": "no", "ILL": 1}')))
+    refused(RecordError, "line 2 holds the key 'ill' twice", file.read, ("age",))
+    path.write_text("\n".join((*LINES, "{")))
+    refused(RecordError, "line 4 is no JSON object", file.read, ("age",))
+    path.write_text("\n".join(("", *LINES)))
+    refused(RecordError, "has missing values in age, first in line 4", file.read, ("age",))
+
+
+def test_a_table_in_another_format_is_none_of_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "north.ndjson"
+    parquet.write_table(pyarrow.table({"age": [50], "ill": ["no"]}), path)
+    assert RecordFile(path, "ill").read(("age",)).X.tolist() == [[50]]
+    path.write_bytes(b"PK\x03\x04" + b"\0" * 60)
+    refused(DataError, "it is a zip archive: unpack it", RecordFile(path, "ill").read, ("age",))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a.csv~", "a.csv.bak", "a.csv.BAK2", "A.CSV.old", "a.csv.orig", "#a.csv#", "a.csv.~3~", "a.bak", "b/a.csv"],
+)
+def test_a_backup_of_a_file_is_refused_whatever_it_holds(name: str, tmp_path: Path) -> None:
+    for content in (CSV, CSV.replace("50", "51")):
+        home = folder(tmp_path / "parts", **{"a.csv": CSV, name: content})
+        if name == "b/a.csv":
+            assert len(Catalogue.of(home).entries) == 2
+            continue
+        refused(DataError, f"{re.escape(name)} is named as a backup of .*a.csv", RecordFile(home, "ill").read)
+        refused(DataError, "is named as a backup of", RecordFile(home / "*", "ill").read)
+        assert len(RecordFile(home / "a.csv", "ill").read().y) == 2
+        assert len(RecordFile(home / name, "ill").read().y) == 2
+
+
+def test_the_swap_file_of_an_editor_is_refused(tmp_path: Path) -> None:
+    home = folder(tmp_path / "parts", **{"a.csv": CSV, ".a.csv.swp": b"b0VIM 9.0\0\0\0"})
+    refused(DataError, ".a.csv.swp, which is hidden", RecordFile(home, "ill").read)
 
 
 def test_time_stamps_of_spark_are_read_in_every_year(tmp_path: Path) -> None:
@@ -261,6 +366,19 @@ def test_a_date_outside_all_years_is_its_own_record_s_gap(writer: str, form: str
     assert list(table.values("age")) == columns["age"]
 
 
+@pytest.mark.parametrize("writer", ["sav", "dta", "xport"])
+def test_a_damaged_text_costs_its_own_record_alone(writer: str, tmp_path: Path) -> None:
+    pyreadstat, pandas = pytest.importorskip("pyreadstat"), pytest.importorskip("pandas")
+    wards = ["A", "Qu\u00e9bec", "G\u00e9riatrie", "Qu\u00e9bec", ""]
+    columns = {"ward": wards, "age": [50.0, 51, 52, 53, 54], "ill": ["no"] * 5}
+    path = tmp_path / "north"
+    getattr(pyreadstat, f"write_{writer}")(pandas.DataFrame(columns), str(path))
+    path.write_bytes(path.read_bytes().replace("Qu\u00e9bec".encode(), b"Qu\xc3(bec"))
+    table = RecordFile(path, "ill").table(("ward", "age"))
+    assert list(table.values("ward")) == ["A", "Qu\ufffd(bec", "G\u00e9riatrie", "Qu\ufffd(bec", ""]
+    assert list(table.values("age")) == columns["age"]
+
+
 def test_a_transport_file_of_two_data_sets_is_refused(tmp_path: Path) -> None:
     pyreadstat, pandas = pytest.importorskip("pyreadstat"), pytest.importorskip("pandas")
     for version in (5, 8):
@@ -283,6 +401,16 @@ def test_files_in_two_encodings_are_refused(tmp_path: Path) -> None:
     )
     (tmp_path / "a.csv").write_text("\ufeff" + text)
     refused(DataError, "a.csv: it is marked as UTF-8", RecordFile(tmp_path, "ill", encoding="cp1252").read)
+
+
+def test_a_damaged_letter_does_not_decide_how_others_are_read(tmp_path: Path) -> None:
+    text = "age,ward,ill\n50,G\u00e9riatrie,no\n51,Qu\u00e9bec,no\n".encode()
+    damaged = text.replace("Qu\u00e9bec".encode(), b"Qu\xc3(bec")
+    for content, encoding in ((text, "utf-8"), (damaged, "utf-8"), (text.decode().encode("cp1252"), "cp1252")):
+        (tmp_path / "a.csv").write_bytes(content)
+        assert written_as(RecordFile(tmp_path / "a.csv", "ill"), {}).encoding == encoding
+    (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbf" + damaged.replace("G\u00e9".encode(), b"Ge"))
+    assert written_as(RecordFile(tmp_path / "a.csv", "ill"), {}).encoding == "utf-8"
 
 
 def test_a_file_states_its_form_and_target_at_every_door(tmp_path: Path) -> None:

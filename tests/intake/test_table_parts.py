@@ -166,8 +166,8 @@ def test_lines_that_do_not_fit_the_header_are_said_to_be_such(tmp_path: Path, sc
     (tmp_path / "fine.csv").write_text("\n".join([header, *FITTING]))
     found, said = measured(RecordFile(tmp_path / "t.csv", "ill"), schema)
     assert said == [
-        f"3 lines of {tmp_path / 't.csv'} do not fit the header (a wrong number of fields, a stray quote, or the "
-        "header once more) and are excluded, first: line 6 has 4 fields for 3 names"
+        f"3 lines of {tmp_path / 't.csv'} do not fit the table (a wrong number of fields, a stray quote, the header "
+        "once more, or no JSON object) and are excluded, first: line 6 has 4 fields for 3 names"
     ]
     assert (found, []) == measured(RecordFile(tmp_path / "fine.csv", "ill"), schema)
 

@@ -89,7 +89,7 @@ def test_one_warning_is_of_all_files(tmp_path: Path) -> None:
         (home / f"{place}.csv").open("a").write("1,2\n")
     file = RecordFile(home, "ill")
     with pytest.warns(
-        UserWarning, match=r"2 lines of .*parts do not fit the header .* and are excluded, first: 0.csv, line 33"
+        UserWarning, match=r"2 lines of .*parts do not fit the table .* and are excluded, first: 0.csv, line 33"
     ):
         found = ps.measure(SCHEMA, *records_in(file, SCHEMA.reading, "leave out"), unreadable="leave out")
     assert found.records == 90

@@ -22,7 +22,8 @@ from privstats.intake.csv_dialect import Dialect
 from privstats.intake.file_source import FileSource
 from privstats.intake.frames import is_of, opened_file
 from privstats.intake.record_files import RecordFile
-from privstats.intake.table_parts import warn_of_copies
+from privstats.intake.sources import columns_named
+from privstats.intake.table_parts import Requested, warn_of_copies
 from privstats.intake.table_sources import Several, TableSource, path_of, table_file
 from privstats.intake.tables import is_frame
 from privstats.progress import progress_bar
@@ -34,7 +35,7 @@ _RECORDS_OF_PART = 1_000_000
 def summed(door: Partitioned, X: Any, y: Any, persons: Any, *, progress: bool) -> PartSum:
     """Return the sum of all parts of X."""
     _require_no_split(X)
-    X, y = opened_file(X, y)
+    X, y = opened_file(X, y, columns_named(_requested(door), y, persons))
     parts: Any = _parts(door, X, y, persons)
     groups, found = list[NDArray[np.uint64]](), list[Present]()
     if persons is not None:
@@ -56,10 +57,11 @@ def summed(door: Partitioned, X: Any, y: Any, persons: Any, *, progress: bool) -
 
 
 def _parts(door: Partitioned, X: Any, y: Any, persons: Any) -> Iterator[tuple[str, Any]]:
+    requested = _requested(door)
     if isinstance(X, str | os.PathLike):
-        X = FileSource(table_file(path_of(X), Dialect()))
+        X = FileSource(table_file(path_of(X), Dialect(), columns_named(requested, y, persons)))
     if isinstance(X, FileSource):
-        return _named_files(X.table, _read_columns(door, y, persons))
+        return _named_files(X.table, columns_named(requested or (), y, persons) or ())
     for module, name, cut in _CONTAINERS:
         if is_of(module, name, X):
             return cut(X, persons)
@@ -79,13 +81,9 @@ def _require_no_split(X: object) -> None:
         )
 
 
-def _read_columns(door: Partitioned, *named: Any) -> list[str]:
-    """Return the names of the columns that a schema reads of a table."""
+def _requested(door: Partitioned) -> Requested:
     reading = door.schema.reading
-    source = reading.columns or reading.source or ()
-    names = source if isinstance(source, tuple) else [column.name for column in source.columns]
-    targets = [each for name in named for each in (name if isinstance(name, list | tuple) else [name])]
-    return [*names, *(each for each in targets if isinstance(each, str))]
+    return reading.columns or reading.source
 
 
 def _named_files(table: TableSource, wanted: Iterable[str]) -> Iterator[tuple[str, Any]]:

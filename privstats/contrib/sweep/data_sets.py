@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from privstats.errors import PlanError
+from privstats.errors import DataError, PlanError
+from privstats.intake.table_sources import files_in, is_table, path_of
 from privstats.kinds import ClassSchema, RidgeSchema
 from privstats.moments import Records
 from privstats.plan import Plan
@@ -17,9 +18,23 @@ from privstats.transforms import apply
 
 
 def archives_in(path: str | os.PathLike[str]) -> list[Path]:
-    """Return the npz files of a folder, by name; none where the path is no folder."""
-    folder = Path(path)
-    return sorted(folder.glob("*.npz")) if folder.is_dir() else []
+    """Return the npz files of a folder, by name; none where the path is no folder, or a folder of tables.
+
+    Raises:
+        DataError: next to an npz file, another file that would be left out without a word, or a second one of its name.
+    """
+    folder = path_of(path)
+    files = files_in(folder) if folder.is_dir() else []
+    archives = {file: file.stem for file in files if file.is_file() and not is_table(file)}
+    for file in files if archives else ():
+        if file not in archives or file.parent != folder:
+            raise DataError(
+                f"{folder} holds {file.relative_to(folder)} next to npz files, of which each is a data set: write its "
+                "arrays X and y as an npz file into the folder itself, or move it away"
+            )
+        if list(archives.values()).count(file.stem) > 1:
+            raise DataError(f"{folder} holds two data sets of the name {file.stem!r}: rename one")
+    return list(archives)
 
 
 def fitted(plan: Plan, name: str, train: Records, test: Records) -> Plan:

@@ -159,7 +159,7 @@ def shared_names(
         required = (target, *drop, *ids, *wanted)
         for name, place in zip(required, places_in(required, names), strict=True):
             if place is None:
-                hint = column_hint(file, names, name) if isinstance(file, RecordFile) else ""
+                hint = column_hint(file, file.opened, name) if isinstance(file, RecordFile) else ""
                 shown = file.doubt or "it has " + ", ".join(names)
                 raise DataError(
                     f"{file.path} has no column {name!r}, and a rehearsal needs the same names in every table: "

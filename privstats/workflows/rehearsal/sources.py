@@ -15,7 +15,14 @@ from privstats.errors import DataError
 from privstats.intake.column_names import places_in
 from privstats.intake.columns import values_of
 from privstats.intake.csv_dialect import THOUSANDS, Dialect, Marks
-from privstats.intake.csv_records import fields_of, first_lines, likely_separator, stated_separator, wide_encoding
+from privstats.intake.csv_records import (
+    fields_of,
+    first_lines,
+    is_marked,
+    likely_separator,
+    stated_separator,
+    wide_encoding,
+)
 from privstats.intake.first_line import FIRST_RECORDS, doubt_of
 from privstats.intake.frames import in_memory
 from privstats.intake.table_files import Table
@@ -117,7 +124,8 @@ def detect_dialect(paths: Sequence[Path]) -> Dialect:
     """Return the separator, decimal mark and encoding of files that are written alike.
 
     The first line states the separator (``sep=;``), or it yields the largest number of names. The encoding is that of
-    the first file's mark, or UTF-8 if valid. Marks may be in any of the files.
+    the first file's mark, or UTF-8 if at most half of the letters beyond ASCII are none. Marks may be in any of the
+    files.
 
     Raises:
         DataError: one file has letters in UTF-8, and another has bytes that are no UTF-8.
@@ -125,8 +133,9 @@ def detect_dialect(paths: Sequence[Path]) -> Dialect:
     encoding = wide_encoding(paths[0]) or "utf-8"
     count = max(_LINES // len(paths), _LEAST_LINES)
     texts = [b"\n".join(first_lines(path, count, encoding)) for path in paths]
-    in_utf_8 = list(map(_is_utf_8, texts))
-    letters = [each and not text.isascii() for each, text in zip(in_utf_8, texts, strict=True)]
+    marked = list(map(is_marked, paths))
+    in_utf_8 = [mark or _is_utf_8(text) for mark, text in zip(marked, texts, strict=True)]
+    letters = [mark or (each and not text.isascii()) for mark, each, text in zip(marked, in_utf_8, texts, strict=True)]
     if not all(in_utf_8) and any(letters):
         one, other = paths[letters.index(True)], paths[in_utf_8.index(False)]
         raise DataError(f"{one} is written in UTF-8 and {other} is not: write both in UTF-8")
@@ -141,11 +150,9 @@ def detect_dialect(paths: Sequence[Path]) -> Dialect:
 
 
 def _is_utf_8(text: bytes) -> bool:
-    try:
-        text.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+    """Return whether letters beyond ASCII are in UTF-8, but for damaged ones, which no other encoding repairs."""
+    decoded = text.decode("utf-8", "replace")
+    return 2 * decoded.count("\ufffd") <= len(decoded) - len(decoded.encode("ascii", "ignore"))
 
 
 def _fields_in(lines: Sequence[str], separator: str) -> Iterator[str]:

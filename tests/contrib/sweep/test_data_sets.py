@@ -10,6 +10,7 @@ import privstats as ps
 from privstats.contrib.sweep.data_sets import archives_in, fitted
 from privstats.moments import Records
 from tests import made
+from tests.made import refused
 
 PLAN = made.plan(
     ps.ClassSchema(3, 4, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),)),
@@ -66,6 +67,24 @@ def test_a_plan_that_fits_one_set_alone_is_refused(schema, message):
     records = Records(np.eye(4)[:, :2], np.arange(4) % 2)
     with pytest.raises(ps.PlanError, match=message):
         fitted(dataclasses.replace(PLAN, schema=schema), "birds", records, records)
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "readme.md", "more/oaks.npz", ".hidden.npz/a.csv"])
+def test_no_entry_next_to_npz_files_is_left_out_without_a_word(name, tmp_path):
+    np.savez(tmp_path / "birds.npz", **blobs(5, 6))
+    (tmp_path / "_SUCCESS").write_bytes(b"")
+    (tmp_path / "birds.npz").rename(tmp_path / "birds")
+    assert archives_in(tmp_path) == [tmp_path / "birds"]
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes((tmp_path / "birds").read_bytes() if name.endswith("npz") else b"a,b\n1,2\n")
+    refused(ps.DataError, f"holds {name} next to npz files, of which each is a data set", archives_in, tmp_path)
+
+
+def test_two_sets_of_one_name_are_refused(tmp_path):
+    for name in ("birds.npz", "birds.dat"):
+        np.savez(tmp_path / "one.npz", **blobs(5, 6))
+        (tmp_path / "one.npz").rename(tmp_path / name)
+    refused(ps.DataError, "holds two data sets of the name 'birds': rename one", archives_in, tmp_path)
 
 
 def test_a_file_and_a_folder_of_tables_are_no_folder_of_sets(tmp_path):

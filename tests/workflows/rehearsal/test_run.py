@@ -234,8 +234,8 @@ def test_what_is_odd_in_one_file_is_told_with_its_name_and_before_anything_is_co
 def test_a_few_values_beside_the_list_are_no_oddity_but_a_line_that_is_no_record_is(files):
     odd = rehearsal.oddities(rehearsal.opened(files, ASKED))
     assert [remark.partition(": line ")[0] for remark in odd] == [
-        f"{name}.csv: 1 line does not fit the header (a wrong number of fields, a stray quote, or the header once "
-        "more) and is excluded, first"
+        f"{name}.csv: 1 line does not fit the table (a wrong number of fields, a stray quote, the header once more, or "
+        "no JSON object) and is excluded, first"
         for name in ("north", "south")
     ]
     assert all(remark.endswith("has 1 field for 6 names") for remark in odd)
