@@ -51,7 +51,7 @@ class TableReader:
     name: str
     letters: Mapping[str, str]
     place: Callable[[Sequence[Release], Any], TableResult] | str
-    options: type[Options] = Options
+    options: type[Options] = field(default_factory=lambda: Options)  # no class attribute: Sphinx would list it twice
     check: Callable[[Plan], object] | str | None = None
     shares: Mapping[str, float] = field(default_factory=dict)
     family: str = ""
