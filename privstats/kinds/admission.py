@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from inspect import getattr_static
+from inspect import getattr_static, isabstract
 from typing import Any
 
 from privstats.errors import SchemaError
@@ -26,7 +26,7 @@ def is_kind(row: Any, task: str) -> bool:
         return False
     own = getattr_static(row, "task", None)
     named = type(own) is str and own == task and _TASK.fullmatch(task) is not None
-    if not named or getattr(row, "__abstractmethods__", False) or overridden(row):
+    if not named or isabstract(row) or overridden(row):
         return False
     if not is_clipped(row):
         _check_stated(row)

@@ -186,8 +186,8 @@ class ClippedRows(Kind):
             if not fine.all():
                 self._exclude(records, fine)
             out = np.empty((int(fine.sum()), grid.columns))
-            found = np.array([each for each in several if each is not None]).reshape(out.shape)
-            done = grid.quantize(found, out)
+            vectors = np.array([each for each in several if each is not None]).reshape(out.shape)
+            done = grid.quantize(vectors, out)
             tally.add(done.norms, clipped=done.clipped, energy=done.energy)
             yield out, fine
 
@@ -198,9 +198,9 @@ class ClippedRows(Kind):
         try:
             with np.errstate(all="ignore"):
                 # Copies: one record's vector reaches neither the other rows nor an array that is used again.
-                found = self.vector(row.copy())
-                plain = not (np.iscomplexobj(found) or isinstance(found, np.ma.MaskedArray))
-                vector = np.array(found if plain else np.nan, np.float64)
+                raw = self.vector(row.copy())
+                plain = not (np.iscomplexobj(raw) or isinstance(raw, np.ma.MaskedArray))
+                vector = np.array(raw if plain else np.nan, np.float64)
         except (Exception, SystemExit):  # an error that ended the session would reveal the record
             return None
         return vector if vector.shape == (self.sizes["feature"],) and np.isfinite(vector).all() else None
@@ -214,14 +214,8 @@ class ClippedRows(Kind):
         records.excluded.add(fine, {(f"the vector of {self.task!r}", VECTOR): ~fine}, seen=True)
 
 
-ClippedMoments, RealClippedMoments = containers(
-    "Clipped",
-    ClippedRows,  # type: ignore[type-abstract]
-    _TABLE,
-    ("features",),
-    "records",
-    "clip_report",
-)
+_SCHEMA: Any = ClippedRows
+ClippedMoments, RealClippedMoments = containers("Clipped", _SCHEMA, _TABLE, ("features",), "records", "clip_report")
 
 _OPEN = ("task", "purpose", "outputs", "vector", "check", "example")
 """What a subclass defines."""

@@ -28,8 +28,8 @@ def condition_of(plan: Plan) -> str:
 
 def assumption(plan: Plan, of: Literal["noise", "masks"]) -> str:
     """Return what the noise, or the masks, of a plan rest on: a clause after "while"."""
-    brought = of_packages(plan) if of == "noise" else ()
-    return ", and ".join(filter(None, (" and ".join(_of_settings(plan, of)), *brought)))
+    assumed = of_packages(plan) if of == "noise" else ()
+    return ", and ".join(filter(None, (" and ".join(_of_settings(plan, of)), *assumed)))
 
 
 def clauses(plan: Plan, of: Literal["noise", "masks"]) -> tuple[str, ...]:

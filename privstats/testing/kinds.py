@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, TypeAlias
@@ -72,6 +73,8 @@ def check_kind(
                 nearest = max(nearest, _part_of_bound(kind, adjacency, one, other, rng))
             _check_company(records, rng)
             _check_containers(records)
+    if not nearest:
+        raise SchemaError(f"no drawn record moves the sums of a {type(schema).__name__}; give draw= for its records")
     return nearest
 
 
@@ -142,7 +145,7 @@ def _check_company(records: _Records, rng: np.random.Generator) -> None:
     orders = {"once more": records.sums(pool), "in another order": records.sums(rng.permutation(pool))}
     if not kind.refuses_parts:
         alone = [records.sums(np.array([each])) for each in pool]
-        orders["each alone"] = {letter: sum((each[letter] for each in alone), 0 * whole[letter]) for letter in whole}
+        orders["each alone"] = {letter: reduce(np.add, [each[letter] for each in alone]) for letter in whole}
     if not kind.refuses_parts and kind.reading.batches and not isinstance(records.X, Mapping):
         parts = np.split(pool, [3, 3, 9])
         orders["in batches"] = records.of([(_some(records.X, at), _some(records.y, at)) for at in parts], None)

@@ -133,6 +133,7 @@ TABLES_BY_TASK = {
 }
 OWN_WORDS = {
     "privstats/cli/parts/declaring.py": "the model that a user wants",
+    "privstats/cli/parts/questions.py": "answers to the first question",
     "privstats/cli/parts/wizard.py": "answers to the first question",
     "privstats/contrib/sweep/draws.py": "what models predict",
     "privstats/heads/registry/entries.py": "what a head predicts",

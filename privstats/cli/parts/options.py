@@ -71,7 +71,7 @@ class _Expanded:
 
     def __init__(self, command: Callable[..., None]) -> None:
         update_wrapper(self, command)
-        vars(self).pop("__wrapped__")  # so that inspect.signature returns the one below
+        del vars(self)["__wrapped__"]  # so that inspect.signature returns the one below
         self._command = command
         self.__annotations__ = {}  # typer takes them from the signature
 
