@@ -180,7 +180,8 @@ class OpenServer:
 
 @pytest.fixture
 def open_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(
+    plant(
+        monkeypatch,
         PROTOCOLS,
         "interactive",
         MaskingProtocol(
