@@ -14,10 +14,6 @@ from pkgutil import resolve_name
 rows = dict(resolve_name({!r}))
 assert rows or not {!r}
 """
-COMPUTING = {
-    "privstats.course.kinds:KINDS": "its module names Plan",
-}
-"""Doors of rows whose module loads what computes, each with the reason."""
 
 
 def doors(text: str) -> Iterator[tuple[str, str]]:
@@ -49,14 +45,11 @@ def test_a_door_is_found_with_its_rows() -> None:
     assert list(doors(text)) == [("X", "Row"), ("Y", "type[Row]")]
     assert EVERY["privstats.plan.provers:PROVERS"] == "Prover"
     assert EVERY["threat_models.attack:ANNOUNCED"] == "type[Listed]"
-    assert set(COMPUTING) <= set(EVERY)
 
 
 @pytest.mark.ci
 @pytest.mark.parametrize("place", [each for each, row in EVERY.items() if not row.startswith(("type[", "Callable["))])
 def test_the_rows_of_a_door_load_nothing_that_computes(place: str) -> None:
     """A door of classes, or of functions that build them, is read when a file or a user names one of them."""
-    if place in COMPUTING:
-        pytest.skip(COMPUTING[place])
     names = {name.partition(".")[0] for name in loaded(READ_ALL.format(place, place))}
     assert not names & COMPUTES, "import in the function of the row what it loads"

@@ -29,6 +29,7 @@ from privstats.secagg.masking_facts import masking_facts, masking_numbers
 from privstats.secagg.protocols import PROTOCOLS, Machines, MaskingProtocol, protocol_of
 from privstats.testing import dropout_schedules
 from privstats.workflows.simulate import run
+from tests.planted import plant
 
 KEY = bytes(32)
 
