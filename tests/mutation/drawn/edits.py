@@ -104,7 +104,8 @@ def _expressions(node: ast.expr) -> Iterator[str]:
     elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
         yield repr(not node.value)
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        yield repr(node.value + 1)
+        larger = node.value + 1
+        yield repr(larger if larger != node.value else 2 * node.value)  # 1e100 + 1 is 1e100
 
 
 def _other(operator: ast.AST) -> ast.AST:
