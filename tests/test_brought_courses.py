@@ -21,7 +21,7 @@ from privstats.course.records_engines import RecordsEngine, engine_for
 from privstats.doors import Option
 from privstats.errors import PlanError
 from privstats.workflows.sources import SOURCES, Study, StudySource
-from tests.brought import COURSE, RECORDS_ENGINE, install
+from tests.brought import install
 from tests.cli.test_loading import COMPUTES, loaded
 from tests.planted import plant
 
@@ -87,12 +87,12 @@ def _run(program: str, site: Path) -> None:
 
 @pytest.mark.ci
 def test_a_course_of_another_package_is_written_checked_and_run(tmp_path: Path) -> None:
-    _run(PLAN + FOLLOWED, install("twice", tmp_path, "privstats.courses", COURSE))
+    _run(PLAN + FOLLOWED, install("twice", tmp_path))
 
 
 @pytest.mark.ci
 def test_records_of_another_package_are_summed_where_it_has_them(tmp_path: Path) -> None:
-    _run(PLAN + SUMMED, install("chunks", tmp_path, "privstats.records_engines", RECORDS_ENGINE))
+    _run(PLAN + SUMMED, install("chunks", tmp_path))
 
 
 def test_every_row_is_loaded_without_what_computes() -> None:

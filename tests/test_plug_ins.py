@@ -18,7 +18,7 @@ from privstats.heads.registry import HEADS
 from privstats.workflows.report import finder
 from privstats.workflows.tables import READERS
 from tests import made
-from tests.brought import ATTACK, HEAD, NOTE, PAGE, READER, RIVAL, announce, install
+from tests.brought import announce, install, points
 from threat_models.attack import attacks
 
 FITTED = """
@@ -143,7 +143,7 @@ def run(program: str, site: Path) -> None:
 
 @pytest.mark.ci
 def test_a_head_of_another_package_is_fitted_saved_and_read_by_its_name(tmp_path: Path) -> None:
-    site = install("nearest", tmp_path, "privstats.heads", HEAD)
+    site = install("nearest", tmp_path)
     run(FITTED, site)
     run(READ, site)
     with pytest.raises(HeadError, match="of the class 'NearestCentroid', which nothing here brings: install the"):
@@ -151,22 +151,22 @@ def test_a_head_of_another_package_is_fitted_saved_and_read_by_its_name(tmp_path
 
 
 def test_a_list_of_heads_has_those_of_other_packages_and_imports_none(tmp_path: Path) -> None:
-    run(LISTED, install("nearest", tmp_path, "privstats.heads", HEAD))
+    run(LISTED, install("nearest", tmp_path))
 
 
 @pytest.mark.ci
 def test_an_attack_of_another_package_is_listed_and_played(tmp_path: Path) -> None:
-    run(PLAYED, install("aligned", tmp_path, "privstats.attacks", ATTACK))
+    run(PLAYED, install("aligned", tmp_path))
 
 
 @pytest.mark.ci
 def test_a_rival_of_another_package_is_a_row_of_a_sweep(tmp_path: Path) -> None:
-    run(SWEPT, install("perturbed", tmp_path, "privstats.rivals", RIVAL))
+    run(SWEPT, install("perturbed", tmp_path))
 
 
 @pytest.mark.ci
 def test_a_reader_of_another_package_is_in_every_command_that_names_readers(tmp_path: Path) -> None:
-    run(TABLED, install("totals", tmp_path, "privstats.readers", READER))
+    run(TABLED, install("totals", tmp_path))
 
 
 def test_a_row_that_is_no_reader_is_refused_by_the_name_of_its_package(brought: Callable[..., None]) -> None:
@@ -235,8 +235,7 @@ def test_an_attack_that_is_announced_wrongly_is_refused_by_the_name_of_its_packa
 @pytest.fixture
 def office(tmp_path, monkeypatch):
     """A folder with a plan, in a process that has a package with a note and a page."""
-    site = install("ulm", tmp_path / "site", "privstats.notes", NOTE)
-    announce("ulm-page", site, "privstats.pages", PAGE)
+    site = install("ulm", tmp_path / "site")
     monkeypatch.syspath_prepend(site)
     every = EntryPoints(entry for found in distributions() for entry in found.entry_points)
     monkeypatch.setattr(plug_ins, "_groups", lambda: plug_ins.grouped(every))
@@ -268,7 +267,7 @@ def test_a_page_of_another_package_is_an_option_of_report(privstats, office):
 
 
 def test_two_packages_with_an_attack_of_one_name_are_refused(brought: Callable[..., None]) -> None:
-    brought("privstats.attacks", ATTACK, {"aligned-sum": "late:Second"})
+    brought("privstats.attacks", points("aligned", "privstats.attacks"), {"aligned-sum": "late:Second"})
     with pytest.raises(PrivstatsError, match="late0 0.1 and late1 0.1 both bring the attack 'aligned-sum'"):
         attacks()
 

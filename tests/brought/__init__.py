@@ -12,32 +12,35 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import invalidate_caches
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from privstats import plug_ins
 from privstats.transforms import base
 
-__all__ = [
-    *("ATTACK", "COURSE", "HEAD", "KINDS", "NOTE", "PAGE", "READER", "RECORDS_ENGINE", "RIVAL"),
-    *("announce", "bring_modules", "brought", "install"),
-]
+Groups: TypeAlias = Mapping[str, Mapping[str, str]]
+"""Entry points by group and name."""
 
-HEAD = {"NearestCentroid": "nearest_centroid.head:NearestCentroid"}
-ATTACK = {"aligned-sum": "aligned_sum:AlignedSum"}
-COURSE = {"twice": "twice:KIND"}
-KINDS = {"tukey": "stranger_rows:TukeySchema", "abs": "stranger_kind:AbsSchema"}
-NOTE = {"ulm": "ulm_office:NOTE"}
-PAGE = {"covering-letter": "ulm_office:LETTER"}
-READER = {"totals": "totals_reader:READER"}
-RECORDS_ENGINE = {"chunks": "chunks:ENGINE"}
-RIVAL = {"output-perturbation": "output_perturbation:OutputPerturbation"}
+__all__ = ["PACKAGES", "announce", "bring_modules", "brought", "install", "points"]
+
+PACKAGES: Mapping[str, dict[str, Any]] = {
+    path.parent.name: tomllib.loads(path.read_text("utf-8"))["project"]
+    for path in sorted(Path(__file__).parent.glob("*/pyproject.toml"))
+}
+"""The ``[project]`` of each package, by its folder."""
 
 
-def install(package: str, site: Path, group: str, entries: Mapping[str, str], version: str = "0.1") -> Path:
-    """Copy a package into a folder of packages, with the entry points of its distribution."""
-    shutil.copytree(
-        Path(__file__).parent / package, site, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
-    )
-    return _about(package, site, {group: entries}, version)
+def points(package: str, group: str) -> Mapping[str, str]:
+    """The entry points of a package in one group."""
+    found: Mapping[str, str] = PACKAGES[package]["entry-points"][group]
+    return found
+
+
+def install(package: str, site: Path, groups: Groups | None = None, version: str = "0.1") -> Path:
+    """Copy a package into a folder of packages, with its entry points, or others."""
+    ignored = shutil.ignore_patterns("__pycache__", "pyproject.toml")
+    shutil.copytree(Path(__file__).parent / package, site, ignore=ignored, dirs_exist_ok=True)
+    project = PACKAGES[package]
+    return _about(project["name"], site, project.get("entry-points", {}) if groups is None else groups, version)
 
 
 @contextmanager
@@ -70,8 +73,7 @@ def bring_modules() -> None:
     """Let this process have the package that brings modules of rounds, as if pip had installed it."""
     folder, site = Path(__file__).parent / "hidden", Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, site, ignore_errors=True)
-    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
-    _about(project["name"], site, project["entry-points"])
+    _about(PACKAGES["hidden"]["name"], site, PACKAGES["hidden"]["entry-points"])
     sys.path[:0] = [str(folder), str(site)]
 
 
@@ -80,7 +82,7 @@ def announce(package: str, site: Path, group: str, entries: Mapping[str, str]) -
     return _about(package, site, {group: entries})
 
 
-def _about(name: str, site: Path, groups: Mapping[str, Mapping[str, str]], version: str = "0.1") -> Path:
+def _about(name: str, site: Path, groups: Groups, version: str = "0.1") -> Path:
     about = site / f"{name}-{version}.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")

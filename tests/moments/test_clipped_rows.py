@@ -95,7 +95,7 @@ def registered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
             f"from {__name__} import Odd\nfrom dataclasses import dataclass\n@dataclass(frozen=True)\n"
             "class Strange(Odd):\n    task, purpose = 'odd', 'anything'\n"
         )
-        with brought(install("stranger", site, GROUP, {"odd": "odd_kind:Strange"})):
+        with brought(install("stranger", site, {GROUP: {"odd": "odd_kind:Strange"}})):
             yield
 
 
@@ -258,7 +258,7 @@ def test_a_subclass_refuses_values_of_its_own_fields() -> None:
 
 def test_a_stranger_reads_readable_records_alone(tmp_path: Path) -> None:
     """Its sums need not raise an error at a gap: as int64, a gap is the largest number of all."""
-    with brought(install("stranger", tmp_path, GROUP, {"abs": "stranger_kind:AbsSchema"})):
+    with brought(install("stranger", tmp_path)):
         schema = KINDS["abs"](2, 1.0)
         X = np.array([[0.5, 0.0], [math.nan, 0.1], [math.inf, 0.0], [0.0, 0.25]])
         found = exact_moments(schema, X, np.zeros(4), unreadable="leave out")

@@ -23,12 +23,12 @@ from privstats.schema.modules import MODULES
 from privstats.transforms import Transform, base
 from privstats.workflows.report import Statement, page_of
 from tests import made
-from tests.brought import KINDS as BROUGHT
-from tests.brought import announce, brought, install
+from tests.brought import announce, brought, install, points
 from tests.planted import plant
 from tests.schema.samples import SCHEMAS
 from tests.schema.test_contract import published
 
+BROUGHT = points("stranger", GROUP)
 COHORT = ps.Cohort(3, 3, 300)
 SERVER = "the server adds its noise and keeps the exact sum secret"
 ALONE = "no party works with the server"
@@ -42,7 +42,7 @@ BOTH = "stranger 0.1 maps each record by itself in 'mlp/2' and 'batch-centre'"
 @pytest.fixture
 def stranger(tmp_path: Path) -> Iterator[Any]:
     """The package of a stranger, installed for one test."""
-    site = install("stranger", tmp_path / "site", GROUP, BROUGHT)
+    site = install("stranger", tmp_path / "site")
     with brought(site):
         yield site
 
@@ -352,7 +352,7 @@ class Open(ps.kinds.ClippedRows):
 )
 def test_what_is_no_kind_of_its_task_is_refused_by_the_name_of_its_package(task: str, cls: str, stranger: Path) -> None:
     (stranger / "bad.py").write_text(BAD)
-    with brought(install("stranger", stranger.parent / "bad", GROUP, {task: f"bad:{cls}"}, "6")):
+    with brought(install("stranger", stranger.parent / "bad", {GROUP: {task: f"bad:{cls}"}}, "6")):
         import bad
 
         if task == "mean":

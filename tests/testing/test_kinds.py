@@ -13,13 +13,13 @@ from privstats.errors import SchemaError
 from privstats.kinds import KINDS, ClippedRows
 from privstats.kinds.registry import GROUP
 from privstats.testing import check_kind
-from tests.brought import KINDS as BROUGHT
-from tests.brought import brought, install
+from tests.brought import brought, install, points
 from tests.moments.test_person_sums import rows_of
 from tests.planted import plant
 from tests.schema.samples import PROMISED
 from tests.schema.test_contract import published
 
+BROUGHT = points("stranger", GROUP)
 BOUNDED = [schema for schema in PROMISED if schema.task != "gaussians"]
 """Of an alignment no bound of a record is proved."""
 
@@ -51,7 +51,7 @@ def test_own_kinds_keep_their_bound(schema: Any) -> None:
 
 @pytest.fixture
 def stranger(tmp_path: Path) -> Iterator[None]:
-    with brought(install("stranger", tmp_path, GROUP, BROUGHT)):
+    with brought(install("stranger", tmp_path)):
         yield
 
 
@@ -129,7 +129,7 @@ def test_a_vector_with_a_memory_is_caught(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_map_that_reads_its_neighbours_is_caught(tmp_path: Path) -> None:
-    with brought(install("stranger", tmp_path, GROUP, BROUGHT)):
+    with brought(install("stranger", tmp_path)):
         from stranger_map import BatchCentre
 
         with pytest.raises(AssertionError, match="MeanSchema .*moves|MeanSchema sums records"):
