@@ -51,7 +51,8 @@ class Door(Mapping[str, Row]):
         own: Mapping[str, Row] = MappingProxyType({}),
     ) -> None:
         self.group, self.noun = group, noun
-        self._error, self._fits, self._own = error, fits, own
+        self._error, self._fits = error, fits
+        self._own: Mapping[str, Row] = MappingProxyType(dict(own)) if isinstance(own, dict) else own
 
     def __repr__(self) -> str:
         return f"<Door {self.group}: {self._listed()}>"
@@ -64,7 +65,13 @@ class Door(Mapping[str, Row]):
             raise KeyError(name)
         row: Row = loaded(entry, self.noun, self._error)
         fits: Any = resolve_name(self._fits) if isinstance(self._fits, str) else self._fits
-        if fits(row, name):
+        try:
+            good = fits(row, name)
+        except PrivstatsError:
+            raise
+        except Exception:  # a check may run another package's code
+            good = False
+        if good:
             return row
         raise self._error(
             f"{dist_name(entry)} announces the {self.noun} {name!r} as {entry.value!r}, which is no {self.noun} of "
@@ -157,7 +164,7 @@ def together(name: str, parts: Iterable[type[Any]]) -> type[Any]:
     """Return one frozen dataclass with the fields of several rows' options.
 
     Raises:
-        PrivstatsError: two rows have an option of one name and another meaning.
+        PrivstatsError: two rows have an option of one name with another type, default or :class:`Option`.
 
     Example:
         >>> from dataclasses import dataclass
@@ -169,8 +176,9 @@ def together(name: str, parts: Iterable[type[Any]]) -> type[Any]:
         Options(digits=2)
     """
     hints = {part: get_type_hints(part, include_extras=True) for part in dict.fromkeys(parts)}
-    every = [(each.name, hints[part][each.name], _anew(each)) for part in hints for each in fields(part)]
-    joined = by_name({(one, str(hint)): (one, hint, own) for one, hint, own in every}.values(), _first, "option")
+    every = [(each.name, hints[part][each.name], anew(each)) for part in hints for each in fields(part)]
+    different = {(one, str(hint), repr(own.default)): (one, hint, own) for one, hint, own in every}
+    joined = by_name(different.values(), _first, "option")
     return make_dataclass(name, joined.values(), frozen=True, kw_only=True)
 
 
@@ -178,7 +186,16 @@ def _first(row: tuple[str, Any, Any]) -> str:
     return row[0]
 
 
-def _anew(own: Field[Any]) -> Any:
+def anew(own: Field[Any]) -> Any:
+    """Return a field with the default and the metadata of another.
+
+    Example:
+        >>> from dataclasses import fields, make_dataclass
+        >>> from privstats.doors import Option, anew
+        >>> (first,) = fields(make_dataclass("Digits", [("digits", int, 3)]))
+        >>> anew(first).default
+        3
+    """
     if own.default_factory is not MISSING:
         return field(default_factory=own.default_factory, metadata=own.metadata)
     return field(default=own.default, metadata=own.metadata)

@@ -11,8 +11,11 @@ from privstats import doors
 from privstats.course.kinds import KINDS as COURSES
 from privstats.doors import Door, Option, together
 from privstats.errors import PlanError, PrivstatsError
+from privstats.heads.rules.rule import kinds as rules
 from privstats.kinds import KINDS
 from privstats.secagg.protocols import PROTOCOLS
+from privstats.transforms.base import kinds as transforms
+from privstats.workflows.tables import READERS
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ def test_what_no_package_brings_is_named_with_who_needs_it(brings: Brings) -> No
     assert PrivstatsError("anything else").lacking == ""
 
 
-@pytest.mark.parametrize("table", [KINDS, COURSES, PROTOCOLS])
+@pytest.mark.parametrize("table", [KINDS, COURSES, PROTOCOLS, READERS, rules(), transforms()])
 def test_no_code_assigns_a_row(table: Any) -> None:
     name = next(iter(table))
     with pytest.raises(TypeError, match="does not support item assignment"):

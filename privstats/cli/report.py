@@ -82,7 +82,7 @@ def report(
     accounts = None if beside.ledger is None else ps.dp.Ledger.open(beside.ledger).accounts()
     model = [] if beside.head is None else [pages.model_finding(ps.heads.load(beside.head), subject)]
     pages.Statement(subject, release, accounts, course=course)  # refuses before audits take their minutes
-    found_by = {row.name: pages.finder(row.name) for row in asked}
+    found_by = {row.name: row.find for row in asked}
     prepare(out, "jinja2")
     tried = [finding for name, find in found_by.items() for finding in _findings(name, find, subject, search)]
     statement = pages.Statement(subject, release, accounts, [*model, *tried], course=course)

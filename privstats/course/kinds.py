@@ -19,7 +19,7 @@ from privstats.course.terms import (
     RegressionTerms,
     StandardisedTerms,
 )
-from privstats.doors import Door
+from privstats.doors import Door, is_row
 from privstats.errors import PlanError
 from privstats.tables import by_name
 
@@ -283,11 +283,7 @@ _OWN = by_name(
 )
 
 
-def _is_row(row: Any, name: str) -> bool:
-    return isinstance(row, CourseKind) and row.name == name
-
-
-KINDS: Door[CourseKind] = Door(GROUP, "kind of course", PlanError, _is_row, _OWN)
+KINDS: Door[CourseKind] = Door(GROUP, "kind of course", PlanError, is_row(CourseKind), _OWN)
 """The kinds by name: this room's, then those that packages and ``privstats.contrib`` announce."""
 
 

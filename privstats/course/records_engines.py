@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from privstats.doors import Door
+from privstats.doors import Door, is_row
 from privstats.errors import DataError
 
 if TYPE_CHECKING:
@@ -39,11 +39,7 @@ class RecordsEngine:
         return measure
 
 
-def _is_row(row: Any, name: str) -> bool:
-    return isinstance(row, RecordsEngine) and row.name == name
-
-
-ENGINES: Door[RecordsEngine] = Door(GROUP, "engine of records", DataError, _is_row)
+ENGINES: Door[RecordsEngine] = Door(GROUP, "engine of records", DataError, is_row(RecordsEngine))
 """The engines by name, as packages and ``privstats.contrib`` announce them."""
 
 

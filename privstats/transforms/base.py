@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from importlib import import_module
 from inspect import get_annotations
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -84,7 +85,7 @@ class Transform(ABC):
 def kinds() -> Mapping[str, type[Transform]]:
     """Return kinds by name, other packages' included."""
     load_all(_ROOM)
-    return _KINDS
+    return MappingProxyType(_KINDS)
 
 
 def steps_of(transform: Sequence[Transform] | Transform) -> tuple[Transform, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from privstats.doors import Door
+from privstats.doors import Door, is_row
 from privstats.errors import PlanError
 
 if TYPE_CHECKING:
@@ -51,9 +51,5 @@ class StudySource:
     study: Callable[[Any], Study]
 
 
-def _is_row(row: Any, name: str) -> bool:
-    return isinstance(row, StudySource) and row.name == name
-
-
-SOURCES: Door[StudySource] = Door(GROUP, "source of a study", PlanError, _is_row)
+SOURCES: Door[StudySource] = Door(GROUP, "source of a study", PlanError, is_row(StudySource))
 """The sources by name, as packages and ``privstats.contrib`` announce them."""

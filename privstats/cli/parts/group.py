@@ -65,7 +65,7 @@ class _Group(TyperGroup):
             f"privstats.commands.{name}",
             f"command of privstats {name}",
             PrivstatsError,
-            lambda row, _: callable(row),
+            lambda row, _: inspect.isfunction(row),
             {each: cast("Any", info.callback) for each, info in infos.items()},
         )
         self._door = door

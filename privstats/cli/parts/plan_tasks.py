@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from privstats.doors import Door
+from privstats.doors import Door, is_row
 from privstats.errors import PlanError
 
 if TYPE_CHECKING:
@@ -56,9 +56,5 @@ class PlanTask:
     questions: tuple[Question, ...] = ()
 
 
-def _is_row(row: Any, name: str) -> bool:
-    return isinstance(row, PlanTask) and row.name == name
-
-
-TASKS: Door[PlanTask] = Door(GROUP, "task of plan init", PlanError, _is_row)
+TASKS: Door[PlanTask] = Door(GROUP, "task of plan init", PlanError, is_row(PlanTask))
 """The tasks by name, as packages and ``privstats.contrib`` announce them."""

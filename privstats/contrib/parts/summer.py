@@ -11,7 +11,7 @@ from privstats.errors import PrivstatsError
 
 if TYPE_CHECKING:
     from privstats.contrib.parts.part_sums import Cluster
-    from privstats.engines.network.folder import RoundFolder
+    from privstats.engines.carriers import RoundFolder
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,8 @@ def claim_of(
     _check_records(validity, cohort, privacy)
     clipped = isinstance(privacy, Privacy) and privacy.client_clip is not None
     proved = PROVERS[validity.level].statements
-    statement = next((_STATEMENTS[name] for name in schema.statements if name in proved), _NONE[validity.level])
+    named = next((name for name in schema.statements if name in proved), None)
+    statement = _NONE.get(validity.level, _no_moments) if named is None else _STATEMENTS[named]
     return _with_room(statement(schema, validity, clipped), schema)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -85,7 +86,7 @@ RULES: Door[type[Rule]] = Door("privstats.rules", "rule", HeadError, lambda row,
 def kinds() -> Mapping[str, type[Rule]]:
     """Return all kinds of rules by name, other packages' included."""
     load_all(_ROOM)
-    return _RULES
+    return MappingProxyType(_RULES)
 
 
 def rule_of(kind: str, arrays: Mapping[str, Array]) -> Rule:

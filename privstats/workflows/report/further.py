@@ -95,11 +95,15 @@ REPORT = FurtherPage("report", "", "", _report, finds=True)
 _ETHICS = FurtherPage(
     "ethics", "Write ethics.html instead: two printed pages for an ethics board.", "the plan alone", _ethics
 )
+
+
+def _is_page(row: object, name: str) -> bool:
+    return is_row(FurtherPage)(row, name) and name != REPORT.name
+
+
 FINDERS: Door[FurtherFindings] = Door("privstats.findings", "finder", PrivstatsError, is_row(FurtherFindings))
 """Searches by name, as packages announce them."""
-PAGES: Door[FurtherPage] = Door(
-    "privstats.pages", "page of a report", PrivstatsError, is_row(FurtherPage), {"ethics": _ETHICS}
-)
+PAGES: Door[FurtherPage] = Door("privstats.pages", "page of a report", PrivstatsError, _is_page, {"ethics": _ETHICS})
 """Further pages by name: that for an ethics board, then those that packages and ``privstats.contrib`` announce."""
 
 

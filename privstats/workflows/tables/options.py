@@ -7,7 +7,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
-from privstats.doors import Option, together
+from privstats.doors import Option, anew, together
 from privstats.errors import PrivstatsError, ReleaseError
 
 Times: TypeAlias = Literal["discrete", "continuous"]
@@ -253,7 +253,7 @@ def _with_names(own: type[Options], every: Mapping[str, type[Options]]) -> type[
     rows = []
     for each in fields(own):
         shown = stated(own, each.name)._replace(help=_help(each.name, every))
-        rows.append((each.name, Annotated[hints[each.name].__origin__, shown], _anew(each)))
+        rows.append((each.name, Annotated[hints[each.name].__origin__, shown], anew(each)))
     return make_dataclass("TableOptions", rows, frozen=True, kw_only=True)
 
 
@@ -270,9 +270,3 @@ def _help(name: str, every: Mapping[str, type[Options]]) -> str:
 
 def _default(each: Field[Any]) -> object:
     return each.default if each.default_factory is MISSING else each.default_factory()
-
-
-def _anew(each: Field[Any]) -> Any:
-    if each.default_factory is not MISSING:
-        return field(default_factory=each.default_factory)
-    return field(default=each.default)

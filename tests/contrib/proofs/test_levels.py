@@ -39,7 +39,6 @@ def brings(monkeypatch):
 
 def test_a_level_of_another_package_is_a_word_of_plans_with_its_meaning(brings, monkeypatch):
     brings(twice=f"{__name__}:TWICE", moments="privstats.contrib.proofs.levels:MOMENTS")
-    monkeypatch.setattr(of_plans, "_NONE", {**of_plans._NONE, "twice": of_plans._no_moments})
     with warnings.catch_warnings(action="error"):  # its argument is settled
         plan = proved(validity=Validity("twice", 9))
     assert ps.Plan.from_toml(plan.to_toml()).digest == plan.digest
