@@ -7,6 +7,7 @@ import pytest
 
 from privstats.plug_ins import announced
 from privstats.review.plan_notes import NOTES
+from privstats.workflows.tables.rows import READERS
 from tests.cli.test_loading import RUN, loaded
 
 README = Path(__file__).parents[2] / "README.md"
@@ -58,7 +59,7 @@ def test_a_check_of_a_plan_loads_no_machine_no_records_no_course_and_no_head(tmp
     unused = ("course", "secagg.interactive.server", "session", "engines", "heads.estimator", "dp.ledger")
     for room in unused:
         assert not within(names, f"privstats.{room}"), room
-    rows = [entry.module for entry in announced(NOTES.group)]  # which load what they need on use
+    rows = [entry.module for door in (NOTES, READERS) for entry in announced(door.group)]  # load what they need on use
     assert within(names, "privstats.contrib") <= {row.rsplit(".", end)[0] for row in rows for end in range(3)}
     assert within(names, "privstats.moments") == {"privstats.moments", "privstats.moments.base"}  # no sum is formed
 

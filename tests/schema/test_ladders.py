@@ -127,6 +127,8 @@ TABLES_BY_TASK = {
     "privstats/course/kinds.py": "a kind of course names the kind that means it, as packages outside do",
     "privstats/contrib/imputation/table_reader.py": "a reader names the kinds that it reads, as packages outside do",
     "privstats/contrib/site_levels/table_reader.py": "likewise",
+    "privstats/dp/sensitivities.py": "names the package that states a bound",
+    "privstats/plan/packages.py": "names the package that brings a kind",
     "privstats/workflows/readers.py": "finds the readers of a kind by that name",
     "privstats/workflows/tables/reader.py": "likewise",
     "privstats/workflows/tables/rows.py": "our readers name the kinds that they read",
