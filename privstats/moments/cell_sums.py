@@ -28,8 +28,8 @@ _MAX_PAIRS = 1 << 25  # counts in memory at once
 def sums_by_cells(schema: Summed) -> bool:
     """Return whether the schema's records are summed by counting cells.
 
-    No clip follows, so the longest row of the public cells must be within the clip norm, in integers: that of another
-    package's declaration, whose entries are its own, may be longer. Such rows are formed and clipped as any others.
+    No clip follows, so the longest row of the public cells must be within the clip norm. A declaration of another
+    package has its own entries, and its rows may be longer: these are formed and clipped as any others.
     """
     cells = schema.reading.declaration
     if cells is None or len(schema.transform) > 1 or not schema.adder().counts_cells:

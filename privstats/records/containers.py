@@ -1,6 +1,6 @@
 """Turn a container of records into rows: what follows reads rows, whatever held them.
 
-A container is turned into rows once, before a sum is formed. Of batches, each is when it is read.
+A container is turned into rows once, before a sum is formed, and a batch when it is read.
 """
 
 from __future__ import annotations
