@@ -24,6 +24,7 @@ from privstats.errors import DataError, ReleaseError
 from privstats.files.envelope import FORMATS, Content, full_content, is_signed_by, sign_beside, signature_path
 from privstats.heads.persistence import FORMAT as HEADS
 from privstats.schema.public_values import Published, Values
+from privstats.schema.published_file import FORMAT as PUBLISHED
 
 PACKAGE = Path(ps.__file__).parent
 OLD = Path(__file__).parents[1] / "vectors"
@@ -77,7 +78,7 @@ SAMPLES = {
     "privstats-release": Sample(a_release, ps.Release.load, operator.eq),
     "privstats-head": Sample(a_head, heads.load, same_heads),
     "privstats-personal-head": Sample(a_personal_head, Personal.load, same_personal_heads),
-    "privstats-published": Sample(published_values, Published.load, same_values),
+    PUBLISHED.name: Sample(published_values, Published.load, same_values),
 }
 
 
