@@ -1,4 +1,4 @@
-"""Hold one row per kind of course; a row loads its class on use, and importing the rows loads nothing that computes."""
+"""The rows of kinds of course; a row loads its class on use, and importing the rows loads nothing that computes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from inspect import signature
 from itertools import chain
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from privstats.course.terms import (
@@ -19,7 +18,7 @@ from privstats.course.terms import (
     RegressionTerms,
     StandardisedTerms,
 )
-from privstats.doors import Door, is_row
+from privstats.doors import Door, given, is_row, resolved
 from privstats.errors import PlanError
 from privstats.tables import by_name
 
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
     from privstats.randomness import Generator
     from privstats.release import Release
     from privstats.schema import Schema
-
-GROUP = "privstats.courses"
-"""The entry points that announce a kind: each names a :class:`CourseKind`."""
 
 Admits: TypeAlias = Callable[..., None]
 """Checks X and y, with the treatment of unreadable records and the function that measures lazy data."""
@@ -126,7 +122,7 @@ class CourseKind:
     @property
     def type(self) -> type[Any]:
         """The class, a :class:`~privstats.course.planned.Planned` dataclass."""
-        course_type: type[Any] = resolve_name(self.place) if isinstance(self.place, str) else self.place
+        course_type: type[Any] = resolved(self.place)
         return course_type
 
     @property
@@ -283,7 +279,9 @@ _OWN = by_name(
 )
 
 
-KINDS: Door[CourseKind] = Door(GROUP, "kind of course", PlanError, is_row(CourseKind), _OWN)
+KINDS: Door[CourseKind] = Door(
+    "privstats.courses", "kind of course", PlanError, is_row(CourseKind, options="terms"), _OWN
+)
 """The kinds by name: this room's, then those that packages and ``privstats.contrib`` announce."""
 
 
@@ -293,7 +291,7 @@ def course_kind(course: Course) -> CourseKind:
     if row is None:
         raise PlanError(
             f"{type(course).__name__} is not a known kind of course ({', '.join(KINDS)}); a package announces one by "
-            f"an entry point of {GROUP}"
+            f"an entry point of {KINDS.group}"
         )
     return row
 
@@ -312,10 +310,10 @@ def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
     return next(chain(needed, by_option, by_task, flagged), KINDS["rounds"])
 
 
-def converted(given: Any) -> dict[str, Any]:
+def converted(options: Any) -> dict[str, Any]:
     """Return a command's options as ``within`` accepts them, without those that have their defaults."""
-    chosen = ((each, getattr(given, each.name)) for each in fields(given))
-    return {each.name: each.metadata.get("read", _unchanged)(value) for each, value in chosen if value != each.default}
+    read = {each.name: each.metadata.get("read", _unchanged) for each in fields(options)}
+    return {name: read[name](value) for name, value in given(options).items()}
 
 
 def _unchanged(value: Any) -> Any:

@@ -1,20 +1,16 @@
-"""Hold one row per engine of records: which container it holds, and how it sums that container."""
+"""The rows of engines of records: which container each holds, and how it sums that container."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from privstats.doors import Door, is_row
+from privstats.doors import Door, is_row, resolved
 from privstats.errors import DataError
 
 if TYPE_CHECKING:
     from privstats.moments import Moments
-
-GROUP = "privstats.records_engines"
-"""The entry points that announce an engine: each names a :class:`RecordsEngine`."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +31,18 @@ class RecordsEngine:
     @property
     def measure(self) -> Callable[..., Moments]:
         """The function that measures."""
-        measure: Callable[..., Moments] = resolve_name(self.place) if isinstance(self.place, str) else self.place
+        measure: Callable[..., Moments] = resolved(self.place)
         return measure
 
 
-ENGINES: Door[RecordsEngine] = Door(GROUP, "engine of records", DataError, is_row(RecordsEngine))
+ENGINES: Door[RecordsEngine] = Door("privstats.records_engines", "engine of records", DataError, is_row(RecordsEngine))
 """The engines by name, as packages and ``privstats.contrib`` announce them."""
 
 
 def engine_for(X: object) -> RecordsEngine | None:
     """Return the engine that holds a container, this library's own first; None for records in this process.
 
-    Another package's engine is not asked about an array, a list, a dict or a path: it cannot take these over.
+    Another package's engine never receives an array, a list, a dict or a path.
 
     Example:
         >>> from privstats.course.records_engines import engine_for

@@ -1,4 +1,4 @@
-"""State who scores records under a published head, as a row that loads the heads on use."""
+"""The row of what scores records under a published head, which loads the heads on use."""
 
 from __future__ import annotations
 

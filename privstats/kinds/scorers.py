@@ -1,4 +1,4 @@
-"""Hold who computes a record's scores under a published head, by the task of the plan's schema."""
+"""The rows of what computes a record's scores under a published head, by the task of the plan's schema."""
 
 from __future__ import annotations
 
@@ -32,4 +32,4 @@ class Scorer:
 
 
 SCORERS: Door[Scorer] = Door("privstats.published", "scorer of published heads", PlanError, is_row(Scorer, "task"))
-"""The scorers by task, as ``privstats.heads`` and packages announce them."""
+"""The scorers by task, as ``privstats.heads`` and packages announce them. Their group names what they read."""

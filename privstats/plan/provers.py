@@ -1,4 +1,4 @@
-"""Hold the provers of ``[validity]``: each brings one level of claims that clients prove about their sums.
+"""The rows of provers of ``[validity]``: each has one level of claims that clients prove about their sums.
 
 Help of the command line reads these rows, so a prover's module loads its proofs on use.
 """
@@ -29,7 +29,8 @@ class Prover:
 
     Attributes:
         level: the level's word in plan files.
-        meaning: what every client proves, a clause for people; ``{most}`` stands for the maximum number of records.
+        meaning: what every client proves, a clause for people; ``{max_records}`` stands for the maximum number of
+            records.
         statements: the statements that it proves, by the names in ``Schema.statements``.
         claim_of: returns a plan's claim.
         experimental: where the unproved parts of the argument are listed, a clause; empty for a settled argument.

@@ -86,7 +86,7 @@ def _proofs(plan: Plan) -> list[str]:
 
     most, records = plan.validity.most_records, plan.cohort.max_records
     prover = plan.validity.prover
-    proved = f"every client proves that {prover.meaning.format(most=most)}"
+    proved = f"every client proves that {prover.meaning.format(max_records=most)}"
     return [
         f"EXPERIMENTAL: {proved}; no outside reader has verified the argument yet" if prover.experimental else proved,
         f"a lying client can invent {most} records, {most / records:.3g} of all that the plan admits, and "

@@ -24,6 +24,7 @@ from privstats.schema import modules
 from privstats.schema.public_values import Published, Values
 from privstats.testing import check_module
 from tests.brought import announce
+from tests.planted import plant_entries
 
 VECTORS = Path(__file__).parent / "vectors"
 SCHEMA = ps.GradientSchema(4, 3, residual_norm=1.0, expected_records=100, course_mu=1.0, module="mlp/2")
@@ -45,8 +46,7 @@ for load, name in ((ps.Plan.read, "adapter-8.plan.toml"), (read, "adapter-8.toml
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     """A package is installed whose module breaks a promise."""
-    entry = EntryPoint("broken", "tests.modules.models:Broken", modules.MODULES.group)
-    monkeypatch.setattr(doors, "announced", lambda group: [entry] if group == entry.group else [])
+    plant_entries(monkeypatch, modules.MODULES.group, {"broken": "tests.modules.models:Broken"})
 
 
 def summed(how: str, labels: list[int]) -> Any:
@@ -171,8 +171,8 @@ def test_without_the_package_every_file_is_refused_by_what_to_install() -> None:
     done = subprocess.run([sys.executable, "-c", READ, str(VECTORS)], env=told, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     plan, course, release, head = done.stdout.splitlines()
-    install = "module = 'adapter/8' needs the module 'adapter', which no installed package brings"
+    install = "module = 'adapter/8' needs the module 'adapter', which no installed package announces"
     assert install in plan
     assert install in course
     assert install in release
-    assert "this head needs the rule 'hidden', which no installed package brings" in head
+    assert "this head needs the rule 'hidden', which no installed package announces" in head

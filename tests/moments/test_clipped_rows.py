@@ -16,7 +16,6 @@ import privstats as ps
 from privstats.encoding import flatten
 from privstats.errors import RecordError, SchemaError, UnreadableRecordsWarning
 from privstats.kinds import KINDS, ClippedRows
-from privstats.kinds.registry import GROUP
 from privstats.moments import exact_moments
 from tests import made
 from tests.brought import brought, install
@@ -95,7 +94,7 @@ def registered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
             f"from {__name__} import Odd\nfrom dataclasses import dataclass\n@dataclass(frozen=True)\n"
             "class Strange(Odd):\n    task, purpose = 'odd', 'anything'\n"
         )
-        with brought(install("stranger", site, {GROUP: {"odd": "odd_kind:Strange"}})):
+        with brought(install("stranger", site, {KINDS.group: {"odd": "odd_kind:Strange"}})):
             yield
 
 

@@ -15,7 +15,7 @@ from privstats import plug_ins
 from privstats.course.pair_codes import PairCodes
 from privstats.errors import PlanError, PrivstatsError, SchemaError
 from privstats.kinds import KINDS, ClippedRows, Kind
-from privstats.kinds.registry import GROUP, is_registered
+from privstats.kinds.registry import is_registered
 from privstats.plan import document
 from privstats.review import certificate_checker
 from privstats.review.certificate import certificate_text
@@ -28,6 +28,7 @@ from tests.planted import plant
 from tests.schema.samples import SCHEMAS
 from tests.schema.test_contract import published
 
+GROUP = KINDS.group
 BROUGHT = points("stranger", GROUP)
 COHORT = ps.Cohort(3, 3, 300)
 SERVER = "the server adds its noise and keeps the exact sum secret"
@@ -277,7 +278,7 @@ def test_the_door_has_the_kinds_of_a_package_and_their_origin(stranger: Path) ->
         KINDS["abs"] = ps.MeanSchema  # type: ignore[index]
     with (
         brought(announce("second", stranger.parent / "second", GROUP, BROUGHT)),
-        pytest.raises(SchemaError, match=r"second 0.1 and stranger 0.1 both bring the kind of schema 'abs'; rename it"),
+        pytest.raises(SchemaError, match=r"second 0.1 and stranger 0.1 both have the kind of schema 'abs'; rename it"),
     ):
         KINDS["abs"]
 

@@ -11,7 +11,6 @@ import pytest
 import privstats as ps
 from privstats.errors import SchemaError
 from privstats.kinds import KINDS, ClippedRows
-from privstats.kinds.registry import GROUP
 from privstats.testing import check_kind
 from tests.brought import brought, install, points
 from tests.moments.test_person_sums import rows_of
@@ -19,6 +18,7 @@ from tests.planted import plant
 from tests.schema.samples import PROMISED
 from tests.schema.test_contract import published
 
+GROUP = KINDS.group
 BROUGHT = points("stranger", GROUP)
 BOUNDED = [schema for schema in PROMISED if schema.task != "gaussians"]
 """Of an alignment no bound of a record is proved."""

@@ -117,7 +117,7 @@ def renew(
 
 
 def _summing() -> type[Any]:
-    return together("Summing", (row.options for row in SUMMERS.values()))
+    return together("Summing", {name: row.terms for name, row in SUMMERS.items()}, SUMMERS.origin)
 
 
 @app.command()

@@ -9,14 +9,12 @@ from privstats.contrib.sweep.rivals.base import Rival
 from privstats.doors import Door
 from privstats.errors import DataError
 
-GROUP = "privstats.rivals"
-
 
 def _makes_rival(make: Any, _: str) -> bool:
     return callable(make) and isinstance(make(), Rival)
 
 
-RIVALS: Door[Callable[[], Rival]] = Door(GROUP, "rival", DataError, _makes_rival)
+RIVALS: Door[Callable[[], Rival]] = Door("privstats.rivals", "rival", DataError, _makes_rival)
 """What makes a rival when called, by name."""
 
 
