@@ -10,6 +10,7 @@ from privstats.lazy_names import lazy_names
 if TYPE_CHECKING:
     from privstats.contrib.sweep.rivals.base import FederatedRival as FederatedRival
     from privstats.contrib.sweep.rivals.base import Rival as Rival
+    from privstats.contrib.sweep.rivals.registry import GROUP as GROUP
     from privstats.contrib.sweep.rivals.registry import rivals as rivals
 else:
     __getattr__, __dir__ = lazy_names(__name__)

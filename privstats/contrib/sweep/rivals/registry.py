@@ -16,6 +16,8 @@ def _makes_rival(make: Any, _: str) -> bool:
 
 RIVALS: Door[Callable[[], Rival]] = Door("privstats.rivals", "rival", DataError, _makes_rival)
 """What makes a rival when called, by name."""
+GROUP = RIVALS.group
+"""The entry points that announce a rival."""
 
 
 def rivals(*names: str) -> dict[str, Callable[[], Rival]]:
