@@ -202,13 +202,11 @@ def flag_of(options: type[Any], name: str) -> str:
     """Return an option as people type it.
 
     Example:
-        >>> from dataclasses import dataclass
+        >>> from dataclasses import make_dataclass
         >>> from typing import Annotated
         >>> from privstats.doors import Option, flag_of
-        >>> @dataclass(frozen=True)
-        ... class Source:
-        ...     model: Annotated[str | None, Option("A data model.", flag="--cdm")] = None
-        ...     first_year: int | None = None
+        >>> model = Annotated[str, Option("A data model.", flag="--cdm")]
+        >>> Source = make_dataclass("Source", [("model", model, None), ("first_year", int, None)])
         >>> flag_of(Source, "model"), flag_of(Source, "first_year")
         ('--cdm', '--first-year')
     """
