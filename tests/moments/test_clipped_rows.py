@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from asyncio import CancelledError
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,8 +36,8 @@ GIVEN = {
 """What a vector may be, by a record's first column."""
 
 
-def left() -> Any:
-    raise SystemExit(3)
+def left(fault: BaseException) -> Any:
+    raise fault
 
 
 WITHOUT = {
@@ -50,8 +51,10 @@ WITHOUT = {
     17.0: lambda record: record[9],
     18.0: lambda _: 1 // 0,
     19.0: lambda _: next(iter(())),
-    20.0: lambda _: left(),
+    20.0: lambda _: left(SystemExit(3)),
     21.0: lambda _: np.full(M, 10**400, object),
+    22.0: lambda _: left(CancelledError()),
+    23.0: lambda _: left(GeneratorExit()),
 }
 """What is no vector, so that its record is in no sum."""
 
@@ -92,8 +95,9 @@ def registered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
             return
         site = tmp_path_factory.mktemp("site")
         (site / "odd_kind.py").write_text(
-            f"from {__name__} import Odd\nfrom dataclasses import dataclass\n@dataclass(frozen=True)\n"
-            "class Strange(Odd):\n    task, purpose = 'odd', 'anything'\n"
+            f"from {__name__} import Odd\nfrom dataclasses import dataclass\nfrom privstats.kinds import ClippedRows\n"
+            "@dataclass(frozen=True)\nclass Strange(ClippedRows):\n    task, purpose = 'odd', 'anything'\n"
+            "    outputs, again, vector = Odd.outputs, Odd.again, Odd.vector\n"
         )
         with brought(install("stranger", site, {GROUP: {"odd": "odd_kind:Strange"}})):
             yield
@@ -227,9 +231,22 @@ def test_what_check_stores_stands_before_no_method() -> None:
         def check(self) -> None:
             for name in ("move", "moments_of", "sizes", "bound", "steps"):
                 vars(self)[name] = None
+            vars(self).update(clip_norm=R / 10, grid_bits=40, _outputs=1, features=9)
+            del vars(self)["transform"]
 
     assert Sly(D, R).move({"x": 1.0}, "add-remove") == R**2
     assert Sly(D, R).bound == schema().bound
+    assert (Sly(D, R).grid_bits, Sly(D, R).sizes, Sly(D, R).features, Sly(D, R).transform) == (
+        12,
+        {"feature": M},
+        D,
+        (),
+    )
+
+
+def test_pages_say_who_states_that_a_vector_reads_one_record() -> None:
+    by = KINDS.origin("odd") or "privstats"
+    assert schema().clipping.startswith(f"Then {by} computes a vector of {M} numbers, and states that it reads that")
 
 
 @pytest.mark.parametrize("outputs", [0, -1, 2.5, "2", None, True])

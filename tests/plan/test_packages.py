@@ -32,11 +32,15 @@ BROUGHT = points("stranger", GROUP)
 COHORT = ps.Cohort(3, 3, 300)
 SERVER = "the server adds its noise and keeps the exact sum secret"
 ALONE = "no party works with the server"
-TUKEY = "stranger 0.1 maps each record of task 'tukey' by itself"
-ABS = "the bound of task 'abs' holds, which stranger 0.1 states and privstats does not prove"
-CENTRE = "stranger 0.1 maps each record by itself in 'batch-centre'"
-MODULE = "hidden-layer 0.1 maps each record by itself in 'mlp/2'"
-BOTH = "stranger 0.1 maps each record by itself in 'mlp/2' and 'batch-centre'"
+SAME = ", always with the same result"
+TUKEY = f"stranger 0.1 maps each record of task 'tukey' by itself{SAME}"
+ABS = (
+    "stranger 0.1 sums any records of task 'abs' without an error, within the bound that it states and privstats does "
+    "not prove"
+)
+CENTRE = f"stranger 0.1 maps each record by itself in 'batch-centre'{SAME}"
+MODULE = f"hidden-layer 0.1 maps each record by itself in 'mlp/2'{SAME}"
+BOTH = f"stranger 0.1 maps each record by itself in 'mlp/2' and 'batch-centre'{SAME}"
 
 
 @pytest.fixture
