@@ -243,15 +243,13 @@ def scores_alone(head: Any, rows: NDArray[Any]) -> ScoresAndShares:
     return scores, shares
 
 
-def _score(head: Any, row: NDArray[Any]) -> tuple[Array, Array] | None:
+def _score(head: Any, row: NDArray[Any]) -> Array | None:
     behind = head.preprocessing_.apply(row[None].copy())
     if not np.isfinite(behind).all():
         return None
     own = head.rule_.scores(behind)
-    both = own[0], head._probabilities(own)[0]
-    if any(np.shape(each) != (len(head.classes_),) for each in both):
-        raise HeadError("the head's rule returns other numbers than one score per class; repair its package")
-    return both
+    both = np.array([own[0], head._probabilities(own)[0]])
+    return both if both.shape == (2, len(head.classes_)) else None
 
 
 def _checked(head: Any) -> Content:

@@ -61,6 +61,8 @@ class Kind(Schema):
             raise SchemaError(f"{cls.__name__} has fields {', '.join(taken)}, which every kind has; rename them")
         mixed = (name for name in _FINAL[:2] if getattr_static(cls, name) is not vars(Kind)[name])
         if own := [*(name for name in _FINAL if name in vars(cls)), *mixed]:
+            # With slots=True, dataclass builds a second class, which has what it wrote into the first.
+            own = ["slots (dataclass(slots=True))"] if "__slots__" in vars(cls) else own
             raise SchemaError(f"{cls.__name__} defines {', '.join(dict.fromkeys(own))}, which no kind does; omit them")
         if "table" in vars(cls) and "proved" not in vars(cls):
             raise SchemaError(f"{cls.__name__} has a table of its own and no proved letters; state proved")

@@ -98,10 +98,8 @@ class ClippedRows(Kind):
 
     def __init_subclass__(cls, **more: object) -> None:
         super().__init_subclass__(**more)
-        # With slots=True, dataclass builds a second class, which has what it wrote into the first.
-        slotted = "__slots__" in vars(cls)
         written = (vars(cls).keys() | get_annotations(cls).keys()) & sealed()
-        require_open(cls, {*overridden(cls), *(["slots (dataclass(slots=True))"] if written and slotted else written)})
+        require_open(cls, {*overridden(cls), *written})
 
     def __post_init__(self) -> None:
         settle(self, **checked_vectors(self))

@@ -4,7 +4,8 @@ import math
 import warnings
 from asyncio import CancelledError
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from inspect import get_annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,8 +18,10 @@ import privstats as ps
 from privstats.encoding import flatten
 from privstats.errors import RecordError, SchemaError, UnreadableRecordsWarning
 from privstats.kinds import KINDS, ClippedRows
+from privstats.kinds.admission import is_kind
 from privstats.kinds.registry import GROUP
 from privstats.moments import exact_moments
+from privstats.schema.base import by_letter
 from tests import made
 from tests.brought import brought, install
 from tests.moments.test_person_sums import clip_of, one_by_one, same
@@ -247,6 +250,53 @@ def test_what_check_stores_stands_before_no_method() -> None:
 def test_pages_say_who_states_that_a_vector_reads_one_record() -> None:
     by = KINDS.origin("odd") or "privstats"
     assert schema().clipping.startswith(f"Then {by} computes a vector of {M} numbers, and states that it reads that")
+
+
+def mixed(name: str, order: str, **options: Any) -> Any:
+    """A kind with a mixin's field of this name, before or behind the base."""
+    mixin = type("Mixin", (), {"__annotations__": {name: Any}, name: field(**options)})
+    bases = (ClippedRows, dataclass(frozen=True)(mixin))
+    body = {"task": "mixed", "purpose": "a mixin", "outputs": M, "vector": Odd.vector}
+    return dataclass(frozen=True)(type("Mixed", bases if order == "behind" else bases[::-1], body))
+
+
+@pytest.mark.parametrize("order", ["behind", "before"])
+@pytest.mark.parametrize(
+    "name", ["statistics", "table", "nearer", "nonnegative", "bound", "sent", "proved", "appended"]
+)
+def test_a_mixins_field_stands_before_nothing_that_the_bound_rests_on(name: str, order: str) -> None:
+    cls = mixed(name, order, kw_only=True)
+    if order == "behind" and name in get_annotations(ClippedRows):  # a class variable of the base is no field
+        assert is_kind(cls, "mixed")
+        assert getattr(cls(D, R), name) is getattr(ClippedRows, name)
+        return
+    with pytest.raises(SchemaError, match=f"Mixed defines {name}, on which the bound"):
+        is_kind(cls, "mixed")
+
+
+def test_a_mixins_field_is_none_of_ours() -> None:
+    with pytest.raises(SchemaError, match="Mixed defines clip_norm, on which the bound"):
+        is_kind(mixed("clip_norm", "before", compare=False, kw_only=True), "mixed")
+    assert is_kind(mixed("cut", "behind", kw_only=True), "mixed")
+
+
+@pytest.mark.parametrize("options", [{"eq": False}, {"init": False}, {"order": True}])
+def test_options_of_dataclass_that_change_equality_are_refused(options: dict[str, bool]) -> None:
+    cls = type("Mine", (Odd,), {"task": "mine", "purpose": "mine"})
+    said = r"an order \(dataclass\(order=True\)\)" if "order" in options else "options"
+    with pytest.raises(SchemaError, match=f"Mine defines {said}"):
+        is_kind(dataclass(frozen=True, **options)(cls), "mine")
+
+
+def test_slots_are_refused_by_that_name() -> None:
+    with pytest.raises(SchemaError, match=r"Mine defines slots \(dataclass\(slots=True\)\), which no kind does"):
+        dataclass(frozen=True, slots=True)(type("Mine", (Odd,), {"task": "mine", "purpose": "mine"}))
+
+
+def test_a_letter_is_sent_once() -> None:
+    """The second segment of one letter would be memory of this process."""
+    with pytest.raises(SchemaError, match="statistics names a letter twice, got 'xx'"):
+        by_letter(ClippedRows.table, "xx")
 
 
 @pytest.mark.parametrize("outputs", [0, -1, 2.5, "2", None, True])

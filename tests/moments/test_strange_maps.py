@@ -208,10 +208,10 @@ def test_a_map_that_is_fitted_after_its_plan_is_not_measured() -> None:
     plan = ps.Plan(
         schema=ps.MeanSchema(3, clip_norm=1.0, transform=(map_,)), cohort=ps.Cohort(2, 2, 9), privacy=ps.NoPrivacy()
     )
-    assert ps.measure(plan.schema, ROWS).records == 3
+    assert ps.measure(plan.schema, ROWS, np.zeros(3)).records == 3
     map_.fit(ROWS)
     with pytest.raises(SchemaError, match="Fitted holds mean, which no plan states"):
-        ps.measure(plan.schema, ROWS)
+        ps.measure(plan.schema, ROWS, np.zeros(3))
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +248,7 @@ class MyNumeric(ps.Numeric):
 
 def test_a_subclass_of_a_declaration_is_none() -> None:
     with pytest.raises(SchemaError, match="variables must hold Categories and Bins, got MyBins"):
-        ps.CountSchema((MyBins("age", (0, 10, 20)),), margins=((0,),))
+        ps.CountSchema((MyBins("age", (0, 10, 20)), ps.Bins("time", (0, 1, 2))), (("age", "time"),))
     with pytest.raises(SchemaError, match="columns must hold Numeric, .*, got MyNumeric"):
         Cells((MyNumeric("age", (10,)),))
 
