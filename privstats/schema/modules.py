@@ -208,7 +208,7 @@ def checked_gradients(
         ([[0.0, 0.0, 0.0]], [0.0])
     """
     sizes: Any = {"classes": schema.classes or 1, "norm": schema.residual_norm, "grid_bits": schema.grid_bits}
-    form = partial(module.gradients, **sizes)
+    form: Callable[..., tuple[Ints, Ints]] = partial(module.gradients, **sizes)
     if is_ours(module):
         gradients, kappa = form(units, labels, weights)
     else:

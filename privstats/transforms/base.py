@@ -194,10 +194,12 @@ def _mapped(step: Transform, rows: Rows, columns: int) -> Any:
 def _real_rows(step: Transform, rows: Rows, columns: int) -> Any:
     """Return mapped rows, copied; None where the map fails, omits a row, or returns other entries than real numbers."""
     of_numpy = isinstance(rows, np.ndarray)
+    container: type[Any] = np.ndarray if of_numpy else type(rows)
     mapped: Any = attempted(step.apply, np.array(rows) if of_numpy else rows.clone())
     if mapped is None:
         return None
-    if type(mapped) is not (np.ndarray if of_numpy else type(rows)) or mapped.ndim != 2 or mapped.shape[1] != columns:
+    # Exactly: a masked array or a matrix has other operations.
+    if type(mapped) is not container or mapped.ndim != 2 or mapped.shape[1] != columns:
         raise _misshapen(step, columns)
     if len(mapped) != len(rows) or (mapped.dtype.kind not in "biuf" if of_numpy else mapped.is_complex()):
         return None
