@@ -25,6 +25,7 @@ from privstats.plan import Plan
 from privstats.records.labels import places_of
 from privstats.release import Release
 from privstats.schema.public_values import Published, Values
+from privstats.transforms.base import attempted, is_ours
 
 if TYPE_CHECKING:
     from privstats.files.envelope import Content
@@ -224,21 +225,31 @@ def published_provenance(values: Mapping[str, Values]) -> Provenance:
 
 
 def scores_alone(head: Any, rows: NDArray[Any]) -> ScoresAndShares:
-    """Return each row's scores and probabilities, computed alone, ``(n, C)`` each; NaN for rows not finite.
+    """Return each row's scores and probabilities, computed alone, ``(n, C)`` each.
 
-    In a batch, rounding would make a row's last bits depend on other rows.
+    NaN for rows not finite, and for a row at which a map or rule of another package fails. In a batch, rounding would
+    make a row's last bits depend on other rows.
     """
     first: Preprocessing = head.preprocessing_
     scores, shares = (np.full((len(rows), len(head.classes_)), np.nan) for _ in range(2))
+    ours = all(map(is_ours, (head.rule_, *first.transform)))
     for place, row in enumerate(np.asarray(rows, np.float64)):
         if first.cells is None and not np.isfinite(row).all():
             continue
         with np.errstate(all="ignore"):
-            behind = first.apply(row[None].copy())
-            if np.isfinite(behind).all():
-                own = head.rule_.scores(behind)
-                scores[place], shares[place] = own[0], head._probabilities(own)[0]
+            alone = _score(head, row) if ours else attempted(_score, head, row)
+        if alone is not None:
+            scores[place], shares[place] = alone
     return scores, shares
+
+
+def _score(head: Any, row: NDArray[Any]) -> Array | None:
+    behind = head.preprocessing_.apply(row[None].copy())
+    if not np.isfinite(behind).all():
+        return None
+    own = head.rule_.scores(behind)
+    both = np.array([own[0], head._probabilities(own)[0]])
+    return both if both.shape == (2, len(head.classes_)) else None
 
 
 def _checked(head: Any) -> Content:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from privstats.plan.plan import Plan
 
 
+_ALWAYS = ", always with the same result"
+"""What a promise assumes besides: a record at which a map never returned, or ended the process, would end a party."""
+
+
 def condition_of(plan: Plan) -> str:
     """Return the condition of a plan's promise, a clause after "while".
 
@@ -55,11 +59,14 @@ def of_packages(plan: Plan) -> tuple[str, ...]:
     schema, alone = plan.schema, plan.privacy.unit != "client"
     package, clauses = packages.of_kind(schema), []
     if package and packages.states_bound(schema):
-        clauses.append(f"the bound of task {schema.task!r} holds, which {package} states and privstats does not prove")
+        clauses.append(
+            f"{package} sums any records of task {schema.task!r} without an error, within the bound that it states and "
+            "privstats does not prove"
+        )
     elif package and alone:
-        clauses.append(f"{package} maps each record of task {schema.task!r} by itself")
+        clauses.append(f"{package} maps each record of task {schema.task!r} by itself{_ALWAYS}")
     for name, places in packages.of_maps(schema).items() if alone else ():
-        clauses.append(f"{name} maps each record by itself in {' and '.join(map(repr, places))}")
+        clauses.append(f"{name} maps each record by itself in {' and '.join(map(repr, places))}{_ALWAYS}")
     return tuple(clauses)
 
 

@@ -6,6 +6,7 @@ Their names and versions are keys of the plan's tables, so that the digest cover
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,20 @@ def of_kind(schema: Schema) -> str:
             f"{what} is announced by {package}, and its class is in the files of {defined}: uninstall one, or start "
             "where no file of that name shadows the package"
         )
+    if package:
+        _check_bases(type(schema), package)
     return _checked(package, what)
+
+
+def _check_bases(cls: type, package: str) -> None:
+    """Refuse a class built on another package's class, whose version no plan would state."""
+    for each in cls.__mro__:
+        of_python = each.__module__.partition(".")[0] in sys.stdlib_module_names
+        if not of_python and (own := definer(each)) not in ("", package):
+            raise PlanError(
+                f"{cls.__name__} of {package} derives from {each.__name__} of {own}, and a plan states one package for "
+                "a class; copy that class"
+            )
 
 
 def of_module(schema: Schema) -> str:
@@ -60,7 +74,9 @@ def of_schema(schema: Schema) -> str:
 
 def of_map(step: Transform) -> str:
     """Return name and version of the package that defines a map's class; empty for ours."""
-    package = _checked(definer(type(step)), f"the map {step.kind!r:.80}")
+    if own := definer(type(step)):
+        _check_bases(type(step), own)
+    package = _checked(own, f"the map {step.kind!r:.80}")
     if package and not _NAME.fullmatch(step.kind):
         raise PlanError(
             f"the map of {package} has the kind {step.kind!r:.80}; choose 1 to 64 letters, digits, '.', '_' and '-'"

@@ -1769,7 +1769,7 @@ def _brought(plan: Table) -> Iterator[str]:
     pairs += [(step["package"], step["kind"]) for step in schema["transform"] if "package" in step]
     for package in dict.fromkeys(package for package, _ in pairs) if plan["privacy"]["unit"] != "client" else ():
         names = (repr(name) for each, name in dict.fromkeys(pairs) if each == package)
-        yield f"{package} maps each record by itself in {' and '.join(names)}"
+        yield f"{package} maps each record by itself in {' and '.join(names)}, always with the same result"
 
 
 # --- The certificate of a course -------------------------------------------------------------------------------------

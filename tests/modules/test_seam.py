@@ -57,13 +57,21 @@ def summed(how: str, labels: list[int]) -> Any:
 
 
 @pytest.mark.usefixtures("broken")
-@pytest.mark.parametrize("how", ["part", "nan", "kappa"])
+@pytest.mark.parametrize("how", ["part", "nan", "kappa", "raises", "exits"])
 def test_what_a_module_may_not_give_counts_as_zero_and_nothing_else_does(how: str) -> None:
     clean = summed("none", [0, 2, 0])
     assert clean.g.any()
     dirty = summed(how, [0, 2, 0, 1, 1])
     assert (dirty.records, dirty.k) == (5, 0)
     assert np.array_equal(dirty.g, clean.g)
+
+
+@pytest.mark.usefixtures("broken")
+def test_an_array_that_a_module_uses_again_is_copied() -> None:
+    schema = replace(SCHEMA, module="broken/reuses")
+    units = [np.full((1, 5), float(each)) for each in (1, 2)]
+    formed = [modules.checked_gradients(schema, schema.network, each, np.zeros(1, np.intp), None)[0] for each in units]  # type: ignore[arg-type]
+    assert 2 * formed[0].sum() == formed[1].sum() > 0
 
 
 @pytest.mark.usefixtures("broken")
@@ -152,7 +160,10 @@ def test_files_from_before_the_modules_were_a_package_are_read_with_it(tmp_path:
     assert plan.digest != plan.unnamed.digest == said["plans"][-1]
     release = ps.Release.load(VECTORS / "adapter-8.release")
     assert release.plan.digest == said["plans"][-1]
-    assert "hidden-layer 0.1 maps each record by itself in 'adapter/8'" in release.budget.promise
+    assert (
+        "hidden-layer 0.1 maps each record by itself in 'adapter/8', always with the same result"
+        in release.budget.promise
+    )
     release.save(tmp_path / "again.release")
     assert ps.Release.load(tmp_path / "again.release") == release
     assert hashlib.sha256(np.asarray(release.vector).tobytes()).hexdigest() == said["vectors"][-1]

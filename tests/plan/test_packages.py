@@ -13,8 +13,10 @@ import pytest
 import privstats as ps
 from privstats import plug_ins
 from privstats.course.pair_codes import PairCodes
-from privstats.errors import PlanError, PrivstatsError, SchemaError
+from privstats.errors import DataError, PlanError, PrivstatsError, SchemaError
 from privstats.kinds import KINDS, ClippedRows, Kind
+from privstats.kinds.admission import _LEFT
+from privstats.kinds.base import _FINAL
 from privstats.kinds.registry import is_registered
 from privstats.plan import document
 from privstats.review import certificate_checker
@@ -33,11 +35,15 @@ BROUGHT = points("stranger", GROUP)
 COHORT = ps.Cohort(3, 3, 300)
 SERVER = "the server adds its noise and keeps the exact sum secret"
 ALONE = "no party works with the server"
-TUKEY = "stranger 0.1 maps each record of task 'tukey' by itself"
-ABS = "the bound of task 'abs' holds, which stranger 0.1 states and privstats does not prove"
-CENTRE = "stranger 0.1 maps each record by itself in 'batch-centre'"
-MODULE = "hidden-layer 0.1 maps each record by itself in 'mlp/2'"
-BOTH = "stranger 0.1 maps each record by itself in 'mlp/2' and 'batch-centre'"
+SAME = ", always with the same result"
+TUKEY = f"stranger 0.1 maps each record of task 'tukey' by itself{SAME}"
+ABS = (
+    "stranger 0.1 sums any records of task 'abs' without an error, within the bound that it states and privstats does "
+    "not prove"
+)
+CENTRE = f"stranger 0.1 maps each record by itself in 'batch-centre'{SAME}"
+MODULE = f"hidden-layer 0.1 maps each record by itself in 'mlp/2'{SAME}"
+BOTH = f"stranger 0.1 maps each record by itself in 'mlp/2' and 'batch-centre'{SAME}"
 
 
 @pytest.fixture
@@ -341,13 +347,178 @@ Late.move = lambda *_: 0.0
 
 class Open(ps.kinds.ClippedRows):
     task, purpose = "open", "no vector"
+
+@dataclass(frozen=True)
+class Shorter(AbsSchema):
+    task, purpose = "shorter", "a bound under delta 0 of its own"
+    def longest(self, *_): return 0
+
+@dataclass(frozen=True)
+class Unsigned(AbsSchema):
+    task, purpose, unsigned = "unsigned", "a second bound", "x"
+
+@dataclass(frozen=True)
+class NoBound(AbsSchema):
+    task, purpose, move = "nobound", "a kind without a bound", ps.kinds.Kind.move
+
+@dataclass(frozen=True)
+class NoReason(AbsSchema):
+    task, purpose, no_persons = "noreason", "a kind without a reason", ps.kinds.Kind.no_persons
+
+@dataclass(frozen=True)
+class Sometimes(AbsSchema):
+    task, purpose, no_persons = "sometimes", "a kind that bounds persons later", property(lambda self: "")
+
+@dataclass(frozen=True)
+class Mixin:
+    nearer: bool = False
+
+@dataclass(frozen=True)
+class Mixed(AbsSchema, Mixin):
+    task, purpose = "mixed", "a mixin"
+
+@dataclass(frozen=True, eq=False)
+class Unequal(AbsSchema):
+    task, purpose = "unequal", "equal schemas of other fields"
 """
+STATES = {
+    "Shorter": "Shorter defines longest, which kinds of other packages do not; omit them",
+    "Unsigned": "Unsigned defines unsigned, which kinds of other packages do not",
+    "NoBound": "NoBound must state move, and why it bounds no person",
+    "NoReason": "NoReason must state move, and why it bounds no person",
+    "Sometimes": "Sometimes must state move, and why it bounds no person",
+    "Mixed": "Mixed defines nearer, which kinds of other packages do not",
+    "Unequal": "Unequal defines options",
+    "Late": "Late defines move, on which the bound of ClippedRows rests",
+}
+
+
+@pytest.mark.parametrize("cls", STATES)
+def test_a_kind_that_states_more_or_less_than_a_records_bound_is_refused(cls: str, stranger: Path) -> None:
+    (stranger / "bad.py").write_text(BAD)
+    bad = install("stranger", stranger.parent / "bad", {GROUP: {cls.lower(): f"bad:{cls}"}}, "6")
+    with brought(bad), pytest.raises(SchemaError, match=STATES[cls]):
+        KINDS[cls.lower()]
+
+
+MAY_DEFINE = {
+    "adder",
+    "appended",
+    "bound",
+    "check_values",
+    "class_names",
+    "column_facts",
+    "columns",
+    "containers",
+    "derived",
+    "exact",
+    "exact_warning",
+    "example",
+    "excludes_gaps",
+    "facts",
+    "finds_cuts",
+    "goal",
+    "ignorable",
+    "levels_apart",
+    "moments_of",
+    "move",
+    "needs",
+    "needs_privacy",
+    "no_persons",
+    "on_grid",
+    "open_columns",
+    "optional",
+    "packages",
+    "predicts",
+    "reading",
+    "reads_any_record",
+    "real",
+    "record",
+    "refusal",
+    "refuses_cohort",
+    "scale",
+    "scale_of",
+    "sent",
+    "several_sessions",
+    "site_groups",
+    "sizes",
+    "steps",
+    "worst",
+}
+"""What a full kind of another package defines: what is summed, its bound, and what pages print."""
+
+
+def test_every_public_name_of_a_kind_is_closed_or_one_that_strangers_define() -> None:
+    names = {name for name in dir(Kind) if not name.startswith("_")}
+    assert names == {*_LEFT, *_FINAL[:2], *MAY_DEFINE}
+    assert not {*_LEFT} & MAY_DEFINE
+
+
+COUNTS = """
+from dataclasses import dataclass, replace
+from stranger_kind import AbsMoments, AbsSchema
+from privstats.schema.base import Schema
+
+class Few(AbsMoments):
+    counted = property(lambda self: 0)
+
+@dataclass(frozen=True)
+class Drops(AbsSchema):
+    task, purpose = "drops", "the sizes of records without one below 0"
+    containers = classmethod(lambda _: (Few, AbsSchema.containers()[1]))
+    def moments_of(self, records, _):
+        kept = [x[(x >= 0).all(axis=1)] for x, _ in records.pieces()]
+        return Few(self, sum(x.astype(int).sum(axis=0) for x in kept), sum(map(len, kept)))
+
+@dataclass(frozen=True)
+class Named(AbsSchema):
+    task, purpose = "named", "columns by name"
+    reading = property(lambda self: replace(Schema.reading.func(self), columns=("a", "b")))
+"""
+
+
+def test_a_kind_that_omits_records_itself_ends_no_session_and_states_no_number(stranger: Path) -> None:
+    """Else the session ended where such a record is, and a client's limit counted what a package says."""
+    site = stranger.parent / "counts"
+    site.mkdir()
+    (site / "counts.py").write_text(COUNTS)
+    entries = {GROUP: {"drops": "counts:Drops", "named": "counts:Named"}}
+    with brought(install("stranger", site, entries, "7")):
+        schema, X = KINDS["drops"](2, 4.0), np.array([[1.0, 1.0], [-1.0, 1.0], [2.0, 0.0]])
+        sums: Any = ps.measure(schema, X, np.zeros(3), unreadable="leave out")
+        assert (sums.records, sums.counted, sums.x.tolist()) == (3, 0, [3, 1])
+        plan = plan_of(schema, made.promise(unit="client", max_records_per_client=2))
+        with pytest.raises(DataError, match=r"more records than privacy\.max_records_per_client=2"):
+            ps.session.contribution(plan, sums)
+        with pytest.raises(SchemaError, match="a Named reads columns by name, which kinds of other packages do not"):
+            ps.measure(KINDS["named"](2, 4.0), {"a": [1.0], "b": [2.0]})
+
+
+def test_a_class_on_another_packages_class_is_refused(stranger: Path) -> None:
+    """Its version decides the sums, and no plan states it."""
+    second = stranger.parent / "second"
+    announce("second", second, GROUP, {"second": "second_kind:Second"})
+    (second / "second_kind.py").write_text(
+        "from dataclasses import dataclass\nfrom stranger_rows import TukeySchema\n"
+        "from stranger_map import BatchCentre\n@dataclass(frozen=True)\nclass Second(TukeySchema):\n"
+        "    task, purpose = 'second', 'a kind of two packages'\n@dataclass(frozen=True)\n"
+        "class Centre(BatchCentre):\n    kind = 'second-centre'\n"
+    )
+    (second / "second-0.1.dist-info" / "RECORD").write_text("second_kind.py,,\n")
+    with brought(second):
+        import second_kind
+
+        for schema in (KINDS["second"](3, 4.0), ps.MeanSchema(3, 4.0, transform=(second_kind.Centre(),))):
+            with pytest.raises(
+                PlanError, match=r"of second 0.1 derives from (TukeySchema|BatchCentre) of stranger 0.1"
+            ):
+                plan_of(schema)
 
 
 @pytest.mark.parametrize(
     ("task", "cls"),
     [
-        *(("mean", "OurTask"), ("ofours", "OfOurs"), ("nokind", "NoKind"), ("virtual", "Virtual"), ("late", "Late")),
+        *(("mean", "OurTask"), ("ofours", "OfOurs"), ("nokind", "NoKind"), ("virtual", "Virtual")),
         *(("open", "Open"), ("other", "Late")),
     ],
 )
