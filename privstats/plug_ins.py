@@ -12,6 +12,7 @@ from functools import cache
 from importlib.metadata import (
     Distribution,
     EntryPoint,
+    PackageNotFoundError,
     distribution,
     distributions,
     entry_points,
@@ -21,6 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from privstats.errors import PrivstatsError
+
+_NAME = "privstats"
+_OWN_PACKAGES = _NAME, "threat_models"
+_FOLDER = Path(__file__).parent.resolve()
 
 
 def announced(group: str) -> list[EntryPoint]:
@@ -49,8 +54,8 @@ def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
 
 
 def is_ours(entry: EntryPoint) -> bool:
-    """Return whether this library's own distribution announces an entry point."""
-    return entry.dist is not None and entry.dist.name == "privstats"
+    """Return whether this library's own distribution announces an entry point, in one of its own modules."""
+    return entry.dist is not None and entry.dist.name == _NAME and _is_own(entry.module)
 
 
 def dist_name(entry: EntryPoint) -> str:
@@ -72,7 +77,29 @@ def definer(cls: type) -> str:
     # A class states the name of its module itself, so that name alone is no evidence.
     if module == "__main__" or _held(module, cls.__qualname__) is not cls:
         return f"{module} (no package)"
-    return "" if module.partition(".")[0] == "privstats" else _package_of(module)
+    file = getattr(sys.modules[module], "__file__", None)
+    own = _is_own(module) and file is not None and Path(file).resolve().is_relative_to(_FOLDER)
+    return "" if own else _package_of(module)
+
+
+@cache
+def _is_own(module: str) -> bool:
+    """Return whether a module is this distribution's by its name, and by pip's list of its files where there is one."""
+    if module.partition(".")[0] not in _OWN_PACKAGES:
+        return False
+    path, files = module.replace(".", "/"), _own_files()
+    return not files or f"{path}.py" in files or f"{path}/__init__.py" in files
+
+
+@cache
+def _own_files() -> frozenset[str]:
+    """Return the files that pip lists of this distribution; empty where it lists none, as of an editable install."""
+    try:
+        lines = (distribution(_NAME).read_text("RECORD") or "").splitlines()
+    except PackageNotFoundError:
+        return frozenset()
+    files = frozenset(line.partition(",")[0] for line in lines)
+    return files if f"{_NAME}/plug_ins.py" in files else frozenset()
 
 
 @cache
@@ -81,7 +108,7 @@ def _package_of(module: str) -> str:
     names = _packages().get(module.partition(".")[0], [])
     # Packages that pip installed in place, and those without a list of files, are in no list by module.
     several = [distribution(name) for name in sorted(set(names))] or [*distributions()]
-    found = {f"{each.name} {each.version}" for each in several if each.name != "privstats" and _has(each, file)}
+    found = {f"{each.name} {each.version}" for each in several if each.name != _NAME and _has(each, file)}
     return found.pop() if len(found) == 1 else f"{module} (no package)"
 
 

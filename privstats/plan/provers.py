@@ -11,10 +11,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from privstats.doors import Door, is_row
+from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError
 
 if TYPE_CHECKING:
-    from privstats.dp import NoPrivacy, Privacy
     from privstats.plan.cohort import Cohort
     from privstats.plan.validity import Claim, Validity
     from privstats.schema import Schema
@@ -49,8 +49,19 @@ PROVERS: Door[Prover] = Door("privstats.provers", "prover", PlanError, is_row(Pr
 def level_for(level: str, statements: Collection[str]) -> str:
     """Return the level at which a further session's sums are proved.
 
-    It is ``level`` where that proves one of the sums' ``statements``, else the first installed level that does. Without
-    any, it is ``level``, which then refuses the plan.
+    It is ``level`` where that proves one of the sums' ``statements``, else the first level of privstats that does.
+    Without any, it is ``level``, which then refuses the plan.
     """
-    rows = chain([PROVERS.needed(level, "a plan with [validity]")], PROVERS.values())
+    ours = (PROVERS[each] for each in PROVERS if not PROVERS.origin(each))
+    rows = chain([PROVERS.needed(level, "a plan with [validity]")], ours)
     return next((row.level for row in rows if not set(row.statements).isdisjoint(statements)), level)
+
+
+def check_prover(level: str, privacy: Privacy | NoPrivacy) -> None:
+    """Refuse another package's prover under a promise: its proofs could show a party's sums, and no claim names it."""
+    package = "" if isinstance(privacy, NoPrivacy) else PROVERS.origin(level)
+    if package:
+        raise PlanError(
+            f"validity.level {level!r} is a prover of {package}, and no claim on a plan names the package whose proofs "
+            "go with the sums: under a promise choose a level of privstats, or omit validity"
+        )

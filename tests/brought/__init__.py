@@ -71,10 +71,9 @@ def _look_again() -> None:
 @cache
 def bring_modules() -> None:
     """Let this process have the package that brings modules of rounds, as if pip had installed it."""
-    folder, site = Path(__file__).parent / "hidden", Path(tempfile.mkdtemp())
+    site = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, site, ignore_errors=True)
-    _about(PACKAGES["hidden"]["name"], site, PACKAGES["hidden"]["entry-points"])
-    sys.path[:0] = [str(folder), str(site)]
+    sys.path[:0] = [str(install("hidden", site))]
 
 
 def announce(package: str, site: Path, group: str, entries: Mapping[str, str]) -> Path:

@@ -20,8 +20,8 @@ import msgspec
 
 from privstats.course import Course
 from privstats.course.alone import measured_by_person, measuring
+from privstats.course.base import plans_by_place
 from privstats.course.kinds import admits_of, file_of, schema_read
-from privstats.course.promise import plans_by_place
 from privstats.dp import Account, NoPrivacy, Privacy, joint_mu
 from privstats.dp.ledger.accounts import TOLERANCE
 from privstats.dp.privacy import Adjacency
@@ -183,7 +183,7 @@ def _measured(folder: RoundFolder, script: Mapping[str, Any], account: str) -> M
             admit_persons(folder.above.course, loaded)
         return sums_of_persons(plan, loaded)
     pair = _pair(plan, plan.schema, loaded)
-    measured = measuring(pair[0])
+    measured = measuring(pair[0], plan.privacy)
     if (admits := admits_of(folder.above.course)) and folder.place == 0:
         admits(*_pair(plan, schema_read(folder.above.course), loaded), plan.unreadable, measured)
         pair = _pair(plan, plan.schema, _loaded(folder, load))  # batches are read once
@@ -310,7 +310,9 @@ def sums_of_persons(plan: Plan, loaded: Any) -> Moments:
     """Return the sums of a file, or of X, y and ids, under a plan for persons."""
     X, y, ids = _with_ids(plan, plan.schema, loaded)
     options: Any = {"published": plan.published, "unreadable": plan.unreadable}
-    moments: Moments = measuring(X)(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **options)
+    moments: Moments = measuring(X, plan.privacy)(
+        plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **options
+    )
     return moments
 
 
@@ -320,7 +322,7 @@ def admit_persons(course: Course, loaded: Any) -> None:
     if admits is None or isinstance(plan.privacy, NoPrivacy):
         return
     X, y, ids = _with_ids(plan, schema_read(course), loaded)
-    admits(X, y, plan.unreadable, measured_by_person(plan.privacy, ids, measuring(X)))
+    admits(X, y, plan.unreadable, measured_by_person(plan.privacy, ids, measuring(X, plan.privacy)))
 
 
 def _with_ids(plan: Plan, schema: Schema, loaded: Any) -> tuple[Any, Any, Any]:
