@@ -9,10 +9,10 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from privstats.doors import Door, is_row
-from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import DataError
 
 if TYPE_CHECKING:
+    from privstats.dp import NoPrivacy, Privacy
     from privstats.moments import Moments
 
 GROUP = "privstats.records_engines"
@@ -61,6 +61,8 @@ def engine_for(X: object, privacy: Privacy | NoPrivacy | None = None) -> Records
         >>> engine_for([[0.5, 0.0]]) is None, engine_for("ward.parquet").name
         (True, 'parts')
     """
+    from privstats.dp import NoPrivacy  # which loads what computes
+
     plain = type(X).__module__ in ("builtins", "numpy") or isinstance(X, os.PathLike)
     names = [name for name in sorted(ENGINES, key=ENGINES.origin) if not (plain and ENGINES.origin(name))]
     engine = next((ENGINES[name] for name in names if ENGINES[name].holds(X)), None)

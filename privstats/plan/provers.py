@@ -11,10 +11,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from privstats.doors import Door, is_row
-from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError
 
 if TYPE_CHECKING:
+    from privstats.dp import NoPrivacy, Privacy
     from privstats.plan.cohort import Cohort
     from privstats.plan.validity import Claim, Validity
     from privstats.schema import Schema
@@ -59,6 +59,8 @@ def level_for(level: str, statements: Collection[str]) -> str:
 
 def check_prover(level: str, privacy: Privacy | NoPrivacy) -> None:
     """Refuse another package's prover under a promise: its proofs could show a party's sums, and no claim names it."""
+    from privstats.dp import NoPrivacy  # which loads what computes
+
     package = "" if isinstance(privacy, NoPrivacy) else PROVERS.origin(level)
     if package:
         raise PlanError(

@@ -82,7 +82,7 @@ def announce(package: str, site: Path, group: str, entries: Mapping[str, str]) -
 
 
 def _about(name: str, site: Path, groups: Groups, version: str = "0.1") -> Path:
-    about = site / f"{name}-{version}.dist-info"
+    about = site / f"{name.replace('-', '_')}-{version}.dist-info"  # as pip writes a name
     about.mkdir(parents=True)
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     modules = [f"{path.relative_to(site).as_posix()},,\n" for path in sorted(site.rglob("*.py"))]

@@ -310,9 +310,8 @@ def sums_of_persons(plan: Plan, loaded: Any) -> Moments:
     """Return the sums of a file, or of X, y and ids, under a plan for persons."""
     X, y, ids = _with_ids(plan, plan.schema, loaded)
     options: Any = {"published": plan.published, "unreadable": plan.unreadable}
-    moments: Moments = measuring(X, plan.privacy)(
-        plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **options
-    )
+    measured = measuring(X, plan.privacy)
+    moments: Moments = measured(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **options)
     return moments
 
 
