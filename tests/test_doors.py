@@ -63,7 +63,10 @@ def test_ours_come_first_and_each_row_has_an_origin(brings: Brings) -> None:
     assert dict(door) == {"red": RED, "green": GREEN}
     assert [door.origin(name) for name in door] == ["", "stranger 0.1"]
     assert (len(door), "green" in door, "blue" in door, door.get("blue")) == (2, True, False, None)
-    assert brings(point("green", "GREEN", "privstats")).origin("green") == ""
+    assert brings(point("green", "GREEN", "privstats")).origin("green") == "privstats 0.1"  # outside our modules
+    ours = point("green", "GREEN", "privstats")
+    vars(ours).update(value="privstats.doors:Option")
+    assert brings(ours).origin("green") == ""
 
 
 def test_no_package_replaces_a_row_of_ours(brings: Brings) -> None:

@@ -179,11 +179,10 @@ def check_scorer(schema: Schema, privacy: Privacy | NoPrivacy, published: Publis
     """Refuse to score a published head by another package's code under a promise, whose claim does not name it."""
     if not schema.scores_head or isinstance(privacy, NoPrivacy) or published is None or published.values is None:
         return
-    from privstats.kinds.scorers import SCORERS
+    from privstats.kinds.scorers import scored_by
     from privstats.kinds.scoring import bytes_of
 
-    row = SCORERS.needed(schema.task, "a plan of a score")
-    if package := SCORERS.origin(schema.task) or row.brought(bytes_of(published.values)):
+    if package := scored_by(schema.task, bytes_of(published.values)):
         raise PlanError(
             f"{package} would score each record under the published head, and no claim on a plan names that package: "
             "under a promise publish a head whose class and rule are of privstats"

@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import replace
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, distribution
 
 import pytest
 
@@ -32,6 +32,8 @@ def brings(monkeypatch):
 
     def bring(**rows: str) -> None:
         every = [EntryPoint(level, module, PROVERS.group) for level, module in rows.items()]
+        for entry in every:
+            vars(entry).update(dist=distribution("privstats") if entry.module.startswith("privstats.") else None)
         monkeypatch.setattr(doors, "announced", lambda group: every if group == PROVERS.group else announced(group))
 
     return bring
@@ -43,7 +45,8 @@ def test_a_level_of_another_package_is_a_word_of_plans_with_its_meaning(brings, 
         plan = proved(validity=Validity("twice", 9))
     assert ps.Plan.from_toml(plan.to_toml()).digest == plan.digest
     assert plan.masking.statement.name == proved(validity=Validity("moments", 9)).masking.statement.name
-    assert "every client proves that its sums are of at most 9 records, twice" in facts(plan)
+    said = f"{__name__}:TWICE (no package) states: every client proves that its sums are of at most 9 records, twice"
+    assert said in facts(plan)
     refused = PoisonedSums().refusal(plan)
     assert refused == "knows the lies that norm and moments admit, and the plan proves twice"
     assert f"EXPERIMENTAL: every client proves that {NAMED.format(9)}; no outside reader has verified" in "".join(
