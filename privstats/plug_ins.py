@@ -40,6 +40,7 @@ def announced(group: str) -> list[EntryPoint]:
 
 def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
     """Import an entry point's module and return the named object."""
+    _ = dist_name(entry)  # the version that is loaded now, whatever pip installs later
     if entry.dist is None or is_ours(entry):  # what it raises is our own fault, and shown with its lines
         return entry.load()
     try:
@@ -59,8 +60,20 @@ def is_ours(entry: EntryPoint) -> bool:
 
 
 def dist_name(entry: EntryPoint) -> str:
-    """Return the name and version of an entry point's package, for messages."""
-    return f"{entry.value} (no package)" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
+    """Return the name and version of an entry point's package, as they were at first use."""
+    return f"{entry.value} (no package)" if entry.dist is None else _stated(entry.dist)
+
+
+@cache
+def _stated(package: Distribution) -> str:
+    """Return a package's name and version; what pip installed in place may change under one version, and is marked."""
+    return f"{package.name} {package.version}{' (in place)' if _place(package) else ''}"
+
+
+def _place(package: Distribution) -> str:
+    """Return the URL of the folder in which pip installed a package in place; empty for any other package."""
+    origin = json.loads(package.read_text("direct_url.json") or "{}")
+    return str(origin["url"]) if origin.get("dir_info", {}).get("editable") else ""
 
 
 def definer(cls: type) -> str:
@@ -108,7 +121,7 @@ def _package_of(module: str) -> str:
     names = _packages().get(module.partition(".")[0], [])
     # Packages that pip installed in place, and those without a list of files, are in no list by module.
     several = [distribution(name) for name in sorted(set(names))] or [*distributions()]
-    found = {f"{each.name} {each.version}" for each in several if each.name != _NAME and _has(each, file)}
+    found = {_stated(each) for each in several if each.name != _NAME and _has(each, file)}
     return found.pop() if len(found) == 1 else f"{module} (no package)"
 
 
@@ -122,9 +135,8 @@ def _has(package: Distribution, file: Path) -> bool:
     from urllib.parse import urlsplit
     from urllib.request import url2pathname  # slow to load, and for code of others alone
 
-    origin = json.loads(package.read_text("direct_url.json") or "{}")
-    if origin.get("dir_info", {}).get("editable"):
-        return file.is_relative_to(Path(url2pathname(urlsplit(origin["url"]).path)).resolve())
+    if place := _place(package):
+        return file.is_relative_to(Path(url2pathname(urlsplit(place).path)).resolve())
     if package.read_text("RECORD") is None:
         return file.is_relative_to(Path(str(package.locate_file(""))).resolve())
     alike = (each for each in package.files or () if each.name == file.name)

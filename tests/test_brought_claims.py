@@ -44,6 +44,9 @@ class Stranger:
 
     name, version = "stranger", "0.1"
 
+    def read_text(self, filename: str) -> None:
+        """It has no further file."""
+
 
 class Frame:
     """A container of a third package."""

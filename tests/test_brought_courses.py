@@ -110,6 +110,9 @@ class Stranger:
 
     name, version = "stranger", "0.1"
 
+    def read_text(self, filename: str) -> None:
+        """It has no further file."""
+
 
 GREEDY = RecordsEngine("a", lambda _: True, lambda *_, **__: None)  # type: ignore[arg-type, return-value]
 

@@ -29,6 +29,9 @@ class Stranger:
     def __init__(self, name: str, version: str = "0.1") -> None:
         self.name, self.version = name, version
 
+    def read_text(self, filename: str) -> None:
+        """It has no further file."""
+
 
 RED, GREEN, WRONG = Colour("red"), Colour("green"), "no colour"
 GROUP = "tests.colours"

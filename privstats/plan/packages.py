@@ -22,9 +22,10 @@ KEY = "package"
 """The key, in the table of the schema or of a map, of the package that brings what the table names."""
 
 _FORM = re.compile(
-    r"[a-z0-9]+(?:-[a-z0-9]+)* [A-Za-z0-9][A-Za-z0-9_.!+-]{0,63}|[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199} \(no package\)"
+    r"[a-z0-9]+(?:-[a-z0-9]+)* [A-Za-z0-9][A-Za-z0-9_.!+-]{0,63}( \(in place\))?|"
+    r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199} \(no package\)"
 )
-"""A package's normal name (PEP 503) and its version, or the place of what is in no package."""
+"""A package's normal name (PEP 503) and its version, marked if its code may change, or the place of what is in none."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 

@@ -644,7 +644,7 @@ class Gradients(Kind):
         return w["g"] * self.radius**4 * (4 if swap else 1) + w["k"] * self.radius**2
 
     def consistent(self) -> bool:
-        ours = str(self.schema.get("module", OWN_MODULE)).startswith(OWN_MODULE)
+        ours = "module" not in self.schema or str(self.schema["module"]).startswith(OWN_MODULE)
         return ("classes" in self.schema) != ("target_bound" in self.schema) and ours != ("package" in self.schema)
 
 
@@ -1231,7 +1231,8 @@ NAMED: dict[type, str] = {  # keys whose value is of a type, and no more
 
 
 BRINGER = (  # a package and its version, or the place of what is in no package
-    r"[a-z0-9]+(?:-[a-z0-9]+)* [A-Za-z0-9][A-Za-z0-9_.!+-]{0,63}|[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199} \(no package\)"
+    r"[a-z0-9]+(?:-[a-z0-9]+)* [A-Za-z0-9][A-Za-z0-9_.!+-]{0,63}( \(in place\))?|"
+    r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199} \(no package\)"
 )
 MAP = "[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"  # the kind of a map of another package
 

@@ -321,7 +321,24 @@ def test_a_package_that_is_installed_in_place_is_known(stranger: Path) -> None:
     assert plug_ins.definer(KINDS["tukey"]) == "stranger_rows (no package)"
     (about / "direct_url.json").write_text(json.dumps({"url": stranger.as_uri(), "dir_info": {"editable": True}}))
     with brought():
-        assert plug_ins.definer(KINDS["tukey"]) == "stranger 0.1"
+        assert plug_ins.definer(KINDS["tukey"]) == "stranger 0.1 (in place)"
+        plan = plan_of(schema_of("tukey"))
+        assert 'package = "stranger 0.1 (in place)"' in plan.to_toml()
+        assert ps.Plan.from_toml(plan.to_toml()).digest == plan.digest
+        placed = plan_of(schema_of("batch-centre"))
+        assert "stranger 0.1 (in place) maps each record by itself in 'batch-centre'" in placed.condition
+        assert placed.condition in certificate_checker.check(placed.to_toml(), certificate_text(placed))
+
+
+def test_a_package_keeps_the_version_that_was_loaded(stranger: Path) -> None:
+    """Else an upgrade under a running process would be named in place of the code that runs."""
+    plan = plan_of(schema_of("tukey"))
+    about = stranger / "stranger-0.1.dist-info" / "METADATA"
+    about.write_text(about.read_text().replace("0.1", "0.2"))
+    assert KINDS.origin("tukey") == "stranger 0.1"
+    assert plan_of(schema_of("tukey")).digest == plan.digest
+    about.unlink()
+    assert KINDS.origin("tukey") == "stranger 0.1"
 
 
 BAD = """
