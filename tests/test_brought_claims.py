@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -21,7 +21,7 @@ from privstats.course import records_engines, spend, verify_next
 from privstats.course.alone import measuring, private_release, private_releases, single_party_plan
 from privstats.course.base import checked_mu
 from privstats.course.document import Promise, read, write
-from privstats.course.kinds import GROUP, KINDS, Changing, CourseKind, kind_for
+from privstats.course.kinds import GROUP, KINDS, Changing, CourseKind, admits_of, file_of, kind_for
 from privstats.course.planned import Stepped
 from privstats.course.promise import total_of
 from privstats.course.records_engines import RecordsEngine
@@ -274,6 +274,28 @@ def test_another_package_s_course_is_written_where_it_is_asked_for_alone(brought
     before = kind_for(SCHEMA, ()).name
     brought(GROUP, "a", "ANY")
     assert (kind_for(SCHEMA, ()).name, kind_for(SCHEMA, ("odd",)).name) == (before, "a")
+
+
+class Peeking(Stated):
+    """It would read a party's records."""
+
+    def admits(self, *_: Any) -> None:
+        """Refuse no record."""
+
+    def reads(self, file: Any) -> Any:
+        """Return another file."""
+        return file.name
+
+
+@pytest.mark.parametrize("ask", [admits_of, partial(file_of, file=Path("ward.csv"))])
+def test_another_package_s_course_reads_no_records_under_a_promise(ask: Callable[[Any], Any]) -> None:
+    with pytest.raises(
+        PlanError, match=r"no package\) defines the method (admits|reads) of Peeking, which reads a part"
+    ):
+        ask(stated(Peeking))
+    assert ask(stated()) in (None, Path("ward.csv"))
+    free = plan_of(privacy=ps.NoPrivacy())
+    assert ask(stated(Peeking, plans=(free,), priced=(free,))) not in (None, Path("ward.csv"))
 
 
 # --- provers

@@ -22,6 +22,7 @@ from privstats.course.terms import (
 from privstats.doors import Door
 from privstats.errors import PlanError
 from privstats.kinds.registry import KINDS as SCHEMAS
+from privstats.plug_ins import definer
 from privstats.tables import by_name
 
 if TYPE_CHECKING:
@@ -355,8 +356,11 @@ def admits_of(course: Course) -> Admits | None:
     """Return the course's method ``admits``, which refuses records early that only a later round would refuse.
 
     None: the first round reads all that later rounds read.
+
+    Raises:
+        PlanError: another package defines the method, and the course has a promise.
     """
-    return getattr(course, "admits", None)
+    return _reading(course, "admits")
 
 
 def schema_read(course: Course) -> Schema:
@@ -366,8 +370,30 @@ def schema_read(course: Course) -> Schema:
 
 
 def file_of(course: Course, file: Any) -> Any:
-    """Return a party's file as the course's declared columns read it; without declared columns the file itself."""
-    return course.reads(file) if hasattr(course, "reads") else file
+    """Return a party's file as the course's declared columns read it; without declared columns the file itself.
+
+    Raises:
+        PlanError: another package defines the method ``reads``, and the course has a promise.
+    """
+    reads = _reading(course, "reads")
+    return file if reads is None else reads(file)
+
+
+def _reading(course: Course, name: str) -> Callable[..., Any] | None:
+    """Return a course's method that reads records; refuse another package's under a promise, because it has no claim."""
+    from privstats.dp import NoPrivacy  # which loads what computes
+
+    owner = next((cls for cls in type(course).__mro__ if name in vars(cls)), None)
+    if owner is None:
+        return None
+    package = "" if isinstance(course.first.privacy, NoPrivacy) else definer(owner)
+    if package:
+        raise PlanError(
+            f"{package} defines the method {name} of {type(course).__name__}, which reads a party's records, and no "
+            f"claim on a plan names that package: omit {name} there, or agree on a course without a promise"
+        )
+    method: Callable[..., Any] = getattr(course, name)
+    return method
 
 
 def _row_of(course: Course) -> CourseKind | None:
