@@ -380,7 +380,7 @@ def file_of(course: Course, file: Any) -> Any:
 
 
 def _reading(course: Course, name: str) -> Callable[..., Any] | None:
-    """Return a course's method that reads records; refuse another package's under a promise, because it has no claim."""
+    """Return a course's method that reads records; refuse another package's under a promise, which has no claim."""
     from privstats.dp import NoPrivacy  # which loads what computes
 
     owner = next((cls for cls in type(course).__mro__ if name in vars(cls)), None)

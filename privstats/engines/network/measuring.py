@@ -310,8 +310,7 @@ def sums_of_persons(plan: Plan, loaded: Any) -> Moments:
     """Return the sums of a file, or of X, y and ids, under a plan for persons."""
     X, y, ids = _with_ids(plan, plan.schema, loaded)
     options: Any = {"published": plan.published, "unreadable": plan.unreadable}
-    measured = measuring(X, plan.privacy)
-    moments: Moments = measured(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **options)
+    moments: Moments = measuring(X)(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **options)
     return moments
 
 
@@ -321,7 +320,7 @@ def admit_persons(course: Course, loaded: Any) -> None:
     if admits is None or isinstance(plan.privacy, NoPrivacy):
         return
     X, y, ids = _with_ids(plan, schema_read(course), loaded)
-    admits(X, y, plan.unreadable, measured_by_person(plan.privacy, ids, measuring(X, plan.privacy)))
+    admits(X, y, plan.unreadable, measured_by_person(plan.privacy, ids, measuring(X)))
 
 
 def _with_ids(plan: Plan, schema: Schema, loaded: Any) -> tuple[Any, Any, Any]:
