@@ -1,7 +1,7 @@
 """Plant a row in a read-only table, or entry points that announce rows, for one test."""
 
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, distribution
 from typing import Any, NamedTuple
 
 import pytest
@@ -18,6 +18,9 @@ class _Package(NamedTuple):
 
     name: str
     version: str = "0.1"
+
+    def read_text(self, filename: str) -> None:
+        """It has no further file."""
 
 
 def plant(patch: pytest.MonkeyPatch, table: Mapping[str, Any], name: str, row: Any) -> None:
@@ -38,13 +41,14 @@ def plant_entries(
     """Let doors find rows at these places, ``"module:name"``, under a group of entry points.
 
     Args:
-        package: the name of the package that announces them; empty: no package.
+        package: the name of the package that announces them; empty: privstats where a place is in it, else none.
         alone: whether the group has no other row.
     """
     entries = [EntryPoint(name, place, group) for name, place in rows.items()]
     known = doors.announced
-    for entry in entries if package else ():
-        vars(entry).update(dist=_Package(package))
+    for entry in entries:
+        own = distribution("privstats") if entry.module.startswith("privstats.") else None
+        vars(entry).update(dist=_Package(package) if package else own)
 
     def found(asked: str) -> list[EntryPoint]:
         if asked != group:

@@ -60,10 +60,16 @@ assert [abs(each.moments.N - late.moments.N).max() < 60 for each in alone] == [T
 """
 SUMMED = """
 import chunks
-how = {"ledger": "uncharged", "allow_reproducible": True}
-whole = ps.private_release(schema, privacy, X, y, rng=seeded(1), **how)
-parts = ps.private_release(schema, privacy, chunks.Chunks([(X[:9], y[:9]), (X[9:], y[9:])]), rng=seeded(1), **how)
-assert parts.moments.A.tolist() == whole.moments.A.tolist()
+from privstats.course.alone import measuring
+held = chunks.Chunks([(X[:9], y[:9]), (X[9:], y[9:])])
+parts = measuring(held, ps.NoPrivacy())(schema, held)
+assert parts.A.tolist() == ps.measure(schema, X, y).A.tolist()
+try:
+    ps.private_release(schema, privacy, held, ledger="uncharged")
+except ps.DataError as error:
+    assert str(error).startswith("chunks 0.1 would form the sums of a Chunks, and no claim on a plan names"), error
+else:
+    raise AssertionError("an engine of another package sums under a promise")
 """
 OPTIONS = """
 from privstats.cli.course import _terms
@@ -113,7 +119,8 @@ def brought(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_our_engine_of_records_comes_first_and_plain_records_are_no_package_s(brought: Any) -> None:
     brought(ENGINES.group, "broken", "NOTHING")
     brought(ENGINES.group, "a", "GREEDY")
-    found = map(engine_for, ("ward.parquet", Path("ward.parquet"), [[0.5]], {"age": [5]}, np.eye(2), Registry()))
+    held = ("ward.parquet", Path("ward.parquet"), [[0.5]], {"age": [5]}, np.eye(2), Registry())
+    found = [engine_for(each, ps.NoPrivacy()) for each in held]
     assert [each and each.name for each in found] == ["parts", "parts", None, None, None, "a"]
 
 

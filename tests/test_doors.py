@@ -40,7 +40,7 @@ def brings(monkeypatch: pytest.MonkeyPatch) -> Brings:
     def made(*rows: tuple[str, str, str]) -> Door[Colour]:
         plant_entries(monkeypatch, GROUP, {}, alone=True)
         for name, value, package in rows:
-            plant_entries(monkeypatch, GROUP, {name: f"{__name__}:{value}"}, package)
+            plant_entries(monkeypatch, GROUP, {name: value if ":" in value else f"{__name__}:{value}"}, package)
         return Door(GROUP, "colour", PlanError, fits, {"red": RED})
 
     return made
@@ -51,7 +51,8 @@ def test_ours_come_first_and_each_row_has_an_origin(brings: Brings) -> None:
     assert dict(door) == {"red": RED, "green": GREEN}
     assert [door.origin(name) for name in door] == ["", "stranger 0.1"]
     assert (len(door), "green" in door, "blue" in door, door.get("blue")) == (2, True, False, None)
-    assert brings(("green", "GREEN", "privstats")).origin("green") == ""
+    assert brings(("green", "GREEN", "privstats")).origin("green") == "privstats 0.1"  # outside our modules
+    assert brings(("green", "privstats.doors:Option", "privstats")).origin("green") == ""
 
 
 def test_no_package_replaces_a_row_of_ours(brings: Brings) -> None:

@@ -20,6 +20,8 @@ from privstats.course.terms import (
 )
 from privstats.doors import Door, given, is_row, resolved
 from privstats.errors import PlanError
+from privstats.kinds.registry import KINDS as SCHEMAS
+from privstats.plug_ins import definer
 from privstats.tables import by_name
 
 if TYPE_CHECKING:
@@ -83,15 +85,17 @@ class CourseKind:
         what: phrase for ``course init``.
         place: its class, or ``"module:Class"``.
         charge: what a party's ledger is charged: one ``"plan"``; the ``"course"`` before its first round; or the
-            course, then records by a ``"registry"``, which keeps rounds disjoint.
-        changing: how parties send changes since their last upload; None: each round sums all their records.
-        gives_back: whether proof that an upload is in no sum returns its cost or records.
+            course, then records by a ``"registry"``, which keeps rounds disjoint. Another package's kind has
+            ``"course"``.
+        changing: how parties send changes since their last upload; None: each round sums all their records, as in
+            another package's kind.
+        gives_back: whether proof that an upload is in no sum returns its cost or records; not in another package's.
         promise: promise in the file's ``[promise]``: the course's ``"own"``, which ``within`` divides, or its
             ``"plan"``'s; None: no file.
         why: reasons for several sessions, for ethics boards, or a function of the course.
         task: a schema task that always means this kind.
         asked: option or flag that means this kind.
-        means: whether a schema means this kind, before all else.
+        means: whether a schema means this kind, before all else; of privstats' own kinds alone.
         follows: whether plans follow from releases; else from the round's number.
         pauses: whether a run between machines ends before this round.
         ended: sentence at a run's end.
@@ -279,9 +283,25 @@ _OWN = by_name(
 )
 
 
-KINDS: Door[CourseKind] = Door(
-    "privstats.courses", "kind of course", PlanError, is_row(CourseKind, options="terms"), _OWN
-)
+_OURS_ALONE = "charge", "changing", "gives_back"
+"""Fields that form sums, noise or charges, which no claim on a plan names."""
+_is_course = is_row(CourseKind, options="terms")
+
+
+def _is_kind(row: Any, name: str) -> bool:
+    """Return whether an announced object is a kind of course; refuse one of another package that does more."""
+    if not _is_course(row, name):
+        return False
+    package = KINDS.origin(name)
+    if package and (stated := [each for each in _OURS_ALONE if getattr(row, each) != getattr(CourseKind, each)]):
+        raise PlanError(
+            f"the kind of course {name!r} of {package} states {', '.join(stated)}, and only kinds of privstats form "
+            "sums, noise or charges themselves: leave it out there, or uninstall that package"
+        )
+    return True
+
+
+KINDS: Door[CourseKind] = Door("privstats.courses", "kind of course", PlanError, _is_kind, _OWN)
 """The kinds by name: this room's, then those that packages and ``privstats.contrib`` announce."""
 
 
@@ -300,13 +320,14 @@ def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
     """Return the kind that a full plan's schema and the given options mean.
 
     The order is: kinds that the plan requires, an option of one kind alone, the schema's task, a flag, refinement
-    rounds.
+    rounds. A kind of another package counts only where its ``asked`` is given, or for a task of another package.
     """
     written = [kind for kind in KINDS.values() if kind.promise is not None]
-    needed = (kind for kind in written if kind.means(schema))
+    ours = [kind for kind in written if not KINDS.origin(kind.name)]
+    needed = (kind for kind in ours if kind.means(schema))
     flagged = [kind for kind in written if kind.asked in asked]
     by_option = (kind for kind in flagged if kind.asked in kind.options)
-    by_task = (kind for kind in written if kind.task == schema.task)
+    by_task = (kind for kind in (written if SCHEMAS.origin(schema.task) else ours) if kind.task == schema.task)
     return next(chain(needed, by_option, by_task, flagged), KINDS["rounds"])
 
 
@@ -332,8 +353,11 @@ def admits_of(course: Course) -> Admits | None:
     """Return the course's method ``admits``, which refuses records early that only a later round would refuse.
 
     None: the first round reads all that later rounds read.
+
+    Raises:
+        PlanError: another package defines the method, and the course has a promise.
     """
-    return getattr(course, "admits", None)
+    return _reading(course, "admits")
 
 
 def schema_read(course: Course) -> Schema:
@@ -343,8 +367,30 @@ def schema_read(course: Course) -> Schema:
 
 
 def file_of(course: Course, file: Any) -> Any:
-    """Return a party's file as the course's declared columns read it; without declared columns the file itself."""
-    return course.reads(file) if hasattr(course, "reads") else file
+    """Return a party's file as the course's declared columns read it; without declared columns the file itself.
+
+    Raises:
+        PlanError: another package defines the method ``reads``, and the course has a promise.
+    """
+    reads = _reading(course, "reads")
+    return file if reads is None else reads(file)
+
+
+def _reading(course: Course, name: str) -> Callable[..., Any] | None:
+    """Return a course's method that reads records; refuse another package's under a promise, which has no claim."""
+    from privstats.dp import NoPrivacy  # which loads what computes
+
+    owner = next((cls for cls in type(course).__mro__ if name in vars(cls)), None)
+    if owner is None:
+        return None
+    package = "" if isinstance(course.first.privacy, NoPrivacy) else definer(owner)
+    if package:
+        raise PlanError(
+            f"{package} defines the method {name} of {type(course).__name__}, which reads a party's records, and no "
+            f"claim on a plan names that package: omit {name} there, or agree on a course without a promise"
+        )
+    method: Callable[..., Any] = getattr(course, name)
+    return method
 
 
 def _row_of(course: Course) -> CourseKind | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from privstats.doors import Door, is_row, resolved
 from privstats.errors import DataError
 
 if TYPE_CHECKING:
+    from privstats.dp import NoPrivacy, Privacy
     from privstats.moments import Moments
 
 
@@ -39,16 +41,31 @@ ENGINES: Door[RecordsEngine] = Door("privstats.records_engines", "engine of reco
 """The engines by name, as packages and ``privstats.contrib`` announce them."""
 
 
-def engine_for(X: object) -> RecordsEngine | None:
+def engine_for(X: object, privacy: Privacy | NoPrivacy | None = None) -> RecordsEngine | None:
     """Return the engine that holds a container, this library's own first; None for records in this process.
 
     Another package's engine never receives an array, a list, a dict or a path.
+
+    Args:
+        privacy: the plan's; another package's engine is for ``NoPrivacy`` alone.
+
+    Raises:
+        DataError: another package's engine would form sums under a promise, whose claim does not name that package.
 
     Example:
         >>> from privstats.course.records_engines import engine_for
         >>> engine_for([[0.5, 0.0]]) is None, engine_for("ward.parquet").name
         (True, 'parts')
     """
-    plain = type(X).__module__ in ("builtins", "numpy")
+    from privstats.dp import NoPrivacy  # which loads what computes
+
+    plain = type(X).__module__ in ("builtins", "numpy") or isinstance(X, os.PathLike)
     names = [name for name in sorted(ENGINES, key=ENGINES.origin) if not (plain and ENGINES.origin(name))]
-    return next((ENGINES[name] for name in names if ENGINES[name].holds(X)), None)
+    engine = next((ENGINES[name] for name in names if ENGINES[name].holds(X)), None)
+    package = "" if engine is None or isinstance(privacy, NoPrivacy) else ENGINES.origin(engine.name)
+    if package:
+        raise DataError(
+            f"{package} would form the sums of a {type(X).__name__}, and no claim on a plan names that package: under "
+            "a promise pass the records as an array, a frame of another type or a file, or uninstall that package"
+        )
+    return engine

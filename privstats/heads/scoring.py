@@ -22,6 +22,7 @@ from privstats.intake.tables import Codes
 from privstats.kinds import ClassSchema, ScoringSchema
 from privstats.kinds.scoring import HEAD, Scale, ScoresAndShares, bytes_of
 from privstats.plan import Plan
+from privstats.plug_ins import definer
 from privstats.records.labels import places_of
 from privstats.release import Release
 from privstats.schema.public_values import Published, Values
@@ -213,6 +214,18 @@ def reader(schema: ScoringSchema, data: bytes) -> Callable[[NDArray[Any]], Score
         return scores, shares
 
     return read
+
+
+def scored_by(data: bytes) -> str:
+    """Return name and version of another package that defines a head's class or rule; empty for privstats.
+
+    Bytes that hold no head are :func:`reader`'s to refuse.
+    """
+    try:
+        head = FORMAT.decode(data, "the published head")
+    except HeadError:
+        return ""
+    return next(filter(None, map(definer, (type(head), type(head.rule_)))), "")
 
 
 def published_provenance(values: Mapping[str, Values]) -> Provenance:

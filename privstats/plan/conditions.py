@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
+from privstats.dp.conditions import MAX_CONDITION
 from privstats.dp.privacy import NoPrivacy
+from privstats.errors import PlanError
 from privstats.plan import packages
 from privstats.plan.setting import Assumes
 from privstats.plan.settings import rows
@@ -73,3 +75,12 @@ def of_packages(plan: Plan) -> tuple[str, ...]:
 def joint_condition(plans: Iterable[Plan]) -> str:
     """Return the condition of a promise for all these plans' sessions, a clause after "while"."""
     return "; and ".join(dict.fromkeys(plan.condition for plan in plans))
+
+
+def check_condition(condition: str) -> None:
+    """Refuse a condition that no ledger and no file of a head could hold."""
+    if len(condition) > MAX_CONDITION:
+        raise PlanError(
+            f"the condition of the promise has {len(condition):,} characters, and records hold at most "
+            f"{MAX_CONDITION:,}: use fewer maps of other packages"
+        )

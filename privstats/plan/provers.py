@@ -50,8 +50,21 @@ PROVERS: Door[Prover] = Door("privstats.provers", "prover", PlanError, is_row(Pr
 def level_for(level: str, statements: Collection[str]) -> str:
     """Return the level at which a further session's sums are proved.
 
-    It is ``level`` where that proves one of the sums' ``statements``, else the first installed level that does. Without
-    any, it is ``level``, which then refuses the plan.
+    It is ``level`` where that proves one of the sums' ``statements``, else the first level of privstats that does.
+    Without any, it is ``level``, which then refuses the plan.
     """
-    rows = chain([PROVERS.needed(level, "a plan with [validity]")], PROVERS.values())
+    ours = (PROVERS[each] for each in PROVERS if not PROVERS.origin(each))
+    rows = chain([PROVERS.needed(level, "a plan with [validity]")], ours)
     return next((row.level for row in rows if not set(row.statements).isdisjoint(statements)), level)
+
+
+def check_prover(level: str, privacy: Privacy | NoPrivacy) -> None:
+    """Refuse another package's prover under a promise: its proofs could show a party's sums, and no claim names it."""
+    from privstats.dp import NoPrivacy  # which loads what computes
+
+    package = "" if isinstance(privacy, NoPrivacy) else PROVERS.origin(level)
+    if package:
+        raise PlanError(
+            f"validity.level {level!r} is a prover of {package}, and no claim on a plan names the package whose proofs "
+            "go with the sums: under a promise choose a level of privstats, or omit validity"
+        )

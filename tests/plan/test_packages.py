@@ -57,6 +57,8 @@ def stranger(tmp_path: Path) -> Iterator[Any]:
 def schema_of(name: str) -> Any:
     if name in BROUGHT:
         return KINDS[name](3, 4.0)
+    if name == "pairs/3-2":
+        return ps.GradientSchema(4, 2, residual_norm=1.0, expected_records=100, course_mu=1.0, module=name)
     if name == "mlp/2":
         return ps.GradientSchema(4, 3, residual_norm=1.0, expected_records=100, course_mu=1.0, module=name)
     from stranger_map import BatchCentre
@@ -103,7 +105,8 @@ def test_a_bound_of_persons_names_it_too(name: str) -> None:
 
 @pytest.mark.usefixtures("stranger")
 def test_one_clause_lists_all_that_one_package_brings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("privstats.plan.packages.MODULES.origin", lambda *_: "stranger 0.1")
+    for place in ("MODULES.origin", "definer"):
+        monkeypatch.setattr(f"privstats.plan.packages.{place}", lambda *_: "stranger 0.1")
     schema = replace(schema_of("mlp/2"), transform=schema_of("batch-centre").transform)
     assert BOTH in plan_of(schema).condition
     assert plan_of(replace(schema_of("tukey"), transform=schema.transform)).condition == MODELS["central"].format(
@@ -135,13 +138,17 @@ def test_settings_of_a_strangers_kind_are_among_the_chosen_ones() -> None:
 
 @pytest.mark.usefixtures("stranger")
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("name", ["batch-centre", "mlp/2"])
+@pytest.mark.parametrize("name", ["batch-centre", "mlp/2", "pairs/3-2"])
 def test_the_program_states_the_same_condition_from_the_plan_alone(name: str, model: str) -> None:
     for privacy in (made.promise(model), made.promise(model, unit="client", max_records_per_client=4)):
         plan = plan_of(schema_of(name), privacy)
         certificate = certificate_text(plan)
         assert f", while {plan.condition}; the worst case" in certificate_checker.check(plan.to_toml(), certificate)
-    for forged in (re.sub('(, )?package = "[^"]+"', "", plan.to_toml()), plan.to_toml().replace(" 0.1", " 0.2")):
+    if name == "pairs/3-2":  # ours, so no package is stated
+        forgeries = [plan.to_toml().replace('"pairs/3-2"', '"pairs/3-2"\npackage = "stranger 0.1"')]
+    else:
+        forgeries = [re.sub('(, )?package = "[^"]+"', "", plan.to_toml()), plan.to_toml().replace(" 0.1", " 0.2")]
+    for forged in forgeries:
         with pytest.raises(certificate_checker.Refused):
             certificate_checker.check(forged, certificate)
 
@@ -303,6 +310,17 @@ def test_a_class_of_other_files_than_its_package_has_no_plan(stranger: Path) -> 
         plan_of(schema_of("tukey"))
 
 
+def test_a_kind_of_other_files_than_ours_has_no_plan_without_a_package(
+    stranger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What calls itself privstats has an empty origin, and its class is none of ours."""
+    assert stranger.is_dir()
+    schema = schema_of("tukey")
+    monkeypatch.setattr("privstats.plan.packages.KINDS.origin", lambda *_: "")
+    with pytest.raises(PlanError, match="'tukey' is announced by privstats, and its class is in the files of stranger"):
+        plan_of(schema)
+
+
 def test_a_package_that_is_installed_in_place_is_known(stranger: Path) -> None:
     """pip lists no file of it, and states the folder."""
     about = stranger / "stranger-0.1.dist-info"
@@ -310,7 +328,25 @@ def test_a_package_that_is_installed_in_place_is_known(stranger: Path) -> None:
     assert plug_ins.definer(KINDS["tukey"]) == "stranger_rows (no package)"
     (about / "direct_url.json").write_text(json.dumps({"url": stranger.as_uri(), "dir_info": {"editable": True}}))
     with brought():
-        assert plug_ins.definer(KINDS["tukey"]) == "stranger 0.1"
+        assert plug_ins.definer(KINDS["tukey"]) == "stranger 0.1 (in place)"
+        plan = plan_of(schema_of("tukey"))
+        assert 'package = "stranger 0.1 (in place)"' in plan.to_toml()
+        assert ps.Plan.from_toml(plan.to_toml()).digest == plan.digest
+        placed = plan_of(schema_of("batch-centre"))
+        assert "stranger 0.1 (in place) maps each record by itself in 'batch-centre'" in placed.condition
+        assert placed.condition in certificate_checker.check(placed.to_toml(), certificate_text(placed))
+
+
+def test_a_package_keeps_the_version_that_was_loaded(stranger: Path) -> None:
+    """Else an upgrade under a running process would be named in place of the code that runs."""
+    assert KINDS["tukey"].task == "tukey"
+    about = stranger / "stranger-0.1.dist-info" / "METADATA"
+    about.write_text(about.read_text().replace("0.1", "0.2"))
+    assert KINDS.origin("tukey") == "stranger 0.1"
+    with pytest.raises(PlanError, match="is announced by stranger 0.1, and its class is in the files of stranger 0.2"):
+        plan_of(schema_of("tukey"))
+    about.unlink()
+    assert KINDS.origin("tukey") == "stranger 0.1"
 
 
 BAD = """

@@ -40,7 +40,8 @@ def test_a_level_of_another_package_is_a_word_of_plans_with_its_meaning(brings, 
         plan = proved(validity=Validity("twice", 9))
     assert ps.Plan.from_toml(plan.to_toml()).digest == plan.digest
     assert plan.masking.statement.name == proved(validity=Validity("moments", 9)).masking.statement.name
-    assert "every client proves that its sums are of at most 9 records, twice" in facts(plan)
+    said = f"{__name__}:TWICE (no package) states: every client proves that its sums are of at most 9 records, twice"
+    assert said in facts(plan)
     refused = PoisonedSums().refusal(plan)
     assert refused == "knows the lies that norm and moments admit, and the plan proves twice"
     assert f"EXPERIMENTAL: every client proves that {NAMED.format(9)}; no outside reader has verified" in "".join(
