@@ -6,11 +6,12 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from benchmarks.table import Cells, Tables, by_name
+from privstats.doors import flag_of
 from privstats.kinds import KINDS
 from privstats.kinds.base import Kind
 from privstats.schema.checks import REQUIRED
 from privstats.workflows.tables import READERS, TableReader
-from privstats.workflows.tables.options import flag_of, names_in
+from privstats.workflows.tables.options import names_in
 
 __all__ = ["TABLES"]
 

@@ -48,7 +48,7 @@ class PrivstatsError(Exception):
     """
 
     lacking: str = ""
-    """The group of entry points that announces what is missing, where no installed package brings it."""
+    """The group of entry points under which no installed package announces what is missing; else empty."""
 
 
 class SchemaError(PrivstatsError, ValueError):

@@ -12,6 +12,7 @@ from functools import cache
 from importlib.metadata import (
     Distribution,
     EntryPoint,
+    PackageNotFoundError,
     distribution,
     distributions,
     entry_points,
@@ -21,6 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from privstats.errors import PrivstatsError
+
+_NAME = "privstats"
+_OWN_PACKAGES = _NAME, "threat_models"
+_FOLDER = Path(__file__).parent.resolve()
 
 
 def announced(group: str) -> list[EntryPoint]:
@@ -35,6 +40,7 @@ def announced(group: str) -> list[EntryPoint]:
 
 def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
     """Import an entry point's module and return the named object."""
+    _ = dist_name(entry)  # the version that is loaded now, whatever pip installs later
     if entry.dist is None or is_ours(entry):  # what it raises is our own fault, and shown with its lines
         return entry.load()
     try:
@@ -49,13 +55,25 @@ def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
 
 
 def is_ours(entry: EntryPoint) -> bool:
-    """Return whether this library's own distribution announces an entry point."""
-    return entry.dist is not None and entry.dist.name == "privstats"
+    """Return whether this library's own distribution announces an entry point, in one of its own modules."""
+    return entry.dist is not None and entry.dist.name == _NAME and _is_own(entry.module)
 
 
 def dist_name(entry: EntryPoint) -> str:
-    """Return the name and version of an entry point's package, for messages."""
-    return f"{entry.value} (no package)" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
+    """Return the name and version of an entry point's package, as they were at first use."""
+    return f"{entry.value} (no package)" if entry.dist is None else _stated(entry.dist)
+
+
+@cache
+def _stated(package: Distribution) -> str:
+    """Return a package's name and version; what pip installed in place may change under one version, and is marked."""
+    return f"{package.name} {package.version}{' (in place)' if _place(package) else ''}"
+
+
+def _place(package: Distribution) -> str:
+    """Return the URL of the folder in which pip installed a package in place; empty for any other package."""
+    origin = json.loads(package.read_text("direct_url.json") or "{}")
+    return str(origin["url"]) if origin.get("dir_info", {}).get("editable") else ""
 
 
 def definer(cls: type) -> str:
@@ -72,7 +90,29 @@ def definer(cls: type) -> str:
     # A class states the name of its module itself, so that name alone is no evidence.
     if module == "__main__" or _held(module, cls.__qualname__) is not cls:
         return f"{module} (no package)"
-    return "" if module.partition(".")[0] == "privstats" else _package_of(module)
+    file = getattr(sys.modules[module], "__file__", None)
+    own = _is_own(module) and file is not None and Path(file).resolve().is_relative_to(_FOLDER)
+    return "" if own else _package_of(module)
+
+
+@cache
+def _is_own(module: str) -> bool:
+    """Return whether a module is this distribution's by its name, and by pip's list of its files where there is one."""
+    if module.partition(".")[0] not in _OWN_PACKAGES:
+        return False
+    path, files = module.replace(".", "/"), _own_files()
+    return not files or f"{path}.py" in files or f"{path}/__init__.py" in files
+
+
+@cache
+def _own_files() -> frozenset[str]:
+    """Return the files that pip lists of this distribution; empty where it lists none, as of an editable install."""
+    try:
+        lines = (distribution(_NAME).read_text("RECORD") or "").splitlines()
+    except PackageNotFoundError:
+        return frozenset()
+    files = frozenset(line.partition(",")[0] for line in lines)
+    return files if f"{_NAME}/plug_ins.py" in files else frozenset()
 
 
 @cache
@@ -81,7 +121,7 @@ def _package_of(module: str) -> str:
     names = _packages().get(module.partition(".")[0], [])
     # Packages that pip installed in place, and those without a list of files, are in no list by module.
     several = [distribution(name) for name in sorted(set(names))] or [*distributions()]
-    found = {f"{each.name} {each.version}" for each in several if each.name != "privstats" and _has(each, file)}
+    found = {_stated(each) for each in several if each.name != _NAME and _has(each, file)}
     return found.pop() if len(found) == 1 else f"{module} (no package)"
 
 
@@ -95,9 +135,8 @@ def _has(package: Distribution, file: Path) -> bool:
     from urllib.parse import urlsplit
     from urllib.request import url2pathname  # slow to load, and for code of others alone
 
-    origin = json.loads(package.read_text("direct_url.json") or "{}")
-    if origin.get("dir_info", {}).get("editable"):
-        return file.is_relative_to(Path(url2pathname(urlsplit(origin["url"]).path)).resolve())
+    if place := _place(package):
+        return file.is_relative_to(Path(url2pathname(urlsplit(place).path)).resolve())
     if package.read_text("RECORD") is None:
         return file.is_relative_to(Path(str(package.locate_file(""))).resolve())
     alike = (each for each in package.files or () if each.name == file.name)

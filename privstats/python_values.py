@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cached_property
 from numbers import Real
 from typing import Any
 
@@ -45,6 +46,26 @@ def python_fields(frozen: Any) -> None:
     """
     for field in fields(frozen):
         object.__setattr__(frozen, field.name, python_value(getattr(frozen, field.name)))
+
+
+def unstated(frozen: Any) -> list[str]:
+    """Return the names of values that a frozen dataclass holds, and that its arguments do not state.
+
+    A value that a method stored, and a field that is no argument or is not compared, are in no plan's digest. What a
+    ``cached_property`` stores follows from the fields, and a copy of the class's attribute from the class.
+
+    Example:
+        >>> from privstats.python_values import unstated
+        >>> unit = ps.transforms.UnitNorm()
+        >>> vars(unit)["mean"] = 3.0
+        >>> unstated(unit)
+        ['mean']
+    """
+    own, found = fields(frozen), [pair for cls in type(frozen).__mro__ for pair in vars(cls).items()]
+    held = {name for name, value in vars(frozen).items() if not any(name == n and value is v for n, v in found)}
+    cached = {name for name, value in found if isinstance(value, cached_property)}
+    stated = {each.name for each in own if each.init and each.compare}
+    return sorted(held.union(each.name for each in own) - stated - cached)
 
 
 def check_number(

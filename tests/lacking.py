@@ -1,6 +1,8 @@
 """Tests of what is not installed are skipped: an extra's absence is no failure of the library.
 
-Loaded by ``conftest``. An import must have failed, of a package that no plain installation brings and that is absent.
+Loaded by ``conftest``. Either an import failed, of an absent package that no plain installation has; or a row of a door
+is needed, and no installed package announces any row there. ``tests/project/test_light_rows.py`` fails where a door has
+no row in a complete installation.
 """
 
 import importlib.util
@@ -10,6 +12,8 @@ from contextlib import contextmanager
 import pytest
 
 from privstats import optional_dependencies
+from privstats.errors import PrivstatsError
+from privstats.plug_ins import announced
 
 _DEVELOPMENT = (
     *("mpmath", "opendp", "pandas", "mypy", "ruff", "grimp", "importlinter", "sphinx", "hatchling"),
@@ -31,6 +35,8 @@ def _lacks(package: str) -> bool:
 def absent(error: BaseException | None) -> str:
     """The first missing optional package that an error, or what it came from, is about; empty for any other error."""
     while error is not None:
+        if isinstance(error, PrivstatsError) and error.lacking and not announced(error.lacking):
+            return f"a package that announces {error.lacking}"
         if isinstance(error, ImportError):
             named = (error.name or "").partition(".")[0]
             found = [package for package in sorted(_OPTIONAL) if package == named or f" {package}" in str(error)]

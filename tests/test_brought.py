@@ -23,7 +23,8 @@ EXTENSIONS = {
 LOADED = """
 from importlib.metadata import entry_points
 from sys import argv
-every = {(point.group, point.name): point for point in entry_points() if point.dist.name in argv[1:]}
+found = [point for group in entry_points().groups for point in entry_points(group=group)]
+every = {(point.group, point.name): point for point in found if point.dist.name in argv[1:]}
 for point in every.values():
     point.load()
 print(*sorted(f"{point.dist.name} {group} {name}" for (group, name), point in every.items()), sep="\\n")

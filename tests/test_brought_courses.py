@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,18 +11,17 @@ import pytest
 from typer.testing import CliRunner
 
 import privstats as ps
-from privstats import doors
 from privstats.cli.main import app
 from privstats.cli.parts.plan_tasks import TASKS, PlanTask
 from privstats.cli.parts.questions import questions
-from privstats.course import records_engines
-from privstats.course.records_engines import RecordsEngine, engine_for
+from privstats.course.kinds import KINDS, CourseKind
+from privstats.course.records_engines import ENGINES, RecordsEngine, engine_for
 from privstats.doors import Option
-from privstats.errors import PlanError
+from privstats.errors import PrivstatsError
 from privstats.workflows.sources import SOURCES, Study, StudySource
 from tests.brought import install
 from tests.cli.test_loading import COMPUTES, loaded
-from tests.planted import plant
+from tests.planted import plant, plant_entries
 
 PLAN = """
 import sys
@@ -62,21 +60,22 @@ assert [abs(each.moments.N - late.moments.N).max() < 60 for each in alone] == [T
 """
 SUMMED = """
 import chunks
-how = {"ledger": "uncharged", "allow_reproducible": True}
-whole = ps.private_release(schema, privacy, X, y, rng=seeded(1), **how)
-parts = ps.private_release(schema, privacy, chunks.Chunks([(X[:9], y[:9]), (X[9:], y[9:])]), rng=seeded(1), **how)
-assert parts.moments.A.tolist() == whole.moments.A.tolist()
+from privstats.course.alone import measuring
+held = chunks.Chunks([(X[:9], y[:9]), (X[9:], y[9:])])
+parts = measuring(held, ps.NoPrivacy())(schema, held)
+assert parts.A.tolist() == ps.measure(schema, X, y).A.tolist()
+try:
+    ps.private_release(schema, privacy, held, ledger="uncharged")
+except ps.DataError as error:
+    assert str(error).startswith("chunks 0.1 would form the sums of a Chunks, and no claim on a plan names"), error
+else:
+    raise AssertionError("an engine of another package sums under a promise")
 """
-ROWS = """
-from privstats.cli.parts.plan_tasks import TASKS
-from privstats.course.kinds import KINDS
-from privstats.course.records_engines import ENGINES
-from privstats.doors import Door, PrivstatsError, together
-from privstats.workflows.sources import SOURCES
+OPTIONS = """
+from privstats.cli.course import _terms
+from privstats.doors import Door, PrivstatsError
 commands = Door("privstats.commands.course", "command", PrivstatsError, lambda row, _: callable(row))
-for door in (KINDS, ENGINES, SOURCES, TASKS, commands):
-    assert len(list(door.values())) > 0
-together("Terms", (kind.terms for kind in KINDS.values() if kind.terms))
+assert len(list(commands.values())) > 0 and _terms().__name__ == "Terms"
 """
 
 
@@ -95,14 +94,8 @@ def test_records_of_another_package_are_summed_where_it_has_them(tmp_path: Path)
     _run(PLAN + SUMMED, install("chunks", tmp_path))
 
 
-def test_every_row_is_loaded_without_what_computes() -> None:
-    assert not {name.partition(".")[0] for name in loaded(ROWS)} & COMPUTES
-
-
-class Stranger:
-    """A distribution that is not ours."""
-
-    name, version = "stranger", "0.1"
+def test_options_and_commands_are_loaded_without_what_computes() -> None:
+    assert not {name.partition(".")[0] for name in loaded(OPTIONS)} & COMPUTES
 
 
 GREEDY = RecordsEngine("a", lambda _: True, lambda *_, **__: None)  # type: ignore[arg-type, return-value]
@@ -118,17 +111,16 @@ def brought(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Let a package that is not ours announce an object of this module."""
 
     def bring(group: str, name: str, value: str) -> None:
-        entry, known = EntryPoint(name, f"{__name__}:{value}", group), doors.announced
-        vars(entry).update(dist=Stranger())
-        monkeypatch.setattr(doors, "announced", lambda asked: [*[entry] * (asked == group), *known(asked)])
+        plant_entries(monkeypatch, group, {name: f"{__name__}:{value}"}, "stranger")
 
     return bring
 
 
 def test_our_engine_of_records_comes_first_and_plain_records_are_no_package_s(brought: Any) -> None:
-    brought(records_engines.GROUP, "broken", "NOTHING")
-    brought(records_engines.GROUP, "a", "GREEDY")
-    found = map(engine_for, ("ward.parquet", Path("ward.parquet"), [[0.5]], {"age": [5]}, np.eye(2), Stranger()))
+    brought(ENGINES.group, "broken", "NOTHING")
+    brought(ENGINES.group, "a", "GREEDY")
+    held = ("ward.parquet", Path("ward.parquet"), [[0.5]], {"age": [5]}, np.eye(2), Registry())
+    found = [engine_for(each, ps.NoPrivacy()) for each in held]
     assert [each and each.name for each in found] == ["parts", "parts", None, None, None, "a"]
 
 
@@ -140,7 +132,7 @@ def test_a_command_of_another_package_is_listed_by_its_name_and_run(brought: Any
     assert CliRunner().invoke(app, ["course", "ward", "Ulm"]).stdout == "the ward in Ulm\n"
     brought("privstats.commands.course", "check", "ward")
     refused = CliRunner().invoke(app, ["course", "ward", "Ulm"]).exception
-    assert "privstats and stranger 0.1 both bring the command of privstats course 'check'" in str(refused)
+    assert "privstats and stranger 0.1 both have the command of privstats course 'check'" in str(refused)
 
 
 @dataclass(frozen=True)
@@ -149,6 +141,14 @@ class Registry:
 
     registry: Annotated[Path | None, Option("A register's file.", "FILE")] = None
     year: Annotated[int | None, Option("Its year.")] = None
+
+
+@dataclass(frozen=True)
+class Hyphened:
+    """Options of a source whose name has a hyphen."""
+
+    our_registry: Annotated[Path | None, Option("A register's file.", "FILE", "--register")] = None
+    year: Annotated[int | None, Option("Its year.", flag="--in")] = None
 
 
 def _of_registry(given: Registry) -> Study:
@@ -193,7 +193,41 @@ def test_a_task_brings_its_words_and_its_plan(monkeypatch: pytest.MonkeyPatch, t
         questions.cache_clear()
 
 
+def test_a_task_without_columns_refuses_their_options(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    plant(monkeypatch, TASKS, "pulse", PlanTask("pulse", "the mean of a pulse", lambda *_: None))  # type: ignore[arg-type, return-value]
+    questions.cache_clear()
+    try:
+        words = ["plan", "init", "--task", "pulse", "--unit", "record", "--public", "columns.toml", *PROMISE]
+        assert str(CliRunner().invoke(app, words).exception) == "--task pulse declares no columns: omit --public"
+    finally:
+        questions.cache_clear()
+
+
+def test_a_source_has_an_option_of_its_own_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A hyphen of the name is an underscore of the field, and the messages name the option as people type it."""
+    monkeypatch.chdir(tmp_path)
+    plant(monkeypatch, SOURCES, "our-registry", StudySource("our-registry", Hyphened, _of_registry))
+    words = ["plan", "init", "plan.toml", "--register", "r.csv", *PROMISE]
+    refused = CliRunner().invoke(app, [*words, "--in", "2024", "--target", "stroke"]).exception
+    assert str(refused) == "--register declares every column and the outcome: omit --target"
+    refused = CliRunner().invoke(app, ["plan", "init", "other.toml", "--in", "9"]).exception
+    assert str(refused) == "--in goes with a source that is not named: pass --register, --fhir or --omop, or omit it"
+
+
+NAMELESS = StudySource("nameless", Registry, _of_registry)
+CALLABLE = CourseKind("callable", "anything", "x:Y", terms=lambda: None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("group", "name"), [(SOURCES.group, "NAMELESS"), (KINDS.group, "CALLABLE")])
+def test_a_row_whose_options_are_none_is_refused_by_its_package(brought: Any, group: str, name: str) -> None:
+    """A traceback of every call for help named no package."""
+    brought(group, name.lower(), name)
+    with pytest.raises(PrivstatsError, match=f"stranger 0.1 announces the .* {name.lower()!r} as .* of that name"):
+        (SOURCES if group == SOURCES.group else KINDS)[name.lower()]
+
+
 def test_a_source_without_a_row_of_its_name_is_refused(brought: Any) -> None:
     brought("privstats.sources", "a", "GREEDY")
-    with pytest.raises(PlanError, match="stranger 0.1 announces the source of a study 'a' as"):
+    with pytest.raises(PrivstatsError, match="stranger 0.1 announces the source of a study 'a' as"):
         list(SOURCES.values())

@@ -2,20 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from importlib.metadata import EntryPoint
 from typing import Annotated, Any
 
 import pytest
 
-from privstats import doors
 from privstats.course.kinds import KINDS as COURSES
-from privstats.doors import Door, Option, together
+from privstats.doors import Door, Option, given, is_row, together
 from privstats.errors import PlanError, PrivstatsError
 from privstats.heads.rules.rule import kinds as rules
 from privstats.kinds import KINDS
 from privstats.secagg.protocols import PROTOCOLS
 from privstats.transforms.base import kinds as transforms
 from privstats.workflows.tables import READERS
+from tests.planted import plant_entries
 
 
 @dataclass(frozen=True)
@@ -23,21 +22,8 @@ class Colour:
     name: str
 
 
-class Stranger:
-    """What a distribution tells an entry point of itself."""
-
-    def __init__(self, name: str, version: str = "0.1") -> None:
-        self.name, self.version = name, version
-
-
 RED, GREEN, WRONG = Colour("red"), Colour("green"), "no colour"
 GROUP = "tests.colours"
-
-
-def point(name: str, value: str, package: str) -> EntryPoint:
-    entry = EntryPoint(name, f"{__name__}:{value}", GROUP)
-    vars(entry).update(dist=Stranger(package))
-    return entry
 
 
 def fits(row: object, name: str) -> bool:
@@ -49,38 +35,41 @@ Brings = Callable[..., Door[Colour]]
 
 @pytest.fixture
 def brings(monkeypatch: pytest.MonkeyPatch) -> Brings:
-    """Make a door whose own row is red, with what some packages announce."""
+    """Make a door whose own row is red, with a row that each of some packages announces."""
 
-    def made(*entries: EntryPoint) -> Door[Colour]:
-        monkeypatch.setattr(doors, "announced", lambda group: list(entries) if group == GROUP else [])
+    def made(*rows: tuple[str, str, str]) -> Door[Colour]:
+        plant_entries(monkeypatch, GROUP, {}, alone=True)
+        for name, value, package in rows:
+            plant_entries(monkeypatch, GROUP, {name: value if ":" in value else f"{__name__}:{value}"}, package)
         return Door(GROUP, "colour", PlanError, fits, {"red": RED})
 
     return made
 
 
 def test_ours_come_first_and_each_row_has_an_origin(brings: Brings) -> None:
-    door = brings(point("green", "GREEN", "stranger"))
+    door = brings(("green", "GREEN", "stranger"))
     assert dict(door) == {"red": RED, "green": GREEN}
     assert [door.origin(name) for name in door] == ["", "stranger 0.1"]
     assert (len(door), "green" in door, "blue" in door, door.get("blue")) == (2, True, False, None)
-    assert brings(point("green", "GREEN", "privstats")).origin("green") == ""
+    assert brings(("green", "GREEN", "privstats")).origin("green") == "privstats 0.1"  # outside our modules
+    assert brings(("green", "privstats.doors:Option", "privstats")).origin("green") == ""
 
 
 def test_no_package_replaces_a_row_of_ours(brings: Brings) -> None:
-    door = brings(point("red", "GREEN", "stranger"))
+    door = brings(("red", "GREEN", "stranger"))
     assert (door["red"], door.origin("red")) == (RED, "")
     with pytest.raises(
-        PlanError, match="privstats and stranger 0.1 both bring the colour 'red'; rename it in one of them"
+        PlanError, match="privstats and stranger 0.1 both have the colour 'red'; rename it in one of them"
     ):
         list(door)
     assert repr(door) == "<Door tests.colours: red>"  # shown in a traceback of that refusal, too
 
 
 def test_two_packages_of_one_name_are_refused_by_their_names(brings: Brings) -> None:
-    door = brings(point("green", "GREEN", "one"), point("green", "WRONG", "two"))
+    door = brings(("green", "GREEN", "one"), ("green", "WRONG", "two"))
     assert door["red"] is RED
     for asked in (lambda: door["green"], lambda: list(door), lambda: door.origin("green")):
-        with pytest.raises(PlanError, match="one 0.1 and two 0.1 both bring the colour 'green'"):
+        with pytest.raises(PlanError, match="one 0.1 and two 0.1 both have the colour 'green'"):
             asked()
 
 
@@ -89,26 +78,26 @@ def test_what_is_no_row_of_its_name_is_refused(brings: Brings, value: str) -> No
     with pytest.raises(
         PlanError, match="stranger 0.1 announces the colour 'green' as .*, which is no colour of that name"
     ):
-        brings(point("green", value, "stranger"))["green"]
+        brings(("green", value, "stranger"))["green"]
 
 
 def test_a_broken_package_stops_what_names_its_row_alone(brings: Brings) -> None:
-    door = brings(point("green", "NOTHING", "stranger"))
+    door = brings(("green", "NOTHING", "stranger"))
     assert (door["red"], list(door)) == (RED, ["red", "green"])
     with pytest.raises(PlanError, match="the colour 'green' of stranger 0.1 cannot be loaded"):
         door["green"]
 
 
-def test_what_no_package_brings_is_named_with_who_needs_it(brings: Brings) -> None:
+def test_a_row_that_no_package_announces_is_named_with_what_needs_it(brings: Brings) -> None:
     door = brings()
     assert door.needed("red", "a wall") is RED
-    with pytest.raises(PlanError, match="a wall needs the colour 'blue', which no installed package brings") as refused:
+    with pytest.raises(PlanError, match="a wall needs the colour 'blue', which no installed package ann") as refused:
         door.needed("blue", "a wall")
     assert refused.value.lacking == GROUP
     assert str(refused.value).endswith(
-        f"brings (installed: red); install the package that announces it under the entry points {GROUP}"
+        f"announces under the entry points {GROUP} (installed: red); install the package that does"
     )
-    with pytest.raises(PlanError, match=f"entry points {GROUP}, or paint it red$"):
+    with pytest.raises(PlanError, match="install the package that does, or paint it red$"):
         door.needed("blue" * 99, "a wall", "paint it red")
     assert PrivstatsError("anything else").lacking == ""
 
@@ -138,9 +127,47 @@ class Other:
     digits: Annotated[str, Option("Digits in words.")] = "three"
 
 
+@dataclass(frozen=True)
+class Three:
+    digits: Annotated[int | None, Option("Digits after the point.")] = 3
+
+
+@dataclass(frozen=True)
+class Unlike:
+    digits: Annotated[int | None, Option("Digits after the point.", flag="--places")] = None
+
+
 def test_options_of_several_rows_are_one_value() -> None:
-    joined = together("Options", [Digits, Same, Digits])
+    joined = together("Options", {"a": Digits, "b": Same, "c": Digits}, {"b": "stranger 0.1"}.get)
     assert [each.name for each in fields(joined)] == ["digits", "words"]
     assert (joined().digits, joined().words, joined(digits=3).digits) == (None, [], 3)
-    with pytest.raises(PrivstatsError, match="two options are called 'digits'"):
-        together("Options", [Digits, Other])
+    assert (given(joined()), given(joined(digits=3, words=["x"]))) == ({}, {"digits": 3, "words": ["x"]})
+
+
+@pytest.mark.parametrize("other", [Other, Three, Unlike])
+def test_two_options_of_one_name_are_refused_by_their_packages(other: type[Any]) -> None:
+    with pytest.raises(
+        PrivstatsError, match="'a' of privstats and 'b' of stranger 0.1 have different options 'digits'"
+    ):
+        together("Options", {"a": Digits, "b": other}, {"b": "stranger 0.1"}.get)
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    terms: Any
+    more: Any = None
+
+
+@dataclass(frozen=True)
+class Needed:
+    digits: int
+
+
+def test_options_of_a_row_are_a_dataclass_whose_fields_have_defaults() -> None:
+    """The options of all rows are those of one command, which each of them must leave as usable as it was."""
+    has, may = is_row(Row, options="terms"), is_row(Row, options="more")
+    wrong = ({"digits": 3}, Digits(), Needed, int)
+    assert [has(Row("x", own), "x") for own in (Digits, None, *wrong)] == [True, *[False] * 5]
+    assert [may(Row("x", 0, own), "x") for own in (Digits, None, *wrong)] == [True, True, *[False] * 4]
+    assert (has(Row("y", Digits), "x"), has("x", "x"), is_row(Row)(Row("x", 0), "x")) == (False, False, True)

@@ -170,7 +170,7 @@ def test_a_reader_of_another_package_is_in_every_command_that_names_readers(tmp_
 
 
 def test_a_row_that_is_no_reader_is_refused_by_the_name_of_its_package(brought: Callable[..., None]) -> None:
-    brought("privstats.readers", {"late": "privstats.workflows.tables.rows:GROUP"})
+    brought("privstats.readers", {"late": "privstats.workflows.tables.rows:_BY_GROUP"})
     with pytest.raises(ReleaseError, match="late0 0.1 announces the table reader 'late' as .*, which is no table"):
         READERS["late"]
 
@@ -192,7 +192,11 @@ def brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., No
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("LDA", "privstats.heads.lda:LDA", "two heads are called 'LDA'"),
+        (
+            "LDA",
+            "privstats.heads.lda:LDA",
+            "privstats and late0 0.1 both have the head 'LDA'; rename it in",
+        ),
         ("Late", "nowhere.far.late:Late", "late0 0.1 announces the head 'Late' as .* no class Late with a row"),
         ("Late", "privstats.heads.lda:LDA", "late0 0.1 announces the head 'Late' as .* no class Late with a row"),
         ("ClassHead", "privstats.heads.estimator:ClassHead", "no class ClassHead with a row, .*; fix or uninstall"),
@@ -266,9 +270,15 @@ def test_a_page_of_another_package_is_an_option_of_report(privstats, office):
     assert "--covering-letter" in privstats("report", "--help", cwd=office, code=0).stdout
 
 
+def test_two_packages_with_a_head_of_one_name_are_refused(brought: Callable[..., None]) -> None:
+    brought("privstats.heads", points("nearest", "privstats.heads"), {"NearestCentroid": "late:Second"})
+    with pytest.raises(HeadError, match="late1 0.1 and late0 0.1 both have the head 'NearestCentroid'"):
+        list(type(HEADS)())
+
+
 def test_two_packages_with_an_attack_of_one_name_are_refused(brought: Callable[..., None]) -> None:
     brought("privstats.attacks", points("aligned", "privstats.attacks"), {"aligned-sum": "late:Second"})
-    with pytest.raises(PrivstatsError, match="late0 0.1 and late1 0.1 both bring the attack 'aligned-sum'"):
+    with pytest.raises(PrivstatsError, match="late0 0.1 and late1 0.1 both have the attack 'aligned-sum'"):
         attacks()
 
 
@@ -306,7 +316,7 @@ def test_a_rival_that_is_announced_wrongly_is_refused_by_the_name_of_its_package
 
 def test_two_rivals_of_one_name_are_refused(brought):
     brought("privstats.rivals", {"late": "nowhere:one"}, {"late": "nowhere:two"})
-    with pytest.raises(PrivstatsError, match="late0 0.1 and late1 0.1 both bring the rival 'late'"):
+    with pytest.raises(PrivstatsError, match="late0 0.1 and late1 0.1 both have the rival 'late'"):
         rivals("late")
 
 

@@ -11,7 +11,7 @@ import typer
 import typer.main
 
 import threat_models.attack as attack_table
-from privstats import doors, heads, plug_ins
+from privstats import heads, plug_ins
 from privstats.cli import main as command_line
 from privstats.cli.main import COMMANDS
 from privstats.contrib.streams.mechanisms import MECHANISMS
@@ -26,6 +26,7 @@ from privstats.tables import LazyRows, by_name, register
 from privstats.transforms import Transform, base
 from privstats.workflows.report import finder
 from privstats.workflows.report.further import FINDERS
+from tests.planted import plant_entries
 from threat_models.attack import Attack, attacks
 
 TRANSFORMS = base.kinds()
@@ -124,15 +125,14 @@ def test_no_command_has_two_subcommands_of_a_name() -> None:
 )
 def test_a_second_command_of_a_name_is_refused_in_one_sentence(name, words, one, monkeypatch, capsys):
     """A command of ours runs whatever another package calls its own; a list of all refuses that package."""
-    group = COMMANDS.group
-    brought = [EntryPoint("audit", "threat_models.cli:audit", group), EntryPoint(name, "other:app", group)]
-    monkeypatch.setattr(doors, "announced", lambda asked: brought if asked == group else [])
+    plant_entries(monkeypatch, COMMANDS.group, {"audit": "threat_models.cli:audit"}, alone=True)
+    plant_entries(monkeypatch, COMMANDS.group, {name: "other:app"})
     monkeypatch.setattr("sys.argv", ["privstats", *words])
     with pytest.raises(SystemExit) as ending:
         command_line()
     assert ending.value.code == 2
     said = " ".join(capsys.readouterr().err.split())
-    assert f"{one} and other:app (no package) both bring the command '{name}'; rename it in one of them" in said
+    assert f"{one} and other:app (no package) both have the command '{name}'; rename it in one of them" in said
     assert isinstance(COMMANDS["plan"], typer.Typer)
 
 
@@ -143,9 +143,9 @@ def test_a_command_that_is_announced_twice_alike_is_one(monkeypatch: pytest.Monk
 
 
 def test_a_second_finder_of_a_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    brought = [EntryPoint("audit", value, FINDERS.group) for value in ("one:finder", "two:finder")]
-    monkeypatch.setattr(doors, "announced", lambda group: brought)
-    with pytest.raises(PrivstatsError, match="one:finder .* and two:finder .* both bring the finder 'audit'"):
+    plant_entries(monkeypatch, FINDERS.group, {"audit": "one:finder"}, alone=True)
+    plant_entries(monkeypatch, FINDERS.group, {"audit": "two:finder"})
+    with pytest.raises(PrivstatsError, match="one:finder .* and two:finder .* both have the finder 'audit'"):
         finder("audit")
 
 

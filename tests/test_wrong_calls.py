@@ -127,7 +127,7 @@ ROWS: list[Row] = [
     ),
     (
         lambda: heads.RefinedSoftmax(module="perceptron/4").fit(X, Y),
-        "module = 'perceptron/4' needs the module 'perceptron', which no installed package brings .*, or omit module",
+        "module = 'perceptron/4' needs the module 'perceptron', which no installed package ann.*, or omit module",
     ),
     (lambda: heads.RefinedSoftmax(module="mlp/4", calibrated=True).fit(X, Y), "leave calibrated out, or module"),
     (
@@ -382,7 +382,7 @@ ROWS: list[Row] = [
         lambda: Statement(PRIVATE, RELEASE),
         "the release was made under another plan.* pass the plan that it was made under",
     ),
-    (lambda: finder("nonsense"), "--nonsense needs the finder 'nonsense', which no installed package brings"),
+    (lambda: finder("nonsense"), "--nonsense needs the finder 'nonsense', which no installed package announces"),
     (lambda: ps.workflows.tables.read("km", RELEASE, tme="months"), "km has no option 'tme'; it has alpha, by, time"),
     (lambda: ps.workflows.tables.read("cox", RELEASE), "reader must be one of .*ols, .*, got 'cox'"),
     (lambda: ps.workflows.tables.read("table-one", RELEASE, time="months"), "time is for reader km, not table-one"),

@@ -1,4 +1,4 @@
-"""State the audits and attacks of ``privstats report``, as rows that load them on use."""
+"""The rows of the audits and attacks of ``privstats report``, which load them on use."""
 
 from __future__ import annotations
 

@@ -66,7 +66,8 @@ _FAMILIES = ("primary", "secondary", "subgroups")
 def _terms() -> type[Any]:
     from privstats.course.kinds import KINDS
 
-    return together("Terms", (kind.terms for kind in KINDS.values() if kind.terms is not None))
+    terms = {name: kind.terms for name, kind in KINDS.items() if kind.terms is not None}
+    return together("Terms", terms, KINDS.origin)
 
 
 @app.command()
@@ -102,10 +103,11 @@ def _new_course(whole: ps.Plan, terms: Any) -> Written:
     takes = [*flags, *kind.options]
     strangers = [name for name in chosen if name not in takes]
     if strangers and not kind.takes_others:
-        text = f"accepts {flags_of(takes)}" if takes else "has no options"
-        raise PlanError(f"{kind.what}: such a course {text} besides --plan; omit {flags_of(strangers)}")
+        text = f"accepts {flags_of(takes, type(terms))}" if takes else "has no options"
+        raise PlanError(f"{kind.what}: such a course {text} besides --plan; omit {flags_of(strangers, type(terms))}")
     if lacking := [name for name in kind.needed if name not in chosen]:
-        raise PlanError(f"{kind.what}: such a course needs {flags_of(lacking)}, which only its owners can state")
+        needed = flags_of(lacking, type(terms))
+        raise PlanError(f"{kind.what}: such a course needs {needed}, which only its owners can state")
     course: Written = kind.within(whole, **{name: value for name, value in chosen.items() if name not in flags})
     return course
 

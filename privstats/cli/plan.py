@@ -13,11 +13,22 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import TABLE, Dialect, Force, Target, argument, expanded, option, readers_completed
+from privstats.cli.parts.options import (
+    TABLE,
+    Dialect,
+    Force,
+    Target,
+    argument,
+    expanded,
+    flags_given,
+    flags_of,
+    option,
+    readers_completed,
+)
 from privstats.cli.parts.questions import Part, answers_in, options_of
 from privstats.cli.parts.suggest import suggest
 from privstats.cli.parts.terminal import escape, say, table_of, terminal, warned, writable
-from privstats.doors import together
+from privstats.doors import Option, flag_of, together
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.text import json_text
@@ -38,8 +49,9 @@ app = typer.Typer(
 app.command()(suggest)
 
 PlanFile = Annotated[Path, argument("The plan document.", "PLAN.TOML")]
-_OF_TASKS = ("--from", "--public")
-"""Options of columns that every task accepts."""
+_TABLE = "--from"
+_OF_TASKS = (_TABLE, "--public")
+"""Options of columns that every task with declared columns accepts."""
 ANSWERS = partial(options_of, get_args(Part))
 
 
@@ -48,25 +60,20 @@ class Columns:
     """The plan's table, and where its columns are declared."""
 
     table: Annotated[
-        Path | None, option(f"A table, of which the column names alone are written: {TABLE}.", "FILE", flag="--from")
+        Path | None, Option(f"A table, of which the column names alone are written: {TABLE}.", "FILE", "--from")
     ] = None
-    public: Annotated[Path | None, option("What the columns hold: columns.toml, filled in.", "COLUMNS.TOML")] = None
+    public: Annotated[Path | None, Option("What the columns hold: columns.toml, filled in.", "COLUMNS.TOML")] = None
     public_file: Annotated[
-        bool, option("The --from file itself is public: read kinds and classes too.", flag="--public-file")
+        bool, Option("The --from file itself is public: read kinds and classes too.", flag="--public-file")
     ] = False
     target: Target = None
     drop: Annotated[
-        list[str] | None, option("A column of the file to drop, such as an id; repeat for more.", "COLUMN")
+        list[str] | None, Option("A column of the file to drop, such as an id; repeat for more.", "COLUMN")
     ] = None
     read: Annotated[
         list[str] | None,
-        option("A column of a public file to read although its values look like ids; repeat for more.", "COLUMN"),
+        Option("A column of a public file to read although its values look like ids; repeat for more.", "COLUMN"),
     ] = None
-
-    def given(self) -> list[str]:
-        """Return the names of the given options."""
-        flags = {"table": "--from", "public_file": "--public-file"}
-        return [flags.get(name, f"--{name}") for name, value in vars(self).items() if value]
 
     def check(self) -> None:
         """Refuse a named column without a table."""
@@ -84,7 +91,9 @@ class Columns:
         drop, row = self.drop or (), TASKS.get(task or "")
         columns: Declaration | Declared
         if row is not None and row.declared is not None:
-            columns = row.declared(self.public, [each for each in self.given() if each not in _OF_TASKS])
+            columns = row.declared(self.public, [each for each in flags_given(self) if each not in _OF_TASKS])
+        elif row is not None and (unread := [each for each in flags_given(self) if each != _TABLE]):
+            raise PlanError(f"--task {row.name} declares no columns: omit {', '.join(unread)}")
         elif self.public_file:
             if file is None or self.public is not None:
                 raise PlanError("--public-file declares the table of --from public: pass --from, and omit --public")
@@ -101,7 +110,7 @@ class Columns:
 def _of_sources() -> type[Any]:
     from privstats.workflows.sources import SOURCES
 
-    return together("Sources", (source.terms for source in SOURCES.values()))
+    return together("Sources", {name: source.terms for name, source in SOURCES.items()}, SOURCES.origin)
 
 
 def _study(sources: Any, columns: Sequence[str]) -> Study | None:
@@ -112,24 +121,19 @@ def _study(sources: Any, columns: Sequence[str]) -> Study | None:
     """
     from privstats.workflows.sources import SOURCES
 
-    name = next((name for name in SOURCES if getattr(sources, name) is not None), None)
-    if name is None:
-        if given := _flags(sources):
-            *some, last = [f"--{each.replace('_', '-')}" for each in SOURCES]
+    stated = flags_given(sources)
+    source = next((source for source in SOURCES.values() if getattr(sources, source.field) is not None), None)
+    if source is None:
+        if stated:
+            *some, last = [flag_of(source.terms, source.field) for source in SOURCES.values()]
             named = f"{', '.join(some)} or {last}" if some else last
-            raise PlanError(f"{', '.join(given)} goes with a source that is not named: pass {named}, or omit it")
+            raise PlanError(f"{', '.join(stated)} goes with a source that is not named: pass {named}, or omit it")
         return None
-    source = SOURCES[name]
     own = source.terms(**{each.name: getattr(sources, each.name) for each in fields(source.terms)})
-    if others := [*columns, *(flag for flag in _flags(sources) if flag not in _flags(own))]:
-        raise PlanError(f"--{name} declares every column and the outcome: omit {', '.join(others)}")
+    if others := [*columns, *(flag for flag in stated if flag not in flags_given(own))]:
+        means = flag_of(source.terms, source.field)
+        raise PlanError(f"{means} declares every column and the outcome: omit {', '.join(others)}")
     return source.study(own)
-
-
-def _flags(options: Any) -> list[str]:
-    """Return the options that were given."""
-    given = [each.name for each in fields(options) if getattr(options, each.name) != each.default]
-    return [f"--{name.replace('_', '-')}" for name in given]
 
 
 @app.command()
@@ -154,10 +158,10 @@ def init(
 
     writable([path], force)
     options = answers_in(answers)
-    study = _study(sources, columns.given())
+    study = _study(sources, flags_given(columns))
     columns.check()
     file = None if columns.table is None else dialect.file(columns.table, columns.target)
-    answered = [*_flags(answers), *columns.given(), *_flags(sources)]
+    answered = [*flags_given(answers), *flags_given(columns), *flags_given(sources)]
     if example and answered:
         raise PlanError(f"--example writes a fixed plan: omit {', '.join(answered)}, or omit --example")
     if example or not (yes or answered or can_ask()):
@@ -220,8 +224,8 @@ def _write_study(path: Path, study: Study, given: dict[str, Any], *, ask: bool, 
 
     view = path.with_suffix(".sql")
     writable([view], force)
-    if asked := [f"--{name.replace('_', '-')}" for name in given if name in _OF_PERSONS]:
-        raise PlanError(f"the study fixes the unit as the person, with one row each: omit {', '.join(asked)}")
+    if fixed := flags_of(name for name in given if name in _OF_PERSONS):
+        raise PlanError(f"the study fixes the unit as the person, with one row each: omit {fixed}")
     _write_plan(path, given | _OF_PERSONS, Declaration(study.columns, study.outcome), ask=ask, force=force)
     atomic_write(view, f"{study.view};\n".encode(), shared=True)
     say(

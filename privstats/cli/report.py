@@ -12,9 +12,10 @@ import privstats as ps
 from privstats.cli.parts.options import Force, argument, expanded, flags_of, option, switched, switches
 from privstats.cli.parts.terminal import say, writable
 from privstats.cli.parts.verifying import PassphraseFile, identity_of
+from privstats.doors import given
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write
-from privstats.workflows.report.further import FINDERS, PAGES, REPORT, FurtherPage, finders
+from privstats.workflows.report.further import FINDERS, PAGES, REPORT, FurtherFindings, FurtherPage, finders
 
 if TYPE_CHECKING:
     from privstats.workflows import report as pages
@@ -73,35 +74,33 @@ def report(
 
     course = ps.course.read(plan) if is_course(plan) else None
     subject = ps.Plan.read(plan) if course is None else course.first
-    chosen, asked = _chosen(switched(further, PAGES.values())), switched(searches, finders())
-    _require_its_own(chosen, [*(name for name, path in vars(beside).items() if path), *(row.name for row in asked)])
+    chosen, requested = _chosen(switched(further, PAGES.values())), switched(searches, finders())
+    _require_its_own(chosen, [*given(beside), *(row.name for row in requested)])
     page = out / chosen.file
-    writable([page, signature_path(page), *(out / each.name for each in chosen.beside)], force, makes=out)
+    writable([page, signature_path(page), *(out / each.name for each in chosen.files)], force, makes=out)
     signer = None if sign is None else identity_of(sign, passphrase_file)
     release = None if beside.release is None else ps.Release.load(beside.release)
     accounts = None if beside.ledger is None else ps.dp.Ledger.open(beside.ledger).accounts()
     model = [] if beside.head is None else [pages.model_finding(ps.heads.load(beside.head), subject)]
     pages.Statement(subject, release, accounts, course=course)  # refuses before audits take their minutes
-    found_by = {row.name: row.find for row in asked}
     prepare(out, "jinja2")
-    tried = [finding for name, find in found_by.items() for finding in _findings(name, find, subject, search)]
+    tried = [finding for row in requested for finding in _findings(row, subject, search)]
     statement = pages.Statement(subject, release, accounts, [*model, *tried], course=course)
     _write(statement, page, chosen, signer)
     if statement.violated:
         raise typer.Exit(1)
 
 
-def _chosen(asked: list[FurtherPage]) -> FurtherPage:
-    if len(asked) > 1:
-        raise PlanError(
-            f"--{asked[0].name} and --{asked[1].name} are two pages: pass one of them, and the other in a second call"
-        )
-    return asked[0] if asked else REPORT
+def _chosen(requested: list[FurtherPage]) -> FurtherPage:
+    if len(requested) > 1:
+        one, other = (f"--{page.name}" for page in requested[:2])
+        raise PlanError(f"{one} and {other} are two pages: pass one of them, and the other in a second call")
+    return requested[0] if requested else REPORT
 
 
-def _require_its_own(page: FurtherPage, given: list[str]) -> None:
+def _require_its_own(page: FurtherPage, options: list[str]) -> None:
     """Refuse what a further page does not show."""
-    others = [name for name in given if not (page.finds and name in FINDERS)]
+    others = [name for name in options if not (page.finds and name in FINDERS)]
     if page is not REPORT and others:
         flag = f"--{page.name}"
         raise PlanError(
@@ -119,16 +118,16 @@ def _write(statement: pages.Statement, page: Path, chosen: FurtherPage, signer: 
         say(f"removed {earlier}, which signed the earlier file: privstats identity sign signs this one")
     atomic_write(page, text.encode(), shared=True)
     say(f"wrote {page.name} to {page.parent}")
-    for each in chosen.beside:
+    for each in chosen.files:
         atomic_write(page.parent / each.name, each.text(statement).encode(), shared=True)
         say(f"wrote {each.name} next to it: {each.what}")
     if signer is not None:
         say(f"signed it in {sign_beside(page, text.encode(), signer, DataError)}")
 
 
-def _findings(name: str, find: pages.Finder, plan: ps.Plan, search: Search) -> list[pages.Finding]:
+def _findings(row: FurtherFindings, plan: ps.Plan, search: Search) -> list[pages.Finding]:
     from privstats.progress import progress_bar
     from privstats.workflows import report as pages
 
-    with progress_bar(name) as advance:
-        return list(find(plan, pages.Search(search.seed, search.trials, lambda: advance(1))))
+    with progress_bar(row.name) as advance:
+        return list(row.find(plan, pages.Search(search.seed, search.trials, lambda: advance(1))))

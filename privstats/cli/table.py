@@ -13,6 +13,7 @@ import typer
 import privstats as ps
 from privstats.cli.parts.options import Force, argument, expanded, option
 from privstats.cli.parts.terminal import drawable, say, writable
+from privstats.doors import given
 from privstats.errors import ReleaseError
 from privstats.files.atomic import atomic_write
 from privstats.files.text import json_text
@@ -51,7 +52,7 @@ def _options() -> type[Any]:
     from privstats.workflows.tables.options import joined
     from privstats.workflows.tables.rows import READERS
 
-    return joined({name: reader.options for name, reader in READERS.items()})
+    return joined({name: reader.options for name, reader in READERS.items()}, READERS.origin)
 
 
 @dataclass(frozen=True)
@@ -149,15 +150,14 @@ def table(
     On declared columns a regression is a table of their cells, and a classifier a scorecard. Exit code 1 where noise
     hides all of it.
     """
-    from privstats.workflows.tables.options import given_in
     from privstats.workflows.tables.reading import fitting, table_of
 
     output.check()
     for release in releases:
         _require_no_synthetic_rows(release)
-    rounds, given = [ps.Release.load(release) for release in releases], given_in(options)
-    reader = chosen.reader or fitting(rounds, given)
-    result = table_of(reader, rounds, given, flags=True)
+    rounds, named = [ps.Release.load(release) for release in releases], given(options)
+    reader = chosen.reader or fitting(rounds, named)
+    result = table_of(reader, rounds, named, flags=True)
     facts: dict[str, object] = {
         "reader": reader,
         "plan_digest": rounds[-1].plan.digest,

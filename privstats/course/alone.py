@@ -52,9 +52,13 @@ def measured_by_person(
     return by_person
 
 
-def measuring(X: object) -> Callable[..., Moments]:
-    """Return what measures these records: here, or where an engine has them."""
-    engine = engine_for(X)
+def measuring(X: object, privacy: Privacy | NoPrivacy | None = None) -> Callable[..., Moments]:
+    """Return what measures these records: here, or where an engine has them.
+
+    Raises:
+        DataError: another package's engine holds them, and ``privacy`` is not ``NoPrivacy``.
+    """
+    engine = engine_for(X, privacy)
     return exact_moments if engine is None else engine.measure
 
 

@@ -16,6 +16,7 @@ from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
 from privstats.plan import Plan
 from privstats.plan.position import Position
+from privstats.plug_ins import definer
 from privstats.progress import progress_bar
 from privstats.release import Release
 from privstats.schema.public_values import Published
@@ -85,7 +86,8 @@ class Course(Protocol):
 class DisjointRounds(Protocol):
     """A course with different records in its rounds, which together cost less than the sum of their mu^2.
 
-    Its one priced plan is every round's; no other course is priced so. Only a record registry keeps records disjoint:
+    Its one priced plan is every round's; no other course is priced so, and none of another package
+    (:func:`is_disjoint`). Only a record registry keeps records disjoint:
     :func:`privstats.course.spend` requires one in the ledger, and without one :func:`privstats.course.authorize` and
     ``Ledger.mark_started`` refuse.
     """
@@ -178,10 +180,12 @@ def verify_next(course: Course, plan: Plan, releases: Releases) -> Round:
     A party calls it before it measures. Recomputed published values may differ by rounding; all else must be equal. The
     check holds an honest server to the recipe, and separates parties that were shown different releases. A dishonest
     server can invent releases. Bounds hold for every published value, and no plan costs more than its place is priced
-    at, so a party that keeps no history still spends at most :attr:`Course.mu`.
+    at, so a party that keeps no history still spends at most :attr:`Course.mu`, which :func:`checked_mu` compares with
+    all places.
 
     Raises:
-        PlanError: the course has ended, another plan follows, or one that costs more than its place.
+        PlanError: the course has ended, another plan follows, or one that costs more than its place or has other terms;
+            or the course states less than its rounds cost.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -194,6 +198,7 @@ def verify_next(course: Course, plan: Plan, releases: Releases) -> Round:
         privstats.errors.PlanError: the plan that came for round 0 is not the one that follows from the course and
         these releases; refuse it, and compare the course and the releases with the other parties
     """
+    checked_mu(course)
     place = len(releases)
     own = course.next(releases) if place else course.first
     if own is None:
@@ -211,7 +216,7 @@ def verify_next(course: Course, plan: Plan, releases: Releases) -> Round:
             f"the plan that came for round {place} is not the one that follows from the course and these releases; "
             "refuse it, and compare the course and the releases with the other parties"
         )
-    _check_price(course, place, plan)
+    _check_place(course, place, plan)
     return Round(place, plan.at(position), history(releases))
 
 
@@ -255,23 +260,84 @@ def _had(releases: Releases) -> list[bool]:
     return [release is not None for release in releases]
 
 
-def _check_price(course: Course, place: int, plan: Plan) -> None:
-    if not isinstance(course, DisjointRounds) and exceeds(plan, course.priced[place]):
+def plans_by_place(course: Course) -> Sequence[Sequence[Plan]]:
+    """Return the plans that may come at each place of a course; without steps the priced one alone."""
+    plans: Sequence[Sequence[Plan]] = getattr(course, "alternatives", [(plan,) for plan in course.priced])
+    return plans
+
+
+def is_disjoint(course: Course) -> bool:
+    """Return whether a course's rounds hold different records: a :class:`DisjointRounds` of privstats itself."""
+    return isinstance(course, DisjointRounds) and not definer(type(course))
+
+
+def checked_mu(course: Course) -> float:
+    """Return a course's mu; refuse a course that states less than its plans cost.
+
+    Guarantee:
+        Unless :func:`is_disjoint`, the result is at least the square root of the sum, over all places, of the largest
+        mu^2 of the plans that may come there, which is what a ledger charges (adaptive composition, as
+        :attr:`Course.mu`). Each place has a price, no price is above those plans, and all plans have the first one's
+        terms.
+
+    Raises:
+        PlanError: the course does not keep this.
+
+    Example:
+        >>> from privstats.course.base import checked_mu
+        >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
+        >>> course = ps.Rounds.within(ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 1_000), privacy=privacy), rounds=4)
+        >>> checked_mu(course) == course.mu
+        True
+    """
+    if is_disjoint(course):
+        return course.mu
+    name, places, priced = type(course).__name__, plans_by_place(course), course.priced
+    if min(len(places), len(priced)) < course.most:
+        raise PlanError(
+            f"the course has up to {course.most} rounds and prices {min(len(places), len(priced))}; give priced one "
+            "plan per round"
+        )
+    dearest = [max(map(mu_of, plans), default=0.0) for plans in places]
+    for place, (plans, price, most) in enumerate(zip(places, priced, dearest, strict=False)):
+        for plan in plans:
+            _check_terms(course, place, plan)
+        if mu_of(price) > most * _ROUNDING:
+            raise PlanError(
+                f"{name} prices round {place} at mu {mu_of(price):.6g}, and its alternatives, which a ledger charges, "
+                f"cost mu {most:.6g}; let priced hold the dearest alternative of each round"
+            )
+    cost = math.hypot(*dearest)
+    if not course.mu * _ROUNDING >= cost:
+        raise PlanError(
+            f"{name} states mu {course.mu:.6g} for all its rounds, and they cost mu {cost:.6g}; let mu be the square "
+            "root of the sum of their mu^2, as a course over privstats.course.planned.Stepped has it"
+        )
+    return course.mu
+
+
+def _check_place(course: Course, place: int, plan: Plan) -> None:
+    _check_terms(course, place, plan)
+    if not is_disjoint(course) and exceeds(plan, course.priced[place]):
         raise PlanError(
             f"round {place} would cost mu {mu_of(plan):.6g}, and its place in the course is priced at "
             f"{mu_of(course.priced[place]):.6g}; start another course"
         )
 
 
-def _check(course: Course, place: int, plan: Plan, spent: float) -> None:
-    if place >= course.most:
-        raise PlanError(f"the course declared at most {course.most} rounds and has another; raise most")
+def _check_terms(course: Course, place: int, plan: Plan) -> None:
     if _terms(plan) != _terms(course.first):
         raise PlanError(
             f"round {place} of the course changes the trust model, unit, adjacency, protocol or colluders; keep "
             "those of the first plan"
         )
-    _check_price(course, place, plan)
+
+
+def _check(course: Course, place: int, plan: Plan, spent: float) -> None:
+    if place >= course.most:
+        raise PlanError(f"the course declared at most {course.most} rounds and has another; raise most")
+    _check_place(course, place, plan)
     if spent > course.mu * _ROUNDING:
         raise PlanError(
             f"round {place} of the course would raise what is spent to mu {spent:.6g} and the course promised "
@@ -282,7 +348,7 @@ def _check(course: Course, place: int, plan: Plan, spent: float) -> None:
 def _spent(course: Course, before: float, plan: Plan) -> float:
     """Return mu after this round: squares add up; among disjoint rounds the largest counts."""
     privacy = plan.privacy
-    if isinstance(course, DisjointRounds) and isinstance(privacy, Privacy):
+    if isinstance(course, DisjointRounds) and is_disjoint(course) and isinstance(privacy, Privacy):
         return max(before, mu_of(plan) * math.sqrt(course.multiplicity(privacy.adjacency)))
     return math.hypot(before, mu_of(plan))
 

@@ -17,9 +17,9 @@ from typing import Any, Protocol
 import tomli_w
 
 from privstats.course.analysis import Analysis
-from privstats.course.base import Course, position_of
+from privstats.course.base import Course, checked_mu, position_of
 from privstats.course.kinds import KINDS, course_kind
-from privstats.course.promise import Promise
+from privstats.course.promise import Promise, require_promise
 from privstats.dp import Privacy
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
@@ -97,7 +97,8 @@ def _texts(name: str, course: Written, first: Position | None) -> Mapping[str, b
         **{name: value for name, value in numbers.items() if value is not None and value != usual[name]},
     }
     document: dict[str, Any] = {"version": VERSION, "course": table}
-    promise = course.promise or Promise.covering(course.mu, course.first)
+    promise = course.promise or Promise.covering(checked_mu(course), course.first)
+    require_promise(promise, course.mu)
     _require_spent(course, promise)
     if promise is not None:
         document[_PROMISE] = asdict(promise)
@@ -146,6 +147,7 @@ def course_beside(path: str | os.PathLike[str]) -> tuple[Path, Written] | None:
 def _with_promise(course: Written, promise: Promise | None) -> Written:
     tables: dict[str, Any] = {"promise": promise}
     own = promise is not None and course_kind(course).promise == "own"  # a stream's plan holds it already
+    require_promise(promise, course.mu)  # which a class of another package may not have compared
     return replace(course, **tables) if own else course  # type: ignore[type-var]
 
 
@@ -205,7 +207,7 @@ def _check_promise(course: Written, promise: Promise | None) -> None:
 
 def _require_spent(course: Written, promise: Promise | None) -> None:
     """Refuse a promise above the sessions' epsilon: the digest covers the sessions, and so the promise."""
-    spent = Promise.covering(course.mu, course.first)
+    spent = Promise.covering(checked_mu(course), course.first)
     if promise is None or spent is None or course_kind(course).promise == "plan" or not promise.delta:
         return
     if promise.epsilon > spent.epsilon * _NEARLY:

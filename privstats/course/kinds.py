@@ -1,4 +1,4 @@
-"""Hold one row per kind of course; a row loads its class on use, and importing the rows loads nothing that computes."""
+"""The rows of kinds of course; a row loads its class on use, and importing the rows loads nothing that computes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from inspect import signature
 from itertools import chain
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from privstats.course.terms import (
@@ -19,8 +18,10 @@ from privstats.course.terms import (
     RegressionTerms,
     StandardisedTerms,
 )
-from privstats.doors import Door, is_row
+from privstats.doors import Door, given, is_row, resolved
 from privstats.errors import PlanError
+from privstats.kinds.registry import KINDS as SCHEMAS
+from privstats.plug_ins import definer
 from privstats.tables import by_name
 
 if TYPE_CHECKING:
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from privstats.randomness import Generator
     from privstats.release import Release
     from privstats.schema import Schema
-
-GROUP = "privstats.courses"
-"""The entry points that announce a kind: each names a :class:`CourseKind`."""
 
 Admits: TypeAlias = Callable[..., None]
 """Checks X and y, with the treatment of unreadable records and the function that measures lazy data."""
@@ -87,15 +85,17 @@ class CourseKind:
         what: phrase for ``course init``.
         place: its class, or ``"module:Class"``.
         charge: what a party's ledger is charged: one ``"plan"``; the ``"course"`` before its first round; or the
-            course, then records by a ``"registry"``, which keeps rounds disjoint.
-        changing: how parties send changes since their last upload; None: each round sums all their records.
-        gives_back: whether proof that an upload is in no sum returns its cost or records.
+            course, then records by a ``"registry"``, which keeps rounds disjoint. Another package's kind has
+            ``"course"``.
+        changing: how parties send changes since their last upload; None: each round sums all their records, as in
+            another package's kind.
+        gives_back: whether proof that an upload is in no sum returns its cost or records; not in another package's.
         promise: promise in the file's ``[promise]``: the course's ``"own"``, which ``within`` divides, or its
             ``"plan"``'s; None: no file.
         why: reasons for several sessions, for ethics boards, or a function of the course.
         task: a schema task that always means this kind.
         asked: option or flag that means this kind.
-        means: whether a schema means this kind, before all else.
+        means: whether a schema means this kind, before all else; of privstats' own kinds alone.
         follows: whether plans follow from releases; else from the round's number.
         pauses: whether a run between machines ends before this round.
         ended: sentence at a run's end.
@@ -126,7 +126,7 @@ class CourseKind:
     @property
     def type(self) -> type[Any]:
         """The class, a :class:`~privstats.course.planned.Planned` dataclass."""
-        course_type: type[Any] = resolve_name(self.place) if isinstance(self.place, str) else self.place
+        course_type: type[Any] = resolved(self.place)
         return course_type
 
     @property
@@ -283,7 +283,25 @@ _OWN = by_name(
 )
 
 
-KINDS: Door[CourseKind] = Door(GROUP, "kind of course", PlanError, is_row(CourseKind), _OWN)
+_OURS_ALONE = "charge", "changing", "gives_back"
+"""Fields that form sums, noise or charges, which no claim on a plan names."""
+_is_course = is_row(CourseKind, options="terms")
+
+
+def _is_kind(row: Any, name: str) -> bool:
+    """Return whether an announced object is a kind of course; refuse one of another package that does more."""
+    if not _is_course(row, name):
+        return False
+    package = KINDS.origin(name)
+    if package and (stated := [each for each in _OURS_ALONE if getattr(row, each) != getattr(CourseKind, each)]):
+        raise PlanError(
+            f"the kind of course {name!r} of {package} states {', '.join(stated)}, and only kinds of privstats form "
+            "sums, noise or charges themselves: leave it out there, or uninstall that package"
+        )
+    return True
+
+
+KINDS: Door[CourseKind] = Door("privstats.courses", "kind of course", PlanError, _is_kind, _OWN)
 """The kinds by name: this room's, then those that packages and ``privstats.contrib`` announce."""
 
 
@@ -293,7 +311,7 @@ def course_kind(course: Course) -> CourseKind:
     if row is None:
         raise PlanError(
             f"{type(course).__name__} is not a known kind of course ({', '.join(KINDS)}); a package announces one by "
-            f"an entry point of {GROUP}"
+            f"an entry point of {KINDS.group}"
         )
     return row
 
@@ -302,20 +320,21 @@ def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
     """Return the kind that a full plan's schema and the given options mean.
 
     The order is: kinds that the plan requires, an option of one kind alone, the schema's task, a flag, refinement
-    rounds.
+    rounds. A kind of another package counts only where its ``asked`` is given, or for a task of another package.
     """
     written = [kind for kind in KINDS.values() if kind.promise is not None]
-    needed = (kind for kind in written if kind.means(schema))
+    ours = [kind for kind in written if not KINDS.origin(kind.name)]
+    needed = (kind for kind in ours if kind.means(schema))
     flagged = [kind for kind in written if kind.asked in asked]
     by_option = (kind for kind in flagged if kind.asked in kind.options)
-    by_task = (kind for kind in written if kind.task == schema.task)
+    by_task = (kind for kind in (written if SCHEMAS.origin(schema.task) else ours) if kind.task == schema.task)
     return next(chain(needed, by_option, by_task, flagged), KINDS["rounds"])
 
 
-def converted(given: Any) -> dict[str, Any]:
+def converted(options: Any) -> dict[str, Any]:
     """Return a command's options as ``within`` accepts them, without those that have their defaults."""
-    chosen = ((each, getattr(given, each.name)) for each in fields(given))
-    return {each.name: each.metadata.get("read", _unchanged)(value) for each, value in chosen if value != each.default}
+    read = {each.name: each.metadata.get("read", _unchanged) for each in fields(options)}
+    return {name: read[name](value) for name, value in given(options).items()}
 
 
 def _unchanged(value: Any) -> Any:
@@ -334,8 +353,11 @@ def admits_of(course: Course) -> Admits | None:
     """Return the course's method ``admits``, which refuses records early that only a later round would refuse.
 
     None: the first round reads all that later rounds read.
+
+    Raises:
+        PlanError: another package defines the method, and the course has a promise.
     """
-    return getattr(course, "admits", None)
+    return _reading(course, "admits")
 
 
 def schema_read(course: Course) -> Schema:
@@ -345,8 +367,30 @@ def schema_read(course: Course) -> Schema:
 
 
 def file_of(course: Course, file: Any) -> Any:
-    """Return a party's file as the course's declared columns read it; without declared columns the file itself."""
-    return course.reads(file) if hasattr(course, "reads") else file
+    """Return a party's file as the course's declared columns read it; without declared columns the file itself.
+
+    Raises:
+        PlanError: another package defines the method ``reads``, and the course has a promise.
+    """
+    reads = _reading(course, "reads")
+    return file if reads is None else reads(file)
+
+
+def _reading(course: Course, name: str) -> Callable[..., Any] | None:
+    """Return a course's method that reads records; refuse another package's under a promise, which has no claim."""
+    from privstats.dp import NoPrivacy  # which loads what computes
+
+    owner = next((cls for cls in type(course).__mro__ if name in vars(cls)), None)
+    if owner is None:
+        return None
+    package = "" if isinstance(course.first.privacy, NoPrivacy) else definer(owner)
+    if package:
+        raise PlanError(
+            f"{package} defines the method {name} of {type(course).__name__}, which reads a party's records, and no "
+            f"claim on a plan names that package: omit {name} there, or agree on a course without a promise"
+        )
+    method: Callable[..., Any] = getattr(course, name)
+    return method
 
 
 def _row_of(course: Course) -> CourseKind | None:

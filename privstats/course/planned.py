@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from privstats import domains
-from privstats.course.base import Course, Releases, mu_of
+from privstats.course.base import Course, Releases, mu_of, plans_by_place
 from privstats.course.promise import Promise, epsilon_of, longest, require_promise, total_of
 from privstats.course.steps import Step, Steps
 from privstats.errors import PlanError
 from privstats.plan import Plan
+from privstats.plan.conditions import check_condition, joint_condition
 from privstats.plan.position import Position
 from privstats.printable import at_most, delta_text, html_facts, html_table
 from privstats.python_values import python_fields
@@ -62,6 +63,7 @@ class Planned:
                 "its plan, or send the plan alone"
             )
         require_promise(self.promise, self.mu)
+        check_condition(joint_condition(plan for plans in plans_by_place(self) for plan in plans))
 
     def _require(self) -> None:
         """Refuse invalid fields, and force every plan's noise."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Context
 
-from privstats.course.base import Course, DisjointRounds
+from privstats.course.base import Course, checked_mu, is_disjoint, plans_by_place
 from privstats.dp import Guarantee, Privacy, gaussian_epsilon, gaussian_mu
 from privstats.errors import PlanError
 from privstats.kinds import CountSchema
@@ -201,7 +201,8 @@ def total_of(subject: Plan | Course) -> Total:
     """Return a plan's or a course's total.
 
     Guarantee:
-        All sessions are mu-GDP with the course's mu, which implies (epsilon, delta) at the noise's delta. Masks show
+        All sessions are mu-GDP with the course's mu, compared with its plans
+        (:func:`~privstats.course.base.checked_mu`), which implies (epsilon, delta) at the noise's delta. Masks show
         more than a sum with at most the sum of every session's chance (union bound), which is added to delta.
     """
     if isinstance(subject, Plan):
@@ -213,21 +214,21 @@ def total_of(subject: Plan | Course) -> Total:
         return Total(
             guarantee, budget.epsilon, budget.delta, 1, *sizes, subject.condition, toward, epsilon, budget.conditions
         )
-    first, privacy = subject.first, subject.first.privacy
+    first, privacy, mu = subject.first, subject.first.privacy, checked_mu(subject)
     if subject.most == 1:
         return total_of(first)
-    plans = subject.priced * subject.most if isinstance(subject, DisjointRounds) else longest(subject)
+    plans = subject.priced * subject.most if is_disjoint(subject) else longest(subject)
     condition = joint_condition(plan for place in plans_by_place(subject) for plan in place)
     if not isinstance(privacy, Privacy):
         nothing = Guarantee(math.inf)
         return Total(nothing, math.inf, 1.0, subject.most, *_sent(plans), condition, nothing, math.inf)
     delta = privacy.delta + sum(plan.masking.failure for plan in plans)
     every = every_plan(subject)
-    toward = Guarantee(subject.mu * max(map(party_factor, every)))
-    epsilon = subject.epsilon(privacy.delta)
-    weaker = epsilon if toward.mu == subject.mu else epsilon_of(toward.mu, privacy.delta)
+    toward = Guarantee(mu * max(map(party_factor, every)))
+    epsilon = epsilon_of(mu, privacy.delta)
+    weaker = epsilon if toward.mu == mu else epsilon_of(toward.mu, privacy.delta)
     return Total(
-        Guarantee(subject.mu),
+        Guarantee(mu),
         epsilon,
         delta,
         subject.most,
@@ -247,12 +248,6 @@ def promise_facts(course: Course) -> list[str]:
     return facts_together(
         every_plan(course), total.epsilon, total.delta, lambda factor: epsilon_of(course.mu * factor, privacy.delta)
     )
-
-
-def plans_by_place(course: Course) -> Sequence[Sequence[Plan]]:
-    """Return the plans that may come at each place of a course; without steps the priced one alone."""
-    plans: Sequence[Sequence[Plan]] = getattr(course, "alternatives", [(plan,) for plan in course.priced])
-    return plans
 
 
 def unlike_session(course: Course, plan: Plan) -> str:

@@ -1,20 +1,18 @@
-"""Hold one row per engine of records: which container it holds, and how it sums that container."""
+"""The rows of engines of records: which container each holds, and how it sums that container."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from privstats.doors import Door, is_row
+from privstats.doors import Door, is_row, resolved
 from privstats.errors import DataError
 
 if TYPE_CHECKING:
+    from privstats.dp import NoPrivacy, Privacy
     from privstats.moments import Moments
-
-GROUP = "privstats.records_engines"
-"""The entry points that announce an engine: each names a :class:`RecordsEngine`."""
 
 
 @dataclass(frozen=True)
@@ -35,24 +33,39 @@ class RecordsEngine:
     @property
     def measure(self) -> Callable[..., Moments]:
         """The function that measures."""
-        measure: Callable[..., Moments] = resolve_name(self.place) if isinstance(self.place, str) else self.place
+        measure: Callable[..., Moments] = resolved(self.place)
         return measure
 
 
-ENGINES: Door[RecordsEngine] = Door(GROUP, "engine of records", DataError, is_row(RecordsEngine))
+ENGINES: Door[RecordsEngine] = Door("privstats.records_engines", "engine of records", DataError, is_row(RecordsEngine))
 """The engines by name, as packages and ``privstats.contrib`` announce them."""
 
 
-def engine_for(X: object) -> RecordsEngine | None:
+def engine_for(X: object, privacy: Privacy | NoPrivacy | None = None) -> RecordsEngine | None:
     """Return the engine that holds a container, this library's own first; None for records in this process.
 
-    Another package's engine is not asked about an array, a list, a dict or a path: it cannot take these over.
+    Another package's engine never receives an array, a list, a dict or a path.
+
+    Args:
+        privacy: the plan's; another package's engine is for ``NoPrivacy`` alone.
+
+    Raises:
+        DataError: another package's engine would form sums under a promise, whose claim does not name that package.
 
     Example:
         >>> from privstats.course.records_engines import engine_for
         >>> engine_for([[0.5, 0.0]]) is None, engine_for("ward.parquet").name
         (True, 'parts')
     """
-    plain = type(X).__module__ in ("builtins", "numpy")
+    from privstats.dp import NoPrivacy  # which loads what computes
+
+    plain = type(X).__module__ in ("builtins", "numpy") or isinstance(X, os.PathLike)
     names = [name for name in sorted(ENGINES, key=ENGINES.origin) if not (plain and ENGINES.origin(name))]
-    return next((ENGINES[name] for name in names if ENGINES[name].holds(X)), None)
+    engine = next((ENGINES[name] for name in names if ENGINES[name].holds(X)), None)
+    package = "" if engine is None or isinstance(privacy, NoPrivacy) else ENGINES.origin(engine.name)
+    if package:
+        raise DataError(
+            f"{package} would form the sums of a {type(X).__name__}, and no claim on a plan names that package: under "
+            "a promise pass the records as an array, a frame of another type or a file, or uninstall that package"
+        )
+    return engine

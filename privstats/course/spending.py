@@ -6,14 +6,22 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from privstats.course.base import Course, DisjointRounds, Releases, verify_next
-from privstats.course.promise import every_plan, plans_by_place
+from privstats.course.base import (
+    Course,
+    DisjointRounds,
+    Releases,
+    checked_mu,
+    is_disjoint,
+    plans_by_place,
+    verify_next,
+)
+from privstats.course.promise import every_plan
 from privstats.dp import Cost, Ledger, Spend
 from privstats.dp.ledger.price import price
 from privstats.dp.ledger.records import ApartBy
 from privstats.dp.ledger.rules import check_masking, check_room
 from privstats.dp.privacy import Adjacency
-from privstats.errors import LedgerError, PlanError
+from privstats.errors import LedgerError
 from privstats.optional_dependencies import require
 from privstats.plan import Plan
 from privstats.secagg.roster import Roster
@@ -37,7 +45,7 @@ def spend(
 
     Raises:
         LedgerError: no such account, an exceeded cap, a reused run name, or not the next number of these parties.
-        PlanError: the course prices fewer rounds than it has, and nothing keeps their records disjoint.
+        PlanError: the course states less than its rounds cost, and nothing keeps their records disjoint.
         MissingExtraError: a round's package is not installed; nothing is spent then.
 
     Example:
@@ -96,15 +104,12 @@ def _costs(
     many: Mapping[Adjacency, float] = Cost.repeated(multiplicity)
     sessions = 1
     apart: ApartBy = ""
-    if isinstance(course, DisjointRounds):
+    checked_mu(course)
+    if isinstance(course, DisjointRounds) and is_disjoint(course):
         if many:
             raise LedgerError("a stream takes every record once: leave multiplicity out")
         many = {"add-remove": course.multiplicity("add-remove"), "replace-one": course.multiplicity("replace-one")}
         sessions, apart = course.most, "parties" if sums_only else "holding"
-    elif len(course.priced) < course.most:
-        raise PlanError(
-            f"the course has up to {course.most} rounds and prices {len(course.priced)}; give priced one plan per round"
-        )
 
     def cost(plan: Plan) -> Cost:
         return Cost(plan.schema, plan.privacy, plan.noise, plan.masking.failure * sessions, many, plan.condition)

@@ -106,7 +106,8 @@ def flatten(moments: Moments) -> NDArray[np.int64]:
         >>> ps.encoding.flatten(ps.measure(schema, [[1.0, 0.0], [0.0, 0.5]], [0, 1])).tolist()
         [4096, 4096, 16, 0, 0, 8]
     """
-    out = np.empty(layout_of(moments.schema).size, np.int64)
+    # Zeros: memory of this process must not reach the vector, whatever a layout of another package's kind leaves out.
+    out = np.zeros(layout_of(moments.schema).size, np.int64)
     parts = _split(moments.schema, out)
     for row in moments.schema.sent:
         array = moments.sums(row)

@@ -1,4 +1,4 @@
-"""Hold the formats of head files: the header of a file names its format, whose row reads it."""
+"""The rows of formats of head files: the header of a file names its format, whose row reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State who scores records under a published head, as a row that loads the heads on use."""
+"""The row of what scores records under a published head, which loads the heads on use."""
 
 from __future__ import annotations
 
@@ -19,4 +19,10 @@ def _reader(schema: ScoringSchema, data: bytes) -> Callable[[NDArray[Any]], Scor
     return reader(schema, data)
 
 
-SCORER = Scorer("scoring", _reader)
+def _package(data: bytes) -> str:
+    from privstats.heads.scoring import scored_by
+
+    return scored_by(data)
+
+
+SCORER = Scorer("scoring", _reader, _package)

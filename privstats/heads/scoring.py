@@ -22,9 +22,11 @@ from privstats.intake.tables import Codes
 from privstats.kinds import ClassSchema, ScoringSchema
 from privstats.kinds.scoring import HEAD, Scale, ScoresAndShares, bytes_of
 from privstats.plan import Plan
+from privstats.plug_ins import definer
 from privstats.records.labels import places_of
 from privstats.release import Release
 from privstats.schema.public_values import Published, Values
+from privstats.transforms.base import attempted, is_ours
 
 if TYPE_CHECKING:
     from privstats.files.envelope import Content
@@ -214,6 +216,18 @@ def reader(schema: ScoringSchema, data: bytes) -> Callable[[NDArray[Any]], Score
     return read
 
 
+def scored_by(data: bytes) -> str:
+    """Return name and version of another package that defines a head's class or rule; empty for privstats.
+
+    Bytes that hold no head are :func:`reader`'s to refuse.
+    """
+    try:
+        head = FORMAT.decode(data, "the published head")
+    except HeadError:
+        return ""
+    return next(filter(None, map(definer, (type(head), type(head.rule_)))), "")
+
+
 def published_provenance(values: Mapping[str, Values]) -> Provenance:
     """Return a published head's provenance; PlanError for other bytes."""
     try:
@@ -224,21 +238,31 @@ def published_provenance(values: Mapping[str, Values]) -> Provenance:
 
 
 def scores_alone(head: Any, rows: NDArray[Any]) -> ScoresAndShares:
-    """Return each row's scores and probabilities, computed alone, ``(n, C)`` each; NaN for rows not finite.
+    """Return each row's scores and probabilities, computed alone, ``(n, C)`` each.
 
-    In a batch, rounding would make a row's last bits depend on other rows.
+    NaN for rows not finite, and for a row at which a map or rule of another package fails. In a batch, rounding would
+    make a row's last bits depend on other rows.
     """
     first: Preprocessing = head.preprocessing_
     scores, shares = (np.full((len(rows), len(head.classes_)), np.nan) for _ in range(2))
+    ours = all(map(is_ours, (head.rule_, *first.transform)))
     for place, row in enumerate(np.asarray(rows, np.float64)):
         if first.cells is None and not np.isfinite(row).all():
             continue
         with np.errstate(all="ignore"):
-            behind = first.apply(row[None].copy())
-            if np.isfinite(behind).all():
-                own = head.rule_.scores(behind)
-                scores[place], shares[place] = own[0], head._probabilities(own)[0]
+            alone = _score(head, row) if ours else attempted(_score, head, row)
+        if alone is not None:
+            scores[place], shares[place] = alone
     return scores, shares
+
+
+def _score(head: Any, row: NDArray[Any]) -> Array | None:
+    behind = head.preprocessing_.apply(row[None].copy())
+    if not np.isfinite(behind).all():
+        return None
+    own = head.rule_.scores(behind)
+    both = np.array([own[0], head._probabilities(own)[0]])
+    return both if both.shape == (2, len(head.classes_)) else None
 
 
 def _checked(head: Any) -> Content:

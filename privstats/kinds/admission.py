@@ -7,8 +7,9 @@ from inspect import getattr_static, isabstract
 from typing import Any
 
 from privstats.errors import SchemaError
-from privstats.kinds.base import Kind
-from privstats.kinds.clipped_rows import is_clipped, overridden
+from privstats.kinds.base import Kind, reserved
+from privstats.kinds.clipped_rows import OF_DATACLASSES, ClippedRows, is_clipped, overridden, require_open, sealed
+from privstats.schema.base import Schema
 
 _TASK = re.compile("[a-z][a-z0-9-]{0,31}")
 """A task of another package, which claims print."""
@@ -26,26 +27,49 @@ def is_kind(row: Any, task: str) -> bool:
         return False
     own = getattr_static(row, "task", None)
     named = type(own) is str and own == task and _TASK.fullmatch(task) is not None
-    if not named or isabstract(row) or overridden(row):
+    if not named or isabstract(row):
         return False
-    if not is_clipped(row):
+    if is_clipped(row):
+        require_open(row, {*overridden(row), *_changed(row, ClippedRows, sealed() | OF_DATACLASSES)})
+    else:
         _check_stated(row)
     return True
 
 
+def _changed(row: type, base: type, closed: set[str]) -> set[str]:
+    """Return what fields of mixins, and options of ``dataclass``, change below a base.
+
+    A field stands before a class attribute of that name; and equal schemas, of which one may be used for another, must
+    have equal fields.
+    """
+    ours: dict[str, Any] = vars(base).get("__dataclass_fields__", {})
+    his: dict[str, Any] = getattr_static(row, "__dataclass_fields__", {})
+    changed = (his.keys() - ours.keys()) & closed | {name for name in ours if his.get(name) is not ours[name]}
+    for each in row.__mro__[: row.__mro__.index(base)]:
+        options = vars(each).get("__dataclass_params__")
+        if options is None:
+            changed |= vars(each).keys() & OF_DATACLASSES
+        elif not (options.frozen and options.eq and options.init):
+            changed.add("options (dataclass has frozen=True alone)")
+    return changed
+
+
 _LEFT = ("nearer", "longest", "move_of_client", "statements", "party_is_record", "scores_head", "suppressible",
     "follows", "followed", "among", "terms_of", "refuses_persons", "refuses_parts", "plain_fields", "unstated",
-    "clipping")  # fmt: skip
-"""What a promise or a page rests on beside ``move``, and a kind of another package leaves as it is."""
+    "clipping", "unsigned")  # fmt: skip
+"""What a promise or a page rests on besides ``move``. Kinds of other packages do not define it."""
 
 
 def _check_stated(row: Any) -> None:
     """Refuse a kind of another package that states more than one record's bound: a claim's clause covers no more."""
-    if changed := [name for name in _LEFT if getattr_static(row, name) is not getattr_static(Kind, name)]:
+    changed = {name for name in _LEFT if getattr_static(row, name) is not getattr_static(Kind, name)}
+    changed |= _changed(row, Kind, reserved() | OF_DATACLASSES)
+    if changed:
         raise SchemaError(
-            f"{row.__name__} defines {', '.join(changed)}, which kinds of other packages do not; omit them"
+            f"{row.__name__} defines {', '.join(sorted(changed))}, which kinds of other packages do not; omit them"
         )
-    if not row.no_persons or row.move is Kind.move:
+    why: Any = getattr_static(row, "no_persons")
+    if type(why) is not str or why in ("", Schema.no_persons) or row.move is Kind.move:
         raise SchemaError(
             f"{row.__name__} must state move, and why it bounds no person as no_persons; ClippedRows bounds persons"
         )

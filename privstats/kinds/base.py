@@ -57,11 +57,12 @@ class Kind(Schema):
     def __init_subclass__(cls, **more: object) -> None:
         super().__init_subclass__(**more)
         fields = {name for name, hint in get_annotations(cls).items() if "ClassVar" not in str(hint)}
-        base = {name for each in (Schema, Kind) for name in (*vars(each), *get_annotations(each))} | _KEYS
-        if taken := sorted(fields & base - _ALSO_FIELDS):
+        if taken := sorted(fields & reserved()):
             raise SchemaError(f"{cls.__name__} has fields {', '.join(taken)}, which every kind has; rename them")
         mixed = (name for name in _FINAL[:2] if getattr_static(cls, name) is not vars(Kind)[name])
         if own := [*(name for name in _FINAL if name in vars(cls)), *mixed]:
+            # With slots=True, dataclass builds a second class, which has what it wrote into the first.
+            own = ["slots (dataclass(slots=True))"] if "__slots__" in vars(cls) else own
             raise SchemaError(f"{cls.__name__} defines {', '.join(dict.fromkeys(own))}, which no kind does; omit them")
         if "table" in vars(cls) and "proved" not in vars(cls):
             raise SchemaError(f"{cls.__name__} has a table of its own and no proved letters; state proved")
@@ -148,6 +149,12 @@ class Kind(Schema):
     def real(self, sums: Mapping[str, NDArray[Any]]) -> Any:
         """Build moments in real units from sums by letter in wire steps, blocks first."""
         return self.containers()[1].of_sums(self, sums)
+
+
+def reserved() -> set[str]:
+    """Return the names that no field of a kind has: it would silently replace what every kind has."""
+    names = {name for each in (Schema, Kind) for name in (*vars(each), *get_annotations(each))}
+    return (names | _KEYS) - _ALSO_FIELDS
 
 
 class Added(Kind, Summed, Generic[_Sums]):

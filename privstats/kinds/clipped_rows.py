@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
+from functools import cached_property
 from inspect import get_annotations, getattr_static
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from privstats import moments
 from privstats.errors import RecordError, SchemaError
 from privstats.kinds.base import Kind
+from privstats.kinds.registry import KINDS
 from privstats.moments.base import ExactClass, Moments, RealMoments, containers
 from privstats.records.reading import Unread
 from privstats.records.reasons import VECTOR
@@ -21,6 +23,7 @@ from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import REQUIRED, as_int, check_coarseness, checked_vectors, settle
 from privstats.schema.public_values import Values
 from privstats.transforms import Transform
+from privstats.transforms.base import attempted
 
 if TYPE_CHECKING:
     from privstats.moments.clip_report import ClipTally
@@ -46,8 +49,10 @@ class ClippedRows(Kind):
         x moves by at most R under add-remove, and by at most ``|v - v'| <= 2 R`` under replace-one: mu^2 is w R^2 and
         4 w R^2 for noise of variance 1 / w. Per person, a person's rows add their own vectors alone, so the person's
         clip or average bounds them. Per client, n records add n vectors of norm R at most, whatever ``vector`` does.
-        Condition, per record and per person: ``vector`` follows from its argument and the schema alone. Each claim
-        states it with the package's name. Source: the triangle inequality (docs/sensitivity.md, A mean).
+        Condition, per record and per person: ``vector`` follows from its argument and the schema alone, alike every
+        time. It always returns, in little memory: a record at which it ends the process is missing with its party.
+        Each claim states the condition with the package's name. Source: the triangle inequality (docs/sensitivity.md, A
+        mean).
 
     Args:
         features: entries of a record's row after ``transform``.
@@ -93,21 +98,21 @@ class ClippedRows(Kind):
 
     def __init_subclass__(cls, **more: object) -> None:
         super().__init_subclass__(**more)
-        written = (vars(cls).keys() | get_annotations(cls).keys()) & _known()
-        if taken := sorted({*written, *overridden(cls)}):
-            raise SchemaError(
-                f"{cls.__name__} defines {', '.join(taken)}, on which the bound of ClippedRows rests; define "
-                f"{', '.join(_OPEN)} and further fields alone, or derive from Kind and state a bound"
-            )
+        written = (vars(cls).keys() | get_annotations(cls).keys()) & sealed()
+        require_open(cls, {*overridden(cls), *written})
 
     def __post_init__(self) -> None:
         settle(self, **checked_vectors(self))
-        outputs = as_int("outputs", self.outputs, 1, "a vector has entries")
-        check_coarseness("outputs", outputs, self.grid_bits)
-        settle(self, _outputs=outputs)
+        check_coarseness("outputs", self._outputs, self.grid_bits)
+        checked = {name: vars(self)[name] for name in ("_outputs", *(each.name for each in fields(ClippedRows)))}
         self.check()
+        settle(self, **checked)  # the bound was checked with these values, whatever check stores
         for name in vars(self).keys() - {"_outputs", *(each.name for each in fields(self))}:
             del vars(self)[name]  # stored by check, it would stand before a method of that name
+
+    @cached_property
+    def _outputs(self) -> int:
+        return as_int("outputs", self.outputs, 1, "a vector has entries")
 
     @property
     @abstractmethod
@@ -129,16 +134,16 @@ class ClippedRows(Kind):
     @property
     def sizes(self) -> dict[str, int]:
         """Axis length."""
-        stored: dict[str, Any] = vars(self)
-        return {"feature": stored["_outputs"]}
+        return {"feature": self._outputs}
 
     @property
     def clipping(self) -> str:
         """Explanation of a record's bounded weight."""
+        by = KINDS.origin(self.task) or "privstats"
         return (
-            f"Then a vector of {self.sizes['feature']} numbers is computed from that record alone, shortened to the "
-            f"length {self.clip_norm:g} if longer, so that no record weighs more, and rounded to steps of "
-            f"{1 / self.scale:.2g}."
+            f"Then {by} computes a vector of {self.sizes['feature']} numbers, and states that it reads that record "
+            f"alone. The vector is shortened to the length {self.clip_norm:g} if longer, so that no record weighs "
+            f"more, and rounded to steps of {1 / self.scale:.2g}."
         )
 
     def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
@@ -195,15 +200,15 @@ class ClippedRows(Kind):
         """Return one record's vector; None where it has none, which is that record's matter alone."""
         if not np.isfinite(row).all():
             return None
-        try:
-            with np.errstate(all="ignore"):
-                # Copies: one record's vector reaches neither the other rows nor an array that is used again.
-                raw = self.vector(row.copy())
-                plain = not (np.iscomplexobj(raw) or isinstance(raw, np.ma.MaskedArray))
-                vector = np.array(raw if plain else np.nan, np.float64)
-        except (Exception, SystemExit):  # an error that ended the session would reveal the record
-            return None
-        return vector if vector.shape == (self.sizes["feature"],) and np.isfinite(vector).all() else None
+        vector = attempted(self._copied, row)
+        fine = vector is not None and vector.shape == (self.sizes["feature"],) and np.isfinite(vector).all()
+        return vector if fine else None
+
+    def _copied(self, row: NDArray[np.float64]) -> NDArray[np.float64]:
+        # Copies: one record's vector reaches neither the other rows nor an array that is used again.
+        raw = self.vector(row.copy())
+        plain = not (np.iscomplexobj(raw) or isinstance(raw, np.ma.MaskedArray))
+        return np.array(raw if plain else np.nan, np.float64)
 
     def _exclude(self, records: Opened, fine: NDArray[np.bool_]) -> None:
         if records.excluded is None:
@@ -225,12 +230,15 @@ _OF_CLASSES = {"_", "__module__", "__qualname__", "__doc__", "__annotations__", 
     "__abstractmethods__", "_abc_impl", "__dataclass_fields__", "__dataclass_params__"}  # fmt: skip
 """What each class has of its own."""
 
-_OF_DATACLASSES = {"__init__", "__eq__", "__hash__", "__repr__", "__setattr__", "__delattr__", "__replace__",
+OF_DATACLASSES = {"__init__", "__eq__", "__hash__", "__repr__", "__setattr__", "__delattr__", "__replace__",
     "__match_args__"}  # fmt: skip
 """What ``dataclass`` writes into a class after its definition."""
 
 
-def _known() -> set[str]:
+_ORDER = {"__lt__", "__le__", "__gt__", "__ge__"}
+
+
+def sealed() -> set[str]:
     """Return the names of this base that no subclass defines again."""
     names = {name for each in ClippedRows.__mro__ for name in (*vars(each), *get_annotations(each))}
     return names - {*_OPEN, *_OF_CLASSES}
@@ -248,8 +256,27 @@ def overridden(cls: type) -> list[str]:
     if cls is ClippedRows or not is_clipped(cls):
         return []
     # Static: a metaclass may answer something else than instances find.
-    changed = {name for name in _known() - _OF_DATACLASSES if _found(cls, name) is not _found(ClippedRows, name)}
+    changed = {name for name in sealed() - OF_DATACLASSES if _found(cls, name) is not _found(ClippedRows, name)}
+    if changed & _ORDER:
+        changed = changed - _ORDER | {"an order (dataclass(order=True))"}
     return sorted(changed | ({"its metaclass"} if type(cls) is not type(ClippedRows) else set()))
+
+
+def require_open(cls: type, taken: Collection[str]) -> None:
+    """Refuse a subclass of :class:`ClippedRows` that has these, on which the bound rests.
+
+    Raises:
+        SchemaError: ``taken`` is not empty.
+
+    Example:
+        >>> from privstats.kinds.clipped_rows import require_open
+        >>> require_open(ps.kinds.ClippedRows, [])
+    """
+    if taken:
+        raise SchemaError(
+            f"{cls.__name__} defines {', '.join(sorted(taken))}, on which the bound of ClippedRows rests; define "
+            f"{', '.join(_OPEN)} and further fields alone, or derive from Kind and state a bound"
+        )
 
 
 def is_clipped(cls: type) -> bool:

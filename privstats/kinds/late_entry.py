@@ -120,7 +120,7 @@ def checked_late_entry(schema: CountSchema) -> LateEntry | None:
     known = {field.name for field in fields(LateEntry)}
     if isinstance(value, Mapping) and {"entry", "time", "times"} <= set(value) <= known:
         value = LateEntry(**value)
-    if not isinstance(value, LateEntry):
+    if type(value) is not LateEntry:
         raise SchemaError("late_entry has entry, time and times, and may have rounded; write [schema.late_entry]")
     if schema.transform:
         raise SchemaError("late_entry compares two times as they are: omit transform")

@@ -115,7 +115,7 @@ def numbers_of(schema: CountSchema) -> tuple[Number, ...]:
 
 def number_of(value: object) -> Number:
     """Return a number, also from a plan file's table."""
-    if isinstance(value, Number):
+    if type(value) is Number:
         return value
     known = {field.name for field in fields(Number)}
     if not isinstance(value, Mapping) or not {"name", "low", "high"} <= set(value) <= known:

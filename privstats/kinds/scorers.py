@@ -1,4 +1,4 @@
-"""Hold who computes a record's scores under a published head, by the task of the plan's schema."""
+"""The rows of what computes a record's scores under a published head, by the task of the plan's schema."""
 
 from __future__ import annotations
 
@@ -25,11 +25,19 @@ class Scorer:
     Attributes:
         task: the schema's ``task`` in plan files.
         reader: returns the function that scores rows, each record alone; raises PlanError.
+        package: returns, from a published head's bytes, name and version of another package whose code scores; empty
+            for privstats. Under a promise such a head is refused.
     """
 
     task: str
     reader: Reader
+    package: Callable[[bytes], str] = lambda _: ""
 
 
 SCORERS: Door[Scorer] = Door("privstats.published", "scorer of published heads", PlanError, is_row(Scorer, "task"))
-"""The scorers by task, as ``privstats.heads`` and packages announce them."""
+"""The scorers by task, as ``privstats.heads`` and packages announce them. Their group names what they read."""
+
+
+def scored_by(task: str, head: bytes) -> str:
+    """Return name and version of another package whose code scores under a published head; empty for privstats."""
+    return SCORERS.origin(task) or SCORERS.needed(task, "a plan of a score").package(head)

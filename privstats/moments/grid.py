@@ -134,6 +134,11 @@ class Grid:
         if not finite:
             raise self.not_finite()
 
+    def require_columns(self, rows: Any) -> None:
+        """Refuse rows of another width: one entry would be repeated over all columns, behind the clip."""
+        if rows.ndim != 2 or rows.shape[1] != self.columns:
+            raise SchemaError(f"{self.field} has rows of shape {tuple(rows.shape[1:])}, and {self.columns} are summed")
+
     def not_finite(self) -> RecordError:
         """Return the error about NaN and infinity."""
         return RecordError(f"{self.field} holds NaN, infinite or overflowing entries; remove or impute them first")
@@ -151,6 +156,7 @@ class GridChunk:
 
     def fill(self, rows: NDArray[np.generic]) -> None:
         """Append rows; the caller passes no more than fit."""
+        self._grid.require_columns(rows)
         at = slice(self._filled, self._filled + len(rows))
         self._squares[at] = self._grid.rounded(rows, self._rows[at])
         self._filled = at.stop

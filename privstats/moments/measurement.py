@@ -10,16 +10,18 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from privstats.errors import DataError, PrivstatsError, UnreadableRecordsWarning
+from privstats.errors import DataError, PrivstatsError, SchemaError, UnreadableRecordsWarning
 from privstats.intake.declared.unlisted import Lost, all_lost
 from privstats.intake.tables import Several
 from privstats.moments.base import Forms, Moments, forming
 from privstats.moments.clip_report import warn_if_clipped, warn_of_excluded
 from privstats.moments.record_sums import RecordTerms
+from privstats.python_values import unstated
 from privstats.records.opened import Reader
 from privstats.records.readable import LeftOut
 from privstats.records.table import lost_remark
 from privstats.schema import Schema, require_schema
+from privstats.transforms.base import is_ours
 
 if TYPE_CHECKING:
     from privstats.intake.accepted import ColumnLike, RecordsLike, TargetsLike
@@ -239,6 +241,7 @@ def noted_moments(
     require_schema(schema, "measure(schema, X, y)")
     _check_persons(schema, persons, person_clip)
     forms = forming(schema)
+    _check_others(schema)
     values = {} if published is None else published.read()
     schema.check_values(values)
     if unreadable not in ("refuse", "leave out"):
@@ -302,6 +305,20 @@ def _named(
 
 def _tables(X: Any, y: Any) -> Sequence[tuple[Any, Any]]:
     return X.tables if isinstance(X, Several) else [(X, y)]
+
+
+def _check_others(schema: Schema) -> None:
+    """Refuse what another package's maps and kinds hold beside their fields, such as what a fit of records stored."""
+    if not schema.checks_records and schema.reading.columns:
+        raise SchemaError(
+            f"a {type(schema).__name__} reads columns by name, which kinds of other packages do not; give X as rows"
+        )
+    others = [each for each in schema.transform if not is_ours(each)]
+    for each in others if schema.checks_records else [schema, *others]:
+        if names := unstated(each):
+            raise SchemaError(
+                f"{type(each).__name__} holds {', '.join(names)}, which no plan states; make it a field, or omit it"
+            )
 
 
 def _check_persons(schema: Schema, persons: ColumnLike | None, clip: Clip | None) -> None:

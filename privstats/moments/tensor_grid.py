@@ -89,6 +89,7 @@ class RoundedRows:
         Args:
             unreadable: more than 0 if an entry was unreadable before a transform.
         """
+        grid.require_columns(rows)
         integers = ((rows.clamp(min=0.0) if grid.nonnegative else rows) * grid.scale).round_()
         squares = torch.linalg.vecdot(integers, integers)
         outside = squares > float(grid.radius) ** 2

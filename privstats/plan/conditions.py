@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
+from privstats.dp.conditions import MAX_CONDITION
 from privstats.dp.privacy import NoPrivacy
+from privstats.errors import PlanError
 from privstats.plan import packages
 from privstats.plan.setting import Assumes
 from privstats.plan.settings import rows
 
 if TYPE_CHECKING:
     from privstats.plan.plan import Plan
+
+
+_ALWAYS = ", always with the same result"
+"""What a promise assumes besides: a record at which a map never returned, or ended the process, would end a party."""
 
 
 def condition_of(plan: Plan) -> str:
@@ -55,14 +61,26 @@ def of_packages(plan: Plan) -> tuple[str, ...]:
     schema, alone = plan.schema, plan.privacy.unit != "client"
     package, clauses = packages.of_kind(schema), []
     if package and packages.states_bound(schema):
-        clauses.append(f"the bound of task {schema.task!r} holds, which {package} states and privstats does not prove")
+        clauses.append(
+            f"{package} sums any records of task {schema.task!r} without an error, within the bound that it states and "
+            "privstats does not prove"
+        )
     elif package and alone:
-        clauses.append(f"{package} maps each record of task {schema.task!r} by itself")
+        clauses.append(f"{package} maps each record of task {schema.task!r} by itself{_ALWAYS}")
     for name, places in packages.of_maps(schema).items() if alone else ():
-        clauses.append(f"{name} maps each record by itself in {' and '.join(map(repr, places))}")
+        clauses.append(f"{name} maps each record by itself in {' and '.join(map(repr, places))}{_ALWAYS}")
     return tuple(clauses)
 
 
 def joint_condition(plans: Iterable[Plan]) -> str:
     """Return the condition of a promise for all these plans' sessions, a clause after "while"."""
     return "; and ".join(dict.fromkeys(plan.condition for plan in plans))
+
+
+def check_condition(condition: str) -> None:
+    """Refuse a condition that no ledger and no file of a head could hold."""
+    if len(condition) > MAX_CONDITION:
+        raise PlanError(
+            f"the condition of the promise has {len(condition):,} characters, and records hold at most "
+            f"{MAX_CONDITION:,}: use fewer maps of other packages"
+        )

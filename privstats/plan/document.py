@@ -27,6 +27,7 @@ from privstats.kinds import KINDS
 from privstats.plan import packages, settings
 from privstats.plan.cohort import Cohort
 from privstats.plan.position import Position
+from privstats.python_values import unstated
 from privstats.schema import Schema
 from privstats.schema.checks import REQUIRED
 
@@ -81,9 +82,16 @@ def schema_table(schema: Schema) -> dict[str, Any]:
 def check_read_back(plan: Plan) -> None:
     """Refuse a kind or a map of another package with a value that its plan's file, and so the digest, lacks."""
     schema = plan.schema
-    if packages.of_kind(schema) or packages.of_maps(schema):
+    others = [step for step in schema.transform if packages.of_map(step)]
+    if packages.of_kind(schema) or others or packages.of_module(schema):
+        for value in (schema, *others) if packages.of_kind(schema) else others:
+            if names := unstated(value):
+                what = f"{type(value).__name__} holds {', '.join(names)}"
+                raise PlanError(f"{what}, which no plan states; make it a field, or omit it")
         again = from_toml(to_toml(plan.tables))[0]["schema"]
-        if again != schema or type(again) is not type(schema):
+        pairs = zip((schema, *schema.transform), (again, *again.transform), strict=True)
+        # Fields are compared, since == of a class may omit some.
+        if again != schema or not all(type(a) is type(b) and _plain(a) == _plain(b) for a, b in pairs):
             raise PlanError(
                 f"the file of a plan of this {type(schema).__name__} gives back another one: each value that decides "
                 "the sums must be a field of the kind or map"

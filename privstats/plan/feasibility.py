@@ -16,6 +16,7 @@ from privstats.secagg.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from privstats.plan.plan import Plan
+    from privstats.schema.public_values import Published
 
 MAX_VECTOR_BYTES = 1 << 32
 """Largest flat vector of 64-bit integers, in bytes, under any protocol; ``split`` limits its packed form, too."""
@@ -171,6 +172,20 @@ def check_local_maps(schema: Schema, privacy: Privacy | NoPrivacy) -> None:
         raise PlanError(
             f"transform {local[0]!r} is fitted on each client's own records, so one record moves the features of all "
             'of them, and no useful bound is known for that: set unit="client", NoPrivacy(), or omit the map'
+        )
+
+
+def check_scorer(schema: Schema, privacy: Privacy | NoPrivacy, published: Published | None) -> None:
+    """Refuse to score a published head by another package's code under a promise, whose claim does not name it."""
+    if not schema.scores_head or isinstance(privacy, NoPrivacy) or published is None or published.values is None:
+        return
+    from privstats.kinds.scorers import scored_by
+    from privstats.kinds.scoring import bytes_of
+
+    if package := scored_by(schema.task, bytes_of(published.values)):
+        raise PlanError(
+            f"{package} would score each record under the published head, and no claim on a plan names that package: "
+            "under a promise publish a head whose class and rule are of privstats"
         )
 
 

@@ -76,23 +76,32 @@ class Words(Form):
 
 
 class Levels(Words):
-    """The level of an installed prover, a row of the door :data:`~privstats.plan.provers.PROVERS`."""
+    """The level of an installed prover.
+
+    Args:
+        provers: the door :data:`~privstats.plan.provers.PROVERS`.
+        remedy: what to do for another value; it ends the refusal.
+    """
+
+    def __init__(self, provers: Any, *, remedy: str) -> None:
+        self._provers, self._remedy = provers, remedy
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The levels, in order."""
+        return tuple(self._provers)
 
     @property
     def bounds(self) -> str:
         """The levels as files write them, each with its meaning."""
-        meanings = {row.level: row.meaning.format(most="`most_records`") for row in self._rows.values()}
+        meanings = {row.level: row.meaning.format(max_records="`most_records`") for row in self._provers.values()}
         return "; ".join(f'`"{level}"`: {meaning}' for level, meaning in meanings.items())
 
     def checked(self, name: str, value: Any) -> Any:
         """Return the level of an installed prover; raise PlanError for another value."""
         if isinstance(value, str):
-            self._rows.needed(value, name, self._remedy)
+            self._provers.needed(value, name, self._remedy)
         return super().checked(name, value)
-
-    @property
-    def _rows(self) -> Any:
-        return resolve_name(self._place)
 
 
 class AsciiName(Form):

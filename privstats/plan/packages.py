@@ -6,13 +6,14 @@ Their names and versions are keys of the plan's tables, so that the digest cover
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from privstats.errors import PlanError
 from privstats.kinds.registry import KINDS, is_registered
-from privstats.plug_ins import definer
-from privstats.schema.modules import MODULES
+from privstats.plug_ins import announced, definer
+from privstats.schema.modules import MODULES, module_of
 
 if TYPE_CHECKING:
     from privstats.schema import Schema
@@ -22,9 +23,10 @@ KEY = "package"
 """The key, in the table of the schema or of a map, of the package that brings what the table names."""
 
 _FORM = re.compile(
-    r"[a-z0-9]+(?:-[a-z0-9]+)* [A-Za-z0-9][A-Za-z0-9_.!+-]{0,63}|[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199} \(no package\)"
+    r"[a-z0-9]+(?:-[a-z0-9]+)* [A-Za-z0-9][A-Za-z0-9_.!+-]{0,63}( \(in place\))?|"
+    r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199} \(no package\)"
 )
-"""A package's normal name (PEP 503) and its version, or the place of what is in no package."""
+"""A package's normal name (PEP 503) and its version, marked if its code may change, or the place of what is in none."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -37,12 +39,22 @@ def of_kind(schema: Schema) -> str:
     if not is_registered(schema):
         raise PlanError(f"{type(schema).__name__} is not the class of task {schema.task!r:.80}; use the registered one")
     package, what = KINDS.origin(schema.task), f"the task {schema.task!r}"
-    if package and (defined := definer(type(schema))) != package:
-        raise PlanError(
-            f"{what} is announced by {package}, and its class is in the files of {defined}: uninstall one, or start "
-            "where no file of that name shadows the package"
-        )
+    if any(entry.name == schema.task for entry in announced(KINDS.group)):  # also of what calls itself privstats
+        _check_defined(type(schema), package, what)
+    if package:
+        _check_bases(type(schema), package)
     return _checked(package, what)
+
+
+def _check_bases(cls: type, package: str) -> None:
+    """Refuse a class built on another package's class, whose version no plan would state."""
+    for each in cls.__mro__:
+        of_python = each.__module__.partition(".")[0] in sys.stdlib_module_names
+        if not of_python and (own := definer(each)) not in ("", package):
+            raise PlanError(
+                f"{cls.__name__} of {package} derives from {each.__name__} of {own}, and a plan states one package for "
+                "a class; copy that class"
+            )
 
 
 def of_module(schema: Schema) -> str:
@@ -50,7 +62,18 @@ def of_module(schema: Schema) -> str:
     word = getattr(schema, "module", None)
     if word is None or of_kind(schema):  # the module of another's kind is that kind's matter
         return ""
-    return _checked(MODULES.origin(str(word).partition("/")[0]), f"the module {word!r:.80}")
+    package, what = MODULES.origin(str(word).partition("/")[0]), f"the module {word!r:.80}"
+    _check_defined(type(module_of(word)), package, what)
+    return _checked(package, what)
+
+
+def _check_defined(cls: type, package: str, what: str) -> None:
+    """Refuse a class that is in other files than those of the package that announces it."""
+    if (defined := definer(cls)) != package:
+        raise PlanError(
+            f"{what} is announced by {package or 'privstats'}, and its class is in the files of "
+            f"{defined or 'privstats'}: uninstall one, or start where no file of that name shadows the package"
+        )
 
 
 def of_schema(schema: Schema) -> str:
@@ -60,7 +83,9 @@ def of_schema(schema: Schema) -> str:
 
 def of_map(step: Transform) -> str:
     """Return name and version of the package that defines a map's class; empty for ours."""
-    package = _checked(definer(type(step)), f"the map {step.kind!r:.80}")
+    if own := definer(type(step)):
+        _check_bases(type(step), own)
+    package = _checked(own, f"the map {step.kind!r:.80}")
     if package and not _NAME.fullmatch(step.kind):
         raise PlanError(
             f"the map of {package} has the kind {step.kind!r:.80}; choose 1 to 64 letters, digits, '.', '_' and '-'"

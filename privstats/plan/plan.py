@@ -30,14 +30,16 @@ from privstats.plan.cohort import (
     ring_of,
     tail_of,
 )
-from privstats.plan.conditions import condition_of
+from privstats.plan.conditions import check_condition, condition_of
 from privstats.plan.feasibility import (
     EXCESS_KEPT,
     check_local_maps,
     check_masking,
     check_published,
+    check_scorer,
     check_size,
 )
+from privstats.plan.provers import check_prover
 from privstats.python_values import python_fields
 from privstats.schema import Schema
 from privstats.schema.narrowing import unknown_schema
@@ -127,6 +129,9 @@ class Plan:
         check_published(self.schema, self.privacy, self.published)
         settings.check_fits(self, "aggregation", "cohort", "privacy")
         check_local_maps(self.schema, self.privacy)
+        check_scorer(self.schema, self.privacy, self.published)
+        if self.validity is not None:
+            check_prover(self.validity.level, self.privacy)
         check_size(self.layout, self.schema)
         # self.claim raises where no claim on the schema can be proved.
         if self.claim is not None and self.validity is not None and (unproved := self.validity.prover.experimental):
@@ -135,6 +140,7 @@ class Plan:
         _ = self.masking
         check_masking(self.masking, self.noise)
         document.check_read_back(self)
+        check_condition(self.condition)
         if self.devices is not None:
             settings.check_fits(self, "devices")
 

@@ -31,6 +31,7 @@ from privstats.plan.forms import (
     Sentence,
     Words,
 )
+from privstats.plan.provers import PROVERS
 from privstats.plan.setting import Assumes, Fields, Setting, StatedBy
 from privstats.tables import by_name
 
@@ -306,7 +307,7 @@ _VALIDITY = (
     _proof(
         name="level",
         meaning="what every client proves of its sums",
-        form=Levels("privstats.plan.provers:PROVERS", remedy="omit validity for no proof"),
+        form=Levels(PROVERS, remedy="omit validity for no proof"),
         condition=None,
         example={"validity": {"level": "moments"}},
     ),

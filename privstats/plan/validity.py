@@ -37,10 +37,7 @@ class Validity:
     """The claim that every client proves of its sums in its one message; experimental, see docs/proofs.md.
 
     Args:
-        level: the prover's word (``privstats.provers``). ``"moments"``: the sums are, class by class, those of weighted
-            records within the schema's bounds; all weights sum to at most ``most_records``. ``"norm"``: each statistic
-            has at most the norm of ``most_records`` records, which protects gradients, and does not protect class
-            moments.
+        level: word of an installed prover (``privstats.provers``), which states what every client proves.
         most_records: maximum records of one client; public. It determines how far any liar can move the sums.
 
     Example:

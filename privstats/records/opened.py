@@ -296,7 +296,8 @@ class Reader:
         refuse: whether an unreadable record raises RecordError.
         progress, cache: as in :class:`Opened`.
         positions: whether an error names the record by its position among all records of the call.
-        checked: whether the sums raise RecordError at an unreadable record; else they receive readable records alone.
+        checked: whether the sums raise RecordError at an unreadable record; else they receive readable records alone,
+            whose number is stated for them.
         lost: values so far in no cell of their own, by column.
     """
 
@@ -377,8 +378,8 @@ class Reader:
         excluded = Excluded(marked=marked or not self.checked)
         result = form(replace(records, excluded=excluded))
         left_out = excluded.left_out
-        if not (self.checked or reading.columns) and result.records != excluded.counted:
-            raise DataError("the sums state another number of records than they received; report it to their package")
+        if not (self.checked or marked):
+            result = _counted(result, excluded.counted)
         if left_out.records and self.refuse:
             raise RecordError(left_out.remark(none_left=False, refused=True))
         return Formed(result, left_out, excluded.marks)
@@ -394,6 +395,17 @@ class Reader:
     def remark(self) -> str:
         """Return the warning for the data holder about values in no cell of their own, or ""."""
         return lost_remark(self.reading.declared, self.lost) if self.lost else ""
+
+
+def _counted(sums: Any, records: int) -> Any:
+    """Return another package's sums with the number of records that they received.
+
+    A comparison would end the session of a party with a record that the package omits itself.
+    """
+    try:
+        return replace(sums, records=records)
+    except (TypeError, ValueError):
+        raise DataError(f"a {type(sums).__name__} has no field records; report it to its package") from None
 
 
 def _lacks_records(result: Counted, X: object) -> bool:

@@ -97,9 +97,10 @@ class Binned(Protocol):
 
 def variable_of(value: object) -> Variable:
     """Return a variable, also from a plan file's table."""
-    if isinstance(value, Bins):
+    # Exact classes: a subclass could have other cells under the same digest.
+    if type(value) is Bins:
         return value
-    if isinstance(value, Categories):
+    if type(value) is Categories:
         return _counted(value)
     if not isinstance(value, Mapping):
         raise SchemaError(f"variables must hold Categories and Bins, got {type(value).__name__}")

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from privstats.dp import Noise, NoPrivacy, doubtful_counts
 from privstats.errors import DataError
 from privstats.plan.plan import Plan
+from privstats.plan.provers import PROVERS
 from privstats.plan.validity import Validity
 from privstats.printable import at_least, at_most, delta_text
 from privstats.review.drop_outs import drop_out_facts, plan_dropouts
@@ -85,8 +86,9 @@ def _proofs(plan: Plan) -> list[str]:
         return []
 
     most, records = plan.validity.most_records, plan.cohort.max_records
-    prover = plan.validity.prover
-    proved = f"every client proves that {prover.meaning.format(most=most)}"
+    prover, package = plan.validity.prover, PROVERS.origin(plan.validity.level)
+    proved = f"every client proves that {prover.meaning.format(max_records=most)}"
+    proved = f"{package} states: {proved}" if package else proved
     return [
         f"EXPERIMENTAL: {proved}; no outside reader has verified the argument yet" if prover.experimental else proved,
         f"a lying client can invent {most} records, {most / records:.3g} of all that the plan admits, and "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from privstats.doors import Door, is_row
-from privstats.errors import PlanError
+from privstats.errors import PrivstatsError
 
 if TYPE_CHECKING:
     from privstats.plan import Plan
@@ -29,7 +29,7 @@ class PlanNote:
     sentences: Sentences
 
 
-NOTES: Door[PlanNote] = Door("privstats.notes", "note on plans", PlanError, is_row(PlanNote))
+NOTES: Door[PlanNote] = Door("privstats.notes", "note on plans", PrivstatsError, is_row(PlanNote))
 """The notes by name, as packages and ``privstats.contrib`` announce them."""
 
 

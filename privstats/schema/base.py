@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from privstats.errors import PlanError, SchemaError
 from privstats.records.reading import Goal, Reading, Unread
+from privstats.transforms.base import is_ours
 
 if TYPE_CHECKING:
     from privstats.schema.public_values import Values
@@ -121,6 +122,8 @@ def by_letter(table: tuple[Statistic, ...], letters: str) -> tuple[Statistic, ..
     unknown = "".join(letter for letter in letters if letter not in rows)
     if unknown:
         raise SchemaError(f"statistics has unknown letters {unknown!r}; use letters out of {''.join(rows)}")
+    if len(set(letters)) < len(letters):
+        raise SchemaError(f"statistics names a letter twice, got {letters!r:.80}; name each once")
     return tuple(rows[letter] for letter in letters)
 
 
@@ -305,7 +308,8 @@ class Schema(ABC):
     @property
     def clipping(self) -> str:
         """Explanation of a record's bounded weight."""
-        if len(self.transform) == 1 and self.transform[0].reads_cells and self.clip_norm == 1.0:
+        first = self.transform[0] if len(self.transform) == 1 else None
+        if first is not None and first.reads_cells and is_ours(first) and self.clip_norm == 1.0:
             return "A record's row of cells has at most length 1, exactly and for any table, so no record weighs more."
         return (
             f"Then a record's vector is shortened to the length {self.clip_norm:g} if longer, so that no record weighs "

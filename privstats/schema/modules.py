@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from privstats.doors import Door
 from privstats.errors import SchemaError
 from privstats.schema.public_values import Values
+from privstats.transforms.base import attempted, is_ours
 
 if TYPE_CHECKING:
     from privstats.estimates.denoise import NoisyClassSums
@@ -192,7 +193,8 @@ def checked_gradients(
         units, labels, weights: as in :meth:`Module.gradients`.
 
     Guarantee:
-        For any result of the module, a gradient is at most 4**f long and kappa is in 0..2**f, in integers. The module
+        For any result of the module, a gradient is at most 4**f long and kappa is in 0..2**f, in integers. A record at
+        which a module of another package raises counts as zero. The module
         promises that both are functions of the record and the values alone.
 
     Example:
@@ -205,12 +207,39 @@ def checked_gradients(
         >>> gradients.tolist(), kappa.tolist()  # a gradient beyond the norm counts as zero
         ([[0.0, 0.0, 0.0]], [0.0])
     """
-    gradients, kappa = module.gradients(
-        units, labels, weights, classes=schema.classes or 1, norm=schema.residual_norm, grid_bits=schema.grid_bits
-    )
+    sizes: Any = {"classes": schema.classes or 1, "norm": schema.residual_norm, "grid_bits": schema.grid_bits}
+    form: Callable[..., tuple[Ints, Ints]] = partial(module.gradients, **sizes)
+    if is_ours(module):
+        gradients, kappa = form(units, labels, weights)
+    else:
+        gradients, kappa = _of_others(schema, form, units, labels, weights)
     if np.shape(gradients) != (len(units), schema.sizes["feature"]) or np.shape(kappa) != (len(units),):
         raise SchemaError(f"module {schema.module!r} returned sums of another shape than it declares: repair it")
     return _module_within(schema, np.asarray(gradients, np.float64), np.asarray(kappa, np.float64))
+
+
+def _of_others(
+    schema: _Round, form: Callable[..., Any], units: Ints, labels: NDArray[np.intp], weights: Values
+) -> tuple[Ints, Ints]:
+    """Return copies of what another package's module forms; zeros for a record at which it fails.
+
+    Records are passed alone where the module fails for all together: which of them counts as zero follows from that
+    record. A module may use its own arrays again, so the results are copies.
+    """
+
+    def copied(at: slice) -> tuple[Ints, Ints]:
+        gradients, kappa = form(units[at].copy(), labels[at].copy(), weights)
+        return np.array(gradients, np.float64), np.array(kappa, np.float64)
+
+    if (together := attempted(copied, slice(None))) is not None:
+        return together
+    gradients, kappa = np.zeros((len(units), schema.sizes["feature"])), np.zeros(len(units))
+    for place in range(len(units)):
+        one = slice(place, place + 1)
+        alone = attempted(copied, one)
+        if alone is not None and alone[0].shape == gradients[one].shape and alone[1].shape == (1,):
+            gradients[one], kappa[one] = alone
+    return gradients, kappa
 
 
 def _module_within(schema: _Round, gradients: Ints, kappa: Ints) -> tuple[Ints, Ints]:

@@ -11,6 +11,7 @@ from privstats.errors import DataError, LocalProtocolError
 from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.secagg.protocols import protocol_of
+from privstats.transforms.base import is_ours
 
 
 def require_plan(plan: object) -> None:
@@ -63,7 +64,8 @@ def require_moments(plan: Plan, moments: Moments) -> None:
         raise DataError(
             "these moments were measured with other published values; measure with published=plan.published"
         )
-    if (counted := moments.counted) is None:
+    # A container of another package may state another number than that of the records that it received.
+    if (counted := moments.counted if is_ours(moments) else moments.records) is None:
         raise DataError("these moments have no number of records; pass the result of measure")
     _require_persons(plan, moments)
     limits = {"cohort.max_records": plan.cohort.max_records}

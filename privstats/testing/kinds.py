@@ -42,8 +42,8 @@ def check_kind(
 
     Each trial compares neighbouring data sets under both adjacencies, at the weights of each statistic alone and at
     random ones. All orders and containers must give equal sums. Where sums of parts add up, so must records measured
-    alone, batches, and persons of two equal records each. The search proves nothing; the proof belongs in the kind's
-    docstring.
+    alone, batches, and persons of two equal records each. No entry of ``unsigned`` may be negative. The search proves
+    nothing, also where it returns 1: it reaches only records that it draws. The proof belongs in the kind's docstring.
 
     Args:
         schema: a schema of a registered kind.
@@ -52,7 +52,8 @@ def check_kind(
         published: values that the schema reads.
 
     Returns:
-        The largest part of the stated mu that a pair reached; 1 where the bound is attained.
+        The largest part of the stated mu that a pair reached; 1 where the bound is attained. Near 0, no drawn record
+        was near the clip: give ``draw``.
 
     Raises:
         AssertionError: the kind breaks its contract.
@@ -142,6 +143,8 @@ def _squared(kind: Kind, letter: str, one: NDArray[Any], other: NDArray[Any]) ->
 def _check_company(records: _Records, rng: np.random.Generator) -> None:
     kind, pool = records.kind, np.arange(_POOL)
     whole = records.sums(pool)
+    if negative := [s for s in whole if s in kind.unsigned and (whole[s] < 0).any()]:
+        raise AssertionError(f"{type(kind).__name__} states {negative[0]} as unsigned, and an entry is negative")
     orders = {"once more": records.sums(pool), "in another order": records.sums(rng.permutation(pool))}
     if not kind.refuses_parts:
         alone = [records.sums(np.array([each])) for each in pool]
@@ -150,9 +153,8 @@ def _check_company(records: _Records, rng: np.random.Generator) -> None:
         parts = np.split(pool, [3, 3, 9])
         orders["in batches"] = records.of([(_some(records.X, at), _some(records.y, at)) for at in parts], None)
     if not kind.refuses_persons(averaged=True):
-        twice = np.repeat(
-            pool, 2
-        )  # a person with one row adds as a record does; with two equal ones that average is it
+        # A person with one row adds as a record does; the average of two equal rows is that row.
+        twice = np.repeat(pool, 2)
         persons = np.array([f"person {each}" for each in twice])
         orders["as persons of two equal rows"] = records.of(
             _some(records.X, twice), _some(records.y, twice), persons=persons, person_clip=PersonAverage()

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from importlib import import_module
 from inspect import get_annotations
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from privstats.errors import SchemaError
+from privstats.errors import MissingExtraError, SchemaError
 from privstats.python_values import python_fields
 from privstats.tables import load_all, register
-from privstats.transforms.exact import Rows
+from privstats.transforms.exact import Rows, arrays_of
+
+_Result = TypeVar("_Result")
 
 _ROOM = "privstats.transforms"
 _KINDS: dict[str, type[Transform]] = {}
@@ -118,21 +121,90 @@ def apply(transform: Sequence[Transform] | Transform, rows: Rows) -> Rows:
 def rows_to_sum(transform: Sequence[Transform], rows: Rows) -> Rows:
     """Apply the maps in order to rows that are summed, as :func:`apply` does; refuse other shapes than they state.
 
-    The clip bounds rows of the declared length: numpy would repeat a row of one entry, behind the clip, over all.
+    The clip bounds rows of the declared length: numpy would repeat a row of one entry, behind the clip, over all. A row
+    at which another package's map fails is NaN, which excludes that record alone.
 
     Raises:
         SchemaError: a map returned other rows than one of ``outputs`` entries for each row.
     """
     for step in transform:
-        columns = step.outputs(rows.shape[1])
-        mapped = apply(step, rows)
-        if getattr(mapped, "ndim", 0) != 2 or tuple(mapped.shape) != (rows.shape[0], columns or mapped.shape[1]):
-            raise SchemaError(
-                f"{type(step).__name__}.apply returned no array of {columns} columns with a row for each record, as its"
-                " outputs states; mend this map"
-            )
+        columns: Any = step.outputs(rows.shape[1])
+        if not isinstance(columns, int):
+            raise SchemaError(f"{type(step).__name__}.outputs must be an integer for {rows.shape[1]} columns; mend it")
+        mapped = apply(step, rows) if is_ours(step) else _mapped(step, rows, columns)
+        if getattr(mapped, "ndim", 0) != 2 or tuple(mapped.shape) != (rows.shape[0], columns):
+            raise _misshapen(step, columns)
         rows = mapped
     return rows
+
+
+def is_ours(value: object) -> bool:
+    """Return whether a value's class is in a module of privstats, by that module's name.
+
+    Example:
+        >>> from privstats.transforms.base import is_ours
+        >>> is_ours(ps.transforms.UnitNorm()), is_ours(np.zeros(1))
+        (True, False)
+    """
+    return type(value).__module__.partition(".")[0] == "privstats"
+
+
+def attempted(code: Callable[..., _Result], *given: Any) -> _Result | None:
+    """Return what another package's code returns; None where it raises, whatever it raises.
+
+    An error that ended a party's session would show the server a record, and its text may quote that record. An
+    interrupt, and an extra that is not installed, pass: no record causes them.
+
+    Example:
+        >>> from privstats.transforms.base import attempted
+        >>> attempted(lambda x: 1 / x, 4), attempted(lambda x: 1 / x, 0)
+        (0.25, None)
+    """
+    try:
+        with np.errstate(all="ignore"):
+            return code(*given)
+    except (KeyboardInterrupt, MissingExtraError):
+        raise
+    except BaseException:  # such as SystemExit, or the cancellation of a task
+        return None
+
+
+def _misshapen(step: Transform, columns: int) -> SchemaError:
+    return SchemaError(
+        f"{type(step).__name__}.apply returned no array of {columns} columns with a row for each record, as its"
+        " outputs states; mend this map"
+    )
+
+
+def _mapped(step: Transform, rows: Rows, columns: int) -> Any:
+    """Return rows after another package's map, in float64; NaN in a row at which the map fails.
+
+    Rows are mapped alone where the map fails for all together: which record is excluded follows from that record.
+    """
+    if (mapped := _real_rows(step, rows, columns)) is not None:
+        return mapped
+    out = arrays_of(rows).empty(len(rows), columns)
+    out[:] = math.nan
+    for place in range(len(rows)):
+        if (alone := _real_rows(step, rows[place : place + 1], columns)) is not None:
+            out[place] = alone[0]
+    return out
+
+
+def _real_rows(step: Transform, rows: Rows, columns: int) -> Any:
+    """Return mapped rows, copied; None where the map fails, omits a row, or returns other entries than real numbers."""
+    of_numpy = isinstance(rows, np.ndarray)
+    container: type[Any] = np.ndarray if of_numpy else type(rows)
+    mapped: Any = attempted(step.apply, np.array(rows) if of_numpy else rows.clone())
+    if mapped is None:
+        return None
+    # Exactly: a masked array or a matrix has other operations.
+    if type(mapped) is not container or mapped.ndim != 2 or mapped.shape[1] != columns:
+        raise _misshapen(step, columns)
+    if len(mapped) != len(rows) or (mapped.dtype.kind not in "biuf" if of_numpy else mapped.is_complex()):
+        return None
+    with np.errstate(over="ignore"):
+        return np.array(mapped, np.float64) if of_numpy else mapped.to(rows.dtype, copy=True)
 
 
 def output_features(transform: Sequence[Transform], inputs: int | None = None) -> int | None:

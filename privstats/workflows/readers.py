@@ -30,7 +30,7 @@ def possible(plan: Plan) -> tuple[str, ...]:
         heads = able(sent(schema))
     elif schema.predicts in ("ridge", "parties"):
         heads = named(predicted(schema))
-    return (*heads, *(name for name, table in READERS.items() if table.proposed and table.takes(plan)))
+    return (*heads, *(name for name, table in READERS.items() if table.proposed and table.accepts(plan)))
 
 
 def reads(name: str, plan: Plan) -> str:

@@ -1,19 +1,16 @@
-"""Hold one row per source of a study, from which ``privstats plan init`` declares columns and writes a view."""
+"""The rows of sources of a study, from which ``privstats plan init`` declares columns and writes a view."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from privstats.doors import Door, is_row
-from privstats.errors import PlanError
+from privstats.errors import PrivstatsError
 
 if TYPE_CHECKING:
     from privstats.intake.declared.columns import Column, Truth
-
-GROUP = "privstats.sources"
-"""The entry points that announce a source: each names a :class:`StudySource`."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +18,7 @@ class Study:
     """A study's view with one row per person, and the declaration of its columns.
 
     Attributes:
+        name: the view's name.
         view: the statements that create the view.
         columns: the columns that a plan reads, without the outcome.
         where: where a party runs ``view``.
@@ -42,7 +40,8 @@ class StudySource:
 
     Attributes:
         name: its option of ``plan init`` that, if given, means this source.
-        terms: its options: a frozen dataclass with an ``Option`` on each field, one of them ``name``.
+        terms: its options: a frozen dataclass with an ``Option`` on each field. One of them is ``name``, with
+            underscores for hyphens, and its default is None.
         study: builds the study from the options' values.
     """
 
@@ -50,6 +49,16 @@ class StudySource:
     terms: type[Any]
     study: Callable[[Any], Study]
 
+    @property
+    def field(self) -> str:
+        """The field of :attr:`terms` that means this source."""
+        return self.name.replace("-", "_")
 
-SOURCES: Door[StudySource] = Door(GROUP, "source of a study", PlanError, is_row(StudySource))
+
+def _is_source(row: Any, name: str) -> bool:
+    named = is_row(StudySource, options="terms")(row, name)
+    return named and any(each.name == row.field and each.default is None for each in fields(row.terms))
+
+
+SOURCES: Door[StudySource] = Door("privstats.sources", "source of a study", PrivstatsError, _is_source)
 """The sources by name, as packages and ``privstats.contrib`` announce them."""

@@ -71,10 +71,9 @@ def _look_again() -> None:
 @cache
 def bring_modules() -> None:
     """Let this process have the package that brings modules of rounds, as if pip had installed it."""
-    folder, site = Path(__file__).parent / "hidden", Path(tempfile.mkdtemp())
+    site = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, site, ignore_errors=True)
-    _about(PACKAGES["hidden"]["name"], site, PACKAGES["hidden"]["entry-points"])
-    sys.path[:0] = [str(folder), str(site)]
+    sys.path[:0] = [str(install("hidden", site))]
 
 
 def announce(package: str, site: Path, group: str, entries: Mapping[str, str]) -> Path:
@@ -83,7 +82,7 @@ def announce(package: str, site: Path, group: str, entries: Mapping[str, str]) -
 
 
 def _about(name: str, site: Path, groups: Groups, version: str = "0.1") -> Path:
-    about = site / f"{name}-{version}.dist-info"
+    about = site / f"{name.replace('-', '_')}-{version}.dist-info"  # as pip writes a name
     about.mkdir(parents=True)
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     modules = [f"{path.relative_to(site).as_posix()},,\n" for path in sorted(site.rglob("*.py"))]

@@ -53,7 +53,7 @@ def test_init_divides_a_promise_and_check_says_what_each_node_costs(run: Any, tm
     run("init", "study.toml", "--plan", "whole.toml", "--force", "--module", "adapter/4")
     assert read(tmp_path / "study.toml") == ps.Rounds.within(plan_of(epsilon=4.0), module="adapter/4")
     said = run("init", "other.toml", "--plan", "whole.toml", "--module", "cnn/4", code=2).stderr
-    assert "module = 'cnn/4' needs the module 'cnn', which no installed package brings" in said.replace("\n", " ")
+    assert "module = 'cnn/4' needs the module 'cnn', which no installed package announces" in said.replace("\n", " ")
 
 
 def test_a_plan_given_for_a_course_is_called_one(run: Any) -> None:

@@ -11,9 +11,9 @@ import privstats as ps
 from privstats.contrib.evidence import cbom
 from privstats.workflows import report as pages
 from privstats.workflows.report import Finding
-from privstats.workflows.report.further import PAGES, FurtherPage
+from privstats.workflows.report.further import FINDERS, PAGES, FurtherFindings, FurtherPage
 from tests import made
-from tests.planted import plant
+from tests.planted import plant, plant_entries
 
 PLAN = made.plan(ps.ClassSchema(2, 3, "NAB", 1.0), ps.Cohort(3, 2, 100), made.promise())
 
@@ -26,6 +26,13 @@ def folder(tmp_path):
 
 def found(violated):
     return lambda plan, search: (search.tick(), [Finding(title="T", summary="S.", violated=violated)])[1]
+
+
+def plant_finders(patch, **finders):
+    """Let the command have these searches alone."""
+    plant_entries(patch, FINDERS.group, {}, alone=True)
+    for name, find in finders.items():
+        plant(patch, FINDERS, name, FurtherFindings(name, "Search.", find))
 
 
 def test_the_page_can_be_read_by_the_colleague_it_is_for(privstats, folder):
@@ -49,7 +56,7 @@ def test_an_ethics_board_gets_pages_of_its_own_signed_and_the_same_every_time(pr
 
 
 def test_an_authority_gets_one_table_and_the_bill_of_the_cryptography(privstats, folder, monkeypatch):
-    monkeypatch.setattr(pages, "finder", lambda _: lambda plan, search: [TRIED])
+    plant_finders(monkeypatch, attack=lambda plan, search: [TRIED])
     done = privstats("report", "plan.toml", "--evidence", "--attack", "--out", "page", cwd=folder, code=0)
     assert [line.split()[1] for line in done.stdout.splitlines()] == ["evidence.html", "cbom.json"]
     assert "Measured: informed, AUC .55." in (folder / "page" / "evidence.html").read_text("utf-8")
@@ -100,7 +107,7 @@ def test_a_contradicted_promise_is_code_1_and_on_the_page(privstats, folder, mon
         return nullcontext(lambda count: counted.append((label, count)))
 
     monkeypatch.setattr("privstats.progress.progress_bar", bar)
-    monkeypatch.setattr(pages, "finder", lambda name: found(violated and name == "attack"))
+    plant_finders(monkeypatch, audit=found(False), attack=found(violated))
     done = privstats("report", "plan.toml", "--audit", "--attack", "--out", "page", cwd=folder, code=code)
     assert ("A promise is contradicted" in (folder / "page" / "report.html").read_text()) == violated
     assert (counted, done.stderr) == ([("audit", 1), ("attack", 1)], "")

@@ -13,7 +13,6 @@ from privstats.errors import PlanError, ReleaseError
 from privstats.plug_ins import announced
 from privstats.schema.public_values import Published
 from privstats.workflows.tables import READERS, read
-from privstats.workflows.tables.rows import GROUP
 from tests.contrib.imputation import cases, counts
 from tests.contrib.site_levels import test_logit as odds
 from tests.contrib.site_levels import test_table as linear
@@ -22,7 +21,7 @@ from tests.workflows.test_plans_and_readers import ONE, STUDIES, TERMS, Study, p
 
 __all__ = ["pooled", "release"]
 
-BROUGHT = tuple(entry.name for entry in announced(GROUP))
+BROUGHT = tuple(entry.name for entry in announced(READERS.group))
 
 
 def _patterns(count: int) -> tuple[Any, Any]:
@@ -82,14 +81,14 @@ def test_each_is_tried_where_it_reads_and_where_it_refuses() -> None:
             continue
         plan = started if isinstance(started, ps.Plan) else started.priced[-1]
         for name in BROUGHT:
-            found[name] |= {READERS[name].takes(plan)} if READERS[name].fits(plan.schema) else set()
+            found[name] |= {READERS[name].accepts(plan)} if READERS[name].fits(plan.schema) else set()
     assert found == {name: {True, False} for name in BROUGHT}
 
 
 def test_a_round_by_site_is_taken_before_and_after(pooled: Any, release: ps.Release) -> None:
     row = READERS["site-levels"]
     plan = site_round(pooled, schema=odds.OWN, sites=odds.ALL, **odds.terms())
-    assert row.takes(plan)
+    assert row.accepts(plan)
     assert read("site-levels", [*pooled, release], exponentiate=True).rows[0]["term"] == "age"
     assert "the transform must hold no ConstantFeature" in row.refusal(pooled[-1].plan)
     assert "the plan follows no rounds" in row.refusal(replace(plan, published=Published("1" * 64)))

@@ -1,5 +1,7 @@
 """Moments survive the flat vector, and noisy vectors read as real units."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -64,3 +66,15 @@ def test_a_vector_of_another_size_is_refused():
     schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
     with pytest.raises(DataError, match=r"int64 \(6,\), got int64 \(5,\)"):
         to_real(schema, np.zeros(5, np.int64))
+
+
+def test_memory_of_the_process_reaches_no_vector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kind that sends a letter twice has a segment that nothing fills."""
+
+    class Twice(ps.MeanSchema):
+        sent = property(lambda self: 2 * self.table)  # type: ignore[assignment]
+
+    exact: Any = ps.MeanSchema.containers()[0]
+    moments = exact(Twice(2, clip_norm=1.0), np.array([1, 2]))
+    monkeypatch.setattr(np, "empty", lambda shape, dtype=float: np.full(shape, 7, dtype))
+    assert ps.encoding.flatten(moments).tolist() == [1, 2, 0, 0]

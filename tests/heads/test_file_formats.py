@@ -1,16 +1,16 @@
 """A head file is read by the row of the format that its header names."""
 
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import privstats as ps
-from privstats import doors, heads
+from privstats import heads
 from privstats.cli.parts.head_files import HeadFile
 from privstats.errors import HeadError
 from privstats.heads.file_formats import HEAD_FORMATS, HeadFormat, load_any
+from tests.planted import plant_entries
 
 OTHER = HeadFormat("other-head", lambda path, signed_by: (Path(path).name, signed_by))
 
@@ -24,8 +24,7 @@ def stored(tmp_path):
 
 
 def test_a_format_of_another_package_is_read_by_its_row(stored, monkeypatch):
-    row = EntryPoint("other-head", f"{__name__}:OTHER", HEAD_FORMATS.group)
-    monkeypatch.setattr(doors, "announced", lambda group: [row] if group == HEAD_FORMATS.group else [])
+    plant_entries(monkeypatch, HEAD_FORMATS.group, {"other-head": f"{__name__}:OTHER"})
     assert load_any(stored, "other-head", b"key") == ("lda.head", b"key")
     assert type(HeadFile.of(stored).head) is heads.LDA
 

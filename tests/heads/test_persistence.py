@@ -178,7 +178,7 @@ def test_a_rule_that_nobody_here_brings_is_refused_by_what_to_install(stored):
     FORMAT.write(path, Content(json.dumps({**json.loads(manifest), "rule": "exec"}).encode(), tensors))
     refused(
         HeadError,
-        "this head needs the rule 'exec', which no installed package brings",
+        "this head needs the rule 'exec', which no installed package announces",
         heads.load,
         path,
     )

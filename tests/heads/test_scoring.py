@@ -166,6 +166,28 @@ def test_rows_that_are_not_finite_count_nowhere() -> None:
         assert counts(ps.Scoring(model), X, y, unreadable="leave out").records == 9
 
 
+@pytest.mark.parametrize("how", ["raises", "exits", "is too wide"])
+def test_a_record_at_which_another_packages_rule_fails_is_excluded_alone(how: str) -> None:
+    model, X = fitted(ps.heads.LDA(), 2), records(10, 2)[0]
+    want = room.scores_alone(model, X)
+    X[3, 1] = 99.0
+
+    class Rule:
+        own = model.rule_
+
+        def scores(self, rows: Any) -> Any:
+            if rows[0, 1] != 99.0:
+                return self.own.scores(rows)
+            if how == "is too wide":
+                return np.zeros((1, 3))
+            raise SystemExit(3) if how == "exits" else ValueError(f"math domain error at {rows.tolist()}")
+
+    model.rule_ = Rule()
+    for expected, found in zip(want, room.scores_alone(model, X), strict=True):
+        assert np.isnan(found[3]).all()
+        assert np.array_equal(np.delete(found, 3, axis=0), np.delete(expected, 3, axis=0))
+
+
 def test_a_head_has_one_digest_and_its_plan_carries_it(tmp_path: Any) -> None:
     model = fitted(ps.heads.LDA(), 2)
     model.save(tmp_path / "trees.head")

@@ -223,7 +223,7 @@ def test_without_torch_plans_stand_and_no_record_is_read(monkeypatch: pytest.Mon
         ({"module": "mlp"}, "module must be KIND/SIZE, such as 'mlp/64', got 'mlp'"),
         (
             {"module": "cnn/64"},
-            "module = 'cnn/64' needs the module 'cnn', which no installed package brings",
+            "module = 'cnn/64' needs the module 'cnn', which no installed package announces",
         ),
         ({"module": "mlp/0"}, "mlp/WIDTH takes a WIDTH from 1 to 4096, got '0'"),
         ({"module": "mlp/5000"}, "from 1 to 4096, got '5000'"),

@@ -24,6 +24,7 @@ from privstats.schema import modules
 from privstats.schema.public_values import Published, Values
 from privstats.testing import check_module
 from tests.brought import announce
+from tests.planted import plant_entries
 
 VECTORS = Path(__file__).parent / "vectors"
 SCHEMA = ps.GradientSchema(4, 3, residual_norm=1.0, expected_records=100, course_mu=1.0, module="mlp/2")
@@ -45,8 +46,7 @@ for load, name in ((ps.Plan.read, "adapter-8.plan.toml"), (read, "adapter-8.toml
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     """A package is installed whose module breaks a promise."""
-    entry = EntryPoint("broken", "tests.modules.models:Broken", modules.MODULES.group)
-    monkeypatch.setattr(doors, "announced", lambda group: [entry] if group == entry.group else [])
+    plant_entries(monkeypatch, modules.MODULES.group, {"broken": "tests.modules.models:Broken"})
 
 
 def summed(how: str, labels: list[int]) -> Any:
@@ -57,13 +57,21 @@ def summed(how: str, labels: list[int]) -> Any:
 
 
 @pytest.mark.usefixtures("broken")
-@pytest.mark.parametrize("how", ["part", "nan", "kappa"])
+@pytest.mark.parametrize("how", ["part", "nan", "kappa", "raises", "exits"])
 def test_what_a_module_may_not_give_counts_as_zero_and_nothing_else_does(how: str) -> None:
     clean = summed("none", [0, 2, 0])
     assert clean.g.any()
     dirty = summed(how, [0, 2, 0, 1, 1])
     assert (dirty.records, dirty.k) == (5, 0)
     assert np.array_equal(dirty.g, clean.g)
+
+
+@pytest.mark.usefixtures("broken")
+def test_an_array_that_a_module_uses_again_is_copied() -> None:
+    schema = replace(SCHEMA, module="broken/reuses")
+    units = [np.full((1, 5), float(each)) for each in (1, 2)]
+    formed = [modules.checked_gradients(schema, schema.network, each, np.zeros(1, np.intp), None)[0] for each in units]  # type: ignore[arg-type]
+    assert 2 * formed[0].sum() == formed[1].sum() > 0
 
 
 @pytest.mark.usefixtures("broken")
@@ -152,7 +160,10 @@ def test_files_from_before_the_modules_were_a_package_are_read_with_it(tmp_path:
     assert plan.digest != plan.unnamed.digest == said["plans"][-1]
     release = ps.Release.load(VECTORS / "adapter-8.release")
     assert release.plan.digest == said["plans"][-1]
-    assert "hidden-layer 0.1 maps each record by itself in 'adapter/8'" in release.budget.promise
+    assert (
+        "hidden-layer 0.1 maps each record by itself in 'adapter/8', always with the same result"
+        in release.budget.promise
+    )
     release.save(tmp_path / "again.release")
     assert ps.Release.load(tmp_path / "again.release") == release
     assert hashlib.sha256(np.asarray(release.vector).tobytes()).hexdigest() == said["vectors"][-1]
@@ -166,13 +177,14 @@ def test_files_from_before_the_modules_were_a_package_are_read_with_it(tmp_path:
 
 @pytest.mark.ci
 def test_without_the_package_every_file_is_refused_by_what_to_install() -> None:
-    lacking = [place for place in sys.path if place and "hidden" not in place and not any(Path(place).glob("hidden-*"))]
+    places = [place for place in sys.path if place and "hidden" not in place]
+    lacking = [place for place in places if not any(Path(place).glob("hidden_layer*"))]
     told = {**os.environ, "PYTHONPATH": os.pathsep.join(lacking)}
     done = subprocess.run([sys.executable, "-c", READ, str(VECTORS)], env=told, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     plan, course, release, head = done.stdout.splitlines()
-    install = "module = 'adapter/8' needs the module 'adapter', which no installed package brings"
+    install = "module = 'adapter/8' needs the module 'adapter', which no installed package announces"
     assert install in plan
     assert install in course
     assert install in release
-    assert "this head needs the rule 'hidden', which no installed package brings" in head
+    assert "this head needs the rule 'hidden', which no installed package announces" in head

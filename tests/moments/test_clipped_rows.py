@@ -2,8 +2,10 @@
 
 import math
 import warnings
+from asyncio import CancelledError
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from inspect import get_annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,8 +18,9 @@ import privstats as ps
 from privstats.encoding import flatten
 from privstats.errors import RecordError, SchemaError, UnreadableRecordsWarning
 from privstats.kinds import KINDS, ClippedRows
-from privstats.kinds.registry import GROUP
+from privstats.kinds.admission import is_kind
 from privstats.moments import exact_moments
+from privstats.schema.base import by_letter
 from tests import made
 from tests.brought import brought, install
 from tests.moments.test_person_sums import clip_of, one_by_one, same
@@ -35,8 +38,8 @@ GIVEN = {
 """What a vector may be, by a record's first column."""
 
 
-def left() -> Any:
-    raise SystemExit(3)
+def left(fault: BaseException) -> Any:
+    raise fault
 
 
 WITHOUT = {
@@ -50,8 +53,10 @@ WITHOUT = {
     17.0: lambda record: record[9],
     18.0: lambda _: 1 // 0,
     19.0: lambda _: next(iter(())),
-    20.0: lambda _: left(),
+    20.0: lambda _: left(SystemExit(3)),
     21.0: lambda _: np.full(M, 10**400, object),
+    22.0: lambda _: left(CancelledError()),
+    23.0: lambda _: left(GeneratorExit()),
 }
 """What is no vector, so that its record is in no sum."""
 
@@ -92,10 +97,11 @@ def registered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
             return
         site = tmp_path_factory.mktemp("site")
         (site / "odd_kind.py").write_text(
-            f"from {__name__} import Odd\nfrom dataclasses import dataclass\n@dataclass(frozen=True)\n"
-            "class Strange(Odd):\n    task, purpose = 'odd', 'anything'\n"
+            f"from {__name__} import Odd\nfrom dataclasses import dataclass\nfrom privstats.kinds import ClippedRows\n"
+            "@dataclass(frozen=True)\nclass Strange(ClippedRows):\n    task, purpose = 'odd', 'anything'\n"
+            "    outputs, again, vector = Odd.outputs, Odd.again, Odd.vector\n"
         )
-        with brought(install("stranger", site, {GROUP: {"odd": "odd_kind:Strange"}})):
+        with brought(install("stranger", site, {KINDS.group: {"odd": "odd_kind:Strange"}})):
             yield
 
 
@@ -227,9 +233,69 @@ def test_what_check_stores_stands_before_no_method() -> None:
         def check(self) -> None:
             for name in ("move", "moments_of", "sizes", "bound", "steps"):
                 vars(self)[name] = None
+            vars(self).update(clip_norm=R / 10, grid_bits=40, _outputs=1, features=9)
+            del vars(self)["transform"]
 
     assert Sly(D, R).move({"x": 1.0}, "add-remove") == R**2
     assert Sly(D, R).bound == schema().bound
+    assert (Sly(D, R).grid_bits, Sly(D, R).sizes, Sly(D, R).features, Sly(D, R).transform) == (
+        12,
+        {"feature": M},
+        D,
+        (),
+    )
+
+
+def test_pages_say_who_states_that_a_vector_reads_one_record() -> None:
+    by = KINDS.origin("odd") or "privstats"
+    assert schema().clipping.startswith(f"Then {by} computes a vector of {M} numbers, and states that it reads that")
+
+
+def mixed(name: str, order: str, **options: Any) -> Any:
+    """A kind with a mixin's field of this name, before or behind the base."""
+    mixin = type("Mixin", (), {"__annotations__": {name: Any}, name: field(**options)})
+    bases = (ClippedRows, dataclass(frozen=True)(mixin))
+    body = {"task": "mixed", "purpose": "a mixin", "outputs": M, "vector": Odd.vector}
+    return dataclass(frozen=True)(type("Mixed", bases if order == "behind" else bases[::-1], body))
+
+
+@pytest.mark.parametrize("order", ["behind", "before"])
+@pytest.mark.parametrize(
+    "name", ["statistics", "table", "nearer", "nonnegative", "bound", "sent", "proved", "appended"]
+)
+def test_a_mixins_field_stands_before_nothing_that_the_bound_rests_on(name: str, order: str) -> None:
+    cls = mixed(name, order, kw_only=True)
+    if order == "behind" and name in get_annotations(ClippedRows):  # a class variable of the base is no field
+        assert is_kind(cls, "mixed")
+        assert getattr(cls(D, R), name) is getattr(ClippedRows, name)
+        return
+    with pytest.raises(SchemaError, match=f"Mixed defines {name}, on which the bound"):
+        is_kind(cls, "mixed")
+
+
+def test_a_mixins_field_is_none_of_ours() -> None:
+    with pytest.raises(SchemaError, match="Mixed defines clip_norm, on which the bound"):
+        is_kind(mixed("clip_norm", "before", compare=False, kw_only=True), "mixed")
+    assert is_kind(mixed("cut", "behind", kw_only=True), "mixed")
+
+
+@pytest.mark.parametrize("options", [{"eq": False}, {"init": False}, {"order": True}])
+def test_options_of_dataclass_that_change_equality_are_refused(options: dict[str, bool]) -> None:
+    cls = type("Mine", (Odd,), {"task": "mine", "purpose": "mine"})
+    said = r"an order \(dataclass\(order=True\)\)" if "order" in options else "options"
+    with pytest.raises(SchemaError, match=f"Mine defines {said}"):
+        is_kind(dataclass(frozen=True, **options)(cls), "mine")
+
+
+def test_slots_are_refused_by_that_name() -> None:
+    with pytest.raises(SchemaError, match=r"Mine defines slots \(dataclass\(slots=True\)\), which no kind does"):
+        dataclass(frozen=True, slots=True)(type("Mine", (Odd,), {"task": "mine", "purpose": "mine"}))
+
+
+def test_a_letter_is_sent_once() -> None:
+    """The second segment of one letter would be memory of this process."""
+    with pytest.raises(SchemaError, match="statistics names a letter twice, got 'xx'"):
+        by_letter(ClippedRows.table, "xx")
 
 
 @pytest.mark.parametrize("outputs", [0, -1, 2.5, "2", None, True])

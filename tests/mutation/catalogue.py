@@ -266,6 +266,14 @@ MUTANTS: dict[str, Mutant] = {
         "a record of declared columns that a map behind their cells loses is no record that cannot be read",
         name_in("privstats.records.readable", "_features", bugs.lost_rows_kept),
         _READABLE + "test_a_map_behind_declared_columns_that_loses_a_row_costs_no_other"),
+    "a stranger's bound under delta 0": bug(
+        "a kind of another package may state more than the bound of one record, of which no claim tells",
+        name_in("privstats.kinds.admission", "_check_stated", lambda right: lambda row: None),
+        "tests/plan/test_packages.py::test_a_kind_that_states_more_or_less_than_a_records_bound_is_refused"),
+    "a map's error ends a session": bug(
+        "an error of another package's map at one record reaches the session of the party that holds the record",
+        name_in("privstats.transforms.base", "attempted", lambda right: lambda code, *given: code(*given)),
+        "tests/moments/test_strange_maps.py::test_a_record_at_which_a_map_fails_is_excluded_alone"),
     "square of an influence apart": bug(
         "what the square of an influence leaves of 1 is formed from the real influence and not from the whole one",
         name_in("privstats.kinds.effect.influences", "_steps", lambda right: bugs.square_apart),

@@ -13,9 +13,11 @@ import pytest
 import privstats as ps
 from privstats import plug_ins
 from privstats.course.pair_codes import PairCodes
-from privstats.errors import PlanError, PrivstatsError, SchemaError
+from privstats.errors import DataError, PlanError, PrivstatsError, SchemaError
 from privstats.kinds import KINDS, ClippedRows, Kind
-from privstats.kinds.registry import GROUP, is_registered
+from privstats.kinds.admission import _LEFT
+from privstats.kinds.base import _FINAL
+from privstats.kinds.registry import is_registered
 from privstats.plan import document
 from privstats.review import certificate_checker
 from privstats.review.certificate import certificate_text
@@ -28,15 +30,20 @@ from tests.planted import plant
 from tests.schema.samples import SCHEMAS
 from tests.schema.test_contract import published
 
+GROUP = KINDS.group
 BROUGHT = points("stranger", GROUP)
 COHORT = ps.Cohort(3, 3, 300)
 SERVER = "the server adds its noise and keeps the exact sum secret"
 ALONE = "no party works with the server"
-TUKEY = "stranger 0.1 maps each record of task 'tukey' by itself"
-ABS = "the bound of task 'abs' holds, which stranger 0.1 states and privstats does not prove"
-CENTRE = "stranger 0.1 maps each record by itself in 'batch-centre'"
-MODULE = "hidden-layer 0.1 maps each record by itself in 'mlp/2'"
-BOTH = "stranger 0.1 maps each record by itself in 'mlp/2' and 'batch-centre'"
+SAME = ", always with the same result"
+TUKEY = f"stranger 0.1 maps each record of task 'tukey' by itself{SAME}"
+ABS = (
+    "stranger 0.1 sums any records of task 'abs' without an error, within the bound that it states and privstats does "
+    "not prove"
+)
+CENTRE = f"stranger 0.1 maps each record by itself in 'batch-centre'{SAME}"
+MODULE = f"hidden-layer 0.1 maps each record by itself in 'mlp/2'{SAME}"
+BOTH = f"stranger 0.1 maps each record by itself in 'mlp/2' and 'batch-centre'{SAME}"
 
 
 @pytest.fixture
@@ -50,6 +57,8 @@ def stranger(tmp_path: Path) -> Iterator[Any]:
 def schema_of(name: str) -> Any:
     if name in BROUGHT:
         return KINDS[name](3, 4.0)
+    if name == "pairs/3-2":
+        return ps.GradientSchema(4, 2, residual_norm=1.0, expected_records=100, course_mu=1.0, module=name)
     if name == "mlp/2":
         return ps.GradientSchema(4, 3, residual_norm=1.0, expected_records=100, course_mu=1.0, module=name)
     from stranger_map import BatchCentre
@@ -96,7 +105,8 @@ def test_a_bound_of_persons_names_it_too(name: str) -> None:
 
 @pytest.mark.usefixtures("stranger")
 def test_one_clause_lists_all_that_one_package_brings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("privstats.plan.packages.MODULES.origin", lambda *_: "stranger 0.1")
+    for place in ("MODULES.origin", "definer"):
+        monkeypatch.setattr(f"privstats.plan.packages.{place}", lambda *_: "stranger 0.1")
     schema = replace(schema_of("mlp/2"), transform=schema_of("batch-centre").transform)
     assert BOTH in plan_of(schema).condition
     assert plan_of(replace(schema_of("tukey"), transform=schema.transform)).condition == MODELS["central"].format(
@@ -128,13 +138,17 @@ def test_settings_of_a_strangers_kind_are_among_the_chosen_ones() -> None:
 
 @pytest.mark.usefixtures("stranger")
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("name", ["batch-centre", "mlp/2"])
+@pytest.mark.parametrize("name", ["batch-centre", "mlp/2", "pairs/3-2"])
 def test_the_program_states_the_same_condition_from_the_plan_alone(name: str, model: str) -> None:
     for privacy in (made.promise(model), made.promise(model, unit="client", max_records_per_client=4)):
         plan = plan_of(schema_of(name), privacy)
         certificate = certificate_text(plan)
         assert f", while {plan.condition}; the worst case" in certificate_checker.check(plan.to_toml(), certificate)
-    for forged in (re.sub('(, )?package = "[^"]+"', "", plan.to_toml()), plan.to_toml().replace(" 0.1", " 0.2")):
+    if name == "pairs/3-2":  # ours, so no package is stated
+        forgeries = [plan.to_toml().replace('"pairs/3-2"', '"pairs/3-2"\npackage = "stranger 0.1"')]
+    else:
+        forgeries = [re.sub('(, )?package = "[^"]+"', "", plan.to_toml()), plan.to_toml().replace(" 0.1", " 0.2")]
+    for forged in forgeries:
         with pytest.raises(certificate_checker.Refused):
             certificate_checker.check(forged, certificate)
 
@@ -277,7 +291,7 @@ def test_the_door_has_the_kinds_of_a_package_and_their_origin(stranger: Path) ->
         KINDS["abs"] = ps.MeanSchema  # type: ignore[index]
     with (
         brought(announce("second", stranger.parent / "second", GROUP, BROUGHT)),
-        pytest.raises(SchemaError, match=r"second 0.1 and stranger 0.1 both bring the kind of schema 'abs'; rename it"),
+        pytest.raises(SchemaError, match=r"second 0.1 and stranger 0.1 both have the kind of schema 'abs'; rename it"),
     ):
         KINDS["abs"]
 
@@ -296,6 +310,17 @@ def test_a_class_of_other_files_than_its_package_has_no_plan(stranger: Path) -> 
         plan_of(schema_of("tukey"))
 
 
+def test_a_kind_of_other_files_than_ours_has_no_plan_without_a_package(
+    stranger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What calls itself privstats has an empty origin, and its class is none of ours."""
+    assert stranger.is_dir()
+    schema = schema_of("tukey")
+    monkeypatch.setattr("privstats.plan.packages.KINDS.origin", lambda *_: "")
+    with pytest.raises(PlanError, match="'tukey' is announced by privstats, and its class is in the files of stranger"):
+        plan_of(schema)
+
+
 def test_a_package_that_is_installed_in_place_is_known(stranger: Path) -> None:
     """pip lists no file of it, and states the folder."""
     about = stranger / "stranger-0.1.dist-info"
@@ -303,7 +328,25 @@ def test_a_package_that_is_installed_in_place_is_known(stranger: Path) -> None:
     assert plug_ins.definer(KINDS["tukey"]) == "stranger_rows (no package)"
     (about / "direct_url.json").write_text(json.dumps({"url": stranger.as_uri(), "dir_info": {"editable": True}}))
     with brought():
-        assert plug_ins.definer(KINDS["tukey"]) == "stranger 0.1"
+        assert plug_ins.definer(KINDS["tukey"]) == "stranger 0.1 (in place)"
+        plan = plan_of(schema_of("tukey"))
+        assert 'package = "stranger 0.1 (in place)"' in plan.to_toml()
+        assert ps.Plan.from_toml(plan.to_toml()).digest == plan.digest
+        placed = plan_of(schema_of("batch-centre"))
+        assert "stranger 0.1 (in place) maps each record by itself in 'batch-centre'" in placed.condition
+        assert placed.condition in certificate_checker.check(placed.to_toml(), certificate_text(placed))
+
+
+def test_a_package_keeps_the_version_that_was_loaded(stranger: Path) -> None:
+    """Else an upgrade under a running process would be named in place of the code that runs."""
+    assert KINDS["tukey"].task == "tukey"
+    about = stranger / "stranger-0.1.dist-info" / "METADATA"
+    about.write_text(about.read_text().replace("0.1", "0.2"))
+    assert KINDS.origin("tukey") == "stranger 0.1"
+    with pytest.raises(PlanError, match="is announced by stranger 0.1, and its class is in the files of stranger 0.2"):
+        plan_of(schema_of("tukey"))
+    about.unlink()
+    assert KINDS.origin("tukey") == "stranger 0.1"
 
 
 BAD = """
@@ -340,13 +383,178 @@ Late.move = lambda *_: 0.0
 
 class Open(ps.kinds.ClippedRows):
     task, purpose = "open", "no vector"
+
+@dataclass(frozen=True)
+class Shorter(AbsSchema):
+    task, purpose = "shorter", "a bound under delta 0 of its own"
+    def longest(self, *_): return 0
+
+@dataclass(frozen=True)
+class Unsigned(AbsSchema):
+    task, purpose, unsigned = "unsigned", "a second bound", "x"
+
+@dataclass(frozen=True)
+class NoBound(AbsSchema):
+    task, purpose, move = "nobound", "a kind without a bound", ps.kinds.Kind.move
+
+@dataclass(frozen=True)
+class NoReason(AbsSchema):
+    task, purpose, no_persons = "noreason", "a kind without a reason", ps.kinds.Kind.no_persons
+
+@dataclass(frozen=True)
+class Sometimes(AbsSchema):
+    task, purpose, no_persons = "sometimes", "a kind that bounds persons later", property(lambda self: "")
+
+@dataclass(frozen=True)
+class Mixin:
+    nearer: bool = False
+
+@dataclass(frozen=True)
+class Mixed(AbsSchema, Mixin):
+    task, purpose = "mixed", "a mixin"
+
+@dataclass(frozen=True, eq=False)
+class Unequal(AbsSchema):
+    task, purpose = "unequal", "equal schemas of other fields"
 """
+STATES = {
+    "Shorter": "Shorter defines longest, which kinds of other packages do not; omit them",
+    "Unsigned": "Unsigned defines unsigned, which kinds of other packages do not",
+    "NoBound": "NoBound must state move, and why it bounds no person",
+    "NoReason": "NoReason must state move, and why it bounds no person",
+    "Sometimes": "Sometimes must state move, and why it bounds no person",
+    "Mixed": "Mixed defines nearer, which kinds of other packages do not",
+    "Unequal": "Unequal defines options",
+    "Late": "Late defines move, on which the bound of ClippedRows rests",
+}
+
+
+@pytest.mark.parametrize("cls", STATES)
+def test_a_kind_that_states_more_or_less_than_a_records_bound_is_refused(cls: str, stranger: Path) -> None:
+    (stranger / "bad.py").write_text(BAD)
+    bad = install("stranger", stranger.parent / "bad", {GROUP: {cls.lower(): f"bad:{cls}"}}, "6")
+    with brought(bad), pytest.raises(SchemaError, match=STATES[cls]):
+        KINDS[cls.lower()]
+
+
+MAY_DEFINE = {
+    "adder",
+    "appended",
+    "bound",
+    "check_values",
+    "class_names",
+    "column_facts",
+    "columns",
+    "containers",
+    "derived",
+    "exact",
+    "exact_warning",
+    "example",
+    "excludes_gaps",
+    "facts",
+    "finds_cuts",
+    "goal",
+    "ignorable",
+    "levels_apart",
+    "moments_of",
+    "move",
+    "needs",
+    "needs_privacy",
+    "no_persons",
+    "on_grid",
+    "open_columns",
+    "optional",
+    "packages",
+    "predicts",
+    "reading",
+    "reads_any_record",
+    "real",
+    "record",
+    "refusal",
+    "refuses_cohort",
+    "scale",
+    "scale_of",
+    "sent",
+    "several_sessions",
+    "site_groups",
+    "sizes",
+    "steps",
+    "worst",
+}
+"""What a full kind of another package defines: what is summed, its bound, and what pages print."""
+
+
+def test_every_public_name_of_a_kind_is_closed_or_one_that_strangers_define() -> None:
+    names = {name for name in dir(Kind) if not name.startswith("_")}
+    assert names == {*_LEFT, *_FINAL[:2], *MAY_DEFINE}
+    assert not {*_LEFT} & MAY_DEFINE
+
+
+COUNTS = """
+from dataclasses import dataclass, replace
+from stranger_kind import AbsMoments, AbsSchema
+from privstats.schema.base import Schema
+
+class Few(AbsMoments):
+    counted = property(lambda self: 0)
+
+@dataclass(frozen=True)
+class Drops(AbsSchema):
+    task, purpose = "drops", "the sizes of records without one below 0"
+    containers = classmethod(lambda _: (Few, AbsSchema.containers()[1]))
+    def moments_of(self, records, _):
+        kept = [x[(x >= 0).all(axis=1)] for x, _ in records.pieces()]
+        return Few(self, sum(x.astype(int).sum(axis=0) for x in kept), sum(map(len, kept)))
+
+@dataclass(frozen=True)
+class Named(AbsSchema):
+    task, purpose = "named", "columns by name"
+    reading = property(lambda self: replace(Schema.reading.func(self), columns=("a", "b")))
+"""
+
+
+def test_a_kind_that_omits_records_itself_ends_no_session_and_states_no_number(stranger: Path) -> None:
+    """Else the session ended where such a record is, and a client's limit counted what a package says."""
+    site = stranger.parent / "counts"
+    site.mkdir()
+    (site / "counts.py").write_text(COUNTS)
+    entries = {GROUP: {"drops": "counts:Drops", "named": "counts:Named"}}
+    with brought(install("stranger", site, entries, "7")):
+        schema, X = KINDS["drops"](2, 4.0), np.array([[1.0, 1.0], [-1.0, 1.0], [2.0, 0.0]])
+        sums: Any = ps.measure(schema, X, np.zeros(3), unreadable="leave out")
+        assert (sums.records, sums.counted, sums.x.tolist()) == (3, 0, [3, 1])
+        plan = plan_of(schema, made.promise(unit="client", max_records_per_client=2))
+        with pytest.raises(DataError, match=r"more records than privacy\.max_records_per_client=2"):
+            ps.session.contribution(plan, sums)
+        with pytest.raises(SchemaError, match="a Named reads columns by name, which kinds of other packages do not"):
+            ps.measure(KINDS["named"](2, 4.0), {"a": [1.0], "b": [2.0]})
+
+
+def test_a_class_on_another_packages_class_is_refused(stranger: Path) -> None:
+    """Its version decides the sums, and no plan states it."""
+    second = stranger.parent / "second"
+    announce("second", second, GROUP, {"second": "second_kind:Second"})
+    (second / "second_kind.py").write_text(
+        "from dataclasses import dataclass\nfrom stranger_rows import TukeySchema\n"
+        "from stranger_map import BatchCentre\n@dataclass(frozen=True)\nclass Second(TukeySchema):\n"
+        "    task, purpose = 'second', 'a kind of two packages'\n@dataclass(frozen=True)\n"
+        "class Centre(BatchCentre):\n    kind = 'second-centre'\n"
+    )
+    (second / "second-0.1.dist-info" / "RECORD").write_text("second_kind.py,,\n")
+    with brought(second):
+        import second_kind
+
+        for schema in (KINDS["second"](3, 4.0), ps.MeanSchema(3, 4.0, transform=(second_kind.Centre(),))):
+            with pytest.raises(
+                PlanError, match=r"of second 0.1 derives from (TukeySchema|BatchCentre) of stranger 0.1"
+            ):
+                plan_of(schema)
 
 
 @pytest.mark.parametrize(
     ("task", "cls"),
     [
-        *(("mean", "OurTask"), ("ofours", "OfOurs"), ("nokind", "NoKind"), ("virtual", "Virtual"), ("late", "Late")),
+        *(("mean", "OurTask"), ("ofours", "OfOurs"), ("nokind", "NoKind"), ("virtual", "Virtual")),
         *(("open", "Open"), ("other", "Late")),
     ],
 )

@@ -120,7 +120,9 @@ def test_no_expression_takes_every_other_kind_for_one() -> None:
 TABLES_BY_TASK = {
     "privstats/kinds/registry.py": "the registry",
     "privstats/kinds/base.py": "whether the registry has exactly this class",
+    "privstats/kinds/clipped_rows.py": "names the package that computes a vector",
     "privstats/kinds/scoring.py": "the entry point that reads a published head",
+    "privstats/plan/feasibility.py": "names the package whose code scores records",
     "privstats/review/certificate_checker.py": "shares nothing with the library",
     "threat_models/audits/kinds.py": "the audits' own definitions",
     "threat_models/findings.py": "reads the audits' own definitions",

@@ -11,7 +11,6 @@ import pytest
 import privstats as ps
 from privstats.errors import SchemaError
 from privstats.kinds import KINDS, ClippedRows
-from privstats.kinds.registry import GROUP
 from privstats.testing import check_kind
 from tests.brought import brought, install, points
 from tests.moments.test_person_sums import rows_of
@@ -19,6 +18,7 @@ from tests.planted import plant
 from tests.schema.samples import PROMISED
 from tests.schema.test_contract import published
 
+GROUP = KINDS.group
 BROUGHT = points("stranger", GROUP)
 BOUNDED = [schema for schema in PROMISED if schema.task != "gaussians"]
 """Of an alignment no bound of a record is proved."""
@@ -73,6 +73,8 @@ class Broken(ps.MeanSchema):
         return super().move(weights, adjacency) * (0.4 if self.how == "bound" else 1.0)
 
     def moments_of(self, records: Any, values: Any) -> Any:
+        if self.how == "negative":
+            return self.containers()[0](self, -abs(super().moments_of(records, values).x), 0)
         if self.how == "no clip":
             rows = np.concatenate([np.zeros((0, self.features)), *(rows for rows, _ in records.pieces())])
             rows = np.clip(rows, -1e4, 1e4)[np.isfinite(rows).all(axis=1)]
@@ -83,6 +85,10 @@ class Broken(ps.MeanSchema):
         if self.how == "container" and isinstance(records.X, np.ndarray) and not records.X.flags.c_contiguous:
             return self.containers()[0](self, found.x * 0, found.records)
         return found
+
+    @property
+    def unsigned(self) -> str:
+        return "x" if self.how == "negative" else ""
 
     def terms_of(self, records: Any, values: Any) -> Any:
         found = super().terms_of(records, values)
@@ -97,6 +103,7 @@ class Broken(ps.MeanSchema):
         ("no clip", r"Broken under add-remove states 2, and one record moves the sums by 1\d,\d{3} \(x\)"),
         ("bound", r"states 1\.26, and one record moves the sums by (2|1\.9)"),
         ("company", "Broken sums records each alone to other numbers|moves the sums by"),
+        ("negative", "Broken states x as unsigned, and an entry is negative"),
         ("container", "Broken sums the same records otherwise in an array in column order"),
         ("persons", "Broken sums records as persons of two equal rows to other numbers"),
     ],

@@ -134,7 +134,7 @@ def tables(name: str, terms: str) -> Iterator[tuple[str, Any, ps.Plan]]:
     found = run(name, terms)
     for reader, row in READERS.items() if found else ():
         plan, releases = found
-        if not row.takes(plan):
+        if not row.accepts(plan):
             continue
         try:
             yield reader, read(reader, releases, **options(reader, plan.schema)).summary, plan

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from privstats import secagg, session
 from privstats.course import Course, DisjointRounds, authorize, spend
-from privstats.course.base import as_next
-from privstats.course.promise import Promise, every_plan, plans_by_place
+from privstats.course.base import as_next, plans_by_place
+from privstats.course.promise import Promise, every_plan
 from privstats.dp import Ledger, Privacy, Spend, gaussian_epsilon
 from privstats.encoding import flatten
 from privstats.errors import LedgerError, PlanError

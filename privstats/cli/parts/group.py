@@ -1,4 +1,4 @@
-"""Build a group's commands one by one, with further ones that installed packages bring.
+"""Build a group's commands one by one, with further ones that installed packages announce.
 
 A command's options may come from rows of a door, so a command is built when a person asks for it. A list of commands
 shows sentences alone.
@@ -59,7 +59,7 @@ def sentence_of(app: typer.Typer) -> str:
 
 class _Group(TyperGroup):
     def fill(self, app: typer.Typer, name: str) -> None:
-        """List the commands of an app, and those that packages bring; build none."""
+        """List the commands of an app, and those that packages announce; build none."""
         infos = {info.name or _name(info.callback): info for info in app.registered_commands}
         door: Door[Callable[..., None]] = Door(
             f"privstats.commands.{name}",

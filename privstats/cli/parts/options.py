@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypeVar, 
 
 import typer
 
-from privstats.doors import Option
+from privstats.doors import Option, default_of, flag_of, given
 from privstats.errors import DataError, PlanError
 from privstats.tables import by_name
 
@@ -148,7 +148,7 @@ def _fields_of(bundle: Any) -> list[Parameter]:
         Parameter(
             each.name,
             Parameter.KEYWORD_ONLY,
-            default=Parameter.empty if each.default is MISSING else each.default,
+            default=Parameter.empty if (default := default_of(each)) is MISSING else default,
             annotation=_shown(hints[each.name]),
         )
         for each in fields(bundle)
@@ -163,9 +163,14 @@ def _shown(hint: Any) -> Any:
     return Annotated[hint.__origin__, option(stated.help, stated.metavar, flag=stated.flag or "")]
 
 
-def flags_of(names: Iterable[str]) -> str:
-    """Return options as people type them."""
-    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
+def flags_of(names: Iterable[str], options: type[Any] = object) -> str:
+    """Return options as people type them, with the flags that a dataclass of options states."""
+    return ", ".join(flag_of(options, name) for name in names)
+
+
+def flags_given(options: Any) -> list[str]:
+    """Return the options whose values differ from their defaults, as people type them."""
+    return [flag_of(type(options), name) for name in given(options)]
 
 
 def targets_of(course: Any, text: str | None) -> str | tuple[str, ...] | None:

@@ -1,4 +1,4 @@
-"""Hold one row per task of ``privstats plan init`` that another room brings: its words, its questions and its plan."""
+"""The rows of further tasks of ``privstats plan init``: their words, their questions and their plans."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from privstats.doors import Door, is_row
-from privstats.errors import PlanError
+from privstats.errors import PrivstatsError
 
 if TYPE_CHECKING:
     from privstats.cli.parts.questions import Question
     from privstats.plan import Plan
-
-GROUP = "privstats.tasks"
-"""The entry points that announce a task: each names a :class:`PlanTask`."""
 
 
 class Declared(Protocol):
@@ -56,5 +53,5 @@ class PlanTask:
     questions: tuple[Question, ...] = ()
 
 
-TASKS: Door[PlanTask] = Door(GROUP, "task of plan init", PlanError, is_row(PlanTask))
+TASKS: Door[PlanTask] = Door("privstats.tasks", "task of plan init", PrivstatsError, is_row(PlanTask))
 """The tasks by name, as packages and ``privstats.contrib`` announce them."""

@@ -1,4 +1,4 @@
-"""Announce alignments as a kind of course."""
+"""The row of alignments as a kind of course, which loads them on use."""
 
 from dataclasses import dataclass
 from typing import Annotated

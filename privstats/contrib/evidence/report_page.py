@@ -1,10 +1,10 @@
-"""State the page for an authority, as a row that loads the page on use."""
+"""The row of the page for an authority, which loads the page on use."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privstats.workflows.report.further import FileBeside, FurtherPage
+from privstats.workflows.report.further import AdjacentFile, FurtherPage
 
 if TYPE_CHECKING:
     from privstats.workflows.report import Statement
@@ -28,5 +28,5 @@ PAGE = FurtherPage(
     "the plan and what attacks it",
     _page,
     finds=True,
-    beside=(FileBeside("cbom.json", "the bill of materials of the plan's cryptography, CycloneDX 1.6", _bill),),
+    files=(AdjacentFile("cbom.json", "the bill of materials of the plan's cryptography, CycloneDX 1.6", _bill),),
 )

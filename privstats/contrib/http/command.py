@@ -15,7 +15,6 @@ from privstats.cli.parts.party_facts import show
 from privstats.cli.parts.terminal import say, table_of, terminal
 from privstats.cli.parts.verifying import PassphraseFile, identity_of
 from privstats.doors import together
-from privstats.engines.carriers import SUMMERS, summer_for
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.printable import at_most
 
@@ -117,7 +116,9 @@ def renew(
 
 
 def _summing() -> type[Any]:
-    return together("Summing", (row.options for row in SUMMERS.values()))
+    from privstats.engines.carriers import SUMMERS
+
+    return together("Summing", {name: row.terms for name, row in SUMMERS.items()}, SUMMERS.origin)
 
 
 @app.command()
@@ -136,7 +137,7 @@ def lead(
     It listens on this machine alone unless --address names an address that devices reach; then it needs --certificate,
     or --behind-proxy. Further machines of the leader may sum the reports.
     """
-    from privstats.engines.carriers import configure_log
+    from privstats.engines.carriers import configure_log, summer_for
     from privstats.files.outside import require_state_folder
     from privstats.optional_dependencies import require
 

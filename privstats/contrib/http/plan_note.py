@@ -1,4 +1,4 @@
-"""State what no browser accepts of a plan, as a row that loads the browsers' list on use."""
+"""The row of the note on what no browser accepts of a plan, which loads the browsers' list on use."""
 
 from __future__ import annotations
 

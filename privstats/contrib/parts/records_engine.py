@@ -1,4 +1,4 @@
-"""Announce the engine of records in parts: files of tables, and collections of Dask, Spark and Ray."""
+"""The row of the engine of records in parts: files of tables, and collections of Dask, Spark and Ray."""
 
 import os
 from typing import Any

@@ -1,4 +1,4 @@
-"""Announce the sources of a study: an OMOP common data model, and a FHIR bulk export."""
+"""The rows of two sources of a study: an OMOP common data model, and a FHIR bulk export."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State that a Dask cluster sums a leader's reports, as a row that loads the cluster on use."""
+"""The row of a Dask cluster that sums a leader's reports, which loads the cluster on use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Place:
     store: Annotated[str | None, Option("Where the cluster's workers find reports: a URL of fsspec.", "URL")] = None
 
 
-def _is_asked(options: Any) -> bool:
+def _is_requested(options: Any) -> bool:
     if (options.cluster is None) != (options.store is None):
         raise PrivstatsError("--cluster and --store go together: workers read the reports from the store")
     return options.cluster is not None
@@ -36,4 +36,4 @@ def _at(options: Any, folder: RoundFolder) -> Cluster:
     return Cluster.at(options.cluster, options.store, folder)
 
 
-SUMMER = Summer("dask", Place, _is_asked, _at)
+SUMMER = Summer("dask", Place, _is_requested, _at)

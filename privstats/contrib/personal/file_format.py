@@ -1,4 +1,4 @@
-"""State the format of personal heads' files, as a row that loads their reader on use."""
+"""The row of the format of personal heads' files, which loads their reader on use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""List the levels of ``[validity]`` that this room proves, as rows that load the proofs on use."""
+"""The rows of the levels of ``[validity]`` that this room proves, which load the proofs on use."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def _claim_of(*parts: Any) -> Claim:
 
 MOMENTS = Prover(
     "moments",
-    "its sums are of at most {most} fractional records within the schema's bounds, class by class",
+    "its sums are of at most {max_records} fractional records within the schema's bounds, class by class",
     ("classes", "folds", "tables"),
     _claim_of,
     experimental=_UNPROVED,
 )
 NORM = Prover(
     "norm",
-    "each of its statistics has the norm of at most {most} records, which protects a gradient and does not protect "
-    "class moments",
+    "each of its statistics has the norm of at most {max_records} records, which protects a gradient and does not "
+    "protect class moments",
     ("norms",),
     _claim_of,
     experimental=_UNPROVED,

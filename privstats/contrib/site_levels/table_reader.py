@@ -1,4 +1,4 @@
-"""State the reader ``site-levels`` of tables, as a row that loads nothing that computes."""
+"""The row of the table reader ``site-levels``, which loads what computes on use."""
 
 from __future__ import annotations
 

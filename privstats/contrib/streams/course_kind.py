@@ -1,4 +1,4 @@
-"""Announce streams as a kind of course."""
+"""The row of streams as a kind of course, which loads them on use."""
 
 from __future__ import annotations
 

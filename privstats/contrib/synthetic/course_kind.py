@@ -1,4 +1,4 @@
-"""Announce the counts for synthetic rows as a kind of course."""
+"""The row of the counts for synthetic rows as a kind of course, which loads them on use."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

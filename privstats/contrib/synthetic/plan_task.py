@@ -1,4 +1,4 @@
-"""Announce synthetic rows as a task of ``privstats plan init``."""
+"""The row of synthetic rows as a task of ``privstats plan init``, which loads their columns on use."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ import msgspec
 
 from privstats.course import Course
 from privstats.course.alone import measured_by_person, measuring
+from privstats.course.base import plans_by_place
 from privstats.course.kinds import admits_of, file_of, schema_read
-from privstats.course.promise import plans_by_place
 from privstats.dp import Account, NoPrivacy, Privacy, joint_mu
 from privstats.dp.ledger.accounts import TOLERANCE
 from privstats.dp.privacy import Adjacency
@@ -183,7 +183,7 @@ def _measured(folder: RoundFolder, script: Mapping[str, Any], account: str) -> M
             admit_persons(folder.above.course, loaded)
         return sums_of_persons(plan, loaded)
     pair = _pair(plan, plan.schema, loaded)
-    measured = measuring(pair[0])
+    measured = measuring(pair[0], plan.privacy)
     if (admits := admits_of(folder.above.course)) and folder.place == 0:
         admits(*_pair(plan, schema_read(folder.above.course), loaded), plan.unreadable, measured)
         pair = _pair(plan, plan.schema, _loaded(folder, load))  # batches are read once

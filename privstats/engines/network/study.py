@@ -12,6 +12,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from privstats.course import Course, Single, document
+from privstats.course.base import checked_mu
 from privstats.course.kinds import course_kind
 from privstats.course.promise import Promise
 from privstats.dp import Ledger, Privacy
@@ -170,7 +171,7 @@ def _checked_names(names: Sequence[str] | None, clients: int) -> tuple[str, ...]
 def _open_account(home: Path, course: Course) -> None:
     privacy = course.first.privacy
     if isinstance(privacy, Privacy):
-        total = None if isinstance(course, Single) else Promise.covering(course.mu, course.first)
+        total = None if isinstance(course, Single) else Promise.covering(checked_mu(course), course.first)
         epsilon = privacy.epsilon if total is None else total.epsilon
         unit, adjacency, delta = privacy.unit, privacy.adjacency, privacy.delta
         ledger = Ledger.create(home / "ledger")

@@ -1,4 +1,4 @@
-"""Hold what sums a leader's settled reports on other machines; each row brings its options of the leader's command."""
+"""The rows of what sums a leader's settled reports on other machines, with their options of the leader's command."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Summer:
 
     Attributes:
         name: the summer's name.
-        options: a frozen dataclass of the command's options.
-        is_asked: whether the options request it; raises PrivstatsError where only some of them are given.
+        terms: a frozen dataclass of the command's options.
+        is_requested: whether the options request it; raises PrivstatsError where only some of them are given.
         at: returns it for a run.
 
     Example:
@@ -33,12 +33,12 @@ class Summer:
     """
 
     name: str
-    options: type[Any]
-    is_asked: Callable[[Any], bool]
+    terms: type[Any]
+    is_requested: Callable[[Any], bool]
     at: At
 
 
-SUMMERS: Door[Summer] = Door("privstats.summers", "summer of reports", PrivstatsError, is_row(Summer))
+SUMMERS: Door[Summer] = Door("privstats.summers", "summer of reports", PrivstatsError, is_row(Summer, options="terms"))
 """The summers by name, as packages and ``privstats.contrib`` announce them."""
 
 
@@ -50,10 +50,10 @@ def summer_for(options: Any) -> Summer | None:
 
     Example:
         >>> from privstats.engines.carriers import SUMMERS, summer_for
-        >>> summer_for(SUMMERS["dask"].options()) is None  # no option is given
+        >>> summer_for(SUMMERS["dask"].terms()) is None  # no option is given
         True
     """
-    asked = [row for row in SUMMERS.values() if row.is_asked(options)]
+    asked = [row for row in SUMMERS.values() if row.is_requested(options)]
     if len(asked) > 1:
         raise PrivstatsError(
             f"one run has one summer of its reports, got {asked[0].name} and {asked[1].name}: omit one"

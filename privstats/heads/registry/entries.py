@@ -1,7 +1,8 @@
 """The registry of heads by name, and the bounds of their parameters.
 
 Rows are literals read from modules' text, so listing heads imports none. Other packages announce heads under the
-entry-point group ``privstats.heads``.
+entry-point group ``privstats.heads``. Reading text is why this table is no :class:`~privstats.doors.Door`: no other
+module reads entry points by itself.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeGuard
 
+from privstats.doors import clash
 from privstats.errors import HeadError
 from privstats.plug_ins import announced, dist_name, loaded
 from privstats.tables import by_name
@@ -88,8 +90,14 @@ class _Registry(Mapping[str, Entry]):
         folder = Path(__file__).parents[1]
         rooms = [room.name for room in pkgutil.iter_modules([str(folder)]) if not room.ispkg]
         heads = [head for room in rooms for head in _heads_in(f"{_PACKAGE}.{room}", _text(folder / f"{room}.py"))]
-        heads += map(_announced, announced(_GROUP))
-        return by_name(sorted(heads, key=lambda head: head.order), lambda head: head.name, "head")
+        own, entries = by_name(heads, lambda head: head.name, "head"), announced(_GROUP)
+        origins = dict.fromkeys(own, "privstats")
+        for entry in entries:
+            if entry.name in origins:
+                raise HeadError(clash("head", entry.name, origins[entry.name], dist_name(entry)))
+            origins[entry.name] = dist_name(entry)
+        every = sorted((*own.values(), *map(_announced, entries)), key=lambda head: head.order)
+        return {head.name: head for head in every}
 
     def class_of(self, name: str) -> Any:
         head = self._heads[name]

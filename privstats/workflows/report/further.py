@@ -1,4 +1,4 @@
-"""Hold what packages add to ``privstats report``: findings on its page, and further pages.
+"""The rows that packages add to ``privstats report``: findings on its page, and further pages.
 
 The library must not import its attacker: audits and attacks are findings of another package.
 """
@@ -38,7 +38,7 @@ class FurtherFindings:
 
 
 @dataclass(frozen=True)
-class FileBeside:
+class AdjacentFile:
     """A file that is written next to a page.
 
     Attributes:
@@ -59,10 +59,10 @@ class FurtherPage:
     Attributes:
         name: the option that requests it.
         help: what it writes, one sentence.
-        reads: what it is made from, a phrase.
+        reads: what it is built from, a phrase.
         page: returns the page as HTML.
         finds: whether it shows findings.
-        beside: files next to it.
+        files: files next to it.
     """
 
     name: str
@@ -70,7 +70,7 @@ class FurtherPage:
     reads: str
     page: Text
     finds: bool = False
-    beside: tuple[FileBeside, ...] = ()
+    files: tuple[AdjacentFile, ...] = ()
 
     @property
     def file(self) -> str:
@@ -102,7 +102,7 @@ def _is_page(row: object, name: str) -> bool:
 
 
 FINDERS: Door[FurtherFindings] = Door("privstats.findings", "finder", PrivstatsError, is_row(FurtherFindings))
-"""Searches by name, as packages announce them."""
+"""Searches by name, as packages announce them. The group keeps its name from when entries were functions."""
 PAGES: Door[FurtherPage] = Door("privstats.pages", "page of a report", PrivstatsError, _is_page, {"ethics": _ETHICS})
 """Further pages by name: that for an ethics board, then those that packages and ``privstats.contrib`` announce."""
 
@@ -120,7 +120,7 @@ def finder(name: str) -> Finder:
 
     Example:
         >>> from privstats.workflows.report import finder
-        >>> callable(finder("audit"))  # the package threat_models brings it
+        >>> callable(finder("audit"))  # the package threat_models announces it
         True
     """
     return FINDERS.needed(name, f"--{name}").find

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
@@ -198,8 +198,12 @@ class OfTableOne(Grouped):
     ] = None
 
 
-def joined(every: Mapping[str, type[Options]]) -> type[Any]:
+def joined(every: Mapping[str, type[Options]], origin: Callable[[str], str] = lambda _: "") -> type[Any]:
     """Return one dataclass with the options of several readers; an option's help names the readers that have it.
+
+    Args:
+        every: each reader's options, by the reader's name.
+        origin: returns the package of a reader; empty for ours.
 
     Raises:
         PrivstatsError: two readers have an option of one name and another type, metavar or flag.
@@ -209,19 +213,7 @@ def joined(every: Mapping[str, type[Options]]) -> type[Any]:
         >>> joined({"shares": Grouped, "sums": Options})(by="ward")
         TableOptions(alpha=0.05, by='ward')
     """
-    return together("TableOptions", [_with_names(own, every) for own in every.values()])
-
-
-def given_in(options: Any) -> dict[str, object]:
-    """Return the options whose values differ from their defaults.
-
-    Example:
-        >>> from privstats.workflows.tables.options import Grouped, given_in
-        >>> given_in(Grouped(by="ward"))
-        {'by': 'ward'}
-    """
-    values = {each.name: (getattr(options, each.name), _default(each)) for each in fields(options)}
-    return {name: value for name, (value, default) in values.items() if value != default}
+    return together("TableOptions", {name: _with_names(own, every) for name, own in every.items()}, origin)
 
 
 def names_in(options: type[Options]) -> list[str]:
@@ -236,11 +228,6 @@ def stated(options: type[Options], name: str) -> Option:
     if shown is None:
         raise PrivstatsError(f"the option {name!r} of {options.__qualname__} has no help: annotate it with an Option")
     return shown
-
-
-def flag_of(options: type[Options], name: str) -> str:
-    """Return an option as people type it."""
-    return stated(options, name).flag or f"--{name.replace('_', '-')}"
 
 
 def clause_of(options: type[Options], name: str) -> str:
@@ -266,7 +253,3 @@ def _help(name: str, every: Mapping[str, type[Options]]) -> str:
     if len(readers) == len(every):
         return f"{clause[:1].upper()}{clause[1:]}"
     return " ".join(f"{', '.join(names)}: {each}" for each, names in ((clause, readers), *others))
-
-
-def _default(each: Field[Any]) -> object:
-    return each.default if each.default_factory is MISSING else each.default_factory()

@@ -1,12 +1,12 @@
-"""State what a table reader reads, accepts and refuses: one row, which loads nothing that computes."""
+"""The row of a table reader: what it reads, accepts and refuses. It loads nothing that computes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
+from privstats.doors import resolved
 from privstats.errors import ReleaseError
 from privstats.workflows.tables.options import Options
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from privstats.release import Release
     from privstats.schema import Schema
     from privstats.workflows.tables.result import TableResult
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -37,14 +35,14 @@ class TableReader:
         intervals: whether its intervals need Gaussian noise and sums of records or of persons' averages.
         of_courses: whether it reads several releases of one course.
         proposed: whether lists of a plan's readers show it, and ``privstats table`` prefers it to others.
-        asked: option that means this reader where several fit.
+        requested_by: option that means this reader where several fit.
         instead: what to use in place of an option that it lacks, by option.
 
     Example:
         >>> from privstats.workflows.tables import READERS
         >>> schema = ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0)
         >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
-        >>> READERS["ols"].takes(plan), READERS["km"].takes(plan)
+        >>> READERS["ols"].accepts(plan), READERS["km"].accepts(plan)
         (True, False)
     """
 
@@ -58,12 +56,13 @@ class TableReader:
     intervals: bool = True
     of_courses: bool = False
     proposed: bool = True
-    asked: str = ""
+    requested_by: str = ""
     instead: Mapping[str, str] = field(default_factory=dict)
 
     def read(self, releases: Sequence[Release], options: Options) -> TableResult:
         """Return the table of releases, with an instance of :attr:`options`."""
-        return _function(self.place)(releases, options)
+        table: TableResult = resolved(self.place)(releases, options)
+        return table
 
     def fits(self, schema: Schema) -> bool:
         """Return whether a release holds these statistics."""
@@ -80,12 +79,12 @@ class TableReader:
             return f"intervals are {why}"
         try:
             if self.check is not None:
-                _function(self.check)(plan)
+                resolved(self.check)(plan)
         except ReleaseError as error:
             return str(error)
         return ""
 
-    def takes(self, plan: Plan) -> bool:
+    def accepts(self, plan: Plan) -> bool:
         """Return whether a release fits and is not refused."""
         return self.fits(plan.schema) and not self.refusal(plan)
 
@@ -131,10 +130,6 @@ def refusal(plan: Plan) -> str:
     if plan.privacy.client_clip is not None:
         return "for sums of records, and client_clip shortens whole clients: omit client_clip"
     return ""
-
-
-def _function(place: Function | str) -> Function:
-    return cast("Function", resolve_name(place)) if isinstance(place, str) else place
 
 
 def _named(task: str) -> str:

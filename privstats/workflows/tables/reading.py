@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from privstats.course.positions import in_places
+from privstats.doors import flag_of
 from privstats.errors import ReleaseError
 from privstats.inference.releases import require_gaussian
 from privstats.release import Release
-from privstats.workflows.tables.options import clause_of, flag_of, names_in
+from privstats.workflows.tables.options import clause_of, names_in
 from privstats.workflows.tables.reader import TableReader, sent
 from privstats.workflows.tables.result import TableResult
 from privstats.workflows.tables.rows import READERS
@@ -59,22 +60,22 @@ def table_of(
 
 
 def fitting(releases: Sequence[Release], given: Collection[str]) -> str:
-    """Return the name of the first reader that takes the last release and has the given options.
+    """Return the name of the first reader that accepts the last release and has the given options.
 
     Raises:
-        ReleaseError: none takes it.
+        ReleaseError: none accepts it.
     """
     plan = releases[-1].plan
-    taking = [reader for reader in READERS.values() if reader.takes(plan)]
-    if not taking:
+    accepting = [reader for reader in READERS.values() if reader.accepts(plan)]
+    if not accepting:
         if len(releases) > 1:
             in_places(releases)  # refuses another order
         require_gaussian(releases[-1])
         schema = plan.schema
         raise ReleaseError(f"no table is read from {', '.join(sent(schema))} of a {type(schema).__name__}; fit a head")
-    proposed = [reader for reader in taking if reader.proposed] or taking
+    proposed = [reader for reader in accepting if reader.proposed] or accepting
     having = [reader for reader in proposed if set(given) <= set(names_in(reader.options))] or proposed
-    return next((reader for reader in having if reader.asked in given), having[0]).name
+    return next((reader for reader in having if reader.requested_by in given), having[0]).name
 
 
 def _reader(name: str) -> TableReader:

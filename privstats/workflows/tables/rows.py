@@ -1,10 +1,10 @@
-"""List every table reader: the one table that a new reader joins."""
+"""List this library's table readers; other packages announce theirs."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from privstats.doors import Door
+from privstats.doors import Door, is_row
 from privstats.errors import ReleaseError
 from privstats.tables import by_name
 from privstats.workflows.tables.options import (
@@ -22,9 +22,6 @@ from privstats.workflows.tables.options import (
     Options,
 )
 from privstats.workflows.tables.reader import TableReader
-
-GROUP = "privstats.readers"
-"""The entry points that announce a reader: each names a :class:`TableReader`."""
 
 _HERE = "privstats.workflows.tables"
 _CHECKS = f"{_HERE}.checks"
@@ -50,7 +47,12 @@ _OWN = by_name(
         TableReader("mixed", {"sites": ""}, f"{_HERE}.regressions:mixed", OfColumns, check=f"{_CHECKS}:of_levels"),
         TableReader("averages", {"counts": "Txq"}, f"{_HERE}.counts:averages", OfAverages, instead=_BY_GROUP),
         TableReader(
-            "km", {"counts": ""}, f"{_HERE}.counts:survival", OfSurvival, check=f"{_CHECKS}:of_times", asked="time"
+            "km",
+            {"counts": ""},
+            f"{_HERE}.counts:survival",
+            OfSurvival,
+            check=f"{_CHECKS}:of_times",
+            requested_by="time",
         ),
         TableReader("proportions", {"counts": ""}, f"{_HERE}.counts:shares", OfShares, instead=_BY_GROUP),
         TableReader("missing", {"counts": ""}, f"{_HERE}.counts:missing", Grouped, check=f"{_CHECKS}:of_gaps"),
@@ -62,7 +64,7 @@ _OWN = by_name(
             OfTableOne,
             check=f"{_CHECKS}:of_groups",
             shares={"N": 0.05, "A": 0.60, "D": 0.35},
-            asked="by",
+            requested_by="by",
         ),
         TableReader("effect", {"effect": ""}, f"{_HERE}.effects:effect", OfEffect, of_courses=True),
         TableReader(
@@ -107,9 +109,8 @@ _OWN = by_name(
 
 
 def _is_row(row: Any, name: str) -> bool:
-    own = getattr(row, "options", None)
-    return isinstance(row, TableReader) and row.name == name and isinstance(own, type) and issubclass(own, Options)
+    return is_row(TableReader, options="options")(row, name) and issubclass(row.options, Options)
 
 
-READERS: Door[TableReader] = Door(GROUP, "table reader", ReleaseError, _is_row, _OWN)
+READERS: Door[TableReader] = Door("privstats.readers", "table reader", ReleaseError, _is_row, _OWN)
 """The table readers by the name that users type: ours, then those that installed packages announce."""

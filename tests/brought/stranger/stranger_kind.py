@@ -18,7 +18,7 @@ class AbsSchema(Kind):
 
     task, purpose, no_persons = "abs", "the average size of every column", "its authors bound no person"
     table = (Statistic("x", "pooled", ("feature",), (1, 0), meaning="the sum of sizes"),)
-    statistics, proved, unsigned, nonnegative, goal, grid_bits, feature_names = "x", "x", "x", False, Unread(), 12, None
+    statistics, proved, nonnegative, goal, grid_bits, feature_names = "x", "x", False, Unread(), 12, None
     features: int = REQUIRED
     clip_norm: float = REQUIRED
     transform: tuple = ()

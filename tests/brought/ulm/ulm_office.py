@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from privstats.review.plan_notes import PlanNote
-from privstats.workflows.report.further import FileBeside, FurtherPage
+from privstats.workflows.report.further import AdjacentFile, FurtherPage
 
 if TYPE_CHECKING:
     from privstats.plan import Plan
@@ -32,5 +32,5 @@ LETTER = FurtherPage(
     "Write covering-letter.html instead: a letter to the parties.",
     "the plan alone",
     _letter,
-    beside=(FileBeside("parties.txt", "the number of parties", _parties),),
+    files=(AdjacentFile("parties.txt", "the number of parties", _parties),),
 )

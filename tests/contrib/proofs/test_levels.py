@@ -2,12 +2,10 @@
 
 import warnings
 from dataclasses import replace
-from importlib.metadata import EntryPoint
 
 import pytest
 
 import privstats as ps
-from privstats import doors
 from privstats.contrib.proofs import of_plans
 from privstats.contrib.proofs.claims import Claim
 from privstats.contrib.proofs.levels import MOMENTS, NORM
@@ -16,13 +14,13 @@ from privstats.errors import PlanError
 from privstats.kinds import KINDS
 from privstats.plan import Validity
 from privstats.plan.provers import PROVERS, Prover, level_for
-from privstats.plug_ins import announced
 from privstats.review import facts
 from tests.contrib.proofs.test_validity import proved
+from tests.planted import plant_entries
 from threat_models.attacks.poisoned_sums import PoisonedSums
 
 pytestmark = pytest.mark.filterwarnings("ignore:validity is experimental")
-TWICE = replace(MOMENTS, level="twice", meaning="its sums are of at most {most} records, twice", experimental="")
+TWICE = replace(MOMENTS, level="twice", meaning="its sums are of at most {max_records} records, twice", experimental="")
 NAMED = "its sums are of at most {} fractional records within the schema's bounds, class by class"
 
 
@@ -31,8 +29,7 @@ def brings(monkeypatch):
     """Let packages announce these provers, and no other one."""
 
     def bring(**rows: str) -> None:
-        every = [EntryPoint(level, module, PROVERS.group) for level, module in rows.items()]
-        monkeypatch.setattr(doors, "announced", lambda group: every if group == PROVERS.group else announced(group))
+        plant_entries(monkeypatch, PROVERS.group, rows, alone=True)
 
     return bring
 
@@ -43,7 +40,8 @@ def test_a_level_of_another_package_is_a_word_of_plans_with_its_meaning(brings, 
         plan = proved(validity=Validity("twice", 9))
     assert ps.Plan.from_toml(plan.to_toml()).digest == plan.digest
     assert plan.masking.statement.name == proved(validity=Validity("moments", 9)).masking.statement.name
-    assert "every client proves that its sums are of at most 9 records, twice" in facts(plan)
+    said = f"{__name__}:TWICE (no package) states: every client proves that its sums are of at most 9 records, twice"
+    assert said in facts(plan)
     refused = PoisonedSums().refusal(plan)
     assert refused == "knows the lies that norm and moments admit, and the plan proves twice"
     assert f"EXPERIMENTAL: every client proves that {NAMED.format(9)}; no outside reader has verified" in "".join(

@@ -477,7 +477,7 @@ def release_refused(place: Path, patch) -> Said:
         whole = plain_measure(schema, X, y)
         return sum([whole] * 3) if len(y) < 13 else whole
 
-    patch.setattr("privstats.engines.network.measuring.measuring", lambda _: lie)
+    patch.setattr("privstats.engines.network.measuring.measuring", lambda *_: lie)
     study = net.study
     for home in (study.host, *net.homes.values()):
         (home / "plan.toml").write_text(replace(study.plan, cohort=ps.Cohort(5, 3, 36)).to_toml())

@@ -1,13 +1,12 @@
 """What sums a leader's reports is chosen by the options that its row brings."""
 
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
 
 import pytest
 
-from privstats import doors
 from privstats.engines.network.summers import SUMMERS, Summer, summer_for
 from privstats.errors import PrivstatsError
+from tests.planted import plant_entries
 
 
 @dataclass(frozen=True)
@@ -22,8 +21,7 @@ FAR = Summer("far", Given, lambda options: options.far is not None, lambda optio
 
 @pytest.fixture(autouse=True)
 def brought(monkeypatch):
-    rows = [EntryPoint(name.lower(), f"{__name__}:{name}", SUMMERS.group) for name in ("NEAR", "FAR")]
-    monkeypatch.setattr(doors, "announced", lambda group: rows if group == SUMMERS.group else [])
+    plant_entries(monkeypatch, SUMMERS.group, {"near": f"{__name__}:NEAR", "far": f"{__name__}:FAR"}, alone=True)
 
 
 def test_the_options_choose_a_summer_and_without_them_the_leader_sums():
@@ -32,5 +30,5 @@ def test_the_options_choose_a_summer_and_without_them_the_leader_sums():
 
 
 def test_two_summers_of_one_run_are_refused():
-    with pytest.raises(PrivstatsError, match="one run has one summer of its reports, got near and far: omit one"):
+    with pytest.raises(PrivstatsError, match="one run has one summer of its reports, got far and near: omit one"):
         summer_for(Given("here", "there"))

@@ -1,13 +1,11 @@
 """Audits and attacks come to the page through a door, and a missing one is a sentence."""
 
-from importlib.metadata import EntryPoint
-
 import pytest
 
-from privstats import doors
 from privstats.errors import PrivstatsError
 from privstats.workflows.report import Finding, Search, finder
 from privstats.workflows.report.further import FINDERS, FurtherFindings, finders
+from tests.planted import plant_entries
 
 
 def made_up(plan, search):
@@ -20,8 +18,7 @@ LATE, SOON = FurtherFindings("late", "Search long.", made_up), FurtherFindings("
 
 @pytest.fixture
 def brought(monkeypatch):
-    rows = [EntryPoint(name.lower(), f"{__name__}:{name}", FINDERS.group) for name in ("LATE", "SOON")]
-    monkeypatch.setattr(doors, "announced", lambda group: rows if group == FINDERS.group else [])
+    plant_entries(monkeypatch, FINDERS.group, {"late": f"{__name__}:LATE", "soon": f"{__name__}:SOON"}, alone=True)
 
 
 @pytest.mark.usefixtures("brought")

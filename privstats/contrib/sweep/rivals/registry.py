@@ -9,15 +9,15 @@ from privstats.contrib.sweep.rivals.base import Rival
 from privstats.doors import Door
 from privstats.errors import DataError
 
-GROUP = "privstats.rivals"
-
 
 def _makes_rival(make: Any, _: str) -> bool:
     return callable(make) and isinstance(make(), Rival)
 
 
-RIVALS: Door[Callable[[], Rival]] = Door(GROUP, "rival", DataError, _makes_rival)
+RIVALS: Door[Callable[[], Rival]] = Door("privstats.rivals", "rival", DataError, _makes_rival)
 """What makes a rival when called, by name."""
+GROUP = RIVALS.group
+"""The entry points that announce a rival."""
 
 
 def rivals(*names: str) -> dict[str, Callable[[], Rival]]:

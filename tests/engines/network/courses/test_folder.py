@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course.promise import plans_by_place
+from privstats.course.base import plans_by_place
 from privstats.course.steps import Steps
 from privstats.dp.sensitivities import joint_mu
 from privstats.engines.network import folder_documents
