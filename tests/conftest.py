@@ -44,8 +44,8 @@ if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 4 << 
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")  # thousands of journals wait for no disk
 
 _BEFORE = pytest.StashKey[ProcessState]()
-_LISTS = {core.MARK: (core.nodes, ("nightly",)), seers.MARK: (seers.nodes, ("nightly", "ci"))}
-"""The marks that tests get from a list: what lists them, and the marks of tests that are left out."""
+_LISTS = {core.MARK: core.nodes, seers.MARK: seers.nodes}
+"""By mark, what lists the tests that get it, where they are not marked nightly."""
 _NIGHTLY_SECONDS = 900
 _FRESH = settings.get_current_profile_name() == "nightly"
 
@@ -77,7 +77,7 @@ def pytest_configure():
 def _listed(expression):
     """By mark, the files and tests of each list that an expression of ``-m`` names; always those of the core."""
     named = {core.MARK, *re.findall(r"\w+", expression)}
-    return {mark: listed() for mark, (listed, _) in _LISTS.items() if mark in named}
+    return {mark: listed() for mark, listed in _LISTS.items() if mark in named}
 
 
 def _of_lists(expression):
@@ -118,7 +118,7 @@ def pytest_collection_modifyitems(config, items):
     listed = _listed(config.option.markexpr)
     for item in items:
         for mark, nodes in listed.items():
-            if core.is_listed(item.nodeid, nodes) and not any(map(item.get_closest_marker, _LISTS[mark][1])):
+            if core.is_listed(item.nodeid, nodes) and not item.get_closest_marker("nightly"):
                 item.add_marker(mark)
         if item.get_closest_marker("nightly") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(_NIGHTLY_SECONDS))

@@ -1,4 +1,4 @@
-"""Select the tests of README's first run: ``python -m pytest -m seer`` runs what would see a planted bug, and what a user meets."""
+"""Select the tests of README's command: ``python -m pytest -m seer`` runs what sees planted bugs, and what a user meets."""
 
 MARK = "seer"
 

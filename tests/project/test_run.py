@@ -35,7 +35,7 @@ echo "the slice of the commit, ${{SLIPCOVER_ENABLED-not measured}}"
 NIGHTLY = "-m pip install -q -c constraints.txt -e .[nightly] in checkout"
 DOCS = NIGHTLY.replace("nightly", "docs")
 ROOMS = "-m pytest -n auto -m not nightly and not ci and not seer in checkout"
-CI = "-m pytest -n auto -m ci and not nightly tests/test_marked.py in checkout"
+CI = "-m pytest -n auto -m ci and not nightly and not seer tests/test_marked.py in checkout"
 INSTALL = "mkdir -p .venv/bin && cp python .venv/bin && .venv/bin/python -m pytest"
 RECORD = 'echo tests/test_once.py >> "$PRIVSTATS_FAILED"'  # as pytest does with tests.flaky
 WAIT = "for i in $(seq 400); do [ -e {} ] && break; sleep .05; done"  # 20 seconds at most
