@@ -56,12 +56,17 @@ def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
 
 def is_ours(entry: EntryPoint) -> bool:
     """Return whether this library's own distribution announces an entry point, in one of its own modules."""
-    return entry.dist is not None and entry.dist.name == _NAME and _is_own(entry.module)
+    return entry.dist is not None and _name(entry.dist) == _NAME and _is_own(entry.module)
 
 
 def dist_name(entry: EntryPoint) -> str:
     """Return the name and version of an entry point's package, as they were at first use."""
     return f"{entry.value} (no package)" if entry.dist is None else _stated(entry.dist)
+
+
+@cache
+def _name(package: Distribution) -> str:
+    return package.name
 
 
 @cache

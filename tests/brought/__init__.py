@@ -74,6 +74,7 @@ def bring_modules() -> None:
     site = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, site, ignore_errors=True)
     sys.path[:0] = [str(install("hidden", site))]
+    _look_again()  # a conftest of a room may have asked before this one was configured
 
 
 def announce(package: str, site: Path, group: str, entries: Mapping[str, str]) -> Path:
