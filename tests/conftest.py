@@ -24,10 +24,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from privstats.cli import main
-from tests import core, night
+from tests import core, night, without
 from tests.brought import bring_modules
 from tests.drawing import named
-from tests.lacking import absent, skipped_where_lacking
+from tests.lacking import skipped_where_lacking, why_skipped
 from tests.leftovers import ProcessState, left_behind
 from tests.watchdog import watch
 
@@ -61,13 +61,17 @@ def pytest_configure():
     """What tests start ends with this process; the package that brings modules of rounds is at hand.
 
     Raises:
-        UsageError: pip installed an earlier list of entry points, so rooms of contrib are not found.
+        UsageError: pip installed an earlier list of entry points, so rooms of contrib are not found; or
+            PRIVSTATS_WITHOUT states that something is deleted which is here.
     """
     watch()
     declared = tomllib.loads((night.ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
     installed = {(each.group, each.name, each.value) for each in distribution("privstats").entry_points}
     if {(group, *entry) for group, entries in declared.items() for entry in entries.items()} - installed:
         raise pytest.UsageError("pyproject.toml has other entry points than pip installed: pip install --no-deps -e .")
+    if untrue := without.wrong():
+        raise pytest.UsageError(untrue)
+    without.give_stand_ins()
     bring_modules()
 
 
@@ -142,9 +146,9 @@ def pytest_runtest_teardown(item):
 def pytest_make_collect_report(collector):
     """A module that imports what is not installed is skipped as a whole."""
     report = yield
-    if report.failed and (package := absent(report.call.excinfo.value)):
+    if report.failed and (reason := why_skipped(report.call.excinfo.value)):
         report.outcome = "skipped"
-        report.longrepr = (str(collector.path), 0, f"Skipped: {package} is not installed")
+        report.longrepr = (str(collector.path), 0, f"Skipped: {reason}")
     return report
 
 
@@ -204,6 +208,8 @@ def privstats(monkeypatch, capsys):
         except SystemExit as stop:
             ended = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
         done = Finished(ended, *capsys.readouterr())
+        if ended != code and (reason := without.refused(done.stderr)):
+            pytest.skip(reason)
         if code is not None:
             assert done.returncode == code, done.stdout + done.stderr
             assert "Traceback" not in done.stderr

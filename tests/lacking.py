@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from privstats import optional_dependencies
+from tests import without
 
 _DEVELOPMENT = (
     *("mpmath", "opendp", "pandas", "mypy", "ruff", "grimp", "importlinter", "sphinx", "hatchling"),
@@ -28,6 +29,17 @@ def _lacks(package: str) -> bool:
     return package in _OPTIONAL and importlib.util.find_spec(package) is None
 
 
+def why_skipped(error: BaseException | None) -> str:
+    """Return which optional package, deleted room or row of a door an error is about; empty for any other error."""
+    if package := absent(error):
+        return f"{package} is not installed"
+    while error is not None:
+        if reason := without.reason(error):
+            return reason
+        error = error.__cause__ or error.__context__
+    return ""
+
+
 def absent(error: BaseException | None) -> str:
     """The first missing optional package that an error, or what it came from, is about; empty for any other error."""
     while error is not None:
@@ -42,11 +54,11 @@ def absent(error: BaseException | None) -> str:
 
 @contextmanager
 def skipped_where_lacking() -> Iterator[None]:
-    """A test that stops because an optional package is not installed counts as skipped."""
+    """A test that stops because an optional package is not installed, or a room is deleted, counts as skipped."""
     try:
         yield
     except Exception as error:
-        package = absent(error)
-        if not package:
+        reason = why_skipped(error)
+        if not reason:
             raise
-        pytest.skip(f"{package} is not installed")
+        pytest.skip(reason)

@@ -1,0 +1,125 @@
+"""Skip the tests that need a deleted room, by its name, where a run states that the room is deleted.
+
+``.ci/blind`` deletes rooms from a copy of the checkout, and states in ``PRIVSTATS_WITHOUT`` their modules and the rows
+that they announced (``group:name``). Where nothing is stated, nothing is skipped here: with a broken entry point, or
+without a module, tests fail. An import of a deleted module in a test file gives stand-ins, so that tests of that file
+which use none of them run.
+"""
+
+import builtins
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+import pytest
+
+from privstats.errors import PrivstatsError
+from privstats.plug_ins import announced
+
+VARIABLE = "PRIVSTATS_WITHOUT"
+STATED = tuple(os.environ.get(VARIABLE, "").split())
+_COMMANDS = "privstats.commands"
+
+
+def wrong(stated: Sequence[str] = STATED) -> str:
+    """Return what of the statement is untrue; empty if all of it is deleted."""
+    present = [each for each in modules(stated) if _is_there(each)]
+    present += [f"{group}:{name}" for group, name in rows(stated) if name in {row.name for row in announced(group)}]
+    return f"{VARIABLE} states that {', '.join(present)} is deleted, and it is here" if present else ""
+
+
+def modules(stated: Sequence[str] = STATED) -> list[str]:
+    """Return the stated modules."""
+    return [each for each in stated if ":" not in each]
+
+
+def rows(stated: Sequence[str] = STATED) -> list[tuple[str, str]]:
+    """Return group and name of each stated row."""
+    return [(group, name) for group, colon, name in (each.partition(":") for each in stated) if colon]
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # of its parent
+        return False
+
+
+def room_of(module: str, stated: Sequence[str] = STATED) -> str:
+    """Return the deleted room that a module belongs to; empty if its room is not deleted."""
+    within = [each for each in modules(stated) if f"{module}.".startswith(f"{each}.")]
+    return max(within, key=len, default="").removeprefix("tests.").removeprefix("privstats.")
+
+
+def reason(error: BaseException, stated: Sequence[str] = STATED) -> str:
+    """Return which deleted room, or which row of a door, one error is about; empty for any other error."""
+    if isinstance(error, ImportError):
+        lost = re.search(r"cannot import name '(\w+)' from '([\w.]+)'", str(error))
+        room = room_of(f"{lost[2]}.{lost[1]}" if lost else error.name or "", stated)
+        return f"{room} is deleted" if room else ""
+    if isinstance(error, PrivstatsError) and error.lacking:
+        return refused(str(error), stated)
+    return ""
+
+
+def refused(text: str, stated: Sequence[str] = STATED) -> str:
+    """Return which deleted row a door's refusal or a command line's message is about; empty for any other text."""
+    text = " ".join(re.sub(r"[│╭╮╰╯─]", " ", text).split())
+    for group, name in rows(stated):
+        if found := re.search(rf"needs the ([\w -]+) {name!r}, which no installed package brings", text):
+            return f"no installed package announces the {found[1]} {name!r} ({group})"
+        if group.startswith(_COMMANDS) and f"No such command {name!r}" in text:
+            return f"no installed package announces the command {name!r} ({group})"
+    return ""
+
+
+class StandIn:
+    """A name of a deleted module: whoever uses it is skipped."""
+
+    def __init__(self, name: str) -> None:
+        self.__dict__["_name"] = name
+
+    def __getattr__(self, name: str) -> "StandIn":
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return StandIn(f"{self._name}.{name}")
+
+    def _skip(self, *_: Any, **__: Any) -> NoReturn:
+        raise pytest.skip.Exception(f"{room_of(self._name)} is deleted", allow_module_level=True)
+
+    __call__ = __iter__ = __len__ = __bool__ = __contains__ = __getitem__ = __setattr__ = __delattr__ = _skip
+    __enter__ = __mro_entries__ = __instancecheck__ = __subclasscheck__ = _skip
+    __add__ = __radd__ = __mul__ = __rmul__ = __lt__ = __gt__ = __le__ = __ge__ = _skip
+
+    def __or__(self, _: Any) -> "StandIn":  # a type of an annotation
+        return self
+
+    __ror__ = __or__
+
+
+def give_stand_ins(stated: Sequence[str] = STATED) -> None:
+    """Let test files import deleted modules: a stand-in is imported for each name."""
+    if modules(stated):
+        builtins.__import__ = _importing(builtins.__import__, stated)
+
+
+def _importing(ordinary: Callable[..., Any], stated: Sequence[str]) -> Callable[..., Any]:
+    def importing(
+        name: str, globals: Mapping[str, Any] | None = None, locals: Any = None, fromlist: Any = (), level: int = 0
+    ) -> Any:
+        if level or not (globals or {}).get("__name__", "").startswith("tests."):
+            return ordinary(name, globals, locals, fromlist, level)
+        if room_of(name, stated):
+            return StandIn(name if fromlist else name.partition(".")[0])
+        module = ordinary(name, globals, locals, fromlist, level)
+        lost = [each for each in fromlist or () if room_of(f"{name}.{each}", stated)]
+        if not lost:
+            return module
+        return SimpleNamespace(**{
+            each: StandIn(f"{name}.{each}") if each in lost else getattr(module, each) for each in fromlist
+        })  # fmt: skip
+
+    return importing
