@@ -75,17 +75,16 @@ def delete(deleted: Sequence[str], root: Path) -> list[str]:
     seconds = root / ".ci" / night.SECONDS.name
     kept = {file: spent for file, spent in json.loads(seconds.read_text()).items() if (root / file).is_file()}
     seconds.write_text(json.dumps(kept, indent=0) + "\n")
-    announced = [f"{group}:{name}" for group, name in before.items() - _rows(root).items()]
-    return [*map(_module, gone), *announced]
+    return [*map(_module, gone), *(row for row in before if row not in _rows(root))]
 
 
 def _module(path: Path) -> str:
     return ".".join(path.parts)
 
 
-def _rows(root: Path) -> dict[str, str]:
+def _rows(root: Path) -> list[str]:
     points = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
-    return {f"{group}:{name}": value for group, rows in points.items() for name, value in rows.items()}
+    return [f"{group}:{name}" for group, rows in points.items() for name in rows]
 
 
 def _without(file: Path, gone: Iterable[Path]) -> str:

@@ -69,10 +69,10 @@ def pytest_configure():
     installed = {(each.group, each.name, each.value) for each in distribution("privstats").entry_points}
     if {(group, *entry) for group, entries in declared.items() for entry in entries.items()} - installed:
         raise pytest.UsageError("pyproject.toml has other entry points than pip installed: pip install --no-deps -e .")
+    bring_modules()
     if untrue := without.wrong():
         raise pytest.UsageError(untrue)
     without.give_stand_ins()
-    bring_modules()
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -149,6 +149,8 @@ def pytest_make_collect_report(collector):
     if report.failed and (reason := why_skipped(report.call.excinfo.value)):
         report.outcome = "skipped"
         report.longrepr = (str(collector.path), 0, f"Skipped: {reason}")
+    elif report.skipped and "tests/without.py" in report.longrepr[0]:  # a stand-in was used: the file is named
+        report.longrepr = (str(collector.path), *report.longrepr[1:])
     return report
 
 

@@ -2,8 +2,8 @@
 
 ``.ci/blind`` deletes rooms from a copy of the checkout, and states in ``PRIVSTATS_WITHOUT`` their modules and the rows
 that they announced (``group:name``). Where nothing is stated, nothing is skipped here: with a broken entry point, or
-without a module, tests fail. An import of a deleted module in a test file gives stand-ins, so that tests of that file
-which use none of them run.
+without a module, tests fail. Files of tests and benchmarks that import a deleted module get stand-ins, so that the tests
+that use none of them run.
 """
 
 import builtins
@@ -21,7 +21,7 @@ from privstats.plug_ins import announced
 
 VARIABLE = "PRIVSTATS_WITHOUT"
 STATED = tuple(os.environ.get(VARIABLE, "").split())
-_COMMANDS = "privstats.commands"
+_COMMANDS, _HEADS = "privstats.commands", "privstats.heads"
 
 
 def wrong(stated: Sequence[str] = STATED) -> str:
@@ -59,10 +59,18 @@ def reason(error: BaseException, stated: Sequence[str] = STATED) -> str:
     if isinstance(error, ImportError):
         lost = re.search(r"cannot import name '(\w+)' from '([\w.]+)'", str(error))
         room = room_of(f"{lost[2]}.{lost[1]}" if lost else error.name or "", stated)
-        return f"{room} is deleted" if room else ""
+        return f"{room} is deleted" if room else _head(lost[1] if lost else None, stated)
+    if isinstance(error, AttributeError):
+        return _head(error.name, stated)
     if isinstance(error, PrivstatsError) and error.lacking:
         return refused(str(error), stated)
     return ""
+
+
+def _head(name: str | None, stated: Sequence[str]) -> str:
+    """Return that an announced head is missing, which users find as a name of ``privstats.heads``."""
+    known = (_HEADS, name) in rows(stated)
+    return f"no installed package announces the head {name!r} ({_HEADS})" if known else ""
 
 
 def refused(text: str, stated: Sequence[str] = STATED) -> str:
@@ -74,6 +82,9 @@ def refused(text: str, stated: Sequence[str] = STATED) -> str:
         if group.startswith(_COMMANDS) and f"No such command {name!r}" in text:
             return f"no installed package announces the command {name!r} ({group})"
     return ""
+
+
+WHOLE = pytest.mark.skipif(bool(STATED), reason="the complete checkout is judged, and a room of it is deleted")
 
 
 class StandIn:
@@ -92,12 +103,19 @@ class StandIn:
 
     __call__ = __iter__ = __len__ = __bool__ = __contains__ = __getitem__ = __setattr__ = __delattr__ = _skip
     __enter__ = __mro_entries__ = __instancecheck__ = __subclasscheck__ = _skip
+    __eq__ = __ne__ = _skip  # type: ignore[assignment]
+    __hash__ = object.__hash__
     __add__ = __radd__ = __mul__ = __rmul__ = __lt__ = __gt__ = __le__ = __ge__ = _skip
 
     def __or__(self, _: Any) -> "StandIn":  # a type of an annotation
         return self
 
     __ror__ = __or__
+
+
+def present(cases: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cases that are no stand-ins."""
+    return {name: case for name, case in cases.items() if not isinstance(case, StandIn)}
 
 
 def give_stand_ins(stated: Sequence[str] = STATED) -> None:
@@ -110,7 +128,7 @@ def _importing(ordinary: Callable[..., Any], stated: Sequence[str]) -> Callable[
     def importing(
         name: str, globals: Mapping[str, Any] | None = None, locals: Any = None, fromlist: Any = (), level: int = 0
     ) -> Any:
-        if level or not (globals or {}).get("__name__", "").startswith("tests."):
+        if level or not (globals or {}).get("__name__", "").startswith(("tests.", "benchmarks.")):
             return ordinary(name, globals, locals, fromlist, level)
         if room_of(name, stated):
             return StandIn(name if fromlist else name.partition(".")[0])

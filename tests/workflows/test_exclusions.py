@@ -71,7 +71,7 @@ OWN = (
     planned("counts of any record", ps.CountSchema((SEX, WHOLE), (("sex", "months"),)), counted),
     planned("counts of any event", ps.CountSchema((SPAN, ENDED), (("months", "died"),)), counted),
     planned("numbers with gaps", ps.CountSchema((), (), numbers=(ps.Number("hours", 0, 1, missing=True),)), counted),
-    planned("patterns of gaps", cases.schema(), _patterns),
+    *([planned("patterns of gaps", cases.schema(), _patterns)] if "imputed" in READERS else []),
     Study("rates", lambda privacy: ps.Newton.start(RATES, COHORT, privacy, 3), events),
 )
 EVERY = {study.name: study for study in (*STUDIES, *OWN)}

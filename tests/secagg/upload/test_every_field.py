@@ -21,8 +21,9 @@ from privstats.secagg.upload.suite import BOX_BYTES
 from privstats.secagg.wire import HASH_BYTES
 from tests.contrib.proofs.proved import proved_of
 from tests.secagg.upload.cohorts import Uploads, uploads_of
+from tests.without import present
 
-MAKERS: dict[str, Callable[..., Uploads]] = {"plain": uploads_of, "proved": proved_of}
+MAKERS: dict[str, Callable[..., Uploads]] = present({"plain": uploads_of, "proved": proved_of})
 ANSWERS = ("report", "checked", messages.Reveal, messages.Abandoned)
 REQUESTS = ("batch", messages.Survivors)
 KINDS = (*ANSWERS, *REQUESTS, messages.Listed)
