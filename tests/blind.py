@@ -5,9 +5,9 @@
     python -m tests.blind --commit               this commit's room, and its part of the files
     python -m tests.blind streams -- tests/dp    other words for pytest than those of the core's tests
 
-A copy of the checkout loses each room, the room's tests, and every line that announces or lists either. The entry points
-that remain are written beside the copy, so nothing is installed and no network is needed. ``tests.without`` skips the
-tests that need what is deleted.
+A failed test is run once more, alone. A copy of the checkout loses each room, the room's tests, and every line that
+announces or lists either. The entry points that remain are written next to the copy, so nothing is installed and no
+network is needed. ``tests.without`` skips the tests that need what is deleted.
 """
 
 import argparse
@@ -130,9 +130,13 @@ def run(deleted: Sequence[str], words: Sequence[str], part: int | None = None) -
         own = {VARIABLE: " ".join(stated), "PYTHONPATH": f"{site}{os.pathsep}{home}"}
         if part is not None:
             own[_PART] = str(part)
-        unmeasured = {name: value for name, value in os.environ.items() if not name.startswith(("SLIPCOVER_", "PYTEST_"))}
-        command = [sys.executable, "-m", "pytest", "-p", "tests.blind", *words]
-        return subprocess.run(command, cwd=home, env={**unmeasured, **own}).returncode
+        plain = {name: value for name, value in os.environ.items() if not name.startswith(("SLIPCOVER_", "PYTEST_"))}
+        command = [sys.executable, "-m", "pytest", "-p", "tests.blind", "-rfE", *words]
+        code = subprocess.run(command, cwd=home, env={**plain, **own}).returncode
+        if code != 1:
+            return code
+        print("\n$ the failed tests once more, alone", flush=True)
+        return subprocess.run([*command, "-n", "0", "--last-failed"], cwd=home, env={**plain, **own}).returncode
 
 
 _AUTHOR = ("-c", "user.name=privstats", "-c", "user.email=privstats@example.org", "-c", "commit.gpgsign=false")

@@ -2,21 +2,20 @@
 
 ``.ci/blind`` deletes rooms from a copy of the checkout, and states in ``PRIVSTATS_WITHOUT`` their modules and the rows
 that they announced (``group:name``). Where nothing is stated, nothing is skipped here: with a broken entry point, or
-without a module, tests fail. Files of tests and benchmarks that import a deleted module get stand-ins, so that the tests
-that use none of them run.
+without a module, tests fail. Files of tests and benchmarks that import a deleted module get stand-ins, so that only the
+tests that use one are skipped.
 """
 
 import builtins
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
 
-from privstats.errors import PrivstatsError
 from privstats.plug_ins import announced
 
 VARIABLE = "PRIVSTATS_WITHOUT"
@@ -62,9 +61,9 @@ def reason(error: BaseException, stated: Sequence[str] = STATED) -> str:
         return f"{room} is deleted" if room else _head(lost[1] if lost else None, stated)
     if isinstance(error, AttributeError):
         return _head(error.name, stated)
-    if isinstance(error, PrivstatsError) and error.lacking:
-        return refused(str(error), stated)
-    return ""
+    if isinstance(error, KeyError):
+        return _head(str(error.args[0]) if error.args else None, stated)
+    return refused(str(error), stated)  # also of an assertion that shows what a command printed
 
 
 def _head(name: str | None, stated: Sequence[str]) -> str:
@@ -75,7 +74,7 @@ def _head(name: str | None, stated: Sequence[str]) -> str:
 
 def refused(text: str, stated: Sequence[str] = STATED) -> str:
     """Return which deleted row a door's refusal or a command line's message is about; empty for any other text."""
-    text = " ".join(re.sub(r"[│╭╮╰╯─]", " ", text).split())
+    text = " ".join(re.sub(r"[│╭╮╰╯─]|\\n", " ", text).split()) if rows(stated) else ""
     for group, name in rows(stated):
         if found := re.search(rf"needs the ([\w -]+) {name!r}, which no installed package brings", text):
             return f"no installed package announces the {found[1]} {name!r} ({group})"

@@ -1,4 +1,4 @@
-"""Samples of the kinds of course that rooms of contrib announce: each room has one in its tests' ``course_sample.py``."""
+"""Samples of the kinds of course that rooms of contrib announce, from ``course_sample.py`` of each room's tests."""
 
 from __future__ import annotations
 

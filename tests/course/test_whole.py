@@ -23,11 +23,12 @@ from privstats.heads.provenance import Provenance
 from privstats.printable import at_most
 from privstats.workflows.report import Finding, Statement, ethics_page, explanations, page_of
 from tests import made
+from tests.course.announced_samples import Samples
 from tests.course.cases import COHORT, OF_CELLS, plan_of
 from tests.course.test_kinds import ANNOUNCED, SAMPLES
 from tests.without import present
 
-COURSES = {**SAMPLES, **{name: sample.private for name, sample in ANNOUNCED.items() if sample.private}}
+COURSES = Samples({**SAMPLES, **{name: sample.private for name, sample in ANNOUNCED.items() if sample.private}})
 """Of every kind one with a promise."""
 SEVERAL = [name for name, course in COURSES.items() if course.most > 1]
 OF_ONE = ("session", "alone", "each of", "round")

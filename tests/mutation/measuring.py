@@ -73,7 +73,7 @@ def attacks_under(mutant: str) -> tuple[str, ...]:
     if not MUTANTS[mutant].plan:
         return ()
     with planted(MUTANTS[mutant].edits):
-        chosen = tuple(name for name in SHARP if name != "protocol-lies")  # it is slow, and concerns no bug of the table
+        chosen = tuple(name for name in SHARP if name != "protocol-lies")  # slow, and no bug of the table concerns it
         try:
             return violations(plan_of(MUTANTS[mutant].plan), seed=_SEED, trials=_ATTACK_TRIALS, names=chosen)
         except PrivstatsError:  # the bug refuses the attackers' world: nothing comes out of it

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_loading import COMPUTES, loaded
+from tests.without import WHOLE
 
 ROOT = Path(__file__).parents[2]
 READ_ALL = "from pkgutil import resolve_name\nassert dict(resolve_name({!r}))\n"
@@ -36,6 +37,7 @@ def every_door() -> dict[str, str]:
 EVERY = every_door()
 
 
+@WHOLE
 def test_a_door_is_found_with_its_rows() -> None:
     text = "X: Door[Row] = Door()\nY: Door[type[Row]] = Door()\nZ = 1"
     assert list(doors(text)) == [("X", "Row"), ("Y", "type[Row]")]

@@ -10,7 +10,6 @@ import pytest
 from privstats.errors import MissingExtraError
 from privstats.workflows.report import Chart, Curve, Page, layout, render, write_page
 from privstats.workflows.score import Point
-
 from tests.without import room_of
 
 from .conftest import PLAN
