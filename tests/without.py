@@ -20,7 +20,7 @@ from privstats.plug_ins import announced
 
 VARIABLE = "PRIVSTATS_WITHOUT"
 STATED = tuple(os.environ.get(VARIABLE, "").split())
-_COMMANDS, _HEADS = "privstats.commands", "privstats.heads"
+_COMMANDS, _HEADS, _OPTIONS = "privstats.commands", "privstats.heads", ("privstats.findings", "privstats.pages")
 
 
 def wrong(stated: Sequence[str] = STATED) -> str:
@@ -80,7 +80,20 @@ def refused(text: str, stated: Sequence[str] = STATED) -> str:
             return f"no installed package announces the {found[1]} {name!r} ({group})"
         if group.startswith(_COMMANDS) and f"No such command {name!r}" in text:
             return f"no installed package announces the command {name!r} ({group})"
+        if group in _OPTIONS and re.search(rf"No such option: --{name}\b", text):
+            return f"no installed package announces the option {name!r} ({group})"
     return ""
+
+
+def needing(*wanted: str) -> pytest.MarkDecorator:
+    """Return the mark of a test that needs modules, or rows as ``group:name``: it is skipped where one is deleted."""
+    lost = [each for each in wanted if each in STATED or room_of(each)]
+    return pytest.mark.skipif(bool(lost), reason=_lack(lost[0]) if lost else "")
+
+
+def _lack(wanted: str) -> str:
+    group, colon, name = wanted.partition(":")
+    return f"no installed package announces {name!r} ({group})" if colon else f"{room_of(wanted)} is deleted"
 
 
 WHOLE = pytest.mark.skipif(bool(STATED), reason="the complete checkout is judged, and a room of it is deleted")
