@@ -115,6 +115,10 @@ REASONS: list[tuple[Any, str]] = [
     (lambda: ModuleNotFoundError("No module", name="tests.contrib.gone"), "contrib.gone is deleted"),
     (lambda: ImportError(CANNOT_IMPORT, name="privstats.contrib"), "contrib.gone is deleted"),
     (
+        lambda: FileNotFoundError(2, "No such file", str(without.ROOT / "tests" / "contrib" / "gone" / "test_sums.py")),
+        "contrib.gone is deleted",
+    ),
+    (
         lambda: AssertionError("exit 2: Error: No such command 'depart'.\n"),
         "no installed package announces the command 'depart' (privstats.commands)",
     ),
@@ -135,6 +139,7 @@ def test_what_is_deleted_is_named_where_a_run_states_it_and_nowhere_else(error: 
         lambda: ModuleNotFoundError("No module", name="privstats.contrib.goner"),
         lambda: ModuleNotFoundError("No module", name="numpy"),
         lambda: KeyError("gone"),
+        lambda: FileNotFoundError(2, "No such file", "gone"),
     ],
 )
 def test_another_error_skips_nothing_while_a_room_is_deleted(error: Any) -> None:

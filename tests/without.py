@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
@@ -18,6 +19,7 @@ import pytest
 
 from privstats.plug_ins import announced
 
+ROOT = Path(__file__).parents[1]
 VARIABLE = "PRIVSTATS_WITHOUT"
 STATED = tuple(os.environ.get(VARIABLE, "").split())
 _COMMANDS, _HEADS, _OPTIONS = "privstats.commands", "privstats.heads", ("privstats.findings", "privstats.pages")
@@ -59,11 +61,20 @@ def reason(error: BaseException, stated: Sequence[str] = STATED) -> str:
         lost = re.search(r"cannot import name '(\w+)' from '([\w.]+)'", str(error))
         room = room_of(f"{lost[2]}.{lost[1]}" if lost else error.name or "", stated)
         return f"{room} is deleted" if room else _head(lost[1] if lost else None, stated)
+    if isinstance(error, FileNotFoundError):
+        room = room_of(_module_of(error.filename), stated)
+        return f"{room} is deleted" if room else ""
     if isinstance(error, AttributeError):
         return _head(error.name, stated)
     if isinstance(error, KeyError):
         return _head(str(error.args[0]) if error.args else None, stated)
     return refused(str(error), stated)  # also of an assertion that shows what a command printed
+
+
+def _module_of(file: Any) -> str:
+    """Return the dotted name of a path in the checkout; empty for any other."""
+    path = Path(str(file))
+    return ".".join(path.relative_to(ROOT).parts) if path.is_relative_to(ROOT) else ""
 
 
 def _head(name: str | None, stated: Sequence[str]) -> str:
