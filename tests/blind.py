@@ -6,7 +6,7 @@
     python -m tests.blind streams -- tests/dp    other words for pytest than those of the core's tests
 
 A failed test is run once more, alone. A copy of the checkout loses each room, the room's tests, and every line that
-announces or lists either. The entry points that remain are written next to the copy, so nothing is installed and no
+announces or lists either. The entry points that remain are written into the copy, so nothing is installed and no
 network is needed. ``tests.without`` skips the tests that need what is deleted.
 """
 
@@ -94,11 +94,11 @@ def _without(file: Path, gone: Iterable[Path]) -> str:
     return "".join(each for each in file.read_text("utf-8").splitlines(keepends=True) if not line.match(each))
 
 
-def write_entry_points(site: Path, root: Path) -> None:
-    """Write what pip would leave of a copy into a folder of packages, and hide the checkout from whoever has it."""
+def write_entry_points(root: Path) -> None:
+    """Write the entry points of a copy into it, as pip would, and hide the checkout from processes that begin there."""
     known = distribution("privstats")
-    about = site / f"privstats-{known.version}.dist-info"
-    about.mkdir(parents=True)
+    about = root / f"privstats-{known.version}.dist-info"
+    about.mkdir()
     (about / "METADATA").write_text(known.read_text("METADATA") or "", "utf-8")
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
     groups = {"console_scripts": project["scripts"], **project["entry-points"]}
@@ -108,7 +108,7 @@ def write_entry_points(site: Path, root: Path) -> None:
         if rows
     )
     (about / "entry_points.txt").write_text("\n\n".join(sections) + "\n", "utf-8")
-    (site / "sitecustomize.py").write_text(_SITE.format(root=str(ROOT)), "utf-8")
+    (root / "sitecustomize.py").write_text(_SITE.format(root=str(ROOT)), "utf-8")
 
 
 def of_commit(number: int, names: Sequence[str]) -> tuple[list[str], int]:
@@ -121,13 +121,13 @@ def run(deleted: Sequence[str], words: Sequence[str], part: int | None = None) -
     """Run pytest in a copy without these rooms, and return its exit code."""
     print(f"\n$ without {', '.join(deleted)}{'' if part is None else f': part {part} of {PARTS}'}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        home, site = Path(folder, "copy"), Path(folder, "site")
+        home = Path(folder)
         copy(home)
         stated = delete(deleted, home)
-        write_entry_points(site, home)
         for asked in (["init", "-q"], ["add", "."], [*_AUTHOR, "commit", "-qm", "A copy"]):
             subprocess.run(["git", *asked], cwd=home, check=True)
-        own = {VARIABLE: " ".join(stated), "PYTHONPATH": f"{site}{os.pathsep}{home}"}
+        write_entry_points(home)  # git does not track them
+        own = {VARIABLE: " ".join(stated), "PYTHONPATH": str(home)}
         if part is not None:
             own[_PART] = str(part)
         plain = {name: value for name, value in os.environ.items() if not name.startswith(("SLIPCOVER_", "PYTEST_"))}

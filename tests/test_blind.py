@@ -81,10 +81,10 @@ def test_all_rooms_together_take_the_folder_above_them_too(checkout: Path) -> No
     assert '"privstats"' in (checkout / "pyproject.toml").read_text()
 
 
-def test_the_entry_points_that_remain_are_found_without_an_install(checkout: Path, tmp_path: Path) -> None:
+def test_the_entry_points_that_remain_are_found_without_an_install(checkout: Path) -> None:
     blind.delete(["gone"], checkout)
-    blind.write_entry_points(tmp_path / "site", checkout)
-    (found,) = distributions(path=[str(tmp_path / "site")])
+    blind.write_entry_points(checkout)
+    (found,) = distributions(path=[str(checkout)])
     assert found.name == "privstats"
     assert {(each.group, each.name) for each in found.entry_points} == {
         ("console_scripts", "privstats"),
