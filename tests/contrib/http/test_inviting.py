@@ -13,8 +13,8 @@ from privstats.contrib.http.command import app
 from privstats.contrib.http.settings import Settings
 from tests.made import refused
 from tests.plan.devices import devices_plan, sample_devices
-from tests.without import needing
 
+pytestmark = pytest.mark.usefixtures("few_draws")  # `plan check` forecasts
 WHERE = [
     "--address", "https://leader.example", "--page", "https://survey.example/answer", "--closes",
     "2027-03-01T12:00:00Z",
@@ -53,7 +53,6 @@ def test_a_registrar_invites_once_and_no_code_is_on_its_screen(typed) -> None:
     assert (settings.origins, (settings.until - settings.closes).days) == (("https://survey.example",), 30)
 
 
-@needing("privstats.notes:browsers")
 def test_a_plan_that_no_browser_answers_needs_the_word_that_no_browser_is_asked(typed, privstats) -> None:
     plan = ps.Plan.read("plan.toml")
     clipped = replace(plan.privacy, max_records_per_client=4, client_clip=2.0)
