@@ -34,10 +34,11 @@ PARTS = 6
 _CONTRIB = Path("privstats", "contrib")
 _ATTACKER = "threat_models"
 _LISTS = ("pyproject.toml", "tests/core.toml", "tests/project/core.toml")
-_SITE = """import sys
-sys.path[:] = [each for each in sys.path if each != {root!r}]
+_SITE = f"""import os, sys
+here = os.path.dirname(__file__)
+sys.path[:] = [each for each in sys.path if each == here or not os.path.isdir(os.path.join(each, {_ATTACKER!r}))]
 """
-"""Takes the checkout, which pip may have installed in place, from the path."""
+"""Takes a checkout that pip installed in place from the path, because a deleted package would be found there."""
 
 
 def rooms(root: Path = ROOT) -> list[str]:
@@ -108,7 +109,7 @@ def write_entry_points(root: Path) -> None:
         if rows
     )
     (about / "entry_points.txt").write_text("\n\n".join(sections) + "\n", "utf-8")
-    (root / "sitecustomize.py").write_text(_SITE.format(root=str(ROOT)), "utf-8")
+    (root / "sitecustomize.py").write_text(_SITE, "utf-8")
 
 
 def of_commit(number: int, names: Sequence[str]) -> tuple[list[str], int]:

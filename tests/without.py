@@ -87,7 +87,7 @@ def refused(text: str, stated: Sequence[str] = STATED) -> str:
     """Return which deleted row a door's refusal or a command line's message is about; empty for any other text."""
     text = " ".join(re.sub(r"[│╭╮╰╯─]|\\n", " ", text).split()) if rows(stated) else ""
     for group, name in rows(stated):
-        if found := re.search(rf"needs the ([\w -]+) {name!r}, which no installed package brings", text):
+        if found := re.search(rf"needs the ([\w -]+) {name!r}, which no installed package", text):
             return f"no installed package announces the {found[1]} {name!r} ({group})"
         if group.startswith(_COMMANDS) and f"No such command {name!r}" in text:
             return f"no installed package announces the command {name!r} ({group})"
