@@ -26,10 +26,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from privstats.cli import main
-from tests import core, night, seers
+from tests import core, night, seers, without
 from tests.brought import bring_modules
 from tests.drawing import named
-from tests.lacking import absent, skipped_where_lacking
+from tests.lacking import skipped_where_lacking, why_skipped
 from tests.leftovers import ProcessState, left_behind
 from tests.watchdog import watch
 
@@ -63,7 +63,8 @@ def pytest_configure():
     """What tests start ends with this process; the package that brings modules of rounds is at hand.
 
     Raises:
-        UsageError: pip installed an earlier list of entry points, so rooms of contrib are not found.
+        UsageError: pip installed an earlier list of entry points, so rooms of contrib are not found; or
+            PRIVSTATS_WITHOUT states that something is deleted which is here.
     """
     watch()
     declared = tomllib.loads((night.ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
@@ -71,6 +72,9 @@ def pytest_configure():
     if {(group, *entry) for group, entries in declared.items() for entry in entries.items()} - installed:
         raise pytest.UsageError("pyproject.toml has other entry points than pip installed: pip install --no-deps -e .")
     bring_modules()
+    if untrue := without.wrong():
+        raise pytest.UsageError(untrue)
+    without.give_stand_ins()
 
 
 @cache
@@ -162,9 +166,11 @@ def pytest_runtest_teardown(item):
 def pytest_make_collect_report(collector):
     """A module that imports what is not installed is skipped as a whole."""
     report = yield
-    if report.failed and (package := absent(report.call.excinfo.value)):
+    if report.failed and (reason := why_skipped(report.call.excinfo.value)):
         report.outcome = "skipped"
-        report.longrepr = (str(collector.path), 0, f"Skipped: {package} is not installed")
+        report.longrepr = (str(collector.path), 0, f"Skipped: {reason}")
+    elif report.skipped and "tests/without.py" in report.longrepr[0]:  # a stand-in was used: the file is named
+        report.longrepr = (str(collector.path), *report.longrepr[1:])
     return report
 
 
@@ -224,6 +230,8 @@ def privstats(monkeypatch, capsys):
         except SystemExit as stop:
             ended = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
         done = Finished(ended, *capsys.readouterr())
+        if ended != code and (reason := without.refused(done.stderr)):
+            pytest.skip(reason)
         if code is not None:
             assert done.returncode == code, done.stdout + done.stderr
             assert "Traceback" not in done.stderr

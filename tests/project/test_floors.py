@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.lacking import needs
+from tests.without import WHOLE
 
+pytestmark = WHOLE
 ROOT = Path(__file__).parents[2]
 PLANTED = {
     "privstats/heads/diagnostics.py": ("privstats.session", "privstats.heads.diagnostics -> privstats.session"),
