@@ -1,4 +1,4 @@
-"""Select the tests of README's command: ``python -m pytest -m seer`` runs what sees planted bugs, and what a user meets."""
+"""Select README's tests: ``python -m pytest -m seer`` runs what sees a planted bug, and what a user meets."""
 
 MARK = "seer"
 
