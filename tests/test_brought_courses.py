@@ -16,7 +16,7 @@ from privstats.cli.parts.plan_tasks import TASKS, PlanTask
 from privstats.cli.parts.questions import questions
 from privstats.course.kinds import KINDS, CourseKind
 from privstats.course.records_engines import ENGINES, RecordsEngine, engine_for
-from privstats.doors import Option
+from privstats.doors import Option, announced
 from privstats.errors import PrivstatsError
 from privstats.workflows.sources import SOURCES, Study, StudySource
 from tests.brought import install
@@ -127,7 +127,7 @@ def test_our_engine_of_records_comes_first_and_plain_records_are_no_package_s(br
 
 
 def test_a_command_of_another_package_is_listed_by_its_name_and_run(brought: Any) -> None:
-    names = [each.name for each in doors.announced("privstats.commands.course")]
+    names = [each.name for each in announced("privstats.commands.course")]
     brought("privstats.commands.course", "ward", "ward")
     listed = " ".join(CliRunner().invoke(app, ["course", "--help"]).stdout.split())
     assert "ward A command of stranger 0.1." in listed
