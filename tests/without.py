@@ -87,8 +87,9 @@ def refused(text: str, stated: Sequence[str] = STATED) -> str:
     """Return which deleted row a door's refusal or a command line's message is about; empty for any other text."""
     text = " ".join(re.sub(r"[│╭╮╰╯─]|\\n", " ", text).split()) if rows(stated) else ""
     for group, name in rows(stated):
-        if found := re.search(rf"needs the ([\w -]+) {name!r}, which no installed package", text):
-            return f"no installed package announces the {found[1]} {name!r} ({group})"
+        needed = re.search(rf"needs the ([\w -]+) {name!r}, which no installed package .*{re.escape(group)}\b", text)
+        if needed:
+            return f"no installed package announces the {needed[1]} {name!r} ({group})"
         if group.startswith(_COMMANDS) and f"No such command {name!r}" in text:
             return f"no installed package announces the command {name!r} ({group})"
         if group in _OPTIONS and re.search(rf"No such option: --{name}\b", text):
