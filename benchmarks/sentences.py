@@ -70,6 +70,11 @@ def bugs_measured() -> str:
     return f"The catalogue has {len(MUTANTS)} bugs{waiting}."
 
 
+def bugs_seen() -> str:
+    """README.md: how many planted bugs the tests of its command see."""
+    return f"Each of the {len(MUTANTS)} bugs that `tests/mutation` plants makes one of them fail."
+
+
 def laplace_of_counts() -> str:
     """docs/privacy.md: Laplace noise beside Gaussian noise on counts, by the number of tables."""
     ((_, found),) = titled("papers.gh_appendix_b", "Gaussian or Laplace, noise")
@@ -246,6 +251,7 @@ SENTENCES: Mapping[str, Callable[[], str]] = {
         ceilings_of_informed,
         a_search_adds_up,
         bugs_measured,
+        bugs_seen,
         laplace_of_counts,
         oracle_standing,
         cells_ahead,

@@ -103,18 +103,16 @@ class Door(Mapping[str, Row]):
             otherwise: what to do without it, for the end of the message.
 
         Raises:
-            PrivstatsError: no installed package announces the row; the error's ``lacking`` is this door's group.
+            PrivstatsError: no installed package announces the row.
         """
         if name in self:
             return self[name]
         installed = self._listed()
-        error = self._error(
+        raise self._error(
             f"{by} needs the {self.noun} {name!r:.80}, which no installed package announces under the entry points "
             f"{self.group}{f' (installed: {installed})' if installed else ''}; install the package that does"
             f"{f', or {otherwise}' if otherwise else ''}"
         )
-        error.lacking = self.group
-        raise error
 
     def origin(self, name: str) -> str:
         """Return name and version of the package that announces a row; empty for ours."""

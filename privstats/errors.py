@@ -47,9 +47,6 @@ class PrivstatsError(Exception):
         SchemaError
     """
 
-    lacking: str = ""
-    """The group of entry points under which no installed package announces what is missing; else empty."""
-
 
 class SchemaError(PrivstatsError, ValueError):
     """A schema that cannot be measured: an unknown statistic, one class, one feature, a grid too fine.

@@ -11,6 +11,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes read wh
 
 import gc
 import logging
+import re
 import secrets
 import shutil
 import sys
@@ -18,16 +19,17 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import distribution
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from privstats.cli import main
-from tests import core, night
+from tests import core, night, seers, without
 from tests.brought import bring_modules
 from tests.drawing import named
-from tests.lacking import absent, skipped_where_lacking
+from tests.lacking import skipped_where_lacking, why_skipped
 from tests.leftovers import ProcessState, left_behind
 from tests.watchdog import watch
 
@@ -42,8 +44,8 @@ if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 4 << 
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")  # thousands of journals wait for no disk
 
 _BEFORE = pytest.StashKey[ProcessState]()
-_CORE = core.nodes()
-_CORE_FILES = {night.ROOT / node.partition("::")[0] for node in _CORE}
+_LISTS = {core.MARK: core.nodes, seers.MARK: seers.nodes}
+"""By mark, what lists the tests that get it, where they are not marked nightly."""
 _NIGHTLY_SECONDS = 900
 _FRESH = settings.get_current_profile_name() == "nightly"
 
@@ -61,7 +63,8 @@ def pytest_configure():
     """What tests start ends with this process; the package that brings modules of rounds is at hand.
 
     Raises:
-        UsageError: pip installed an earlier list of entry points, so rooms of contrib are not found.
+        UsageError: pip installed an earlier list of entry points, so rooms of contrib are not found; or
+            PRIVSTATS_WITHOUT states that something is deleted which is here.
     """
     watch()
     declared = tomllib.loads((night.ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
@@ -69,12 +72,31 @@ def pytest_configure():
     if {(group, *entry) for group, entries in declared.items() for entry in entries.items()} - installed:
         raise pytest.UsageError("pyproject.toml has other entry points than pip installed: pip install --no-deps -e .")
     bring_modules()
+    if untrue := without.wrong():
+        raise pytest.UsageError(untrue)
+    without.give_stand_ins()
+
+
+@cache
+def _listed(expression):
+    """By mark, the files and tests of each list that an expression of ``-m`` names; always those of the core."""
+    named = {core.MARK, *re.findall(r"\w+", expression)}
+    return {mark: listed() for mark, listed in _LISTS.items() if mark in named}
+
+
+def _of_lists(expression):
+    """Return the marks whose lists hold every test that ``-m`` chooses; none where it may choose others."""
+    marks = set(expression.split(" or "))
+    return marks if marks <= _LISTS.keys() else set()
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Skip files outside the list of the core with ``-m core``: reading them takes ten seconds a worker."""
-    if config.option.markexpr == core.MARK and collection_path.name.startswith("test_"):
-        return collection_path not in _CORE_FILES or None
+    """Skip files outside the lists with ``-m core`` or ``-m seer``: reading them takes ten seconds a worker."""
+    marks = _of_lists(config.option.markexpr)
+    if marks and collection_path.name.startswith("test_") and collection_path.is_relative_to(night.ROOT):
+        listed = frozenset().union(*(_listed(config.option.markexpr)[mark] for mark in marks))
+        files = {node.partition("::")[0] for node in listed}
+        return str(collection_path.relative_to(night.ROOT)) not in files or None
     return None
 
 
@@ -97,9 +119,11 @@ def pytest_collection_modifyitems(config, items):
             slices of the night lack a file with a test that is marked nightly, or have one without.
     """
     items.sort(key=lambda item: item.get_closest_marker("waits") is None)
+    listed = _listed(config.option.markexpr)
     for item in items:
-        if core.is_listed(item.nodeid, _CORE) and not item.get_closest_marker("nightly"):
-            item.add_marker(core.MARK)
+        for mark, nodes in listed.items():
+            if core.is_listed(item.nodeid, nodes) and not item.get_closest_marker("nightly"):
+                item.add_marker(mark)
         if item.get_closest_marker("nightly") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(_NIGHTLY_SECONDS))
     for path in {item.path for item in items if item.get_closest_marker("ci")}:
@@ -108,7 +132,7 @@ def pytest_collection_modifyitems(config, items):
     if night.SECONDS.exists() and not config.pluginmanager.has_plugin("tests.timed"):  # which writes the list
         inside = [item for item in items if item.path.is_relative_to(night.ROOT)]
         marked = [(str(item.path.relative_to(night.ROOT)), bool(item.get_closest_marker("nightly"))) for item in inside]
-        whole = config.option.markexpr != core.MARK and night.ROOT / "tests" in (
+        whole = not _of_lists(config.option.markexpr) and night.ROOT / "tests" in (
             config.rootpath.joinpath(argument) for argument in config.args
         )
         if wrong := night.not_as_collected(marked, night.kept(), whole=whole):
@@ -142,9 +166,11 @@ def pytest_runtest_teardown(item):
 def pytest_make_collect_report(collector):
     """A module that imports what is not installed is skipped as a whole."""
     report = yield
-    if report.failed and (package := absent(report.call.excinfo.value)):
+    if report.failed and (reason := why_skipped(report.call.excinfo.value)):
         report.outcome = "skipped"
-        report.longrepr = (str(collector.path), 0, f"Skipped: {package} is not installed")
+        report.longrepr = (str(collector.path), 0, f"Skipped: {reason}")
+    elif report.skipped and "tests/without.py" in report.longrepr[0]:  # a stand-in was used: the file is named
+        report.longrepr = (str(collector.path), *report.longrepr[1:])
     return report
 
 
@@ -204,6 +230,8 @@ def privstats(monkeypatch, capsys):
         except SystemExit as stop:
             ended = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
         done = Finished(ended, *capsys.readouterr())
+        if ended != code and (reason := without.refused(done.stderr)):
+            pytest.skip(reason)
         if code is not None:
             assert done.returncode == code, done.stdout + done.stderr
             assert "Traceback" not in done.stderr

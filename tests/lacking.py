@@ -1,8 +1,6 @@
 """Tests of what is not installed are skipped: an extra's absence is no failure of the library.
 
-Loaded by ``conftest``. Either an import failed, of an absent package that no plain installation has; or a row of a door
-is needed, and no installed package announces any row there. ``tests/project/test_light_rows.py`` fails where a door has
-no row in a complete installation.
+Loaded by ``conftest``. An import must have failed, of an absent package that no plain installation has.
 """
 
 import importlib.util
@@ -12,8 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from privstats import optional_dependencies
-from privstats.errors import PrivstatsError
-from privstats.plug_ins import announced
+from tests import without
 
 _DEVELOPMENT = (
     *("mpmath", "opendp", "pandas", "mypy", "ruff", "grimp", "importlinter", "sphinx", "hatchling"),
@@ -32,11 +29,20 @@ def _lacks(package: str) -> bool:
     return package in _OPTIONAL and importlib.util.find_spec(package) is None
 
 
+def why_skipped(error: BaseException | None) -> str:
+    """Return which optional package, deleted room or row of a door an error is about; empty for any other error."""
+    if package := absent(error):
+        return f"{package} is not installed"
+    while error is not None:
+        if reason := without.reason(error):
+            return reason
+        error = error.__cause__ or error.__context__
+    return ""
+
+
 def absent(error: BaseException | None) -> str:
     """The first missing optional package that an error, or what it came from, is about; empty for any other error."""
     while error is not None:
-        if isinstance(error, PrivstatsError) and error.lacking and not announced(error.lacking):
-            return f"a package that announces {error.lacking}"
         if isinstance(error, ImportError):
             named = (error.name or "").partition(".")[0]
             found = [package for package in sorted(_OPTIONAL) if package == named or f" {package}" in str(error)]
@@ -48,11 +54,11 @@ def absent(error: BaseException | None) -> str:
 
 @contextmanager
 def skipped_where_lacking() -> Iterator[None]:
-    """A test that stops because an optional package is not installed counts as skipped."""
+    """A test that stops because an optional package is not installed, or a room is deleted, counts as skipped."""
     try:
         yield
-    except Exception as error:
-        package = absent(error)
-        if not package:
+    except (Exception, pytest.fail.Exception) as error:  # "did not warn" hides what stopped the block
+        reason = why_skipped(error)
+        if not reason:
             raise
-        pytest.skip(f"{package} is not installed")
+        pytest.skip(reason)

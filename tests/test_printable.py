@@ -109,14 +109,14 @@ GAUSSIAN = ps.Plan(
 RELEASE = dataclasses.replace(ps.simulate(PLAN, [(np.eye(3), np.array(MARKUP)[[0, 1, 0]])] * 3), reproducible=True)
 
 SHOWN = {
-    "budget": (PLAN.budget(), ["central noise, one record", "epsilon alone", "all together: mu"]),
-    "open budget": (OPEN.budget(), ["membership advantage"]),
-    "plan": (PLAN, [PLAN.digest, "3, at least 2", "central noise, one record"]),
-    "release": (RELEASE, [RELEASE.digest, PLAN.digest, "3 of 3", "REPRODUCIBLE"]),
-    "rounds": (ps.Rounds(PLAN), ["Rounds", '<td style="text-align: right">4</td>']),
-    "stream": (ps.Stream(PLAN, 4), ["Stream"]),
-    "alignment": (ps.Alignment(GAUSSIAN), ["Alignment"]),
-    "single": (ps.course.Single(PLAN), ["Single", PLAN.digest]),
+    "budget": (PLAN.budget, ["central noise, one record", "epsilon alone", "all together: mu"]),
+    "open budget": (OPEN.budget, ["membership advantage"]),
+    "plan": (lambda: PLAN, [PLAN.digest, "3, at least 2", "central noise, one record"]),
+    "release": (lambda: RELEASE, [RELEASE.digest, PLAN.digest, "3 of 3", "REPRODUCIBLE"]),
+    "rounds": (lambda: ps.Rounds(PLAN), ["Rounds", '<td style="text-align: right">4</td>']),
+    "stream": (lambda: ps.Stream(PLAN, 4), ["Stream"]),
+    "alignment": (lambda: ps.Alignment(GAUSSIAN), ["Alignment"]),
+    "single": (lambda: ps.course.Single(PLAN), ["Single", PLAN.digest]),
 }
 
 
@@ -138,8 +138,8 @@ class Tags(HTMLParser):
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_it_is_whole_html_with_what_the_value_says(name):
-    value, words = SHOWN[name]
-    shown, tags = value._repr_html_(), Tags()
+    make, words = SHOWN[name]
+    shown, tags = make()._repr_html_(), Tags()
     tags.feed(shown)
     assert tags.open == []
     assert tags.seen <= {"p", "strong", "dl", "dt", "dd", "table", "tr", "th", "td", "br"}

@@ -12,6 +12,7 @@ import pytest
 from benchmarks import sentences, tables
 from benchmarks.measuring import RESULTS
 from tests.forks import beside
+from tests.without import WHOLE
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = sorted(
@@ -76,6 +77,7 @@ def run(folder: Path, command: str, *words: str) -> None:
         runpy.run_module(command, run_name="__main__", alter_sys=True)
 
 
+@WHOLE
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_tables_say_what_the_committed_results_say(page):
     text = page.read_text("utf-8")

@@ -32,6 +32,7 @@ from privstats.errors import PrivstatsError
 from tests import made
 from tests.contrib.http.desk import DeskDial, Paused, pumped, reporting
 from tests.engines.network.fake import FolderNet, study_of
+from tests.without import present
 
 SECONDS = 20
 """Far more than any of these needs; a reader that waits for a pipe would wait for ever."""
@@ -144,12 +145,15 @@ def _bounded():
         signal.signal(signal.SIGALRM, before)
 
 
+ENDS = (SystemExit, PrivstatsError, *present({"a helper": Paused}).values())
+
+
 def _traceback(name, act):
     """What a call ends in other than a sentence."""
     try:
         with _bounded():
             act()
-    except (SystemExit, PrivstatsError, Paused):
+    except ENDS:
         return []
     except Exception as reason:
         if isinstance(reason, OSError) and reason.errno is not None:

@@ -23,6 +23,9 @@ from tests.contrib.alignment.cohort import first
 from tests.course.cases import OF_CELLS, plan_of, shards, tables
 from tests.course.test_kinds import SCORES, WHOLES
 from tests.made import promise, unnamed
+from tests.without import needing
+
+STREAMED = needing("privstats.courses:stream")
 
 
 @pytest.fixture
@@ -239,7 +242,7 @@ def test_every_kind_that_has_a_file_can_be_asked_for_and_no_two_by_one_word() ->
         ("parties", ["--rounds", "2"], "such a course has no options besides --plan; omit --rounds"),
         ("newton", ["--module", "mlp/4"], "accepts --rounds, --retries besides --plan; omit --module"),
         ("alignment", ["--centred"], "accepts --step besides --plan; omit --centred"),
-        ("rounds", ["--mechanism", "tree"], "omit --mechanism"),
+        pytest.param("rounds", ["--mechanism", "tree"], "omit --mechanism", marks=STREAMED),
         ("binned", ["--then", "rounds"], "such a course needs --expected-records, which only its owners can state"),
         ("binned", ["--rounds", "2", "--expected-records", "9"],
             "a plan has no rounds: leave it out, or name the course"),
@@ -247,8 +250,8 @@ def test_every_kind_that_has_a_file_can_be_asked_for_and_no_two_by_one_word() ->
             "then must be 'centred', 'rounds', 'newton' or None"),
         ("stream", ["--epochs", "4", "--rounds", "2"], "a stream: such a course accepts --epochs, --mechanism,"),
         ("rounds", ["--rounds", "0"], "rounds must be an integer from 1 to 64, got 0"),
-        ("rounds", ["--epochs", "0"], "epochs must be an integer from 1 to 1024, got 0"),
-        ("parties", ["--epochs", "2"], "class and ridge schemas stream"),
+        pytest.param("rounds", ["--epochs", "0"], "epochs must be an integer from 1 to 1024, got 0", marks=STREAMED),
+        pytest.param("parties", ["--epochs", "2"], "class and ridge schemas stream", marks=STREAMED),
     ],
 )  # fmt: skip
 def test_options_of_another_kind_are_refused(kind: str, words: list[str], said: str, run: Any, tmp_path: Path) -> None:

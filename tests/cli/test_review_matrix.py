@@ -12,6 +12,7 @@ import pytest
 
 import privstats as ps
 from privstats.cli.look import _columns_of, _plan_of
+from privstats.cli.parts.plan_tasks import TASKS as ANNOUNCED
 from privstats.cli.parts.questions import questions
 from privstats.course import write
 from privstats.course.kinds import KINDS as COURSES
@@ -73,7 +74,7 @@ TASKS = {
     "survey": "--questions age=18:40:60:80,smokes=yes/no --tables age*smokes --panel leader.pub,helper.pub "
     "--organisations Ulm,Bonn --registrar Trier --registrar-key trier.pub --page Kiel --most-runs 1 "
     "--clients 2000 --vanish 1500 --colluders 50 --epsilon 1 --delta 1e-6",
-    "rows": f"--public columns.toml {PARTIES}",
+    **({"rows": f"--public columns.toml {PARTIES}"} if "rows" in ANNOUNCED else {}),
 }
 """What ``plan init --task`` asks for beyond the task."""
 NO_PROMISE = {"alignment"}

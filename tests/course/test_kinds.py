@@ -10,17 +10,12 @@ import pytest
 import tomli_w
 
 import privstats as ps
-from privstats.contrib.alignment import Alignment
-from privstats.contrib.synthetic.columns import schema_of
-from privstats.contrib.synthetic.course import Synthetic
 from privstats.course import DisjointRounds, Single, read, write
 from privstats.course.kinds import KINDS, CourseKind, course_kind, labels_of
 from privstats.errors import PlanError, PrivstatsError
 from privstats.transforms import ConstantFeature
 from privstats.workflows.report import sessions
-from tests.contrib.alignment.cohort import PROMISE, PUBLIC, first
-from tests.contrib.streams.streams import plan_of as stream_plan
-from tests.contrib.streams.streams import stream_of
+from tests.course.announced_samples import Samples, announced_samples
 from tests.course.cases import OF_CELLS, OF_CLOSED, TABLE, parties_plan, plan_of, promise, rounds, shards
 
 ELEVEN = replace(TABLE, signs=11)
@@ -60,16 +55,10 @@ def _effect(cohort: ps.Cohort) -> ps.Effect:
     return ps.Effect.start(OBSERVED, cohort, promise(epsilon=3.0))
 
 
-def counts_plan(epsilon: float = 1.0) -> ps.Plan:
-    schema = schema_of([ps.Truth(name) for name in "abcd"])
-    return ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=epsilon))
-
-
-SAMPLES = {
+ANNOUNCED = announced_samples()
+SAMPLES = Samples({
     "single": Single(plan_of()),
     "rounds": replace(rounds(OF_CLOSED, 4), clip=0.3),
-    "alignment": Alignment(first()),
-    "stream": stream_of(4, "tree"),
     "newton": _newton(ps.Cohort(2, 2, 2_000)),
     "hazard": _hazard(ps.Cohort(2, 2, 2_000)),
     "standardised": ps.Standardised.within(ranged_plan()),
@@ -77,14 +66,12 @@ SAMPLES = {
     "effect": _effect(ps.Cohort(2, 2, 2_000)),
     "parties": ps.PartyRounds.within(parties_plan()),
     "binned": ps.Binned.within(plan_of(OF_ELEVEN), "centred", expected_records=600),
-    "synthetic": Synthetic.within(counts_plan()),
-}
+    **{name: sample.course for name, sample in ANNOUNCED.items()},
+})  # fmt: skip
 
 _REGRESSION = {"cohort": ps.Cohort(2, 2, 2_000), "privacy": promise(epsilon=3.0)}
-WHOLES = {
+WHOLES = Samples({
     "rounds": plan_of(),
-    "alignment": first(PUBLIC, PROMISE),
-    "stream": plan_of(),
     "newton": ps.Newton.full_plan(schema=SCORES, **_REGRESSION),
     "hazard": ps.Hazard.full_plan(schema=HAZARDS, **_REGRESSION),
     "standardised": ranged_plan(),
@@ -92,8 +79,8 @@ WHOLES = {
     "effect": ps.Effect.full_plan(schema=OBSERVED, **_REGRESSION),
     "parties": parties_plan(),
     "binned": plan_of(OF_CELLS),
-    "synthetic": counts_plan(),
-}
+    **{name: sample.whole for name, sample in ANNOUNCED.items()},
+})  # fmt: skip
 """By kind with a file: a plan that states the promise of all sessions together, from which a course of it follows."""
 
 CHANGED = {
@@ -108,14 +95,6 @@ CHANGED = {
         "module": "adapter/4",
         "clip": 0.5,
         "pairs": True,
-    },
-    "alignment": {"first": first(cohort=ps.Cohort(14, 12, 3_000)), "step": "published"},
-    "stream": {
-        "plan": stream_plan(epsilon=4.1),
-        "epochs": 8,
-        "mechanism": "increments",
-        "deletions": True,
-        "repeats": 1,
     },
     "newton": {"first": _newton(ps.Cohort(2, 2, 2_001)).first, "rounds": 2, "retries": 1},
     "hazard": {"plan": _hazard(ps.Cohort(2, 2, 2_001)).plan, "by": "age", "rounds": 2, "retries": 1, "early_bins": 2},
@@ -136,16 +115,10 @@ CHANGED = {
         "sessions": 2,
         "finer_ends": True,
     },
-    "synthetic": {
-        "plan": counts_plan(1.1),
-        "share": 0.25,
-        "screen": 0.25,
-        "levels": 8,
-        "columns": tuple(ps.Truth(name, gaps=(9,)) for name in "abcd"),
-    },
+    **{name: sample.changed for name, sample in ANNOUNCED.items()},
 }
 """Of each kind every field that is its own, with another value."""
-IMPLIED = {"stream": {"allow_disclosing_leavers"}}
+IMPLIED = {name: sample.implied for name, sample in ANNOUNCED.items()}
 """Fields that follow from the others."""
 
 
@@ -254,7 +227,8 @@ def test_any_value_under_any_key_is_a_course_or_one_sentence(name: str, tmp_path
 
 
 def test_only_a_stream_pauses_weighs_and_names_its_nodes_together(tmp_path: Path) -> None:
-    stream, correlated = stream_of(4, "tree"), stream_of(4, "square-root")
+    stream = SAMPLES["stream"]
+    correlated = replace(stream, mechanism="square-root")
     pauses = [place for place in range(1, stream.most) if KINDS["stream"].pauses(stream, place)]
     assert pauses == [1, 3, 4]  # the first nodes of epochs 1, 2 and 3
     assert labels_of(stream) == ("each of 7",)
@@ -292,8 +266,9 @@ READ_ALL_AT_FIRST = {"single", "rounds", "alignment", "stream", "newton", "stand
 
 def test_every_kind_says_whether_a_later_round_reads_more() -> None:
     """A kind without ``admits`` is listed here only if its first round reads all that a later one reads."""
-    assert {name for name, kind in KINDS.items() if not hasattr(kind.type, "admits")} == READ_ALL_AT_FIRST
-    for name in READ_ALL_AT_FIRST:
+    without = {name for name, kind in KINDS.items() if not hasattr(kind.type, "admits")}
+    assert without == READ_ALL_AT_FIRST & KINDS.keys()
+    for name in without:
         first, *later = (_read(plan.schema) for plan in SAMPLES[name].priced)
         assert [each for each in later if each != first] == [], f"{name} needs admits: a later session reads more"
 

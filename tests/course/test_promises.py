@@ -48,7 +48,7 @@ def test_rounds_within_a_promise_spend_at_most_the_promise(whole: ps.Plan, round
 @given(
     terms=BUDGETS,
     adjacency=ADJACENCIES,
-    mechanism=st.sampled_from(list(MECHANISMS)),
+    mechanism=st.deferred(lambda: st.sampled_from(list(MECHANISMS))),
     levels=st.integers(0, 7),
     deletions=st.booleans(),
 )

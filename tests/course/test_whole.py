@@ -23,17 +23,17 @@ from privstats.heads.provenance import Provenance
 from privstats.printable import at_most
 from privstats.workflows.report import Finding, Statement, ethics_page, explanations, page_of
 from tests import made
-from tests.contrib.alignment.cohort import PROMISE, PUBLIC
-from tests.contrib.alignment.cohort import first as aligned
+from tests.course.announced_samples import Samples
 from tests.course.cases import COHORT, OF_CELLS, plan_of
-from tests.course.test_kinds import SAMPLES
+from tests.course.test_kinds import ANNOUNCED, SAMPLES
+from tests.without import present
 
-COURSES = {**SAMPLES, "alignment": ps.Alignment(aligned(PUBLIC, PROMISE))}
+COURSES = Samples({**SAMPLES, **{name: sample.private for name, sample in ANNOUNCED.items() if sample.private}})
 """Of every kind one with a promise."""
 SEVERAL = [name for name, course in COURSES.items() if course.most > 1]
 OF_ONE = ("session", "alone", "each of", "round")
 """Words that say of a number that it is of one session."""
-PAGES = {"report.html": page_of, "ethics.html": ethics_page, "evidence.html": evidence_page}
+PAGES = {"report.html": page_of, "ethics.html": ethics_page} | present({"evidence.html": evidence_page})
 
 
 def lines(page: str) -> Iterator[str]:

@@ -103,7 +103,7 @@ def test_a_file_has_every_attribute_of_a_head_that_does_not_only_describe_its_fi
         head = quick(name).fit(X, X[:, :1] if entry.task == "ridge" else y)
         head.save(tmp_path / name)
         lost[name] = " ".join(sorted(vars(head).keys() - vars(heads.load(tmp_path / name)).keys()))
-    assert lost == OF_THE_FIT
+    assert lost == {name: lines for name, lines in OF_THE_FIT.items() if name in HEADS}
 
 
 def test_a_file_has_every_field_of_the_map_in_front_of_the_rule(blobs, tmp_path):

@@ -13,6 +13,7 @@ import privstats as ps
 from privstats.encoding import flatten
 from privstats.errors import HeadError, PlanError, PrivstatsError, RecordError, SchemaError
 from privstats.heads import scoring as room
+from privstats.heads.registry import HEADS as EVERY_HEAD
 from privstats.heads.scoring import head_digest
 from privstats.kinds.scoring import HEAD, cells_of_scores
 from privstats.randomness import seeded
@@ -20,7 +21,10 @@ from privstats.schema.public_values import Published, Values
 from tests import made
 from tests.made import refused
 
-HEADS = (ps.heads.LDA(), ps.heads.QDA(), ps.heads.NaiveBayes(), ps.heads.LowRankQDA(rank=2), ps.heads.RidgeClassifier())
+HEADS = (
+    *(ps.heads.LDA(), ps.heads.QDA(), ps.heads.NaiveBayes(), ps.heads.RidgeClassifier()),
+    *([ps.heads.LowRankQDA(rank=2)] if "LowRankQDA" in EVERY_HEAD else []),
+)
 
 
 def records(count: int, classes: int, features: int = 5, seed: int = 0) -> tuple[Any, Any]:

@@ -19,6 +19,7 @@ from privstats.contrib.synthetic.rows import SyntheticRows
 from privstats.inference.frame_columns import FRAME_COLUMNS
 from privstats.transforms import ConstantFeature
 from tests.contrib.imputation import counts as gap_counts
+from tests.without import needing
 
 pandas = pytest.importorskip("pandas")
 inf = ps.inference
@@ -211,6 +212,7 @@ def frames() -> set[str]:
     }
 
 
+@needing("threat_models", *(f"privstats.contrib.{room}" for room in ("imputation", "site_levels", "synthetic")))
 def test_every_class_with_to_frame_has_an_example_here() -> None:
     assert frames() == {name.split()[0] for name in EXAMPLES}
 

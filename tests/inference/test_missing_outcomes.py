@@ -25,7 +25,6 @@ from threat_models.audits.effect_worlds import INCOMPLETE, played
 
 RANGES = dict.fromkeys("abcd", (-1.0, 1.0))
 SCHEMA = ps.EffectSchema.of(RANGES, treatment="arm", outcome=(-1, 1), probability=0.5, missing="weights", trim=0.5)
-WORLD = INCOMPLETE["missing"]
 
 
 def course_of(records: int, epsilon: float, schema: ps.EffectSchema = SCHEMA, **options: Any) -> ps.Effect:
@@ -33,7 +32,7 @@ def course_of(records: int, epsilon: float, schema: ps.EffectSchema = SCHEMA, **
 
 
 def drawn(records: int, seed: int, schema: ps.EffectSchema = SCHEMA) -> tuple[np.ndarray, np.ndarray]:
-    return WORLD.draw(schema, records, np.random.default_rng(seed))
+    return INCOMPLETE["missing"].draw(schema, records, np.random.default_rng(seed))
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import privstats as ps
 from privstats.contrib.http.page import BUNDLE
 from tests.javascript.node import CLIENT, evaluated, needs_node
 from tests.javascript.study import NUMBERS, PEOPLE, Study
+from tests.without import needing
 
 _SCRIPT = """
 import { readFileSync } from "node:fs";
@@ -68,6 +69,7 @@ def test_numbers_from_node_are_summed_as_python_sums_them(tmp_path):
     assert total == ps.encoding.flatten(ps.measure(NUMBERS, columns)).tolist()
 
 
+@needing("privstats.contrib.http")
 def test_what_a_page_is_made_of_is_in_the_wheel():
     told = (CLIENT.parents[1] / "pyproject.toml").read_text("utf-8")
     for name in (BUNDLE, "page.html", "page.css", "words.json"):

@@ -24,7 +24,7 @@ from tests.mutation.http_catalogue import HTTP_MUTANTS
 from tests.mutation.inside_catalogue import INSIDE_MUTANTS
 from tests.mutation.ledger_catalogue import LEDGER_MUTANTS
 from tests.mutation.machines import MACHINES
-from tests.mutation.mutant import Mutant, bug
+from tests.mutation.mutant import Mutant, bug, of_present_rooms
 from tests.mutation.noise_layers_catalogue import NOISE_LAYERS_MUTANTS
 from tests.mutation.panel_catalogue import PANEL_MUTANTS
 from tests.mutation.persons_catalogue import PERSONS_MUTANTS
@@ -63,7 +63,7 @@ _LEVELS = "tests/moments/test_levels.py::"
 _READABLE = "tests/moments/test_readable.py::"
 _SEARCH = ("budget", "sensitivity", "noise")
 
-MUTANTS: dict[str, Mutant] = {
+MUTANTS: dict[str, Mutant] = of_present_rooms({
     "sigma a tenth too small": bug("the plan's noise is calibrated 10 % too small",
         name_in("privstats.plan.plan", "calibrate", bugs.scaled_sigma(0.9)),
         _PATH + "test_the_noise_of_a_plan_keeps_its_promise", plan="shares", audits=(*_SEARCH, "canary")),
@@ -354,4 +354,4 @@ MUTANTS: dict[str, Mutant] = {
     **SITE_LEVELS_MUTANTS,
     **STREAM_MUTANTS,
     **UPDATES_MUTANTS,
-}  # fmt: skip
+})  # fmt: skip

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from privstats.tables import load_all
+from tests import without
 from tests.schema.changed import changed_fact
 
 _ROOMS = (
@@ -24,6 +25,7 @@ _ROOMS = (
     "privstats.testing", "privstats.transforms", "privstats.contrib.sweep",
 )  # fmt: skip
 """Loaded whole before a bug is planted: a module that was loaded beside it would keep it."""
+_MODULES = ("privstats.workflows.simulate", "threat_models.cli")
 
 Edit = tuple[Any, str, Any]
 """An owner (module or class), a name in it, and what the name shall mean."""
@@ -115,9 +117,11 @@ def planted(edits: Callable[[], list[Edit]]) -> Iterator[None]:
         LookupError: nothing in the library has that name any more, so that the bug would not be one.
     """
     for room in _ROOMS:
-        load_all(room)
-    for module in ("privstats.workflows.simulate", "threat_models.cli"):
-        importlib.import_module(module)
+        if not without.room_of(room):
+            load_all(room)
+    for module in _MODULES:
+        if not without.room_of(module):
+            importlib.import_module(module)
     todo = edits()
     if not todo:
         raise LookupError("the bug has nothing to be planted in: follow the library's names")

@@ -14,6 +14,7 @@ import pytest
 
 from benchmarks import mutation
 from privstats.errors import PlanError
+from tests import seers
 from tests.mutation import measuring
 from tests.mutation.__main__ import verdict
 from tests.mutation.catalogue import MUTANTS
@@ -59,6 +60,19 @@ def test_every_case_that_the_table_names_is_collected():
     command = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=", "-m", "not nightly", "--collect-only", *named]
     done = subprocess.run(command, cwd=measuring.ROOT, capture_output=True, text=True, check=False)
     assert named <= {*done.stdout.splitlines()}, done.stdout + done.stderr
+
+
+@pytest.mark.ci
+def test_every_bug_is_seen_by_a_test_of_the_readme_and_every_file_of_its_list_has_one():
+    """``-m seer`` leaves out what is marked nightly: no bug loses its last seer by that."""
+    command = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=", "-m", seers.MARK, "--collect-only"]
+    done = subprocess.run(command, cwd=measuring.ROOT, capture_output=True, text=True, check=False)
+    counted = [line for line in done.stdout.splitlines() if line.startswith("tests/") and "::" in line]
+    run = {node.partition("[")[0] for node in counted} | {node.partition("::")[0] for node in counted}
+    lost = [name for name, bug in MUTANTS.items() if run.isdisjoint(test.partition("[")[0] for test in bug.tests)]
+    assert lost == [], done.stderr
+    assert [node for node in seers.MET if node not in run] == []
+    assert {node.partition("::")[0] for node in run} == {node.partition("::")[0] for node in seers.nodes()}
 
 
 @pytest.mark.parametrize("name", MUTANTS)

@@ -11,15 +11,13 @@ import inspect
 import json
 from collections.abc import Callable, Iterable
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import privstats as ps
 from privstats import transforms as T
-from privstats.contrib.streams.mechanisms import coefficients
-from privstats.contrib.synthetic.choice import Screened, chosen_pairs
-from privstats.contrib.synthetic.projection import projected
 from privstats.dp import samplers
 from privstats.encoding import flatten
 from privstats.kinds import CalibrationSchema, GradientSchema
@@ -144,6 +142,8 @@ def noise_of(law: Callable[..., Any]) -> Callable[[], Iterable[bytes]]:
 
 
 def weights_of_streams() -> Iterable[bytes]:
+    from privstats.contrib.streams.mechanisms import coefficients
+
     yield json.dumps(coefficients(64)).encode()
 
 
@@ -158,6 +158,9 @@ def plans() -> Iterable[bytes]:
 
 def pairs_of_synthetic_rows() -> Iterable[bytes]:
     """Pairs chosen from noisy counts, and their models: a ring of columns, of which one is there twice."""
+    from privstats.contrib.synthetic.choice import Screened, chosen_pairs
+    from privstats.contrib.synthetic.projection import projected
+
     rng = np.random.default_rng(6)
     for many, cells, noise in ((6, 4, 40), (12, 9, 300)):
         step = rng.integers(0, 2, (20_000, many)).cumsum(axis=1) % cells
@@ -213,10 +216,10 @@ CLAIMS: tuple[Callable[[], Iterable[bytes]], ...] = (
     rounds_of_a_refinement,
     published_values,
     *map(noise_of, SAMPLERS),
-    weights_of_streams,
     plans,
-    pairs_of_synthetic_rows,
 )
+CONTRIBUTED = {"streams": weights_of_streams, "synthetic": pairs_of_synthetic_rows}
+"""Claims of rooms of contrib, by room."""
 
 
 def digests(*, torch: bool = False) -> dict[str, str]:
@@ -226,7 +229,10 @@ def digests(*, torch: bool = False) -> dict[str, str]:
         for claim, package in ((tensors, "torch"), (rounds_of_a_module, "opacus"))
         if torch and importlib.util.find_spec(package)
     )
-    return {each.__name__: hashlib.sha256(b"".join(each())).hexdigest() for each in (*CLAIMS, *more, no_claim)}
+    folder = Path(ps.__file__).parent / "contrib"
+    contributed = (claim for room, claim in CONTRIBUTED.items() if (folder / room).is_dir())
+    every = (*CLAIMS, *contributed, *more, no_claim)
+    return {each.__name__: hashlib.sha256(b"".join(each())).hexdigest() for each in every}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The rows of settings: what is derived from them holds, and the lists that stay their own agree with them."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
@@ -45,8 +45,14 @@ BASE: Fields = {
     "cohort": {"clients": 6, "min_survivors": 5, "max_records": 500},
     "privacy": {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-5},
 }
+
+
+def _misspelt(words: Sequence[str]) -> list[Any]:
+    return [wrong for word in words for wrong in (word.upper(), word.encode(), [word])]
+
+
 WRONG: dict[type[Form], Callable[[Any], list[Any]]] = {
-    **dict.fromkeys((Words, Levels), lambda form: ["", (word := form.choices[0]).upper(), word.encode(), [word], 0]),
+    **dict.fromkeys((Words, Levels), lambda form: ["", 0, *_misspelt(form.choices[:1])]),
     AsciiName: lambda form: ["gräph", 3, b"auto"],
     Integer: lambda form: [form.low - 1, float(form.low), True, "1", *([form.high + 1] if form.high else [])],
     Number: lambda form: [form.low - 1e-3, "1", True, float("nan"), *([form.high * 1.01] if form.high else [])],

@@ -21,20 +21,18 @@ PACKAGE = "privstats"
 
 @dataclass(frozen=True)
 class Module:
-    """A module's name, its text and tree, and whether it is a package."""
+    """A module's name, its text and tree."""
 
     name: str
     text: str
     tree: ast.Module
-    is_room: bool
 
     @classmethod
     def read(cls, path: Path, root: Path) -> Module:
         """The module in a file below ``root``."""
         text = path.read_text(encoding="utf8")
         parts = path.relative_to(root).with_suffix("").parts
-        is_room = parts[-1] == "__init__"
-        return cls(".".join(parts[:-1] if is_room else parts), text, ast.parse(text), is_room)
+        return cls(".".join(parts).removesuffix(".__init__"), text, ast.parse(text))
 
     @cached_property
     def run(self) -> tuple[ast.AST, ...]:
@@ -43,8 +41,8 @@ class Module:
 
     @property
     def lazy(self) -> dict[str, tuple[str, str]]:
-        """Of a lazy room the public names, and where each is from."""
-        if not self.is_room or not any(_imported(node) == "privstats.lazy_names" for node in self.tree.body):
+        """The public names of a lazy room, or of a module of ``extend``, and where each is from."""
+        if not any(_imported(node) == "privstats.lazy_names" for node in self.tree.body):
             return {}
         below = (node for under in self.tree.body if _is_for_types(under) for node in getattr(under, "body", ()))
         rows = ((alias, node.module) for node in below if isinstance(node, ast.ImportFrom) for alias in node.names)

@@ -16,8 +16,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+from privstats.extend import VERSION
+
 ROOT = Path(__file__).parents[2]
 LIST = ROOT / "docs" / "public_names.txt"
+_VERSION = f"# privstats.extend, version {VERSION}: a name leaves with the next version alone.\n"
 _HEAD = """# Public names of privstats and their parameters, written by: python -m tests.project.public_names
 # name=: the parameter has a default. After *: pass it by name. CONTRIBUTING.md states what a change of a line means.
 """
@@ -65,8 +68,17 @@ def _is_called(value: Any) -> bool:
 
 def text() -> str:
     """Return the file's text."""
-    return _HEAD + "".join(f"{line}\n" for module in public_modules() for line in sorted(lines_of(module)))
+    return _HEAD + _VERSION + "".join(f"{line}\n" for module in public_modules() for line in sorted(lines_of(module)))
+
+
+def lost(listed: str, there: str) -> set[str]:
+    """Return the names that left ``privstats.extend`` between two texts of the file, if its version stayed."""
+    names = [set(re.findall(r"^privstats\.extend\.[\w.]+", each, re.MULTILINE)) for each in (listed, there)]
+    versions = [re.findall(r"^# privstats\.extend, version (\d+)", each, re.MULTILINE) for each in (listed, there)]
+    return names[0] - names[1] if versions[0] == versions[1] else set()
 
 
 if __name__ == "__main__":
+    if left := lost(LIST.read_text("utf-8"), text()):
+        raise SystemExit(f"raise VERSION in privstats/extend/__init__.py, because names leave: {sorted(left)}")
     LIST.write_text(text(), "utf-8")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Set
 
 from tests.lacking import needs
+from tests.without import WHOLE
 
 
 def circled(imports: Mapping[str, Set[str]]) -> set[str]:
@@ -19,6 +20,7 @@ def circled(imports: Mapping[str, Set[str]]) -> set[str]:
     return {name for name in imports if name in reached(name)}
 
 
+@WHOLE
 def test_no_module_imports_itself_through_others() -> None:
     needs("importlinter")
     import grimp

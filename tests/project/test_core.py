@@ -211,4 +211,4 @@ def test_a_module_is_named_by_its_file(tmp_path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text("x = 1\n")
     read = Module.read(path, tmp_path)
-    assert (read.name, read.is_room, read.lazy) == ("privstats.room", True, {})
+    assert (read.name, read.lazy) == ("privstats.room", {})

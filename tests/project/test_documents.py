@@ -11,6 +11,7 @@ import pytest
 
 import privstats as ps
 from tests.project.test_pages import MEASURED
+from tests.without import WHOLE
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("privstats", "threat_models", "benchmarks", "tests")
@@ -57,6 +58,7 @@ def python(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *words], cwd=cwd, env=found, capture_output=True, text=True)
 
 
+@WHOLE
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_python_and_shell_snippets_run_in_order(page, privstats, tmp_path, monkeypatch):
     """All in this process, but for ``python -m`` and for programs that the page wrote.
@@ -85,6 +87,7 @@ def test_python_and_shell_snippets_run_in_order(page, privstats, tmp_path, monke
             printed += f" {without_numbers(done.stdout)}"
 
 
+@WHOLE
 @pytest.mark.parametrize(
     "page", [ROOT / "docs" / "architecture.md", ROOT / "docs" / "how_to_add.md"], ids=lambda page: page.name
 )
@@ -94,6 +97,7 @@ def test_every_module_that_a_page_sends_a_reader_to_is_there(page):
     assert {name for name in named if not any(path.endswith(f"/{name}") for path in there)} == set()
 
 
+@WHOLE
 @pytest.mark.parametrize("page", ["architecture", "core", "how_to_add"])
 def test_every_name_that_a_page_sends_a_reader_to_stands_in_the_code(page):
     """A name that has another today would be written, and nothing would read it."""

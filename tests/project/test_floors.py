@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.lacking import needs
+from tests.without import WHOLE
 
+pytestmark = WHOLE
 ROOT = Path(__file__).parents[2]
 PLANTED = {
     "privstats/heads/diagnostics.py": ("privstats.session", "privstats.heads.diagnostics -> privstats.session"),
@@ -33,6 +35,8 @@ PLANTED = {
         "privstats.contrib.http.dial -> privstats.engines.journal.base"),
     "privstats/contrib/nvflare/job.py": ("privstats.engines.network.host",
         "privstats.contrib.nvflare.job -> privstats.engines.network.host"),
+    "privstats/workflows/rehearsal/page.py": ("privstats.extend.kinds",
+        "privstats.workflows.rehearsal.page -> privstats.extend.kinds"),
     "privstats/schema/base.py": ("threat_models", "privstats.schema.base -> threat_models"),
 }  # fmt: skip
 

@@ -2,11 +2,8 @@
 
 import pytest
 
-from privstats import doors, optional_dependencies
-from privstats.errors import PlanError
-from privstats.plan.provers import PROVERS
+from privstats import optional_dependencies
 from tests import lacking
-from tests.planted import plant_entries
 
 
 @pytest.fixture
@@ -35,18 +32,6 @@ def test_every_other_error_is_a_failure(error, without_torch):
     assert lacking.absent(error) == ""
     with pytest.raises(type(error)), lacking.skipped_where_lacking():
         raise error
-
-
-def test_an_empty_door_is_named_and_one_that_has_another_row_is_a_failure(monkeypatch):
-    def refused():
-        with pytest.raises(PlanError) as it:
-            PROVERS.needed("absent", "a test")
-        return it.value
-
-    assert lacking.absent(refused()) == ""
-    plant_entries(monkeypatch, PROVERS.group, {}, alone=True)
-    monkeypatch.setattr(lacking, "announced", doors.announced)
-    assert lacking.absent(refused()) == "a package that announces privstats.provers"
 
 
 def test_a_test_that_needs_what_is_missing_is_skipped(without_torch):

@@ -11,6 +11,7 @@ from privstats.workflows.tables.rows import READERS
 from tests.cli.test_loading import RUN, loaded
 
 README = Path(__file__).parents[2] / "README.md"
+EXTEND = Path(__file__).parents[2] / "privstats" / "extend"
 EXAMPLE = re.search(r"^## Use it\n\n```python\n(.*?)^```", README.read_text("utf-8"), re.MULTILINE | re.DOTALL)
 
 ONE_COURSE = """
@@ -31,6 +32,12 @@ def within(names: set[str], room: str) -> set[str]:
 
 def test_the_package_loads_no_room() -> None:
     assert ours(loaded("import privstats")) == {"privstats", "privstats.lazy_names"}
+
+
+def test_the_extension_interface_loads_no_room() -> None:
+    modules = {f"privstats.extend.{path.stem}" for path in EXTEND.glob("[a-z]*.py")}
+    there = {"privstats", "privstats.extend", "privstats.lazy_names"} | modules
+    assert ours(loaded(f"import {', '.join(there)}")) == there
 
 
 @pytest.mark.ci

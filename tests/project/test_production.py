@@ -15,6 +15,7 @@ import typer
 
 from privstats.cli.main import app
 from privstats.release import Release
+from tests.without import WHOLE
 
 yaml = pytest.importorskip("yaml", reason="it comes with Flower")
 
@@ -42,6 +43,7 @@ def unit(name):
     return reader
 
 
+@WHOLE
 @pytest.mark.parametrize("name", UNITS)
 def test_a_unit_starts_a_command_that_there_is_and_lets_it_take_its_leave(name):
     service = unit(name)["Service"]
@@ -52,6 +54,7 @@ def test_a_unit_starts_a_command_that_there_is_and_lets_it_take_its_leave(name):
     assert "KillSignal" not in service, "SIGTERM, which is systemd's own, is what is handled"
 
 
+@WHOLE
 @pytest.mark.parametrize("name", UNITS)
 def test_a_unit_has_started_when_the_folder_says_so(name):
     service = unit(name)["Service"]

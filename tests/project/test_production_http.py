@@ -23,11 +23,13 @@ from tests.contrib.http.desk import ORIGIN, study_of_devices
 from tests.contrib.http.test_door import until
 from tests.contrib.http.test_serve import Helpers, served, waited
 from tests.project.test_production import FOLDER, parsed
+from tests.without import WHOLE
 
 yaml = pytest.importorskip("yaml", reason="it comes with Flower")
 COMPOSE = yaml.safe_load((FOLDER / "compose-http.yaml").read_text())["services"]
 
 
+@WHOLE
 def test_the_services_of_devices_run_commands_that_there_are_and_share_no_folder() -> None:
     for name in ("leader", "helper"):
         service = COMPOSE[name]

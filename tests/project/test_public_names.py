@@ -5,8 +5,10 @@ from typing import Protocol
 import privstats as ps
 from tests.lacking import needs
 from tests.project.public_names import LIST, parameters, text
+from tests.without import WHOLE
 
 
+@WHOLE
 def test_the_list_of_public_names_is_that_of_the_code() -> None:
     needs("hypothesis")
     listed, there = set(LIST.read_text("utf-8").splitlines()), set(text().splitlines())

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.lacking import needs
+from tests.without import WHOLE
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,12 +24,14 @@ def tool(name: str) -> str:
     return str(Path(sys.executable).with_name(name))
 
 
+@WHOLE
 def test_ruff_finds_nothing():
     needs("ruff")
     run(sys.executable, "-m", "ruff", "check", ".")
     run(sys.executable, "-m", "ruff", "format", "--check", ".")
 
 
+@WHOLE
 @pytest.mark.ci
 @pytest.mark.waits
 def test_mypy_strict_finds_nothing():
@@ -36,6 +39,7 @@ def test_mypy_strict_finds_nothing():
     run(sys.executable, "-m", "mypy")
 
 
+@WHOLE
 def test_imports_only_go_downwards():
     needs("importlinter")
     run(tool("lint-imports"), "--no-cache")

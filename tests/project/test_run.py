@@ -32,9 +32,14 @@ SLICE = """#!/bin/sh
 echo "the slice of the commit, ${{SLIPCOVER_ENABLED-not measured}}"
 {slice}
 """
+BLIND = """#!/bin/sh
+echo "the core without a room, $*"
+{blind}
+"""
 NIGHTLY = "-m pip install -q -c constraints.txt -e .[nightly] in checkout"
 DOCS = NIGHTLY.replace("nightly", "docs")
-CI = "-m pytest -n auto -m ci and not nightly tests/test_marked.py in checkout"
+ROOMS = "-m pytest -n auto -m not nightly and not ci and not seer in checkout"
+CI = "-m pytest -n auto -m ci and not nightly and not seer tests/test_marked.py in checkout"
 INSTALL = "mkdir -p .venv/bin && cp python .venv/bin && .venv/bin/python -m pytest"
 RECORD = 'echo tests/test_once.py >> "$PRIVSTATS_FAILED"'  # as pytest does with tests.flaky
 WAIT = "for i in $(seq 400); do [ -e {} ] && break; sleep .05; done"  # 20 seconds at most
@@ -47,7 +52,7 @@ pytestmark = [
 ]
 
 
-def run(folder, demo="echo shown", test=INSTALL, part="nothing", does="exit 1", slice="true", again=0):
+def run(folder, demo="echo shown", test=INSTALL, part="nothing", does="exit 1", slice="true", blind="true", again=0):
     """Run the script in a checkout with these two commands.
 
     Args:
@@ -57,6 +62,7 @@ def run(folder, demo="echo shown", test=INSTALL, part="nothing", does="exit 1", 
         part: a word of the command line of ``python`` by which one part of the script is chosen.
         does: what this part does, in shell.
         slice: what the slice of the night does, in shell.
+        blind: what the tests without a room do, in shell.
         again: the exit code of the second run of failed tests.
     """
     checkout = folder / "checkout"
@@ -67,7 +73,8 @@ def run(folder, demo="echo shown", test=INSTALL, part="nothing", does="exit 1", 
         (checkout / name).write_text(text)
     (checkout / "python").write_text(PYTHON.format(part=part, does=does, again=again))
     (checkout / ".ci" / "slice").write_text(SLICE.format(slice=slice))
-    for name in ("python", ".ci/slice"):
+    (checkout / ".ci" / "blind").write_text(BLIND.format(blind=blind))
+    for name in ("python", ".ci/slice", ".ci/blind"):
         (checkout / name).chmod(0o755)
     (checkout / "deleted").touch()
     (checkout / "tests").mkdir()
@@ -89,13 +96,13 @@ def test_each_command_starts_from_nothing_and_every_part_is_shown(tmp_path: Path
     done = run(tmp_path, demo, f"test ! -e .venv && {INSTALL}")
     assert done.returncode == 0, done.stdout + done.stderr
     said = [line for line in done.stdout.splitlines() if line and not line.startswith("$")]
-    tests, shown, nightly, ci, coverage, night, flaky, _ = said
-    assert (tests, shown) == ("-m pytest in checkout", "all of it")
+    tests, rooms, shown, nightly, ci, coverage, night, blind, flaky, _ = said
+    assert (tests, rooms, shown) == ("-m pytest in checkout", ROOMS, "all of it")
     assert "-m slipcover --merge" in coverage
     assert "--fail-under 98" in coverage
     assert (nightly, ci) == (NIGHTLY, CI)
     assert flaky.startswith("-m tests.flaky ")
-    assert night == "the slice of the commit, not measured"
+    assert (night, blind) == ("the slice of the commit, not measured", "the core without a room, --commit")
     assert not (tmp_path / "checkout" / "left").exists()
     assert not list((tmp_path / "tmp").iterdir()), "what the run made for itself is gone with it"
 
@@ -105,11 +112,13 @@ def test_each_command_starts_from_nothing_and_every_part_is_shown(tmp_path: Path
     [
         {"demo": "echo shown; false"},
         {"test": f"{INSTALL} tests", "part": "tests"},
+        {"part": "not seer"},
         {"part": "merge"},
-        {"part": "not nightly"},
+        {"part": "ci and not nightly"},
         {"slice": "exit 1"},
+        {"blind": "exit 1"},
     ],
-    ids=["demo", "tests", "coverage", "ci", "slice"],
+    ids=["demo", "tests", "rooms", "coverage", "ci", "slice", "blind"],
 )
 def test_a_part_that_fails_fails_the_run_and_stops_no_other(tmp_path: Path, commands: dict[str, str]) -> None:
     done = run(tmp_path, **commands)
@@ -119,6 +128,7 @@ def test_a_part_that_fails_fails_the_run_and_stops_no_other(tmp_path: Path, comm
     assert last.startswith(f"{NIGHTLY}\n{CI}\n")
     assert "-m slipcover --merge" in last
     assert "\nthe slice of the commit, not measured\n" in last
+    assert "\nthe core without a room, --commit\n" in last
     assert ("coverage is below 98 %" in done.stderr) == (commands.get("part") == "merge")
 
 
@@ -131,13 +141,13 @@ def test_packages_of_the_night_that_cannot_be_installed_do_not_fail_the_run(tmp_
 @pytest.mark.parametrize(
     ("how", "code"),
     [
-        ({"part": "not nightly", "does": f"{RECORD}; exit 1"}, 0),
-        ({"part": "not nightly", "does": f"{RECORD}; exit 1", "again": 1}, 1),
-        ({"part": "not nightly", "does": f"{RECORD}; exit 3"}, 1),
-        ({"part": "not nightly", "does": "exit 1"}, 1),
+        ({"part": "ci and not nightly", "does": f"{RECORD}; exit 1"}, 0),
+        ({"part": "ci and not nightly", "does": f"{RECORD}; exit 1", "again": 1}, 1),
+        ({"part": "ci and not nightly", "does": f"{RECORD}; exit 3"}, 1),
+        ({"part": "ci and not nightly", "does": "exit 1"}, 1),
         ({"slice": f"{RECORD}; exit 1"}, 0),
-        ({"part": "not nightly", "does": f"{RECORD}; exit 1", "slice": "exit 1"}, 1),
-        ({"part": "not nightly", "does": "exit 1", "slice": f"{RECORD}; exit 1"}, 1),
+        ({"part": "ci and not nightly", "does": f"{RECORD}; exit 1", "slice": "exit 1"}, 1),
+        ({"part": "ci and not nightly", "does": "exit 1", "slice": f"{RECORD}; exit 1"}, 1),
     ],
     ids=[
         "passes at its second run",
@@ -160,7 +170,7 @@ def test_the_slice_runs_beside_what_is_marked_ci(tmp_path: Path) -> None:
     """Each waits for a file of the other, so neither would pass before the other has begun."""
     ci, night = tmp_path / "ci", tmp_path / "night"
     ours, theirs = (f"touch {mine}; {WAIT.format(other)}; [ -e {other} ]" for mine, other in ((ci, night), (night, ci)))
-    assert run(tmp_path, part="not nightly", does=ours, slice=theirs).returncode == 0
+    assert run(tmp_path, part="ci and not nightly", does=ours, slice=theirs).returncode == 0
 
 
 @pytest.mark.parametrize("aside", ["demo", "slice"])
@@ -172,7 +182,11 @@ def test_what_runs_aside_ends_with_a_run_that_is_ended(tmp_path: Path, aside: st
     begun, ended, late = tmp_path / "begun", tmp_path / "ended", tmp_path / "late"
     stays = f"touch {begun}; {WAIT.format(ended)}; touch {late}"
     kills = f"until [ -e {begun} ]; do sleep .05; done; while ! kill -TERM $PPID; do :; done"
-    how = {"demo": stays, "test": kills} if aside == "demo" else {"slice": stays, "part": "not nightly", "does": kills}
+    how = (
+        {"demo": stays, "test": kills}
+        if aside == "demo"
+        else {"slice": stays, "part": "ci and not nightly", "does": kills}
+    )
     assert run(tmp_path, **how).returncode != 0
     ended.touch()
     time.sleep(0.8)

@@ -14,6 +14,7 @@ import pytest
 from privstats.secagg import Parameters
 from privstats.secagg.interactive.state import STEPS
 from privstats.secagg.protocols import PROTOCOLS
+from tests.without import WHOLE
 
 ROOT = Path(__file__).parents[2]
 STEP_NAMES = {"advertise", "share", "check", "mask", "agree", "unmask"}
@@ -100,6 +101,7 @@ def test_the_words_are_the_protocols():
     assert set(STEPS) == STEP_NAMES == set(Parameters.steps)
 
 
+@WHOLE
 def test_the_files_are_found():
     assert {
         "privstats/review/plan_facts.py",

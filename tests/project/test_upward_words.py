@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.without import WHOLE
+
 ROOT = Path(__file__).parents[2]
 ABOVE = ("privstats.contrib", "threat_models")
 POINTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
@@ -73,6 +75,7 @@ def test_each_form_of_a_reach_upward_is_found(text: str, found: list[str]) -> No
     assert list(reaches(text, {"evidence"})) == found
 
 
+@WHOLE
 def test_no_module_below_contrib_names_what_is_brought_from_above() -> None:
     package = ROOT / "privstats"
     files = [path.relative_to(package).as_posix() for path in sorted(package.rglob("*.py"))]

@@ -16,6 +16,7 @@ import tomli_w
 
 import privstats as ps
 from privstats.plan.packages import KEY
+from privstats.plan.provers import PROVERS
 from privstats.review.certificate_checker import KEYS, KINDS, STEPS, Refused, check
 from tests.made import refused
 from tests.plan.every_kind import PLANS, certified, keys_of_plans, with_tables
@@ -238,6 +239,7 @@ def test_the_checker_has_a_row_for_every_kind_of_schema_and_no_other() -> None:
 
 def test_every_key_that_a_plan_can_have_stands_in_one_of_these_plans() -> None:
     """So that the tests above leave out each."""
+    PROVERS.needed("moments", "a plan of each kind")
     known = {
         key.partition("=")[0].rstrip("?")
         for keys in (*KEYS.values(), *(kind.keys for kind in KINDS.values()), *STEPS.values())

@@ -113,8 +113,8 @@ def run(plan: ps.Plan) -> object:
 
 
 def proved(level: Any) -> Callable[[ps.Plan, Path], object]:
-    around = {"protocol": "split", "panel": PANEL, "validity": ps.plan.Validity(level, 50)}
-    return lambda plan, _: plan_of(plan.schema, **around)
+    around = {"protocol": "split", "panel": PANEL}
+    return lambda plan, _: plan_of(plan.schema, **around, validity=ps.plan.Validity(level, 50))
 
 
 def searched(plan: ps.Plan) -> object:

@@ -13,20 +13,19 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privstats.course.base import PLACEHOLDER, Releases
-from privstats.course.planned import Stepped
-from privstats.course.promise import Promise, part_of
-from privstats.course.steps import Past, Step, Steps
+from privstats.course import Releases
+from privstats.course.base import PLACEHOLDER
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
+from privstats.extend.courses import Past, Promise, Step, Stepped, Steps, part_of
+from privstats.extend.kinds import Opened, Published, Values
+from privstats.extend.support import Array
 from privstats.kinds import GaussianSchema
-from privstats.kinds.gaussians import Array, client_gaussian, mean_root, root
+from privstats.kinds.gaussians import client_gaussian, mean_root, root
 from privstats.plan import Plan
 from privstats.records.containers import feature_rows
-from privstats.records.opened import Opened
 from privstats.release import Release
 from privstats.schema import narrowed
-from privstats.schema.public_values import Published, Values
 from privstats.transforms import Transport
 
 Rule: TypeAlias = Literal["alvarez-esteban", "published"]

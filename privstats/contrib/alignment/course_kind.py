@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from privstats.course.kinds import CourseKind
-from privstats.doors import Option
+from privstats.extend.courses import CourseKind
+from privstats.extend.doors import Option
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from privstats.course import Course
-from privstats.course.promise import total_of
 from privstats.dp import Guarantee, Privacy
 from privstats.dp.privacy import Unit
+from privstats.extend.courses import total_of
+from privstats.extend.plans import PROTOCOLS
 from privstats.plan import Plan
 from privstats.plan.conditions import assumption
 from privstats.plan.device_rules import exchanged_mu
-from privstats.secagg.protocols import PROTOCOLS
+from privstats.workflows.report import Table
 from privstats.workflows.report.ethics import promise_of
 from privstats.workflows.report.explanations import hits
-from privstats.workflows.report.layout import Table
 
 _NOTHING = Guarantee(0.0)
 _NO_LIMIT = Guarantee(math.inf)

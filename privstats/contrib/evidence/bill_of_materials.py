@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from privstats import optional_dependencies
 from privstats.course import Course
+from privstats.extend.support import optional_dependencies
 from privstats.plan import Plan
 from privstats.version import __version__
 

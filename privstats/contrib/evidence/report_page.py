@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privstats.workflows.report.further import AdjacentFile, FurtherPage
+from privstats.extend.plans import AdjacentFile, FurtherPage
 
 if TYPE_CHECKING:
     from privstats.workflows.report import Statement

@@ -15,16 +15,16 @@ from typing import Literal, TypeAlias
 
 from privstats.contrib.evidence.actors import actors_table, released_limits
 from privstats.course import Course
-from privstats.course.promise import Total, total_of
+from privstats.course.promise import Total
 from privstats.dp import Guarantee, NoPrivacy
+from privstats.extend.courses import total_of
+from privstats.extend.support import at_most
 from privstats.plan import Plan
 from privstats.plan.budget import unit_in_words
 from privstats.plan.conditions import of_packages
-from privstats.printable import at_least, at_most, delta_text
-from privstats.workflows.report import explanations
+from privstats.printable import at_least, delta_text
+from privstats.workflows.report import Cell, Statement, Table, explanations, render
 from privstats.workflows.report.ethics import promise_of
-from privstats.workflows.report.layout import Cell, Table, render
-from privstats.workflows.report.privacy_report import Statement
 from privstats.workflows.report.sessions import Session, by_session, sessions_in
 
 Signer: TypeAlias = Literal["software", "data holder", "coordinator", "officer", "expert"]

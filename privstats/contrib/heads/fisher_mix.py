@@ -11,14 +11,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privstats import optional_dependencies
 from privstats.contrib.heads.synthetic import World, choose_device, converge
 from privstats.estimates.discriminant import Priors, Shrinkage
+from privstats.extend.heads import Bounds, ClassEvidence, Entry, LinearRule
+from privstats.extend.support import Array, optional_dependencies
+from privstats.heads import ClassHead
 from privstats.heads.estimates.subspace import Subspace
-from privstats.heads.estimator import ClassHead
-from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.registry import TRAINING, Bounds, Entry
-from privstats.heads.rules import LinearRule
+from privstats.heads.registry import TRAINING
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike
 
 from privstats.estimates import denoise
 from privstats.estimates.discriminant import Priors, Shrinkage, log_priors
+from privstats.extend.heads import Bounds, ClassEvidence, Entry, Text, Whole
+from privstats.extend.support import Array
+from privstats.heads import ClassHead
 from privstats.heads.estimates.class_covariance import class_covariances, one_blas_thread
 from privstats.heads.estimates.subspace import Subspace
-from privstats.heads.estimator import ClassHead
-from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.registry import PRIORS, SHRINKAGE, SUBSPACE, WEIGHT, Bounds, Entry, Text, Whole
+from privstats.heads.registry import PRIORS, SHRINKAGE, SUBSPACE, WEIGHT
 from privstats.heads.rules import LowRankRule
 
 _SMALLEST_SHARE = 1e-3

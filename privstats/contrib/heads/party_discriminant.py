@@ -14,11 +14,23 @@ from sklearn.utils.validation import validate_data
 
 from privstats.course import Releases
 from privstats.errors import DataError, HeadError, ReleaseError
-from privstats.heads.estimator import ClassHead, class_labels
-from privstats.heads.evidence import Array, ClassEvidence, Released
-from privstats.heads.provenance import EXACT, UNKNOWN, Provenance, directions
-from privstats.heads.registry import Bounds, Entry, check_parameters
-from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy, local, take_columns
+from privstats.extend.heads import (
+    EXACT,
+    Bounds,
+    ClassEvidence,
+    Entry,
+    LinearRule,
+    Rule,
+    as_numpy,
+    check_parameters,
+    local,
+)
+from privstats.extend.support import Array
+from privstats.heads import ClassHead, Provenance
+from privstats.heads.estimator import class_labels
+from privstats.heads.evidence import Released
+from privstats.heads.provenance import UNKNOWN, directions
+from privstats.heads.rules import Preprocessing, take_columns
 from privstats.kinds.party import Block, direction
 from privstats.schema.rounds import ROW_BITS
 

@@ -8,14 +8,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privstats import optional_dependencies
 from privstats.contrib.heads.synthetic import Convergence, World, choose_device, converge
 from privstats.estimates.discriminant import Priors, Shrinkage
+from privstats.extend.heads import Bounds, ClassEvidence, Entry, Number, Text, Whole
+from privstats.extend.support import Array, optional_dependencies
+from privstats.heads import ClassHead
 from privstats.heads.estimates.class_covariance import ClassCovariances, require_bearable
 from privstats.heads.estimates.subspace import Subspace
-from privstats.heads.estimator import ClassHead
-from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.registry import TRAINING, WEIGHT, Bounds, Entry, Number, Text, Whole
+from privstats.heads.registry import TRAINING, WEIGHT
 from privstats.heads.rules import QuadraticRule
 from privstats.heads.rules.rule import tail
 

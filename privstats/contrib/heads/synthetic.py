@@ -15,11 +15,11 @@ import numpy as np
 from privstats.errors import DataError
 from privstats.estimates import denoise
 from privstats.estimates.discriminant import Shrinkage, log_priors
+from privstats.extend.heads import ClassEvidence
+from privstats.extend.support import Array, progress_bar
 from privstats.heads.estimates.class_covariance import ClassCovariances, class_covariances
 from privstats.heads.estimates.subspace import Subspace, discriminant_directions, wider_directions
-from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.registry import check_dimension
-from privstats.progress import progress_bar
 
 if TYPE_CHECKING:
     import torch

@@ -25,7 +25,7 @@ from privstats.contrib.http.run import LeaderRun
 from privstats.contrib.http.standing import Standing, exposition
 from privstats.engines.carriers import Supervision
 from privstats.errors import PrivstatsError
-from privstats.files.atomic import read_bounded
+from privstats.extend.support import read_bounded
 
 ADMIN_SOCKET = "admin.sock"
 """The Unix socket in the leader's folder."""

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import Json, Yes, argument, expanded, option
+from privstats.cli.parts.options import Yes
 from privstats.cli.parts.party_facts import show
-from privstats.cli.parts.terminal import say, table_of, terminal
 from privstats.cli.parts.verifying import PassphraseFile, identity_of
-from privstats.doors import together
 from privstats.errors import LocalProtocolError, PrivstatsError
-from privstats.printable import at_most
+from privstats.extend.commands import Json, argument, expanded, option, say, table_of, terminal
+from privstats.extend.doors import together
+from privstats.extend.support import at_most
 
 if TYPE_CHECKING:
     from privstats.contrib.http.demo import DevicesDemo
@@ -138,10 +138,10 @@ def lead(
     or --behind-proxy. Further machines of the leader may sum the reports.
     """
     from privstats.engines.carriers import configure_log, summer_for
+    from privstats.extend.support import optional_dependencies
     from privstats.files.outside import require_state_folder
-    from privstats.optional_dependencies import require
 
-    require("uvicorn", "httptools", by="privstats http lead")
+    optional_dependencies.require("uvicorn", "httptools", by="privstats http lead")
     from privstats.contrib.http.run import LeaderRun
     from privstats.contrib.http.serve import Address, serve
 
@@ -257,10 +257,9 @@ def demo(
     import os
     from tempfile import TemporaryDirectory
 
-    from privstats.optional_dependencies import require
-    from privstats.progress import progress_bar
+    from privstats.extend.support import optional_dependencies, progress_bar
 
-    require("uvicorn", "httptools", by="privstats http demo")
+    optional_dependencies.require("uvicorn", "httptools", by="privstats http demo")
     from privstats.contrib.http.demo import PEOPLE, run_devices_demo
 
     def show_link(link: str) -> None:

@@ -30,7 +30,7 @@ from privstats.contrib.http.settings import Settings
 from privstats.dp import Ledger, Privacy
 from privstats.engines.carriers import free_port
 from privstats.errors import PrivstatsError
-from privstats.files.decoding import from_json
+from privstats.extend.support import from_json
 from privstats.inference import Histogram, histogram
 from privstats.kinds import CountSchema
 from privstats.moments import measure

@@ -19,7 +19,7 @@ from privstats.contrib.http.dial import MOST_MANIFEST, Dial, UnreachableError
 from privstats.contrib.http.intake import REPORT, SIGNATURE
 from privstats.contrib.http.invitations import study_of
 from privstats.errors import LocalProtocolError, PrivstatsError
-from privstats.files.decoding import from_json
+from privstats.extend.support import from_json
 from privstats.moments import Moments
 from privstats.plan import Plan, document
 from privstats.secagg import Identity, Offer, Panel

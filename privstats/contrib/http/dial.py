@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from privstats.errors import LocalProtocolError
-from privstats.files.decoding import from_json
+from privstats.extend.support import from_json
 
 _SECONDS = 60.0
 _MOST_PROBLEM = 64 << 10

@@ -21,7 +21,7 @@ from privstats.contrib.http.registrar import check_devices
 from privstats.contrib.http.settings import GRACE, Settings
 from privstats.engines.carriers import Folder, RoundFolder, WarningLine, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError
-from privstats.files.atomic import atomic_write, read_bounded
+from privstats.extend.support import atomic_write, read_bounded
 from privstats.plan import Plan, document
 from privstats.secagg import Offer, Panel, Roster
 from privstats.secagg.protocols import protocol_of

@@ -20,7 +20,7 @@ from privstats.contrib.http.helper_desk import END, MESSAGE, NONCE, OFFER, OK, P
 from privstats.contrib.http.settings import Settings
 from privstats.engines.carriers import PARTY, HelperRole, JournaledHelper, RoundFolder, UnconfirmedEndError
 from privstats.errors import LocalProtocolError, RemoteProtocolError
-from privstats.files.decoding import from_json
+from privstats.extend.support import from_json
 from privstats.secagg import Offer, Panel
 from privstats.secagg.machines import ENDS
 from privstats.secagg.protocols import protocol_of

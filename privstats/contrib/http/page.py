@@ -19,8 +19,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from privstats.errors import LocalProtocolError, PrivstatsError
-from privstats.files.atomic import atomic_write, read_bounded
-from privstats.files.decoding import from_json
+from privstats.extend.support import atomic_write, from_json, read_bounded
 
 BUNDLE = "privstats.bundle.js"
 WORDS = "words.json"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privstats.review.plan_notes import PlanNote
+from privstats.extend.plans import PlanNote
 
 if TYPE_CHECKING:
     from privstats.plan import Plan

@@ -16,7 +16,7 @@ from privstats.contrib.http.browsers import unanswered
 from privstats.contrib.http.invitations import Invitation, draw_code, study_of
 from privstats.contrib.http.settings import FILE, Limits, Settings
 from privstats.errors import LocalProtocolError, PlanError, PrivstatsError
-from privstats.files.atomic import read_bounded, write_new
+from privstats.extend.support import read_bounded, write_new
 from privstats.files.signing import verify
 from privstats.plan import Devices, Plan
 from privstats.progress import track

@@ -38,7 +38,8 @@ from privstats.errors import (
     RemoteProtocolError,
     SessionEndedError,
 )
-from privstats.files.atomic import MOST_SIGNED, read_bounded
+from privstats.extend.support import read_bounded
+from privstats.files.atomic import MOST_SIGNED
 from privstats.secagg import Panel
 from privstats.secagg.machines import ENDS
 

@@ -40,7 +40,7 @@ from privstats.engines.carriers import (
     write_status,
 )
 from privstats.errors import LocalProtocolError, PrivstatsError
-from privstats.files.atomic import atomic_write, read_bounded
+from privstats.extend.support import atomic_write, read_bounded
 
 _TICK_SECONDS, _STATUS_SECONDS, _LINE_SECONDS = 1.0, 5.0, 60.0
 _OF_DEVICES = Limits(strangers=2048, of_node=4)

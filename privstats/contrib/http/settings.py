@@ -18,8 +18,7 @@ from urllib.parse import urlsplit
 import tomli_w
 
 from privstats.errors import LocalProtocolError
-from privstats.files.atomic import read_bounded
-from privstats.files.text import toml_tables
+from privstats.extend.support import read_bounded, toml_tables
 
 FILE = "http.toml"
 _VERSION = 1

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.estimates.denoise import Array
+from privstats.extend.support import Array
 
 FLOOR = 1e-3
 """Smallest eigenvalue of moments, per record: the columns have spreads of about 1."""

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from privstats.contrib.imputation.log_linear import Fit, Layout, fitted
 from privstats.contrib.imputation.measured import degrees_of, require_measured
 from privstats.errors import ReleaseError
-from privstats.estimates.denoise import Array
+from privstats.extend.readers import CONSTANT as INTERCEPT
+from privstats.extend.records import is_list
+from privstats.extend.support import Array
 from privstats.inference.counts.table import CountTable, count_table
-from privstats.inference.evidence import CONSTANT as INTERCEPT
-from privstats.intake.tables import is_list
 from privstats.kinds import CountSchema
 from privstats.release import Release
 from privstats.schema import Variable, narrowed

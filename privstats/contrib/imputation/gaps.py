@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, ReleaseError, SchemaError
-from privstats.intake.columns import read, typed
-from privstats.intake.frames import in_memory
-from privstats.intake.tables import has_order, is_list, names_of_columns
+from privstats.extend.records import in_memory, is_list, names_of_columns, read
+from privstats.intake.columns import typed
+from privstats.intake.tables import has_order
 from privstats.kinds import ClassSchema
 from privstats.schema import Schema, narrowed
 from privstats.transforms import Centre, ConstantFeature, Scale

@@ -25,12 +25,11 @@ from privstats.contrib.imputation.completion import (
 from privstats.contrib.imputation.gaps import CONSTANT, layout_of, observed
 from privstats.contrib.imputation.measured import degrees_of, require_measured
 from privstats.errors import ReleaseError
-from privstats.estimates.denoise import Array
-from privstats.inference.evidence import CONSTANT as INTERCEPT
-from privstats.inference.evidence import contrasts_of
-from privstats.inference.inversion import condition, quantile
-from privstats.inference.regression.table import Regression
-from privstats.inference.releases import chosen_columns, map_columns
+from privstats.extend.readers import CONSTANT as INTERCEPT
+from privstats.extend.readers import chosen_columns, condition, contrasts_of, quantile
+from privstats.extend.support import Array
+from privstats.inference import Regression
+from privstats.inference.releases import map_columns
 from privstats.release import Release
 
 DRAWS = 20

@@ -22,7 +22,7 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import expit
 
-from privstats.estimates.denoise import Array
+from privstats.extend.support import Array
 from privstats.inference.counts.table import gradients
 
 _PRIOR_DEVIATION = 10.0  # of every parameter: a maximum exists where a cell of two variables is empty

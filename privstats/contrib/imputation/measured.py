@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from privstats.dp import Privacy
 from privstats.errors import ReleaseError
-from privstats.inference.evidence import residual_degrees
-from privstats.inference.releases import require_gaussian, require_records
+from privstats.extend.readers import require_gaussian, require_records, residual_degrees
 from privstats.plan import Plan
 from privstats.release import Release
 

@@ -13,9 +13,9 @@ from privstats.contrib.imputation.gap_tables import read
 from privstats.contrib.imputation.log_linear import Fit
 from privstats.contrib.imputation.wald import WaldErrors
 from privstats.errors import ReleaseError
-from privstats.estimates.denoise import Array
-from privstats.inference.inversion import condition
-from privstats.inference.regression.table import ContrastTest, Regression
+from privstats.extend.readers import condition
+from privstats.extend.support import Array
+from privstats.inference import ContrastTest, Regression
 from privstats.release import Release
 
 _MODEL = "Logistic regression with imputed gaps"

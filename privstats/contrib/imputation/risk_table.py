@@ -15,9 +15,10 @@ from privstats.contrib.imputation.gap_tables import check_columns, read
 from privstats.contrib.imputation.log_linear import Fit, group_odds
 from privstats.contrib.imputation.wald import WaldErrors
 from privstats.errors import ReleaseError
+from privstats.inference import Summary
 from privstats.inference.counts.table import z_of
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, chance_of, ends_of, number_of, rows_by
+from privstats.inference.summary import RowTable, chance_of, ends_of, number_of, rows_by
 from privstats.release import Release
 
 

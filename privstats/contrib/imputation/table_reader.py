@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated
 
-from privstats.doors import Option
 from privstats.errors import ReleaseError
-from privstats.workflows.tables.options import BECAUSE, Grouped, OfColumns, Ratios, Referred
-from privstats.workflows.tables.reader import TableReader
+from privstats.extend.doors import Option
+from privstats.extend.readers import Ratios
+from privstats.workflows.tables import TableReader
+from privstats.workflows.tables.options import BECAUSE, Grouped, OfColumns, Referred
 
 SHARES: Mapping[str, float] = MappingProxyType({"N": 0.02, "A": 0.02, "S": 0.96})
 """Shares of the budget for a plan of sums by gap pattern: the analysis reads S alone."""

@@ -14,11 +14,11 @@ from privstats.contrib.imputation.odds_table import logit
 from privstats.contrib.imputation.risk_table import risks
 from privstats.contrib.imputation.table_reader import OfImputed
 from privstats.errors import ReleaseError
+from privstats.extend.readers import regression
 from privstats.kinds import CountSchema
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.workflows.tables.regressions import regression
-from privstats.workflows.tables.result import TableResult
+from privstats.workflows.tables import TableResult
 
 
 def imputed(releases: Sequence[Release], options: OfImputed) -> TableResult:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc
 
-from privstats.estimates.denoise import Array
-from privstats.inference.inversion import quantile
-from privstats.inference.regression.restricted_likelihood import MixedErrors
+from privstats.extend.readers import MixedErrors, quantile
+from privstats.extend.support import Array
 
 # Noise of a log odds. Noise that inflates a count also makes its error look small: with a limit L on the noise's
 # deviation over the count, a count of exp(-1.96 L) / L deviations is reported and missed with a chance of 4.7 % at L =

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from privstats import optional_dependencies
+from privstats.extend.support import optional_dependencies
 
 optional_dependencies.require("nvflare", by="privstats.contrib.nvflare")

@@ -12,8 +12,7 @@ from pathlib import Path
 from nvflare.apis.shareable import Shareable
 
 from privstats.errors import PrivstatsError, RemoteProtocolError
-from privstats.files.atomic import write_new
-from privstats.files.text import json_text
+from privstats.extend.support import json_text, write_new
 
 TASK = "privstats"
 """The name of the only kind of task."""

@@ -13,7 +13,7 @@ from nvflare.apis.shareable import Shareable, make_reply
 from privstats.contrib.nvflare.executor import home_of
 from privstats.dp import Ledger
 from privstats.errors import DataError
-from privstats.session.client_updates import ClientUpdates
+from privstats.session import ClientUpdates
 
 LEDGER = "ledger"
 """The ledger's name in the folder of the site."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from privstats import errors, optional_dependencies
+from privstats import errors
 from privstats.contrib.parts.partitioned import Partitioned, PartSum
 from privstats.errors import DataError, PrivstatsError
+from privstats.extend.support import optional_dependencies
 
 COLUMNS = ("part", "sums", "refusal")
 """Columns of such rows: the part's name, its sum's bytes (empty: no part), and a refusal (empty: none)."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from privstats.cli.parts.options import Force, argument, option
+from privstats.extend.commands import Force, argument, option
 
 app = typer.Typer(rich_help_panel="Plan")
 
@@ -29,9 +29,9 @@ def sql(
     Its rows are exact counts: keep them where the records are. records.py of a party reads them (docs/sql.md).
     """
     import privstats as ps
-    from privstats.cli.parts.terminal import say, writable
     from privstats.contrib.parts.sql import Query
-    from privstats.files.atomic import atomic_write
+    from privstats.extend.commands import say, writable
+    from privstats.extend.support import atomic_write
 
     text = Query.of(ps.Plan.read(plan), table, target, dialect=dialect, persons=persons).text + ";"
     if out is None:

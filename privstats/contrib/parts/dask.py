@@ -15,14 +15,14 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from privstats import optional_dependencies
 from privstats.contrib.parts.part_store import StoredPart, content_of
 from privstats.contrib.parts.partitioned import Partitioned, PartSum, Present, Rows, in_several_parts, person_by_row
 from privstats.encoding import Ring
 from privstats.errors import DataError, LocalProtocolError, PrivstatsError
+from privstats.extend.kinds import Unread
+from privstats.extend.plans import PROTOCOLS
+from privstats.extend.support import optional_dependencies
 from privstats.intake.column_names import place_of
-from privstats.records.reading import Unread
-from privstats.secagg.protocols import PROTOCOLS
 
 _PARTS = "contrib.parts.dask.PartTasks"
 _CONNECT_SECONDS = 20

@@ -13,9 +13,8 @@ from privstats.moments import Moments
 from privstats.schema import Schema
 
 if TYPE_CHECKING:
-    from privstats.moments.persons import Clip
-    from privstats.records.reading import Unreadable
-    from privstats.schema.public_values import Published
+    from privstats.extend.kinds import Published
+    from privstats.extend.records import Clip, Unreadable
 
 
 def measure(

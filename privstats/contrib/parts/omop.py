@@ -21,13 +21,13 @@ import msgspec
 from privstats.contrib.parts import fhir
 from privstats.contrib.parts.sql_dialects import Dialect, dialect_of
 from privstats.errors import PlanError
-from privstats.files.text import toml_tables
+from privstats.extend.plans import Study as Study
+from privstats.extend.plans import read_text
+from privstats.extend.support import toml_tables
 from privstats.files.typed_tables import tables_as
 from privstats.intake.column_names import same_names
-from privstats.intake.declared.categories import Categories
-from privstats.intake.declared.columns import Column, Numeric, Truth
-from privstats.plan.document import read_text
-from privstats.workflows.sources import Study as Study
+from privstats.schema import Categories
+from privstats.transforms import Column, Numeric, Truth
 
 Domain: TypeAlias = Literal["condition", "drug", "procedure", "visit", "measurement", "death"]
 Source: TypeAlias = Literal["omop", "fhir"]

@@ -16,8 +16,8 @@ from typing import Any
 
 from cryptography.hazmat.primitives.ciphers import AEADEncryptionContext, Cipher, algorithms, modes
 
-from privstats import optional_dependencies
 from privstats.errors import PrivstatsError
+from privstats.extend.support import optional_dependencies
 
 _BY = "sums of settled parts by others"
 _KEY_BYTES, _NONCE_BYTES = 32, 12

@@ -21,16 +21,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats import optional_dependencies
 from privstats.engines.stored_moments import StoredMoments
 from privstats.errors import DataError, SchemaError
-from privstats.files.decoding import from_msgpack
+from privstats.extend.records import Lost, in_memory, named_target, names_of_columns, table_of
+from privstats.extend.support import from_msgpack, optional_dependencies
 from privstats.intake.column_names import place_of
-from privstats.intake.declared.unlisted import Lost
-from privstats.intake.frames import in_memory, named_target
 from privstats.intake.person_ids import fingerprints_by_row, fingerprints_of, typed_ids
-from privstats.intake.tables import Several, column_of, names_of_columns, table_of
-from privstats.kinds.base import kind_of
+from privstats.intake.tables import Several, column_of
+from privstats.kinds import kind_of
 from privstats.moments import Moments, PersonMoments, warn_if_clipped
 from privstats.moments.measurement import Notes, noted_moments
 from privstats.plan.document import digest_of, schema_table
@@ -38,10 +36,9 @@ from privstats.records.readable import LeftOut
 from privstats.schema import Schema, require_schema
 
 if TYPE_CHECKING:
-    from privstats.moments.persons import Clip
+    from privstats.extend.kinds import Published
+    from privstats.extend.records import Clip, Unreadable
     from privstats.plan import Plan
-    from privstats.records.reading import Unreadable
-    from privstats.schema.public_values import Published
 
 _NO_PERSONS = np.empty(0, np.uint64)
 _MAX_SHARED_ROWS = 1_000_000

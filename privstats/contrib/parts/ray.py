@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from privstats import optional_dependencies
 from privstats.contrib.parts.carried import FAN_IN, added_row, measured_row, require_names, total_of, unused_name
 from privstats.contrib.parts.partitioned import Partitioned, PartSum, person_by_row
 from privstats.errors import DataError
+from privstats.extend.support import optional_dependencies
 from privstats.intake.column_names import place_of
 
 _BY = "contrib.parts.measure"

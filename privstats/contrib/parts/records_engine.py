@@ -3,12 +3,12 @@
 import os
 from typing import Any
 
-from privstats.course.records_engines import RecordsEngine
+from privstats.extend.records import RecordsEngine
 
 
 def _holds(X: Any) -> bool:
+    from privstats.extend.records import is_table, path_of
     from privstats.intake.frames import Unopened, engine_of
-    from privstats.intake.table_sources import is_table, path_of
 
     if isinstance(X, str | os.PathLike):
         return is_table(path_of(X))

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from privstats.doors import Option
-from privstats.workflows.sources import StudySource
+from privstats.extend.doors import Option
+from privstats.extend.plans import StudySource
 
 if TYPE_CHECKING:
-    from privstats.workflows.sources import Study
+    from privstats.extend.plans import Study
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from privstats import optional_dependencies
 from privstats.contrib.parts.carried import (
     SPARK_COLUMNS,
     added_row,
@@ -23,6 +22,7 @@ from privstats.contrib.parts.carried import (
 )
 from privstats.contrib.parts.partitioned import Partitioned, PartSum
 from privstats.errors import DataError
+from privstats.extend.support import optional_dependencies
 from privstats.intake.column_names import place_of
 from privstats.intake.person_ids import fingerprints_by_row
 

@@ -34,21 +34,17 @@ from privstats.contrib.parts.sql_columns import (
 )
 from privstats.contrib.parts.sql_dialects import Dialect, dialect_of
 from privstats.errors import DataError, RecordError, SchemaError, UnreadableRecordsWarning
-from privstats.kinds.classes import ClassSchema
-from privstats.kinds.counts import CountMoments, CountSchema
-from privstats.kinds.lookup import row_of
+from privstats.extend.kinds import Labels
+from privstats.kinds import ClassSchema, CountMoments, CountSchema, row_of
 from privstats.moments import Beyond, EdgeReport, Moments, PersonMoments, warn_if_clipped
 from privstats.moments.cell_sums import CellAccumulator, sums_by_cells
 from privstats.moments.clip_report import NORM_BINS, norm_histogram
 from privstats.records.labels import listed_classes
-from privstats.records.reading import Labels
-from privstats.schema import Schema, require_schema
-from privstats.schema.narrowing import is_known
+from privstats.schema import Schema, is_known, require_schema
 
 if TYPE_CHECKING:
-    from privstats.moments.persons import Clip
+    from privstats.extend.records import Clip, Unreadable
     from privstats.plan import Plan
-    from privstats.records.reading import Unreadable
 
 _LABEL, _EXCLUDED, _NORM, _PERSON, _OWNER = "label", "excluded", "norm", "person", "owner"
 _NEEDED = (

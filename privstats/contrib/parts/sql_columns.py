@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 
 from privstats.contrib.parts.sql_dialects import Dialect
 from privstats.errors import SchemaError
-from privstats.intake.columns import TRUTHS, Listed, Readings, read
-from privstats.intake.declared.categories import Categories
-from privstats.intake.declared.columns import Dates, Numeric
+from privstats.extend.records import Readings, meaning_of, read
+from privstats.intake.columns import TRUTHS, Listed
 from privstats.intake.declared.dates import EPOCH
-from privstats.intake.meaning import LONGEST, MISSING, meaning_of, text_meaning_of
+from privstats.intake.meaning import LONGEST, MISSING, text_meaning_of
 from privstats.records.cells import beyond, cells_in
-from privstats.records.variables import Bins
+from privstats.schema import Bins, Categories
+from privstats.transforms import Dates, Numeric
 
 _MAX = sys.float_info.max
 _NEAR = 2.0**-40  # relative: more than the 15 digits in which values are compared

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from privstats.doors import Option
 from privstats.engines.carriers import Summer
 from privstats.errors import PrivstatsError
+from privstats.extend.doors import Option
 
 if TYPE_CHECKING:
     from privstats.contrib.parts.part_sums import Cluster

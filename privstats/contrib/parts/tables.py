@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 
 from privstats.contrib.parts.partitioned import Partitioned, PartSum, Present, in_several_parts
 from privstats.errors import DataError
+from privstats.extend.records import is_frame, path_of
+from privstats.extend.support import progress_bar
 from privstats.intake.column_names import place_of
 from privstats.intake.csv_dialect import Dialect
 from privstats.intake.file_source import FileSource
 from privstats.intake.frames import is_of, opened_file
-from privstats.intake.record_files import RecordFile
 from privstats.intake.sources import columns_named
 from privstats.intake.table_parts import Requested, warn_of_copies
-from privstats.intake.table_sources import Several, TableSource, path_of, table_file
-from privstats.intake.tables import is_frame
-from privstats.progress import progress_bar
+from privstats.intake.table_sources import Several, TableSource, table_file
+from privstats.moments import RecordFile
 
 _RECORDS_OF_PART = 1_000_000
 """Records of a part that DuckDB makes by the id, on average."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from privstats.heads.evidence import Array
+from privstats.extend.support import Array
 
 PULLS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, math.inf)
 """Candidates for the pull back to the release, the weakest first; infinity leaves the release as it is."""

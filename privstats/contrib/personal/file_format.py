@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from privstats import domains
-from privstats.heads.file_formats import HeadFormat
+from privstats.extend.heads import HeadFormat
 
 if TYPE_CHECKING:
-    from privstats.files.envelope import PathLike
-    from privstats.files.signing import Verifier
+    from privstats.extend.support import PathLike, Verifier
 
 
 def _load(path: PathLike, signed_by: Verifier | None) -> Any:

@@ -15,18 +15,17 @@ from sklearn.utils.validation import check_is_fitted
 from privstats import domains
 from privstats.contrib.personal.adaptation import PULLS, Adapter, TrainedAdapter, choose_pull, label_shares, offset
 from privstats.errors import DataError, HeadError
-from privstats.files.decoding import from_json
-from privstats.files.envelope import Content, Format, PathLike, Version, full_content
-from privstats.files.signing import Signer, Verifier
+from privstats.extend.heads import EXACT, Bounds, LinearRule, Number, Text, as_numpy, check_parameters, local
+from privstats.extend.support import Array, PathLike, Verifier, from_json
+from privstats.files.envelope import Content, Format, Version, full_content
+from privstats.files.signing import Signer
+from privstats.heads import ClassHead, Provenance
 from privstats.heads.diagnostics import class_indices
-from privstats.heads.estimator import ClassHead, Classifier
-from privstats.heads.evidence import Array
+from privstats.heads.estimator import Classifier
 from privstats.heads.persistence import content_of, head_of
 from privstats.heads.private import named_numbers
-from privstats.heads.provenance import EXACT, Provenance
-from privstats.heads.registry import SWITCH, Bounds, Number, Text, check_parameters
+from privstats.heads.registry import SWITCH
 from privstats.heads.registry.entries import Constraint
-from privstats.heads.rules import LinearRule, as_numpy, local
 from privstats.transforms import Transform
 
 NOTE = (

@@ -20,9 +20,8 @@ from privstats.contrib.proofs.statement import Statement
 from privstats.contrib.proofs.transcript import BLIND_BYTES, Transcript
 from privstats.contrib.proofs.verifier import answer_size, bad_parts
 from privstats.encoding import Layout, RingVector, Segment
-from privstats.encoding.ring import Group
 from privstats.errors import PlanError
-from privstats.plan.cohort import Headroom
+from privstats.extend.plans import Group, Headroom
 from privstats.schema import Schema
 
 Sums: TypeAlias = Literal["classes", "class means", "classes apart", "folds", "tables", "norms"]

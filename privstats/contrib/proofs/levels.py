@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from privstats.plan.provers import Prover
+from privstats.extend.plans import Prover
 
 if TYPE_CHECKING:
-    from privstats.plan.validity import Claim
+    from privstats.extend.plans import Claim
 
 _UNPROVED = "docs/proofs.md lists what is unproved"
 

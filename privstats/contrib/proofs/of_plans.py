@@ -11,12 +11,11 @@ from privstats.contrib.proofs.claims import Claim, statement_of
 from privstats.dp import NoPrivacy, Privacy
 from privstats.encoding import Layout, layout_of
 from privstats.errors import PlanError
+from privstats.extend.plans import PROTOCOLS
 from privstats.kinds import ClassSchema, CountSchema, RidgeSchema, ScoringSchema
-from privstats.plan.cohort import Cohort
+from privstats.plan import Cohort, Validity
 from privstats.plan.provers import PROVERS
-from privstats.plan.validity import Validity
 from privstats.schema import COUNT_SCALE, Schema
-from privstats.secagg.protocols import PROTOCOLS
 
 _LEAST_GRID_BITS = 6  # a count's 4,096 steps must divide 4**grid_bits
 _MOST_ENTRIES = 1_000_000

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import chdtri
 
 from privstats.errors import ReleaseError
-from privstats.estimates.denoise import Array
+from privstats.extend.support import Array
 from privstats.kinds import RidgeSchema, ScoreSchema
 
 _APART = 5.5  # noise deviations beyond which an entry is not 0

@@ -14,13 +14,13 @@ from privstats.contrib.site_levels.table import (
 )
 from privstats.contrib.site_levels.table_reader import OfSiteLevels
 from privstats.errors import ReleaseError
+from privstats.extend.readers import regression
 from privstats.inference.releases import all_sessions
 from privstats.kinds import RidgeSchema, ScoreSchema
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import Schema, narrowed
-from privstats.workflows.tables.regressions import regression
-from privstats.workflows.tables.result import TableResult
+from privstats.workflows.tables import TableResult
 
 
 def planned(terms: Mapping[str, Any], rounds: Sequence[Release]) -> Plan:

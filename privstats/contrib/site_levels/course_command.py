@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import privstats as ps
-from privstats.cli.parts.options import Force, argument, option
 from privstats.cli.parts.plan_files import values_beside, written
-from privstats.cli.parts.terminal import say
+from privstats.extend.commands import Force, argument, option, say
 
 
 def sites(
@@ -25,7 +24,8 @@ def sites(
     --reader site-levels`.
     """
     from privstats.contrib.site_levels.commands import planned
-    from privstats.plan.document import from_toml, read_text
+    from privstats.extend.plans import read_text
+    from privstats.plan.document import from_toml
 
     values = values_beside(out)
     terms, _ = from_toml(read_text(plan))

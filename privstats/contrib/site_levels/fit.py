@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import chdtri
 
-from privstats.estimates.denoise import Array
+from privstats.extend.support import Array
 
 FEWEST_DEGREES = 5
 """Minimum number of sites beyond the number of parameters for an interval of tau."""

@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 from scipy.special import chdtri, expit
 
 from privstats.contrib.site_levels.fit import FEWEST_DEGREES, Fit, SiteSums, clear_sites, fitted, generalised_q
-from privstats.estimates.denoise import Array
+from privstats.extend.support import Array
 
 FEWEST_EFFECTIVE = 4.0
 """Minimum number of sites of equal information that the sites must amount to."""

@@ -21,12 +21,12 @@ from privstats.contrib.site_levels.table import (
     require_no_constant,
     site_places,
 )
-from privstats.course.base import history
+from privstats.course import history
 from privstats.course.newton import weights_after
 from privstats.dp import Privacy
 from privstats.errors import PlanError, ReleaseError
-from privstats.inference.evidence import CONSTANT, contrasts_of
-from privstats.inference.inversion import condition
+from privstats.extend.kinds import Published, Values
+from privstats.extend.readers import CONSTANT, condition, contrasts_of, require_gaussian, require_records
 from privstats.inference.releases import (
     all_sessions,
     averages_persons,
@@ -34,14 +34,11 @@ from privstats.inference.releases import (
     present_releases,
     raw_slopes,
     reckoned_sigma,
-    require_gaussian,
-    require_records,
 )
 from privstats.kinds import ScoreSchema
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import Schema, narrowed
-from privstats.schema.public_values import Published, Values
 
 _MODEL = "Logistic regression with a random intercept by site"
 _OTHER_ROUNDS = "rounds must be the list that site_round got: the weights follow from these releases"

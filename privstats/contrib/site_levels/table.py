@@ -11,25 +11,25 @@ import numpy as np
 from privstats.contrib.site_levels.checks import check_site_columns
 from privstats.contrib.site_levels.fit import FEWEST_DEGREES, Fit, SiteSums, fitted
 from privstats.errors import ReleaseError
-from privstats.estimates.denoise import Array
+from privstats.extend.readers import (
+    CONSTANT,
+    MixedErrors,
+    chosen_columns,
+    condition,
+    contrasts_of,
+    quantile,
+    require_gaussian,
+    require_records,
+    residual_degrees,
+)
+from privstats.extend.support import Array
 from privstats.heads.evidence import GramEvidence, release_gram
-from privstats.inference.evidence import CONSTANT, LinearSums, contrasts_of, residual_degrees, ridge_schema
-from privstats.inference.inversion import Errors, NormalEquations, condition, quantile
+from privstats.inference import Regression, Summary
+from privstats.inference.evidence import LinearSums, ridge_schema
+from privstats.inference.inversion import Errors, NormalEquations
 from privstats.inference.regression.clipping import Hidden, clip_note, hides, saturation_of
 from privstats.inference.regression.linear import ALIKE
-from privstats.inference.regression.restricted_likelihood import MixedErrors
-from privstats.inference.regression.table import Regression
-from privstats.inference.releases import (
-    averages_persons,
-    chosen_columns,
-    column_names,
-    raw_slopes,
-    require_both_columns,
-    require_gaussian,
-    require_level,
-    require_records,
-)
-from privstats.inference.summary import Summary
+from privstats.inference.releases import averages_persons, column_names, raw_slopes, require_both_columns, require_level
 from privstats.kinds import RidgeSchema, ScoreSchema
 from privstats.release import Release
 from privstats.transforms import ConstantFeature

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from privstats.doors import Option
-from privstats.workflows.tables.options import Ratios, Unclipped
-from privstats.workflows.tables.reader import TableReader
+from privstats.extend.doors import Option
+from privstats.extend.readers import Ratios
+from privstats.workflows.tables import TableReader
+from privstats.workflows.tables.options import Unclipped
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import Force, Json, argument, option
-from privstats.cli.parts.terminal import say, table_of, terminal, writable
 from privstats.errors import PlanError
-from privstats.files.text import json_text, json_value
-from privstats.printable import at_most
+from privstats.extend.commands import Force, Json, argument, option, say, table_of, terminal, writable
+from privstats.extend.support import at_most, json_text
+from privstats.files.text import json_value
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -145,7 +144,7 @@ def _new_stream(plan: Path, epochs: int, mechanism: str, deletions: bool, repeat
 
 
 def _cost(stream: ps.Stream) -> str:
-    from privstats.course.promise import total_of
+    from privstats.extend.courses import total_of
 
     claim = total_of(stream).claim
     if stream.first.noise is None:

@@ -8,15 +8,16 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
-from privstats.course.kinds import Changing, CourseKind
-from privstats.doors import Option
+from privstats.extend.courses import Changing, CourseKind
+from privstats.extend.doors import Option
 
 if TYPE_CHECKING:
     from privstats.contrib.streams.stream import Stream
-    from privstats.course.base import Releases
-    from privstats.engines.network.folder import Folder, Totals
+    from privstats.course import Releases
+    from privstats.engines.carriers import Folder
+    from privstats.engines.network.folder import Totals
     from privstats.engines.network.parts import Contribution
-    from privstats.randomness import Generator
+    from privstats.extend.support import Generator
     from privstats.release import Release
 
 

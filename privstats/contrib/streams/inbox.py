@@ -25,9 +25,9 @@ from privstats.contrib.streams.registry_log import RegistryLog
 from privstats.contrib.streams.stream import Stream
 from privstats.dp import Privacy
 from privstats.errors import DataError, PrivstatsError, UnreadableRecordsWarning
+from privstats.extend.records import LOST
+from privstats.extend.support import atomic_write, read_bounded, write_new
 from privstats.files.arrays import MOST_BYTES, read_arrays
-from privstats.files.atomic import atomic_write, read_bounded, write_new
-from privstats.intake.meaning import LOST
 from privstats.intake.person_ids import names_of
 from privstats.moments import Moments, exact_moments, remarks_on
 

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
-from privstats.kinds import ClassMoments, ClassSchema, RidgeMoments, RidgeSchema
-from privstats.kinds.base import kind_of
-from privstats.moments.base import Moments, readonly_array, require_room
-from privstats.schema.base import Statistic
+from privstats.extend.kinds import Statistic
+from privstats.kinds import ClassMoments, ClassSchema, RidgeMoments, RidgeSchema, kind_of
+from privstats.moments import Moments
+from privstats.moments.base import readonly_array, require_room
 
 if TYPE_CHECKING:
-    from privstats.moments.persons import Clip, PersonMoments
+    from privstats.extend.records import Clip
+    from privstats.moments import PersonMoments
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -180,6 +181,6 @@ class PersonDelta(MomentsDelta):
 
     def settled(self) -> PersonMoments:
         """Return the remaining persons' sums."""
-        from privstats.moments.persons import PersonMoments  # used only for plans of persons
+        from privstats.moments import PersonMoments  # used only for plans of persons
 
         return PersonMoments(self.schema, self.arrays, self.clip, persons=self.entered - self.left)

@@ -15,15 +15,16 @@ from privstats import domains, session
 from privstats.contrib.streams.inbox import PersonInbox, RecordInbox
 from privstats.contrib.streams.record_registry import Pending, PersonRegistry, RecordRegistry
 from privstats.contrib.streams.stream import Stream
-from privstats.course.promise import total_of
+from privstats.engines.carriers import Folder, RoundFolder
 from privstats.engines.journal.client_file import receipt_and_agreement
-from privstats.engines.network.folder import Folder, RoundFolder, account_of
+from privstats.engines.network.folder import account_of
 from privstats.engines.network.parts import client_file, panel_of
 from privstats.engines.network.roles import require_role
 from privstats.engines.network.statements import EndStatements
 from privstats.engines.network.transport import Declined
 from privstats.errors import DataError, LedgerError, LocalProtocolError
-from privstats.files.decoding import from_msgpack
+from privstats.extend.courses import total_of
+from privstats.extend.support import from_msgpack
 from privstats.moments import Moments
 from privstats.release import Release
 from privstats.secagg.machines import OnUpload

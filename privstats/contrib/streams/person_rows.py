@@ -18,29 +18,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
-from privstats.intake.arrays import host_rows, is_tensor, require_plain
-from privstats.intake.columns import Readings, array_of, read
-from privstats.intake.meaning import Meaning, meaning_of, word_of
-from privstats.intake.person_ids import names_of
-from privstats.intake.tables import (
+from privstats.extend.records import (
+    Clip,
     Codes,
-    ReadRows,
+    Readings,
+    Unreadable,
     is_frame,
     is_list,
+    meaning_of,
     names_of_columns,
     ordered_columns,
-    plain_numbers,
-    row_entries,
+    read,
     table_of,
 )
-from privstats.moments.measurement import exact_moments
-from privstats.moments.persons import Clip, PersonMoments, rows_at
-from privstats.records.reading import Unreadable
+from privstats.intake.arrays import host_rows, is_tensor, require_plain
+from privstats.intake.columns import array_of
+from privstats.intake.meaning import Meaning, word_of
+from privstats.intake.person_ids import names_of
+from privstats.intake.tables import ReadRows, plain_numbers, row_entries
+from privstats.moments import PersonMoments, exact_moments
+from privstats.moments.persons import rows_at
 from privstats.schema import Schema
 
 if TYPE_CHECKING:
-    from privstats.intake.declared.columns import Column
-    from privstats.transforms import Cells
+    from privstats.transforms import Cells, Column
 
 _TABLE_AXES = 2  # with more axes each entry of a row is itself a list, which is no number
 _Declared: TypeAlias = "Mapping[int, Column]"

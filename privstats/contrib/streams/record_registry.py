@@ -17,17 +17,17 @@ from privstats.contrib.streams.person_rows import PersonRows
 from privstats.contrib.streams.registry_index import KEY_BYTES, SECRET_BYTES, Send, State, record_keys
 from privstats.contrib.streams.registry_log import Changes, RegistryLog, View
 from privstats.contrib.streams.stream import Stream
-from privstats.course.base import Releases, verify_next
+from privstats.course import Releases, run_of_round, verify_next
 from privstats.dp import Ledger, NoPrivacy, Privacy, Spend
 from privstats.errors import DataError, LedgerError
-from privstats.intake.meaning import LOST
+from privstats.extend.records import LOST
 from privstats.intake.person_ids import RULE, names_of
 from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.secagg.roster import run_of_round
+from privstats.session import RoundCharge
 from privstats.session.accounting import Number
-from privstats.session.charges import RoundCharge, prove_excluded_upload
+from privstats.session.charges import prove_excluded_upload
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 from privstats.contrib.streams.registry_index import RegistryIndex, Send, checked_body, keys_in, sends_in
-from privstats.dp.ledger.accounts import LedgerState, Spend, stored_entry
-from privstats.dp.ledger.book import Ledger
+from privstats.dp import Ledger, Spend
+from privstats.dp.ledger.accounts import LedgerState, stored_entry
 from privstats.dp.ledger.file import Log, reading, writing
 from privstats.dp.ledger.records import Held, Marked, RegistryAction
 from privstats.dp.ledger.rules import check_node

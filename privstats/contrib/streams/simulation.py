@@ -16,10 +16,11 @@ from privstats.course import Round
 from privstats.course import run as follow
 from privstats.encoding import RingVector
 from privstats.errors import AggregationError, DataError, PlanError
+from privstats.extend.support import Generator
 from privstats.intake.person_ids import names_of
 from privstats.moments import Moments, warn_if_clipped
 from privstats.plan import Plan
-from privstats.randomness import SEED_BYTES, Generator, checked
+from privstats.randomness import SEED_BYTES, checked
 from privstats.release import Release
 from privstats.stopwatch import Stopwatch
 from privstats.workflows.simulate import Dropouts, checked_dropouts, measured, summed

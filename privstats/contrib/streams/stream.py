@@ -29,14 +29,14 @@ from privstats.contrib.streams.mechanisms import (
     spare_bits,
 )
 from privstats.contrib.streams.mechanisms import total_weights as weights_of
-from privstats.course.base import Releases
-from privstats.course.planned import Planned, require_plan
-from privstats.course.promise import Promise, part_of
+from privstats.course import Releases
+from privstats.course.planned import Planned
 from privstats.dp import Noise, NoPrivacy, Privacy, averaged_mu, joint_mu
-from privstats.dp.privacy import Adjacency
 from privstats.dp.sensitivities import apart
 from privstats.encoding import RingVector, to_real
 from privstats.errors import AggregationError, PlanError, ReleaseError
+from privstats.extend.courses import Promise, part_of, require_plan
+from privstats.extend.kinds import Adjacency
 from privstats.kinds import ClassSchema, RidgeSchema
 from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, bound_to

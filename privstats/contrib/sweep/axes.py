@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import DataError, PlanError
-from privstats.intake.meaning import same
+from privstats.extend.records import same
 from privstats.plan import Cohort, Plan
 from privstats.records.table import codes_of
 from privstats.transforms import OrthogonalProjection, Transform, output_features

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from privstats.cli.parts.options import TABLE, Dialect, Split, Target, argument, expanded, option
+from privstats.cli.parts.options import TABLE, Dialect, Split, Target
+from privstats.extend.commands import argument, expanded, option
 
 app = typer.Typer(rich_help_panel="Plan")
 

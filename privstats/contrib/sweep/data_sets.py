@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from privstats.errors import DataError, PlanError
-from privstats.intake.table_sources import files_in, is_table, path_of
+from privstats.extend.records import is_table, path_of
+from privstats.intake.table_sources import files_in
 from privstats.kinds import ClassSchema, RidgeSchema
 from privstats.moments import Records
 from privstats.plan import Plan

@@ -30,13 +30,15 @@ from privstats.course.recipes import recipe_for
 from privstats.dp import Privacy
 from privstats.errors import AggregationError, MissingStatisticError, PlanError
 from privstats.estimates.algebra import algebra_on
+from privstats.extend.heads import Scores
+from privstats.extend.support import Generator
 from privstats.moments import exact_moments
 from privstats.plan import Plan
-from privstats.randomness import Generator, seeded
+from privstats.randomness import seeded
 from privstats.release import Release
 from privstats.schema import predicted
 from privstats.transforms import apply
-from privstats.workflows.score import NOTHING_RIGHT, Scores, noise_draw
+from privstats.workflows.score import NOTHING_RIGHT, noise_draw
 from privstats.workflows.simulate import dirichlet_partition
 
 Shards: TypeAlias = Sequence[tuple[Any, Any]]

@@ -29,14 +29,13 @@ from privstats.contrib.sweep.frame import Frame
 from privstats.contrib.sweep.rivals import Rival, rivals
 from privstats.errors import DataError
 from privstats.estimates.algebra import DeviceAlgebra
+from privstats.extend.heads import Entry
+from privstats.extend.records import Codes, named_target, ordered_columns
+from privstats.extend.support import json_text, progress_bar
 from privstats.files.result_cache import ResultCache
-from privstats.files.text import json_text
-from privstats.heads.registry import HEADS, Entry
-from privstats.intake.frames import named_target
-from privstats.intake.tables import Codes, ordered_columns
+from privstats.heads.registry import HEADS
 from privstats.moments import exact_moments, warn_if_clipped
 from privstats.plan import Plan
-from privstats.progress import progress_bar
 from privstats.records.table import codes_of
 from privstats.schema import predicted
 from privstats.version import __version__

@@ -12,11 +12,11 @@ from itertools import cycle
 from statistics import fmean
 from typing import Any
 
-from privstats import optional_dependencies
 from privstats.contrib.sweep.axes import OF_PARTITION
 from privstats.contrib.sweep.experiment import Study
 from privstats.contrib.sweep.frame import Frame
-from privstats.inference.figures import LINES
+from privstats.extend.readers import LINES
+from privstats.extend.support import optional_dependencies
 
 FORMATS = ("png", "svg", "pdf")
 _SAID = {

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privstats.cli.parts.options import heads_spelled
-from privstats.cli.parts.terminal import escape, folder_for, prepare, say, terminal
+from privstats.cli.parts.terminal import escape, folder_for, prepare
 from privstats.contrib.sweep import (
     KEPT,
     Axes,
@@ -28,7 +28,8 @@ from privstats.contrib.sweep.axes import open_columns
 from privstats.contrib.sweep.data_sets import archives_in, fitted
 from privstats.contrib.sweep.grid import cell_at
 from privstats.errors import DataError
-from privstats.files.atomic import atomic_write
+from privstats.extend.commands import say, terminal
+from privstats.extend.support import atomic_write
 from privstats.heads.diagnostics import RARE
 from privstats.heads.registry import HEADS, head_class, named
 from privstats.intake.record_files import read_archive

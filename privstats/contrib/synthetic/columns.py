@@ -15,18 +15,16 @@ from numpy.typing import NDArray
 
 from privstats import domains
 from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
+from privstats.extend.records import LOST, Lost, Readings, in_memory, names_of_columns, read, same
 from privstats.intake.column_names import places_in
-from privstats.intake.columns import Readings, read
 from privstats.intake.csv_dialect import Marks
 from privstats.intake.declared.categories import Declared, settle_name
 from privstats.intake.declared.columns import column_from_plan
-from privstats.intake.declared.unlisted import Lost
-from privstats.intake.frames import in_memory
-from privstats.intake.meaning import LOST, UNREADABLE, same
-from privstats.intake.record_files import RecordFile
+from privstats.intake.meaning import UNREADABLE
 from privstats.intake.table_files import Table
-from privstats.intake.tables import as_table, names_of_columns
+from privstats.intake.tables import as_table
 from privstats.kinds import CountSchema
+from privstats.moments import RecordFile
 from privstats.python_values import python_fields
 from privstats.records.table import lost_remark
 from privstats.schema import Bins, Variable

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import Force, argument, option
-from privstats.cli.parts.terminal import say, writable
 from privstats.errors import PlanError
+from privstats.extend.commands import Force, argument, option, say, writable
 
 app = typer.Typer(rich_help_panel="Read")
 

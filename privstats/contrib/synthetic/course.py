@@ -19,15 +19,15 @@ from privstats.contrib.synthetic.choice import Screened, chosen_pairs
 from privstats.contrib.synthetic.columns import Column, DeclaredFile, column_of, schema_of
 from privstats.contrib.synthetic.junction_tree import Array
 from privstats.contrib.synthetic.model import Measurement
-from privstats.course.base import Releases, mu_of
-from privstats.course.planned import Stepped, require_plan
-from privstats.course.promise import Promise, count_plan, part_of, promised
-from privstats.course.steps import Past, Step, Steps
+from privstats.course import Releases
+from privstats.course.base import mu_of
+from privstats.course.promise import count_plan
 from privstats.errors import PlanError
+from privstats.extend.courses import Past, Promise, Step, Stepped, Steps, part_of, promised, require_plan
 from privstats.intake.declared.columns import column_to_plan
-from privstats.intake.record_files import RecordFile
 from privstats.kinds import CountSchema
 from privstats.kinds.counts import MAX_COUNT_CELLS
+from privstats.moments import RecordFile
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import Bins, Variable

@@ -4,9 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from privstats.course.kinds import CourseKind
-from privstats.course.terms import Share
-from privstats.doors import Option
+from privstats.extend.courses import CourseKind, Share
+from privstats.extend.doors import Option
 
 
 def _declared(path: Path) -> list[Any]:

@@ -18,7 +18,7 @@ from privstats.contrib.synthetic.junction_tree import Array, JunctionTree
 from privstats.contrib.synthetic.model import Codes, Model, fitted, margins, systematic
 from privstats.contrib.synthetic.projection import projected
 from privstats.contrib.synthetic.proportional import Beliefs
-from privstats.course.base import Releases
+from privstats.course import Releases
 from privstats.errors import PlanError, ReleaseError
 from privstats.schema import Bins, Variable
 

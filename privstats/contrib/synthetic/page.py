@@ -13,9 +13,10 @@ import numpy as np
 
 from privstats.contrib.synthetic.distances import Distance
 from privstats.contrib.synthetic.rows import NO_INTERVALS, SyntheticRows
-from privstats.files.atomic import atomic_write
-from privstats.inference.figures import INK, LINES, SMALL, figure_of
-from privstats.workflows.report.layout import Figure, Table, render
+from privstats.extend.readers import LINES
+from privstats.extend.support import atomic_write
+from privstats.inference.figures import INK, SMALL, figure_of
+from privstats.workflows.report import Figure, Table, render
 
 _MOST_PICTURES = 24
 """Pictures of each kind on a page."""

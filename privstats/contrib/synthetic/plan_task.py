@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from privstats.cli.parts.plan_tasks import PlanTask
 from privstats.errors import PlanError
+from privstats.extend.plans import PlanTask
 
 if TYPE_CHECKING:
     from privstats.plan import Plan

@@ -12,16 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from privstats import optional_dependencies
 from privstats.contrib.synthetic.columns import Column, restored
 from privstats.contrib.synthetic.course import Pairs, Synthetic
 from privstats.contrib.synthetic.distances import Distance
 from privstats.contrib.synthetic.fit import fit_of
 from privstats.contrib.synthetic.model import Codes
-from privstats.course.base import Releases
-from privstats.course.promise import total_of
+from privstats.course import Releases
 from privstats.errors import ReleaseError
-from privstats.files.atomic import atomic_write
+from privstats.extend.courses import total_of
+from privstats.extend.support import atomic_write, optional_dependencies
 from privstats.intake.column_names import SYNTHETIC_MARK
 from privstats.plan.exclusions import assumed_of_excluded
 from privstats.schema import Bins, Variable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.randomness import Generator
+from privstats.extend.support import Generator
 from threat_models.adversary import Adversary, View
 from threat_models.attack import Attack
 

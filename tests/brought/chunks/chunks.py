@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from privstats.course.records_engines import RecordsEngine
+from privstats.extend.records import RecordsEngine
 
 
 class Chunks(list[Any]):

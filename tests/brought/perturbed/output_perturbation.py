@@ -19,9 +19,9 @@ from sklearn.linear_model import LogisticRegression
 from privstats.contrib.sweep.rivals import Rival
 from privstats.dp import Privacy, gaussian_mu
 from privstats.errors import PlanError
+from privstats.extend.heads import Scores
 from privstats.plan import Plan
 from privstats.transforms import apply
-from privstats.workflows.score import Scores
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privstats.extend.kinds import REQUIRED, Statistic, Unread, checked_vectors, containers, settle
 from privstats.kinds import Kind
-from privstats.moments.base import containers
-from privstats.records.reading import Unread
-from privstats.schema.base import Statistic
-from privstats.schema.checks import REQUIRED, checked_vectors, settle
 from privstats.transforms import apply
 
 

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from privstats.extend.kinds import Rows
 from privstats.transforms import Transform
-from privstats.transforms.exact import Rows
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from privstats.doors import Option
+from privstats.extend.doors import Option
 from privstats.workflows.tables import Options, TableReader
 
 

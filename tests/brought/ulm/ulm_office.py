@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privstats.review.plan_notes import PlanNote
-from privstats.workflows.report.further import AdjacentFile, FurtherPage
+from privstats.extend.plans import AdjacentFile, FurtherPage, PlanNote
 
 if TYPE_CHECKING:
     from privstats.plan import Plan

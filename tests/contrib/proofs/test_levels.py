@@ -52,9 +52,8 @@ def test_a_level_of_another_package_is_a_word_of_plans_with_its_meaning(brings, 
 def test_a_plan_without_its_prover_is_refused_by_name(brings):
     text = proved(validity=Validity("norm", 9)).to_toml()
     brings()
-    with pytest.raises(PlanError, match="validity.level needs the prover 'norm', which no installed .* or omit") as it:
+    with pytest.raises(PlanError, match="validity.level needs the prover 'norm', which no installed .* or omit"):
         ps.Plan.from_toml(text)
-    assert it.value.lacking == "privstats.provers"
 
 
 @pytest.mark.parametrize("row", [MOMENTS, NORM])

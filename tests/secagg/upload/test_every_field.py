@@ -21,8 +21,9 @@ from privstats.secagg.upload.suite import BOX_BYTES
 from privstats.secagg.wire import HASH_BYTES
 from tests.contrib.proofs.proved import proved_of
 from tests.secagg.upload.cohorts import Uploads, uploads_of
+from tests.without import needing, present
 
-MAKERS: dict[str, Callable[..., Uploads]] = {"plain": uploads_of, "proved": proved_of}
+MAKERS: dict[str, Callable[..., Uploads]] = present({"plain": uploads_of, "proved": proved_of})
 ANSWERS = ("report", "checked", messages.Reveal, messages.Abandoned)
 REQUESTS = ("batch", messages.Survivors)
 KINDS = (*ANSWERS, *REQUESTS, messages.Listed)
@@ -97,6 +98,7 @@ def test_a_message_with_another_field_is_refused(session: str, kind: Any) -> Non
     assert accepted(honest, honest.data)
 
 
+@needing("privstats.contrib.proofs")
 def test_every_message_has_a_direction_and_the_limits_of_a_direction_are_those_of_its_messages() -> None:
     assert {kind_of(parameters, kind) for parameters in SESSIONS.values() for kind in KINDS} == set(
         get_args(messages.Wire)

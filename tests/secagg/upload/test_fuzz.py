@@ -10,8 +10,9 @@ from privstats.errors import RemoteProtocolError
 from privstats.secagg.upload import messages
 from tests.contrib.proofs.proved import proved_of
 from tests.secagg.upload.cohorts import Uploads, uploads_of
+from tests.without import present
 
-MAKERS = {"": uploads_of, "proved ": proved_of}
+MAKERS = present({"": uploads_of, "proved ": proved_of})
 
 
 def honest(make: Callable[[], Uploads]) -> dict[str, bytes]:

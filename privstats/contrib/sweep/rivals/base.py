@@ -9,8 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, TypeAlias
 
+from privstats.extend.heads import Scores
 from privstats.plan import Plan
-from privstats.workflows.score import Scores
 
 Records: TypeAlias = tuple[Any, Any]
 """``(X, y)``."""

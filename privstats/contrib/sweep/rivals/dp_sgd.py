@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from privstats import optional_dependencies
 from privstats.contrib.sweep.rivals.base import Rival
 from privstats.contrib.sweep.rivals.private_descent import Recipe, linear, trained
 from privstats.contrib.sweep.rivals.rows import clipped_rows
 from privstats.dp import Privacy
 from privstats.errors import PlanError
+from privstats.extend.heads import Scores
+from privstats.extend.support import optional_dependencies
 from privstats.kinds import ClassSchema
 from privstats.plan import Plan
 from privstats.schema import narrowed
-from privstats.workflows.score import Scores
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from privstats.contrib.sweep.rivals.base import FederatedRival, Records
 from privstats.contrib.sweep.rivals.rows import clipped_rows
 from privstats.contrib.sweep.rivals.softmax_layer import Part, SoftmaxModels, with_bias
 from privstats.errors import PlanError
+from privstats.extend.heads import Scores
 from privstats.kinds import ClassSchema
 from privstats.plan import Plan
 from privstats.schema import narrowed
-from privstats.workflows.score import Scores
 
 WEIGHT_BYTES = 4
 """A weight is a float32."""

@@ -16,9 +16,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from privstats import optional_dependencies
 from privstats.dp import gaussian_mu
 from privstats.errors import DataError
+from privstats.extend.support import optional_dependencies
 
 # Relative to epsilon: Opacus's own tolerance, .01 at every epsilon, would cost small ones a tenth more noise.
 _TOLERANCE = 0.005

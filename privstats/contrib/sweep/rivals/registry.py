@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from privstats.contrib.sweep.rivals.base import Rival
-from privstats.doors import Door
 from privstats.errors import DataError
+from privstats.extend.doors import Door
 
 
 def _makes_rival(make: Any, _: str) -> bool:

@@ -20,11 +20,8 @@ from hidden_layer import recipe as recipes
 from hidden_layer.gradients import Shape
 from hidden_layer.gradients import gradients as measured
 from privstats.errors import SchemaError
-from privstats.estimates.denoise import NoisyClassSums
-from privstats.estimates.recipes import SoftmaxRecipe
-from privstats.estimates.softmax import INTERCEPT, SoftmaxWhitening
-from privstats.schema.modules import Ints, Module
-from privstats.schema.public_values import Values
+from privstats.extend.kinds import Values
+from privstats.extend.modules import INTERCEPT, Ints, Module, NoisyClassSums, SoftmaxRecipe, SoftmaxWhitening
 
 __all__ = ["Hidden", "adapter", "mlp"]
 

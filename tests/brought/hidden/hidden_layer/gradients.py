@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.moments.gradient_map import PROBABILITY_BITS, SHY, exponentials, residuals_of, shortened
-from privstats.optional_dependencies import load
-from privstats.schema.modules import Ints
-from privstats.schema.public_values import Values
+from privstats.extend.kinds import Values
+from privstats.extend.modules import PROBABILITY_BITS, SHY, Ints, exponentials, residuals_of, shortened
+from privstats.extend.support import optional_dependencies
 
 __all__ = ["Shape", "gradients"]
 
@@ -61,7 +60,7 @@ def gradients(
     Raises:
         MissingExtraError: torch or Opacus is not installed.
     """
-    torch = load("torch", by=_BY)
+    torch = optional_dependencies.load("torch", by=_BY)
     with torch.inference_mode(False), torch.enable_grad():  # whatever the party's own script has turned off
         model = _model(torch, shape, bits, w)
         scores = model(torch.from_numpy(units))
@@ -92,7 +91,7 @@ def _model(torch: Any, shape: Shape, bits: int, w: Values) -> Any:
 
     model = Hidden()
     torch.nn.utils.vector_to_parameters(torch.from_numpy(w.integers.astype(np.float64)), model.parameters())
-    samples = load("opacus", by=_BY).GradSampleModule
+    samples = optional_dependencies.load("opacus", by=_BY).GradSampleModule
     return samples(model, loss_reduction="sum")
 
 

@@ -15,12 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax as probabilities
 
-from privstats.estimates.denoise import Array, NoisyClassSums
-from privstats.estimates.filter_bank import Filter, advanced
-from privstats.estimates.recipes import SoftmaxRecipe
-from privstats.estimates.softmax import INTERCEPT, SoftmaxWhitening
-from privstats.estimates.softmax import started as softmax_started
-from privstats.transforms.random_maps import GAUSSIAN_SCALE, gaussian_matrix
+from privstats.extend.modules import (
+    GAUSSIAN_SCALE,
+    INTERCEPT,
+    Filter,
+    NoisyClassSums,
+    SoftmaxRecipe,
+    SoftmaxWhitening,
+    advanced,
+    gaussian_matrix,
+)
+from privstats.extend.modules import started as softmax_started
+from privstats.extend.support import Array
 
 __all__ = ["CLIP", "GAIN", "HiddenState", "gradient", "hidden", "public_draws", "refined", "started"]
 

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privstats.heads.evidence import Array
-from privstats.heads.rules.rule import WhitenedRule, lengths, units_in_graph
-from privstats.transforms.exact import arrays_of
+from privstats.extend.heads import WhitenedRule, lengths, units_in_graph
+from privstats.extend.modules import arrays_of
+from privstats.extend.support import Array
 
 __all__ = ["HiddenRule"]
 

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.extend.heads import Bounds, Entry, Number, Rule
 from privstats.heads import ClassHead
-from privstats.heads.registry import Bounds, Entry, Number
-from privstats.heads.rules import Rule
 
 
 @dataclass(frozen=True, eq=False)

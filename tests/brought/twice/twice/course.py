@@ -3,9 +3,7 @@
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from privstats.course.planned import Stepped, require_plan
-from privstats.course.promise import Promise, part_of, promised
-from privstats.course.steps import Step, Steps
+from privstats.extend.courses import Promise, Step, Stepped, Steps, part_of, promised, require_plan
 from privstats.plan import Plan
 
 

@@ -10,6 +10,7 @@ from privstats.contrib.synthetic.columns import schema_of
 from privstats.contrib.synthetic.course import Synthetic
 from tests.engines.network.courses.study import CourseStudy, course_study
 from tests.engines.network.fake import FolderNet
+from tests.without import needing
 
 PLAN = """
 from pathlib import Path
@@ -52,6 +53,7 @@ def survivors(study: CourseStudy, script: str, calm: Any, value: Any) -> list[An
     return [release.survivors for release in FolderNet(study).run().releases]
 
 
+@needing("privstats.records_engines:parts")
 @pytest.mark.parametrize("person", ["j", "a", "unknown"])
 def test_a_person_in_two_parts_ends_no_part_in_a_session(person: str, tmp_path: Path) -> None:
     schema = ps.ClassSchema(2, 2, "NAB", 1.0, feature_names=("x0", "x1"))

@@ -14,6 +14,7 @@ from privstats.contrib.http.settings import Settings
 from tests.made import refused
 from tests.plan.devices import devices_plan, sample_devices
 
+pytestmark = pytest.mark.usefixtures("few_draws")  # `plan check` forecasts
 WHERE = [
     "--address", "https://leader.example", "--page", "https://survey.example/answer", "--closes",
     "2027-03-01T12:00:00Z",

@@ -1,0 +1,25 @@
+"""Add a reader of ``privstats table``: check releases, compute contrasts and quantiles, reuse options.
+
+A reader is a ``privstats.workflows.tables.TableReader`` under the entry points ``privstats.readers``.
+docs/how_to_add.md has the steps under "A reader of a table".
+"""
+
+from typing import TYPE_CHECKING
+
+from privstats.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from privstats.inference.evidence import CONSTANT as CONSTANT
+    from privstats.inference.evidence import contrasts_of as contrasts_of
+    from privstats.inference.evidence import residual_degrees as residual_degrees
+    from privstats.inference.figures import LINES as LINES
+    from privstats.inference.inversion import condition as condition
+    from privstats.inference.inversion import quantile as quantile
+    from privstats.inference.regression.restricted_likelihood import MixedErrors as MixedErrors
+    from privstats.inference.releases import chosen_columns as chosen_columns
+    from privstats.inference.releases import require_gaussian as require_gaussian
+    from privstats.inference.releases import require_records as require_records
+    from privstats.workflows.tables.options import Ratios as Ratios
+    from privstats.workflows.tables.regressions import regression as regression
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
