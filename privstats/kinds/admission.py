@@ -57,7 +57,7 @@ def _changed(row: type, base: type, closed: set[str]) -> set[str]:
 _LEFT = ("nearer", "longest", "move_of_client", "statements", "party_is_record", "scores_head", "suppressible",
     "follows", "followed", "among", "terms_of", "refuses_persons", "refuses_parts", "plain_fields", "unstated",
     "clipping", "unsigned")  # fmt: skip
-"""What a promise or a page rests on besides ``move``. Kinds of other packages do not define it."""
+"""A promise or a page depends on these attributes and on ``move``. Kinds of other packages do not define these."""
 
 
 def _check_stated(row: Any) -> None:

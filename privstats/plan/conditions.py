@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _ALWAYS = ", always with the same result"
-"""What a promise assumes besides: a record at which a map never returned, or ended the process, would end a party."""
+"""A further assumption: a map returns for every record. A record that ends the process would remove its party."""
 
 
 def condition_of(plan: Plan) -> str:
