@@ -84,13 +84,13 @@ class Door(Mapping[str, Row]):
 
     def __iter__(self) -> Iterator[str]:
         """Yield our names, then announced ones by name; refuse two rows of one name."""
-        names = list(self._own)
+        holders = dict.fromkeys(self._own, "privstats")
         for entry in announced(self.group):
-            if entry.name in names:
-                self._entry(entry.name)  # names two packages that announce one name
-                raise self._error(clash(self.noun, entry.name, "privstats", dist_name(entry)))
-            names.append(entry.name)
-        return iter(names)
+            holder = "privstats" if is_ours(entry) else dist_name(entry)
+            if entry.name in holders:
+                raise self._error(clash(self.noun, entry.name, holders[entry.name], holder))
+            holders[entry.name] = holder
+        return iter(holders)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -121,6 +121,7 @@ class Door(Mapping[str, Row]):
 
     def _entry(self, name: str) -> EntryPoint | None:
         entries = [entry for entry in announced(self.group) if entry.name == name]
+        entries = [entry for entry in entries if is_ours(entry)] or entries  # no package stops what names our rows
         if len(entries) > 1:
             raise self._error(clash(self.noun, name, *map(dist_name, entries[:2])))
         return entries[0] if entries else None

@@ -65,6 +65,16 @@ def test_no_package_replaces_a_row_of_ours(brings: Brings) -> None:
     assert repr(door) == "<Door tests.colours: red>"  # shown in a traceback of that refusal, too
 
 
+def test_no_package_stops_what_names_an_announced_row_of_ours(brings: Brings) -> None:
+    door = brings(("green", "privstats.doors:Option", "privstats"), ("green", "GREEN", "stranger"))
+    with pytest.raises(PlanError, match="privstats 0.1 announces the colour 'green' as 'privstats.doors:Option', which"):
+        door["green"]  # ours is read, and is no colour
+    assert door.origin("green") == ""
+    with pytest.raises(PlanError, match="both have the colour 'green'; rename it in one of them") as refused:
+        list(door)
+    assert {*str(refused.value).partition(" both")[0].split(" and ")} == {"privstats", "stranger 0.1"}
+
+
 def test_two_packages_of_one_name_are_refused_by_their_names(brings: Brings) -> None:
     door = brings(("green", "GREEN", "one"), ("green", "WRONG", "two"))
     assert door["red"] is RED
