@@ -27,6 +27,7 @@ from privstats.secagg.upload import messages
 from privstats.session.client_updates import ClientUpdates
 from tests import made
 from tests.project.core_graph import DRAWS
+from tests.without import WHOLE
 
 ROOT = Path(ps.__file__).parent
 LIMIT = 4.9
@@ -241,6 +242,7 @@ def test_noise_that_is_used_again_is_seen_in_999_cases_of_1000(again, seen):
 
 
 @pytest.mark.ci
+@WHOLE
 def test_every_place_that_draws_noise_is_reached_here():
     """A new place needs a door through which two releases are drawn, and its line in PLACES."""
     assert called() == set(PLACES)
