@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
-from benchmarks import probability_sentences, raw_table_tables
+from benchmarks import core_tables, probability_sentences, raw_table_tables
 from benchmarks.measuring import results
 from benchmarks.peer_tables import choice_gains, party_leads
 from benchmarks.refinement_tables import (
@@ -264,6 +264,7 @@ SENTENCES: Mapping[str, Callable[[], str]] = {
         nothing_to_learn,
         raw_tables_standing,
         raw_tables_out_of_reach,
+        *core_tables.MAKERS,
         *probability_sentences.MAKERS,
     )
 }

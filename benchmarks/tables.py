@@ -20,6 +20,7 @@ from typing import Any
 from benchmarks import (
     alignment_tables,
     attack_tables,
+    core_tables,
     engine_tables,
     imputation_tables,
     inference_tables,
@@ -358,6 +359,7 @@ TABLES: Tables = {
         heads_under_privacy,
     ),
     **by_name(deliberate_bugs),
+    **core_tables.TABLES,
     **engine_tables.TABLES,
     "sparse_groups": Table("heads.sparse_groups", "accuracy in % of heads from sums: ", _SPARSE, ("data", _set)),
     "heads_public": Table("heads.public", "accuracy, %: ", _PUBLIC, ("data, public records", _with_public)),

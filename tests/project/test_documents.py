@@ -97,6 +97,13 @@ def test_every_module_that_a_page_sends_a_reader_to_is_there(page):
     assert {name for name in named if not any(path.endswith(f"/{name}") for path in there)} == set()
 
 
+def test_the_map_lists_every_contributed_room():
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    listed = page.partition("### Inside contrib\n")[2].partition("\n##")[0]
+    rooms = {each.parent.name for each in (ROOT / "privstats" / "contrib").glob("*/__init__.py")}
+    assert rooms - {*re.findall(r"`(\w+)`", listed)} == set()
+
+
 @WHOLE
 @pytest.mark.parametrize("page", ["architecture", "core", "how_to_add"])
 def test_every_name_that_a_page_sends_a_reader_to_stands_in_the_code(page):
