@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from privstats.heads.evidence import ClassEvidence as ClassEvidence
     from privstats.heads.file_formats import HeadFormat as HeadFormat
     from privstats.heads.provenance import EXACT as EXACT
+    from privstats.heads.registry.entries import HEADS as HEADS
     from privstats.heads.registry.entries import Bounds as Bounds
     from privstats.heads.registry.entries import Entry as Entry
     from privstats.heads.registry.entries import Number as Number

@@ -100,10 +100,16 @@ class _Registry(Mapping[str, Entry]):
         return {head.name: head for head in every}
 
     def class_of(self, name: str) -> Any:
+        """Import and return a head's class."""
         head = self._heads[name]
         if head.announced is not None:
             return loaded(head.announced, "head", HeadError)
         return getattr(import_module(head.module), name)
+
+    def of_task(self, task: Task, *, trained: bool = True) -> tuple[str, ...]:
+        """Return a task's heads by name, without those of rounds; ``trained=False`` selects closed forms."""
+        rows = ((name, entry) for name, entry in self.items() if entry.task == task and not entry.after_rounds)
+        return tuple(name for name, entry in rows if trained or entry.closed_form)
 
     def __getitem__(self, name: str) -> Entry:
         return self._heads[name].entry
@@ -124,10 +130,7 @@ def head_class(name: str) -> Any:
     return HEADS.class_of(name)
 
 
-def named(task: Task, *, trained: bool = True) -> tuple[str, ...]:
-    """Return a task's heads by name, without those of rounds; ``trained=False`` selects closed forms."""
-    rows = ((name, entry) for name, entry in HEADS.items() if entry.task == task and not entry.after_rounds)
-    return tuple(name for name, entry in rows if trained or entry.closed_form)
+named = HEADS.of_task
 
 
 def able(statistics: str) -> tuple[str, ...]:
