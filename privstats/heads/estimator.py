@@ -18,12 +18,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privstats.dp.privacy import Adjacency
 from privstats.errors import DataError, HeadError, ReleaseError
 from privstats.heads.card import Described
-from privstats.heads.diagnostics import quiet_about, warn_of_one_class, warn_of_unlike_columns
+from privstats.heads.diagnostics import class_indices, quiet_about, warn_of_one_class, warn_of_unlike_columns
 from privstats.heads.estimates.subspace import Subspace, evidence_subspace
 from privstats.heads.evidence import Array, ClassEvidence, Released, class_evidence, class_sums, records_evidence
 from privstats.heads.export import Exported
 from privstats.heads.persistence import FittedState, Stored
-from privstats.heads.private import FitPromise, Labels, OwnRecords, PublicRecords, arrays, owners_terms, require_public
+from privstats.heads.private import (
+    FitPromise,
+    Labels,
+    OwnRecords,
+    PublicRecords,
+    arrays,
+    named_numbers,
+    owners_terms,
+    require_public,
+)
 from privstats.heads.provenance import EXACT, UNKNOWN, OfOneRelease, Provenance, sources
 from privstats.heads.registry import Bounds, Entry, check_parameters
 from privstats.heads.released_scores import ReleasedScores, ScoreEvidence
@@ -369,6 +378,10 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         if not isinstance(self.rule_, LinearRule):
             raise AttributeError(f"{type(self).__name__} has no coef_: its rule is not linear in the columns")
         return self.rule_.before(self.preprocessing_.transform)
+
+    def _places(self, labels: NDArray[Any]) -> NDArray[np.intp]:
+        """Return labels' places in ``classes_``, ``(n,)``; numbers match texts that are read alike. DataError else."""
+        return class_indices(self, named_numbers(self.classes_, labels))
 
     def _needs_like_columns(self) -> bool:
         return getattr(self, "shrinkage", None) not in (None, 0)
