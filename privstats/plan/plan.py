@@ -30,7 +30,7 @@ from privstats.plan.cohort import (
     ring_of,
     tail_of,
 )
-from privstats.plan.conditions import check_condition, condition_of
+from privstats.plan.conditions import assumption, check_condition, condition_of
 from privstats.plan.feasibility import (
     EXCESS_KEPT,
     check_local_maps,
@@ -258,6 +258,11 @@ class Plan:
     def condition(self) -> str:
         """The assumption of the plan's promise, which each statement of the promise carries: a clause after "while"."""
         return condition_of(self)
+
+    @property
+    def masks_condition(self) -> str:
+        """The assumption of the masks alone: a clause after "while"."""
+        return assumption(self, "masks")
 
     @cached_property
     def position(self) -> Position | None:
