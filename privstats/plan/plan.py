@@ -315,6 +315,15 @@ class Plan:
         """Return the plan as TOML; ``Plan.from_toml`` returns an equal plan."""
         return document.to_toml(self.tables, self.position)
 
+    def to_json(self) -> bytes:
+        """Return the canonical JSON of :attr:`tables`, whose SHA-256 is :attr:`digest`."""
+        return document.canonical(self.tables)
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, Any]) -> Plan:
+        """Read a plan from its :attr:`tables`, such as those of :meth:`to_json`; raises as :meth:`from_toml`."""
+        return cls.from_toml(document.to_toml(tables))
+
     def with_values(self, values: Mapping[str, Values]) -> Plan:
         """Return the plan with its published values instead of their digest alone."""
         if self.published is None:
