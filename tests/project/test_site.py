@@ -194,7 +194,6 @@ NOT_SHOWN = {
     *(f"privstats.files.{room}" for room in ("atomic", "envelope", "result_cache", "signing", "text")),
     *(f"privstats.{room}" for room in ("printable", "python_values", "estimates.score")),
     "privstats.contrib.sweep.frame",
-    "privstats.contrib.sweep.points",
     "privstats.workflows.readers",
     "privstats.workflows.tables.reader",  # its names are those of privstats.workflows.tables
     "privstats.testing.contracts",  # its names are those of privstats.testing
