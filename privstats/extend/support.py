@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from privstats.files.decoding import from_json as from_json
     from privstats.files.decoding import from_msgpack as from_msgpack
     from privstats.files.envelope import PathLike as PathLike
-    from privstats.files.signing import Verifier as Verifier
     from privstats.files.result_cache import ResultCache as ResultCache
+    from privstats.files.signing import Verifier as Verifier
     from privstats.files.text import json_text as json_text
     from privstats.files.text import toml_tables as toml_tables
     from privstats.printable import at_most as at_most

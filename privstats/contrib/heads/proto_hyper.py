@@ -158,7 +158,8 @@ def _teacher_scores(world: World, teacher: str, rows: Array) -> Array:
     d = rows.shape[1]
     if world.covariances.pooled:  # a rule would store C identities of d x d numbers
         distance = np.square(rows).sum(axis=1)[:, None] + 2 * (world.prior - linear)
-        quadratic = world.prior - (d + _STUDENT_DEGREES) / 2 * np.log1p(np.maximum(distance, 0.0) / _STUDENT_DEGREES)
+        tails = np.log1p(np.maximum(distance, 0.0) / _STUDENT_DEGREES)
+        quadratic: Array = world.prior - (d + _STUDENT_DEGREES) / 2 * tails
     else:
         values, vectors = world.covariances.values, world.covariances.vectors
         quadratic = _rule(world.means, values, vectors, world.prior, _STUDENT_DEGREES).scores(rows)

@@ -184,7 +184,9 @@ def close(home: LeaderFolder, admin_port: AdminPort = None) -> None:
 
 
 @app.command("give-up")
-def give_up(home: LeaderFolder, admin_port: AdminPort = None, yes: Annotated[bool, option("Do not ask.", flag="--yes")] = False) -> None:
+def give_up(
+    home: LeaderFolder, admin_port: AdminPort = None, yes: Annotated[bool, option("Do not ask.", flag="--yes")] = False
+) -> None:
     """End the run without a sum, for good: helpers then sign that they answered nothing, and codes may be mailed anew.
 
     A run that helpers have answered in part ends without a sum too; a new one needs a new run name.

@@ -32,7 +32,6 @@ from privstats.engines.carriers import (
 )
 from privstats.errors import (
     AggregationError,
-    LocalProtocolError,
     NothingToResumeError,
     PrivstatsError,
     RemoteProtocolError,

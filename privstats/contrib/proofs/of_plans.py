@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from privstats.contrib.proofs.claims import Claim, statement_of
-from privstats.contrib.proofs.levels import MOMENTS, NORM
 from privstats.dp import NoPrivacy, Privacy
 from privstats.encoding import Layout, layout_of
 from privstats.errors import PlanError
@@ -21,19 +20,27 @@ _LEAST_GRID_BITS = 6  # a count's 4,096 steps must divide 4**grid_bits
 _MOST_ENTRIES = 1_000_000
 _MOST_CELLS = 10_000  # each costs a member some 70 microseconds for every report
 _MOST_HIDDEN = 512  # features of N and A alone: a client proves them with a second moment, which it does not send
-_PROVED = {row.level: row.statements for row in (MOMENTS, NORM)}
 _SMALL = 1 / 10  # limit on a claim's tolerance, as a share of its records
 
 
 def claim_of(
-    validity: Validity, schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, protocol: str, spare_bits: int
+    proved: tuple[str, ...],
+    validity: Validity,
+    schema: Schema,
+    cohort: Cohort,
+    privacy: Privacy | NoPrivacy,
+    protocol: str,
+    spare_bits: int,
 ) -> Claim:
-    """Return a session's claim; raise ``PlanError`` with a remedy."""
+    """Return a session's claim; raise ``PlanError`` with a remedy.
+
+    Args:
+        proved: names of the statements that the level proves.
+    """
     _check_setting(privacy, protocol, spare_bits)
     _check_length(layout_of(schema))
     _check_records(validity, cohort, privacy)
     clipped = isinstance(privacy, Privacy) and privacy.client_clip is not None
-    proved = _PROVED[validity.level]
     named = next((name for name in schema.statements if name in proved), None)
     statement = _NONE.get(validity.level, _no_moments) if named is None else _STATEMENTS[named]
     return _with_room(statement(schema, validity, clipped), schema)

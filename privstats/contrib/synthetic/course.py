@@ -139,7 +139,7 @@ class Synthetic(Stepped):
                 f"the first session counts each of 2 to {_MOST_COLUMNS} variables by itself: give tables=((name,), "
                 "...) of all variables in order, as columns.schema_of does"
             )
-        object.__setattr__(self, "columns", tuple(each.to_plan() for each in self.declared))  # type: ignore[arg-type]
+        object.__setattr__(self, "columns", tuple(each.to_plan() for each in self.declared))
         if self.columns and schema_of(self.declared) != schema:
             raise PlanError(
                 "columns must declare the plan's variables, in order: write plan and course from one columns.toml, by "
