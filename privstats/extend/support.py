@@ -1,4 +1,4 @@
-"""Write complete files, read bounded ones, draw random bits, show progress and import optional packages.
+"""Write complete files, read bounded ones, store results, draw random bits, show progress, import optional packages.
 
 docs/how_to_add.md states under "The extension interface" which module has the names of which door.
 """
