@@ -93,6 +93,20 @@ class Centred(Stepped):
         rest = replace(whole, privacy=part_of(whole, _rest(calibrated), shares))
         return cls(rest, python_value(expected_records), Promise.of(whole), calibrated)
 
+    @staticmethod
+    def exactly(plan: Plan, rows: NDArray[np.float64]) -> Plan:
+        """Return the second plan behind the exact mean of rows, which protects none: for experiments without noise.
+
+        Args:
+            plan: as ``Centred.plan``.
+            rows: all records after the plan's transform, ``(n, d)``.
+
+        Raises:
+            PlanError: rows of this plan cannot be centred.
+        """
+        require_centrable(plan)
+        return centred_by(plan, shrunk_mean(rows.sum(axis=0), 0.0, len(rows)))
+
     @property
     def records(self) -> int:
         """n, public."""

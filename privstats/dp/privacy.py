@@ -246,6 +246,16 @@ class Privacy:
         """Number of worst-case records that one unit is worth: 1, :attr:`clip` or ``max_records_per_client``."""
         return float(self.max_records_per_client or 1) if self.clip is None else self.clip
 
+    @property
+    def unit_words(self) -> str:
+        """One unit's data, in words."""
+        if self.unit != "person":
+            return "one record" if self.unit == "record" else "one party with all its records"
+        if self.averaged:
+            return "one person with all rows at one party, counted by their average"
+        rows = "1 row" if self.group == 1 else f"{self.group:.3g} rows"
+        return f"one person with all rows at one party, weighed as at most {rows}"
+
 
 def _check_unit(privacy: Privacy) -> None:
     for unit, names in _OF_UNIT.items():

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from privstats.course.planned import Stepped as Stepped
     from privstats.course.planned import require_plan as require_plan
     from privstats.course.promise import Promise as Promise
+    from privstats.course.promise import Total as Total
     from privstats.course.promise import part_of as part_of
     from privstats.course.promise import promised as promised
     from privstats.course.promise import total_of as total_of

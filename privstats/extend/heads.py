@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from privstats.estimates.discriminant import Priors as Priors
+    from privstats.estimates.discriminant import Shrinkage as Shrinkage
+    from privstats.heads.estimates.subspace import Subspace as Subspace
     from privstats.heads.evidence import ClassEvidence as ClassEvidence
+    from privstats.heads.evidence import Released as Released
     from privstats.heads.file_formats import HeadFormat as HeadFormat
     from privstats.heads.provenance import EXACT as EXACT
+    from privstats.heads.registry.entries import HEADS as HEADS
+    from privstats.heads.registry.entries import SWITCH as SWITCH
     from privstats.heads.registry.entries import Bounds as Bounds
+    from privstats.heads.registry.entries import Constraint as Constraint
     from privstats.heads.registry.entries import Entry as Entry
     from privstats.heads.registry.entries import Number as Number
     from privstats.heads.registry.entries import Text as Text

@@ -1,4 +1,4 @@
-"""Write complete files, read bounded ones, draw random bits, show progress and import optional packages.
+"""Write complete files, read bounded ones, store results, draw random bits, show progress, import optional packages.
 
 docs/how_to_add.md states under "The extension interface" which module has the names of which door.
 """
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from privstats.files.decoding import from_json as from_json
     from privstats.files.decoding import from_msgpack as from_msgpack
     from privstats.files.envelope import PathLike as PathLike
+    from privstats.files.result_cache import ResultCache as ResultCache
     from privstats.files.signing import Verifier as Verifier
     from privstats.files.text import json_text as json_text
     from privstats.files.text import toml_tables as toml_tables
     from privstats.printable import at_most as at_most
     from privstats.progress import progress_bar as progress_bar
     from privstats.randomness import Generator as Generator
+    from privstats.randomness import seeded as seeded
 else:
     __getattr__, __dir__ = lazy_names(__name__)

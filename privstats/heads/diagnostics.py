@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, MissingStatisticError
-from privstats.estimates import denoise
-from privstats.heads.estimates.class_covariance import class_covariances
+from privstats.heads.estimates.class_covariance import ClassCovariances
 from privstats.heads.evidence import Array, Released, class_evidence, class_sums, require_release
 from privstats.heads.rules import local
 
@@ -239,8 +238,8 @@ def homogeneity(release: Released) -> Homogeneity:
     evidence, _ = class_evidence(release)
     if evidence.S is None:
         raise MissingStatisticError("homogeneity needs statistic S, which the release lacks; plan statistics='NAS'")
-    n = denoise.counts(evidence.N, evidence.noise("N"))
-    values = class_covariances(evidence, n, 0.0, "auto").values
+    n = evidence.counts
+    values = ClassCovariances.of(evidence, 0.0, "auto").values
     divergence = (values - np.log(values) - 1).mean(axis=1) / 2
     return Homogeneity(divergence, values.max(axis=1) / values.min(axis=1), n)
 

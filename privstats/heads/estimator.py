@@ -17,17 +17,24 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privstats.dp.privacy import Adjacency
 from privstats.errors import DataError, HeadError, ReleaseError
-from privstats.estimates import denoise
-from privstats.estimates.discriminant import log_priors
 from privstats.heads.card import Described
-from privstats.heads.diagnostics import quiet_about, warn_of_one_class, warn_of_unlike_columns
+from privstats.heads.diagnostics import class_indices, quiet_about, warn_of_one_class, warn_of_unlike_columns
 from privstats.heads.estimates.subspace import Subspace, evidence_subspace
 from privstats.heads.evidence import Array, ClassEvidence, Released, class_evidence, class_sums, records_evidence
 from privstats.heads.export import Exported
 from privstats.heads.persistence import FittedState, Stored
-from privstats.heads.private import FitPromise, Labels, OwnRecords, PublicRecords, arrays, owners_terms, require_public
+from privstats.heads.private import (
+    FitPromise,
+    Labels,
+    OwnRecords,
+    PublicRecords,
+    arrays,
+    named_numbers,
+    owners_terms,
+    require_public,
+)
 from privstats.heads.provenance import EXACT, UNKNOWN, OfOneRelease, Provenance, sources
-from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
+from privstats.heads.registry import Bounds, Entry, check_parameters
 from privstats.heads.released_scores import ReleasedScores, ScoreEvidence
 from privstats.heads.rules import LinearRule, Preprocessing, Rule, local, rows_of, take_columns
 from privstats.records.labels import places_of
@@ -171,6 +178,10 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
             warn_of_unlike_columns(type(self).__name__, X)
         self.classes_, index = np.unique(y, return_inverse=True)
         self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
+        return self._fit_rows(X, index)
+
+    def _fit_rows(self, X: Array, index: NDArray[np.intp]) -> Self:
+        """Build the head from rows ``(n, d)`` and their places in ``classes_``; ``fit`` has checked both."""
         return self._build(records_evidence(X, index, len(self.classes_), self._measured()))
 
     def fit_release(
@@ -201,11 +212,10 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         release = used.sums
         calibrate = None if used.calibration is None else self._calibration(used.calibration, public)
         evidence, keep = class_evidence(release)
-        classes = class_labels(release.plan.schema, len(class_sums(release).N), labels)[keep]
-        preprocessing = Preprocessing.of_release(release)
+        preprocessing, names = self._front(release, len(class_sums(release).N), labels)
+        classes = names[keep]
         known = None if public is None else PublicRecords.of(public, preprocessing, classes)
-        take_columns(self, preprocessing)
-        self.classes_, self.provenance_ = classes, UNKNOWN
+        self._begin(preprocessing, classes)
         self._build(evidence if known is None else replace(evidence, public=known.means))
         if calibrate is not None:
             calibrate()
@@ -213,6 +223,17 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         provenance = Provenance.of(used.releases)  # last: where no rule follows, an earlier one is still there
         self.provenance_ = provenance if known is None else msgspec.structs.replace(provenance, public=known.digest)
         return self
+
+    @staticmethod
+    def _front(release: Released, total: int, labels: Sequence[Any] | None) -> tuple[Preprocessing, NDArray[Any]]:
+        """Return the public map in front of a release's rule, and the names of its ``total`` classes."""
+        names = class_labels(release.plan.schema, total, labels)
+        return Preprocessing.of_release(release), names
+
+    def _begin(self, preprocessing: Preprocessing, classes: NDArray[Any]) -> None:
+        """Set the columns and classes of a release; its provenance is unknown until a rule follows."""
+        take_columns(self, preprocessing)
+        self.classes_, self.provenance_ = classes, UNKNOWN
 
     @owners_terms
     def fit_private(
@@ -312,12 +333,12 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
 
     def _build(self, evidence: ClassEvidence) -> Self:
         evidence.require(type(self).__name__, *self.entry.any_of)
-        n = denoise.counts(evidence.N, evidence.noise("N"))
-        self.prototypes_ = denoise.class_means(evidence, n).values + evidence.origin
-        self.priors_ = np.exp(log_priors(getattr(self, "priors", "counts"), n))
+        n = evidence.counts
+        self.prototypes_ = evidence.means.values + evidence.origin
+        self.priors_ = np.exp(evidence.log_priors(getattr(self, "priors", "counts")))
         self.prevalence_ = n / n.sum()
         if self.subspace is not None:
-            check_dimension("subspace", self.subspace, evidence.features)
+            evidence.check_dimension("subspace", self.subspace)
             evidence.require(f"{type(self).__name__} in a Fisher subspace", "B")
             self.fisher_ = evidence_subspace(evidence, self.subspace)
             rule = self._solve(evidence.projected(self.fisher_.basis)).lifted(self.fisher_.basis)
@@ -357,6 +378,10 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         if not isinstance(self.rule_, LinearRule):
             raise AttributeError(f"{type(self).__name__} has no coef_: its rule is not linear in the columns")
         return self.rule_.before(self.preprocessing_.transform)
+
+    def _places(self, labels: NDArray[Any]) -> NDArray[np.intp]:
+        """Return labels' places in ``classes_``, ``(n,)``; numbers match texts that are read alike. DataError else."""
+        return class_indices(self, named_numbers(self.classes_, labels))
 
     def _needs_like_columns(self) -> bool:
         return getattr(self, "shrinkage", None) not in (None, 0)

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -13,8 +14,10 @@ from numpy.typing import NDArray
 
 from privstats.dp import noise_copies
 from privstats.errors import HeadError, MissingStatisticError, ReleaseError
+from privstats.estimates import denoise
 from privstats.estimates.algebra import algebra
 from privstats.estimates.denoise import NoisyGram
+from privstats.estimates.discriminant import log_priors
 from privstats.heads.registry import able
 from privstats.kinds import RidgeSchema
 from privstats.schema import Schema, narrowed
@@ -197,6 +200,27 @@ class ClassEvidence:
         if statistic == "D" and "D" not in self.sigma:
             return float(self.sigma.get("S", 0.0))
         return float(self.sigma.get(statistic, 0.0))
+
+    @property
+    def counts(self) -> Array:
+        """Positive class counts, denoised, ``(C,)``."""
+        return denoise.counts(self.N, self.noise("N"))
+
+    @property
+    def means(self) -> denoise.Means:
+        """Denoised class means about ``origin``."""
+        return denoise.class_means(self, self.counts)
+
+    def log_priors(self, priors: Any) -> Array:
+        """Return log prior probabilities, ``(C,)``: by ``"counts"``, ``"uniform"``, or C positive numbers."""
+        return log_priors(priors, self.counts)
+
+    def check_dimension(self, name: str, value: Any) -> None:
+        """Raise HeadError where the dimension of a subspace exceeds the features."""
+        if isinstance(value, Integral) and int(value) > self.features:
+            raise HeadError(
+                f"{name}={value} is more than the {self.features} features; give at most {self.features}, or 'auto'"
+            )
 
     def projected(self, basis: Array) -> ClassEvidence:
         """Return the evidence about ``basis.T x``; orthonormal ``(d, k)`` preserve the noise level."""

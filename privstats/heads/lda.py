@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Literal
 from numpy.typing import ArrayLike
 
 from privstats.errors import HeadError
-from privstats.estimates import denoise
-from privstats.estimates.discriminant import Discriminant, Priors, Shrinkage, log_priors, temperature
+from privstats.estimates.discriminant import Discriminant, Priors, Shrinkage, temperature
 from privstats.heads.diagnostics import warn_of_few_records
 from privstats.heads.estimates.subspace import Subspace
 from privstats.heads.estimator import ClassHead
@@ -69,7 +68,7 @@ class LDA(ClassHead):
     subspace: Subspace = None
 
     def _solve(self, evidence: ClassEvidence) -> LinearRule:
-        n = denoise.counts(evidence.N, evidence.noise("N"))
+        n = evidence.counts
         warn_of_few_records(
             "LDA", float(n.sum()), evidence.features, "use NaiveBayes, or fewer features by a public map"
         )
@@ -77,7 +76,7 @@ class LDA(ClassHead):
         self.temperature_ = 1.0
         self.means_, self.shrinkage_ = fitted.means + evidence.origin, fitted.shrinkage
         self.covariance_ = fitted.covariance
-        coef, intercept = fitted.scores(log_priors(self.priors, n))
+        coef, intercept = fitted.scores(evidence.log_priors(self.priors))
         return LinearRule(coef, intercept - coef @ evidence.origin)
 
     def _calibration(self, release: Release, public: object) -> Callable[[], None]:

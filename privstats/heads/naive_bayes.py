@@ -8,8 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privstats.estimates import denoise
-from privstats.estimates.discriminant import Priors, conditioned, log_priors
+from privstats.estimates.discriminant import Priors, conditioned
 from privstats.heads.estimates.class_covariance import PRIOR_RECORDS, class_variances, pooled_variances
 from privstats.heads.estimates.subspace import Subspace
 from privstats.heads.estimator import ClassHead
@@ -58,8 +57,7 @@ class NaiveBayes(ClassHead):
         return self.shrinkage == "auto"
 
     def _solve(self, evidence: ClassEvidence) -> DiagonalRule:
-        n = denoise.counts(evidence.N, evidence.noise("N"))
-        means = denoise.class_means(evidence, n)
+        n, means = evidence.counts, evidence.means
         pooled, spread = pooled_variances(evidence, n)
         if self.shrinkage == "auto":  # a feature that was constant so far may still vary
             weight = PRIOR_RECORDS / (PRIOR_RECORDS + n.sum())
@@ -71,7 +69,7 @@ class NaiveBayes(ClassHead):
         variances = conditioned(variances, evidence.step)
         self.means_ = means.values + evidence.origin
         self.variances_ = np.ascontiguousarray(variances)
-        prior = log_priors(self.priors, n)
+        prior = evidence.log_priors(self.priors)
         precision = 1 / variances
         weighted = means.values * precision
         bias = prior - (means.values * weighted + np.log(variances)).sum(axis=1) / 2

@@ -8,10 +8,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privstats.estimates import denoise
-from privstats.estimates.discriminant import Priors, Shrinkage, log_priors
+from privstats.estimates.discriminant import Priors, Shrinkage
 from privstats.heads.diagnostics import warn_of_few_records
-from privstats.heads.estimates.class_covariance import class_covariances, one_blas_thread, real_share
+from privstats.heads.estimates.class_covariance import ClassCovariances, one_blas_thread, real_share
 from privstats.heads.estimates.subspace import Subspace, discriminant_directions
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
@@ -29,13 +28,12 @@ class _Quadratic(ClassHead):
     subspace: Subspace = None
 
     def _fit_quadratic(self, evidence: ClassEvidence, pooled_weight: float, degrees: float | None) -> QuadraticRule:
-        n = denoise.counts(evidence.N, evidence.noise("N"))
-        means = denoise.class_means(evidence, n)
+        n, means = evidence.counts, evidence.means
         records = (1 - pooled_weight) * float(n.min()) + pooled_weight * float(n.sum())
         remedy = "use RDA or LDA, or subspace='auto'" if pooled_weight == 0 else "use LDA or NaiveBayes"
         warn_of_few_records(type(self).__name__, records, evidence.features, remedy)
         with one_blas_thread():
-            covariances = class_covariances(evidence, n, pooled_weight, self.shrinkage)
+            covariances = ClassCovariances.of(evidence, pooled_weight, self.shrinkage)
             self.means_ = means.values + evidence.origin
             whitened = (means.values - means.grand) @ covariances.basis
             turn, screened = _telling_first(whitened, n)
@@ -43,7 +41,7 @@ class _Quadratic(ClassHead):
                 values=covariances.values,
                 vectors=turn.T @ covariances.vectors,
                 means=whitened @ turn,
-                prior=log_priors(self.priors, n),
+                prior=evidence.log_priors(self.priors),
                 projection=covariances.basis @ turn,
                 origin=evidence.origin + means.grand,
                 degrees=degrees or 0.0,
@@ -127,8 +125,7 @@ class RDA(_Quadratic):
     def _solve(self, evidence: ClassEvidence) -> QuadraticRule:
         weight = self.pooled_weight
         if isinstance(weight, str):
-            n = denoise.counts(evidence.N, evidence.noise("N"))
             with one_blas_thread():
-                weight = max(_LEAST_POOLED, _MOST_POOLED - _LESS_POOLED * real_share(evidence, n))
+                weight = max(_LEAST_POOLED, _MOST_POOLED - _LESS_POOLED * real_share(evidence, evidence.counts))
         self.pooled_weight_ = float(weight)
         return self._fit_quadratic(evidence, self.pooled_weight_, self.degrees)

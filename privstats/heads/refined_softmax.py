@@ -172,8 +172,7 @@ class RefinedSoftmax(ClassHead):
         provenance = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
         self.provenance_ = replace(provenance, public=None if discriminant is None else discriminant.provenance_.public)
         evidence, _ = class_evidence(have[0])
-        means = denoise.class_means(evidence, denoise.counts(evidence.N, evidence.noise("N")))
-        self.class_means_ = np.asarray(means.values + evidence.origin)
+        self.class_means_ = np.asarray(evidence.means.values + evidence.origin)
         self.score_evidence_ = ScoreEvidence.of(evidence, self._row_shares, separation)
         return self
 

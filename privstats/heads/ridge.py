@@ -193,7 +193,7 @@ class RidgeClassifier(ClassHead):
     penalty: Penalty = "auto"
 
     def _solve(self, evidence: ClassEvidence) -> LinearRule:
-        n = denoise.counts(evidence.N, evidence.noise("N"))
+        n = evidence.counts
         total, share = n.sum(), n / n.sum()
         centre = evidence.A.sum(axis=0) / total
         gram = GramEvidence(

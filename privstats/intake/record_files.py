@@ -304,9 +304,30 @@ class RecordFile(Unopened):
         """Read every record; raises as :meth:`read`."""
         gaps = unreadable == "leave out"
         if not self.is_table:
-            arrays = read_archive(self.path, f"X y {self.persons or ''}")
+            arrays = self.arrays(f"X y {self.persons or ''}")
             return Records(arrays["X"], arrays["y"], (), arrays[self.persons] if self.persons else None)
         return Records(*joined(parts_of(self, names, gaps=gaps, words=words), gaps=gaps, texts=texts))
+
+    def arrays(self, *wanted: str) -> Mapping[str, NDArray[Any]]:
+        """Read the first complete set of an npz file's arrays.
+
+        Args:
+            wanted: sets of names, separated by spaces.
+
+        Raises:
+            DataError: no such file, or it has no complete set.
+        """
+        require_file(Path(self.path))
+        sets = " or ".join(", ".join(names.split()) for names in wanted)
+
+        def complete_set(held: Collection[str]) -> Iterable[str]:
+            for names in wanted:
+                if set(names.split()) <= set(held):
+                    return names.split()
+            missing = [name for name in wanted[0].split() if name not in held]
+            raise DataError(f"{self.path} lacks {', '.join(missing)}; give {sets}")
+
+        return read_arrays(self.path, complete_set)
 
     def _divided(
         self,
@@ -350,22 +371,3 @@ def of_party(file: RecordFile, party: int) -> RecordFile:
 def _warn_of_shares(split: Split, of: str | os.PathLike[str]) -> None:
     if remark := split.remark():
         warnings.warn(f"{of}: {remark}", UnevenSplitWarning, stacklevel=3)
-
-
-def read_archive(path: str | os.PathLike[str], *wanted: str) -> Mapping[str, NDArray[Any]]:
-    """Read the first complete set of an npz file's arrays.
-
-    Args:
-        wanted: sets of names, separated by spaces.
-    """
-    require_file(Path(path))
-    sets = " or ".join(", ".join(names.split()) for names in wanted)
-
-    def complete_set(held: Collection[str]) -> Iterable[str]:
-        for names in wanted:
-            if set(names.split()) <= set(held):
-                return names.split()
-        missing = [name for name in wanted[0].split() if name not in held]
-        raise DataError(f"{path} lacks {', '.join(missing)}; give {sets}")
-
-    return read_arrays(path, complete_set)

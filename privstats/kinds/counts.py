@@ -47,9 +47,6 @@ COUNT_TABLE: tuple[Statistic, ...] = (
 )
 """Counts of records per cell of all tables."""
 
-MAX_COUNT_CELLS = 1 << 16
-"""Maximum number of cells of all tables of a schema."""
-
 
 @dataclass(frozen=True)
 class CountSchema(Kind):
@@ -93,6 +90,7 @@ class CountSchema(Kind):
         Statistic("x", "block", (), (1, 0), meaning="the sum of each number, from mid-range in units of half a range"),
         Statistic("q", "block", (), (2, 0), meaning="the sum of each number's square, in the same unit"),
     )
+    max_cells: ClassVar[int] = 1 << 16
     features: ClassVar[int] = 1
     clip_norm: ClassVar[float] = 1.0
     nonnegative: ClassVar[bool] = True
@@ -128,9 +126,9 @@ class CountSchema(Kind):
         settle(self, tables=tables, transform=_checked_transform(self.transform, variables))
         settle(self, late_entry=checked_late_entry(self))
         cells = self.sizes["cell"]
-        if cells > MAX_COUNT_CELLS:
+        if cells > self.max_cells:
             raise SchemaError(
-                f"tables have {cells} cells in all and at most {MAX_COUNT_CELLS} are allowed; use fewer bins"
+                f"tables have {cells} cells in all and at most {self.max_cells} are allowed; use fewer bins"
             )
 
     @property

@@ -133,6 +133,20 @@ class PartySchema(Kind):
             f"{1 / self.steps:.2g}: every party weighs the same, so that no record weighs more than its party."
         )
 
+    @staticmethod
+    def exact_direction(X: NDArray[np.float64], index: NDArray[np.intp], classes: int) -> NDArray[np.float64]:
+        """Return the direction of one party's rows, without clip and noise, ``(C, d)``.
+
+        Args:
+            X: rows, ``(n, d)``, of any scale.
+            index: labels 0..C-1, ``(n,)``.
+        """
+        rows = X / (np.abs(X).max() or 1.0)
+        integers = np.rint(rows * (2.0**ROW_BITS / math.sqrt(X.shape[1])))
+        starts = range(0, len(X), _BLOCK_ROWS)
+        blocks = [(integers[at : at + _BLOCK_ROWS], index[at : at + _BLOCK_ROWS]) for at in starts]
+        return direction(blocks, classes, X.shape[1])
+
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit: 2**f."""
         return by_letter(self.table, statistic)[0].scale(1.0, float(self.steps))
@@ -246,6 +260,8 @@ _WEIGHT_BITS = 18
 _MAX = float(1 << 28)
 
 _FACTOR_BITS = 32
+
+_BLOCK_ROWS = 4096
 
 
 def direction(blocks: Sequence[Block], classes: int, features: int, start: Values | None = None) -> NDArray[np.float64]:

@@ -133,18 +133,8 @@ def _promise(privacy: Privacy | NoPrivacy) -> str:
     if isinstance(privacy, NoPrivacy):
         return "no differential privacy: masking hides who sent what, the total is released as it is"
     law = " Laplace" if privacy.pure else ""
-    held = unit_in_words(privacy) if privacy.unit == "person" else f"one {privacy.unit}"
+    held = privacy.unit_words if privacy.unit == "person" else f"one {privacy.unit}"
     return f"{privacy.model}{law} noise, {held}, {privacy.adjacency}"
-
-
-def unit_in_words(privacy: Privacy) -> str:
-    """Return one unit's data in words."""
-    if privacy.unit != "person":
-        return "one record" if privacy.unit == "record" else "one party with all its records"
-    if privacy.averaged:
-        return "one person with all rows at one party, counted by their average"
-    rows = "1 row" if privacy.group == 1 else f"{privacy.group:.3g} rows"
-    return f"one person with all rows at one party, weighed as at most {rows}"
 
 
 def _row(spend: NoiseRow, rooms: Sequence[Headroom], advantage: float) -> BudgetRow:

@@ -30,7 +30,7 @@ from privstats.plan.cohort import (
     ring_of,
     tail_of,
 )
-from privstats.plan.conditions import check_condition, condition_of
+from privstats.plan.conditions import assumption, check_condition, condition_of
 from privstats.plan.feasibility import (
     EXCESS_KEPT,
     check_local_maps,
@@ -259,6 +259,11 @@ class Plan:
         """The assumption of the plan's promise, which each statement of the promise carries: a clause after "while"."""
         return condition_of(self)
 
+    @property
+    def masks_condition(self) -> str:
+        """The assumption of the masks alone: a clause after "while"."""
+        return assumption(self, "masks")
+
     @cached_property
     def position(self) -> Position | None:
         """The session of a course that this plan is for, which its release names; None for a plan alone.
@@ -309,6 +314,15 @@ class Plan:
     def to_toml(self) -> str:
         """Return the plan as TOML; ``Plan.from_toml`` returns an equal plan."""
         return document.to_toml(self.tables, self.position)
+
+    def to_json(self) -> bytes:
+        """Return the canonical JSON of :attr:`tables`, whose SHA-256 is :attr:`digest`."""
+        return document.canonical(self.tables)
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, Any]) -> Plan:
+        """Read a plan from its :attr:`tables`, such as those of :meth:`to_json`; raises as :meth:`from_toml`."""
+        return cls.from_toml(document.to_toml(tables))
 
     def with_values(self, values: Mapping[str, Values]) -> Plan:
         """Return the plan with its published values instead of their digest alone."""

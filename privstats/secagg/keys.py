@@ -59,6 +59,11 @@ class Identity:
         return cls(draw(entropy, 32))
 
     @classmethod
+    def derived(cls, secret: bytes, purpose: bytes) -> Identity:
+        """Return the identity that HKDF-SHA256 derives from a secret, without salt, for one purpose."""
+        return cls(hkdf(secret, b"", purpose, 32))
+
+    @classmethod
     def load(cls, path: str | os.PathLike[str], passphrase: str | None = None) -> Identity:
         """Load an identity from a file that :meth:`save` wrote.
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privstats.errors import RecordError, SchemaError
 from privstats.intake.column_names import same_names
 from privstats.intake.declared.categories import MISSING_CELL, OTHER_CELL, Categories
-from privstats.intake.declared.columns import Column, Dates, Numeric, column_from_plan, column_to_plan
+from privstats.intake.declared.columns import Column, Dates, Numeric, column_from_plan
 from privstats.intake.declared.table import coded, sources_of
 from privstats.intake.tables import Codes
 from privstats.transforms.base import Transform
@@ -318,7 +318,7 @@ class Cells(Transform):
 
     def plain_table(self) -> dict[str, Any]:
         """Return the fields for a plan file."""
-        table = {**super().plain_table(), "columns": [column_to_plan(column) for column in self.columns]}
+        table = {**super().plain_table(), "columns": [column.to_plan() for column in self.columns]}
         if self.missing is None:
             del table["missing"]  # digests of earlier plans stay
         return table

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from privstats.errors import SchemaError
 from privstats.intake.column_names import same_names
 from privstats.intake.declared.categories import Categories
-from privstats.intake.declared.columns import Numeric, column_from_plan, column_to_plan
+from privstats.intake.declared.columns import Numeric, column_from_plan
 from privstats.transforms.base import Transform
 from privstats.transforms.exact import Rows, arrays_of
 
@@ -108,7 +108,7 @@ class Levels(Transform):
 
     def plain_table(self) -> dict[str, Any]:
         """Return the fields for a plan file."""
-        tables = {name: [column_to_plan(each) for each in getattr(self, name)] for name in ("columns", "outcomes")}
+        tables = {name: [each.to_plan() for each in getattr(self, name)] for name in ("columns", "outcomes")}
         return {**tables, "spread": list(self.spread)} if self.spread else tables
 
 

@@ -19,7 +19,7 @@ import tomli_w
 
 from privstats.errors import SchemaError
 from privstats.intake.columns import Readings
-from privstats.intake.declared.columns import column_to_plan, days_of
+from privstats.intake.declared.columns import days_of
 from privstats.intake.declared.dates import DateForm
 from privstats.intake.gap_words import is_gap_word
 from privstats.intake.meaning import is_decimal
@@ -351,7 +351,7 @@ def _pairs(name: str, two: Sequence[str]) -> Iterator[str]:
     values: Any = tuple(int(each) if each.isdecimal() else each for each in two)
     for pair in (values, values[::-1]):
         with suppress(SchemaError):
-            yield _lines_of({"values": column_to_plan(Truth(name, values=pair))["values"]})
+            yield _lines_of({"values": Truth(name, values=pair).to_plan()["values"]})
 
 
 def form_remarks(column: Column, readings: Readings, written: Sequence[Any] = ()) -> Iterator[str]:
@@ -423,7 +423,7 @@ def form_of(column: Column) -> dict[str, Any]:
         >>> form_of(ps.Dates("seen", written="DD.MM.YYYY"))
         {'written': 'DD.MM.YYYY'}
     """
-    return {key: value for key, value in column_to_plan(column).items() if key in _KEYS}
+    return {key: value for key, value in column.to_plan().items() if key in _KEYS}
 
 
 def _lines_of(stated: Mapping[str, Any]) -> str:

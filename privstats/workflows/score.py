@@ -1,30 +1,18 @@
-"""Define points, scores and seeded noise of experiments."""
+"""Score fitted models on test records."""
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, mean, stdev
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.heads.diagnostics import OneClassWarning
-from privstats.randomness import Generator, seeded
 from privstats.records.labels import places_of
 from privstats.schema import Schema, predicted
-
-EPSILONS = (8.0, 3.0, 1.0, 0.3)
-"""The usual grid, from weak to strong privacy."""
-
-WITHOUT_NOISE = math.inf
-"""The epsilon that stands for a release without noise."""
-
-_DRAWS = 1_000_003
-_METRICS = {"classes": "accuracy", "ridge": "R²", "parties": "accuracy"}
 
 
 @dataclass(frozen=True)
@@ -58,7 +46,7 @@ class Scores:
         """Score a regression by its ``score(X, y)``, and a classifier by its ``classes_`` and ``predict(X)``."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OneClassWarning)  # the balanced accuracy shows it
-            if metric(schema) != "accuracy":
+            if predicted(schema) == "ridge":
                 return cls(float(head.score(X, y)))
             labels, found = np.asarray(y), np.asarray(head.predict(X))
             places = places_of(head.classes_.tolist(), labels)
@@ -108,90 +96,3 @@ def _area(inside: NDArray[np.bool_], scores: NDArray[np.float64]) -> float | Non
     _, at, times = np.unique(scores, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(times) - (times - 1) / 2)[at]
     return float((ranks[inside].sum() - members * (members + 1) / 2) / (members * others))
-
-
-NOTHING_RIGHT = Scores(0.0, 0.0)
-"""Scores of a classifier without any remaining class."""
-
-
-@dataclass(frozen=True)
-class Point:
-    """One head at one epsilon: mean and standard deviation (ddof 1) of its score.
-
-    They are over noise replicates; ``epsilon`` is infinite, with spread 0, for the release without noise. The other
-    fields are means as in :class:`Scores`.
-
-    Example:
-        >>> from privstats.workflows.score import Point
-        >>> Point("LDA", epsilon=1.0, mean=0.81, spread=0.02).mean
-        0.81
-    """
-
-    head: str
-    epsilon: float
-    mean: float
-    spread: float
-    balanced: float | None = None
-    auc: float | None = None
-    sensitivity: float | None = None
-    specificity: float | None = None
-
-
-def scored(head: str, epsilon: float, scores: Sequence[float], **means: float | None) -> Point:
-    """Return the point of one head's scores, one per replicate, and of its other ``means``.
-
-    Example:
-        >>> from privstats.workflows.score import scored
-        >>> point = scored("LDA", 1.0, [0.8, 0.9])
-        >>> round(point.mean, 2), round(point.spread, 3)
-        (0.85, 0.071)
-    """
-    return Point(head, epsilon, mean(scores), stdev(scores) if len(scores) > 1 else 0.0, **means)
-
-
-def noise_draw(seed: int, repeat: int) -> Generator:
-    """Return one replicate's generator, common to all epsilons and heads.
-
-    Reproducible noise protects nothing: use it only on data that you may look at.
-
-    Example:
-        >>> from privstats.workflows.score import noise_draw
-        >>> noise_draw(0, 3).bytes(4) == noise_draw(0, 3).bytes(4), noise_draw(0, 3).reproducible
-        (True, True)
-    """
-    return seeded(seed * _DRAWS + repeat)
-
-
-def metric(schema: Schema) -> str:
-    """Return the name of the ``score``: accuracy, or R².
-
-    Example:
-        >>> from privstats.workflows.score import metric
-        >>> metric(ps.ClassSchema(2, 2, "NA", 1.0)), metric(ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0))
-        ('accuracy', 'R²')
-    """
-    return _METRICS[predicted(schema)]
-
-
-def shown(schema: Schema, score: float) -> str:
-    """Return a score for people: accuracy in per cent, R² as it is.
-
-    Example:
-        >>> from privstats.workflows.score import shown
-        >>> shown(ps.ClassSchema(2, 2, "NA", 1.0), 0.912)
-        '91.2%'
-        >>> shown(ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0), 0.912)
-        '0.912'
-    """
-    return f"{score:.1%}" if metric(schema) == "accuracy" else f"{score:.3f}"
-
-
-def heading(epsilon: float) -> str:
-    """Return an epsilon for people.
-
-    Example:
-        >>> from privstats.workflows.score import heading
-        >>> heading(1.0), heading(float("inf"))
-        ('epsilon 1', 'no DP')
-    """
-    return "no DP" if math.isinf(epsilon) else f"epsilon {epsilon:g}"

@@ -97,6 +97,14 @@ def test_the_centre_is_no_longer_than_a_row() -> None:
     assert np.linalg.norm(shrunk_mean(np.array([1000.0, 0.0]), 1.0, 10)) == 1.0
 
 
+def test_without_noise_the_centre_is_the_mean_of_all_rows() -> None:
+    rows = np.concatenate([X for X, _ in shards()])
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    *_, centre, _ = ps.Centred.exactly(plan_of(), rows).schema.transform
+    np.testing.assert_allclose(centre.centre, rows.mean(axis=0), atol=2**-16)
+    refused(PlanError, "a mean is taken out of class sums", ps.Centred.exactly, plan_of(RIDGE), rows)
+
+
 def test_classes_lie_further_apart_under_the_same_noise(released: Any) -> None:
     """Most of a row's length is common to all classes, and the mean takes it out."""
     found, (_, behind) = released

@@ -16,7 +16,6 @@ import pytest
 import privstats as ps
 from privstats.cli.parts.declared_columns import read_columns
 from privstats.engines.network.round_host import Ended
-from privstats.intake.declared.columns import column_to_plan
 from privstats.moments import RecordFile, exact_moments
 from privstats.records.from_file import records_in
 from privstats.transforms import Categories, Column, Dates, Numeric
@@ -43,9 +42,7 @@ def with_cuts(column: Column, values: Any) -> Column:
         return column
     known = np.unique(np.array(values, float)[~np.isnan(values)])
     edges = [round(float(each), 6) for each in known[[len(known) // 4, len(known) // 2, 3 * len(known) // 4]] + 0.0625]
-    return type(column)(
-        **{key: value for key, value in column_to_plan(column).items() if key != "kind"} | {"edges": edges}
-    )
+    return type(column)(**{key: value for key, value in column.to_plan().items() if key != "kind"} | {"edges": edges})
 
 
 def cell(column: Column, value: Any) -> str:

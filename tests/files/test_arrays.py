@@ -16,7 +16,7 @@ from privstats.files import arrays
 from privstats.files.arrays import read_arrays
 from privstats.intake import table_files
 from privstats.intake.arrays import file_rows
-from privstats.intake.record_files import RecordFile, read_archive
+from privstats.intake.record_files import RecordFile
 from privstats.randomness import Generator
 from tests.threat_models.test_data import plan_of
 from threat_models.audits.known_inputs import known_inputs
@@ -49,7 +49,7 @@ def lying(path: Path) -> Path:
 
 
 READERS: dict[str, Callable[[Path], object]] = {
-    "read_archive": lambda path: read_archive(path, "X y"),
+    "arrays of a record file": lambda path: RecordFile(path).arrays("X y"),
     "a record file": lambda path: RecordFile(path).all_records(),
     "a stream's batch": read_batch,
     "known inputs": lambda path: known_inputs(path, plan_of().schema),

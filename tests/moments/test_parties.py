@@ -54,6 +54,14 @@ def test_the_direction_is_that_of_the_definition_up_to_the_grid() -> None:
     assert 1 - 2 * math.sqrt(C * D) / SCHEMA.steps < np.linalg.norm(P) <= 1
 
 
+def test_an_exact_direction_is_that_of_the_definition_at_any_scale() -> None:
+    X, y = records(200)
+    U = X / np.linalg.norm(X, axis=1, keepdims=True)
+    found = ps.PartySchema.exact_direction(U, y, C)
+    np.testing.assert_allclose(found, in_floats(X, y), atol=1e-4)
+    np.testing.assert_array_equal(ps.PartySchema.exact_direction(1024 * U, y, C), found)
+
+
 @given(SHAPES.flatmap(lambda shape: arrays.arrays(np.float64, shape, elements=ANY)), st.integers(2, 20))
 def test_attack_no_float_array_becomes_longer_than_one(V: np.ndarray, bits: int) -> None:
     """Not one that is longer than 1, nor infinite, nor NaN: a party's own arithmetic may go wrong anywhere."""

@@ -62,7 +62,7 @@ def test_equivalent_mutants_are_of_files_as_they_are() -> None:
 @pytest.mark.ci
 def test_a_mutant_dies_of_the_tests_of_its_lines_lives_through_others_and_may_be_out_of_reach() -> None:
     file = "privstats/kinds/counts.py"
-    (edit,) = [each for each in edits_of((ROOT / file).read_text()) if each.before == "cells > MAX_COUNT_CELLS"]
+    (edit,) = [each for each in edits_of((ROOT / file).read_text()) if each.before == "cells > self.max_cells"]
     mutant = Drawn(file, edit)
     killer = "tests/schema/test_schema.py::test_tables_have_at_most_as_many_cells_as_a_vector_of_counts_may"
     for tests, word in (

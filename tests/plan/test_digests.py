@@ -1,6 +1,8 @@
 """The digest of a plan that exists never changes: a new field is left out of the tables while it has its default."""
 
+import json
 import re
+from hashlib import sha256
 from importlib.resources import files
 
 import pytest
@@ -75,6 +77,13 @@ def test_the_digest_is_the_frozen_one(name):
 def test_the_toml_form_gives_the_plan_back(name):
     again = ps.Plan.from_toml(PLANS[name].to_toml())
     assert (again, again.digest) == (PLANS[name], FROZEN[name])
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_canonical_json_has_the_digest_and_gives_the_plan_back(name):
+    text = PLANS[name].to_json()
+    assert sha256(text).hexdigest() == PLANS[name].digest
+    assert ps.Plan.from_tables(json.loads(text)) == PLANS[name]
 
 
 def test_names_are_part_of_the_digest():

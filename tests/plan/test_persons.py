@@ -8,7 +8,6 @@ import pytest
 import privstats as ps
 from privstats.engines import loopback
 from privstats.inference.counts.table import count_table
-from privstats.plan.budget import unit_in_words
 from privstats.review.certificate import certificate_text
 from privstats.review.certificate_checker import check
 from privstats.schema.public_values import Published
@@ -111,7 +110,7 @@ def test_officers_read_whom_it_is_made_to_and_where_it_ends() -> None:
     said = "one person with all rows at one party, weighed as at most 2 rows, add-remove"
     assert budget.promise.startswith(f"central noise, {said}, while the server adds its noise and keeps the exact sum ")
     assert "at two parties, or under two ids, has twice the mu" in budget.conditions[0]
-    one = unit_in_words(plan_of(max_records_per_person=1, person_clip=1).privacy)  # also of a patient with seven rows
+    one = plan_of(max_records_per_person=1, person_clip=1).privacy.unit_words  # also of a patient with seven rows
     assert one == "one person with all rows at one party, weighed as at most 1 row"
     page = report.page_of(report.Statement(plan_of()))
     assert "patients (each with all rows at one party)" in page

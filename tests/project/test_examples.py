@@ -28,7 +28,7 @@ _ROOMS = [
     "privstats.transforms", "privstats.workflows.readers", "privstats.workflows.report", "privstats.workflows.score",
     "privstats.workflows.simulate", "privstats.workflows.suggest", "privstats.workflows.tables",
     "privstats.workflows.tables.reader", "privstats.contrib.sweep",
-    "privstats.contrib.sweep.frame", "privstats.contrib.sweep.rivals",
+    "privstats.contrib.sweep.frame", "privstats.contrib.sweep.points", "privstats.contrib.sweep.rivals",
     "privstats.contrib.sweep.rivals.dp_sgd", "privstats.contrib.sweep.rivals.private_descent",
     "privstats.contrib.sweep.rivals.fedavg", "privstats.contrib.sweep.rivals.fedprox",
     "privstats.contrib.sweep.rivals.ensemble",

@@ -12,6 +12,7 @@ import pytest
 import privstats as ps
 from privstats import heads
 from privstats.contrib.sweep.draws import BASELINES, baselines
+from privstats.contrib.sweep.points import metric, shown
 from privstats.contrib.sweep.running import heads_named
 from privstats.course.recipes import advised_rounds, recipe_for
 from privstats.dp import default_shares, joint_mu
@@ -20,7 +21,6 @@ from privstats.heads.registry import HEADS
 from privstats.kinds import KINDS
 from privstats.randomness import seeded
 from privstats.schema import Schema, predicted
-from privstats.workflows.score import metric, shown
 from tests.made import refused
 from tests.schema.samples import PROMISED, SCHEMAS
 from threat_models.audits.sensitivity import worst_pair
@@ -140,8 +140,8 @@ OWN_WORDS = {
     "privstats/cli/parts/questions.py": "answers to the first question",
     "privstats/cli/parts/wizard.py": "answers to the first question",
     "privstats/contrib/sweep/draws.py": "what models predict",
+    "privstats/contrib/sweep/points.py": "what models predict",
     "privstats/heads/registry/entries.py": "what a head predicts",
-    "privstats/workflows/score.py": "what models predict",
 }
 
 

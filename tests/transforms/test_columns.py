@@ -11,7 +11,7 @@ import pytest
 
 import privstats as ps
 from privstats.intake.columns import read
-from privstats.intake.declared.columns import column_from_plan, column_to_plan, days_of
+from privstats.intake.declared.columns import column_from_plan, days_of
 
 
 def codes(column, values):
@@ -118,7 +118,7 @@ def test_a_value_that_is_an_edge_in_15_digits_has_reached_it():
     ],
 )
 def test_a_column_is_its_table(column):
-    read_back = column_from_plan(column_to_plan(column))
+    read_back = column_from_plan(column.to_plan())
     assert read_back == (replace(column, other=None, missing=None) if column.kind == "categories" else column)
 
 
@@ -201,4 +201,4 @@ def test_a_listed_word_is_a_value_where_it_is_listed_and_a_gap_elsewhere(of: Any
     np.testing.assert_array_equal(
         ps.Categories("v", ()).codes_and_unread(read(values))[0], [np.nan, 0, np.nan, np.nan, np.nan]
     )
-    assert column_from_plan(column_to_plan(two)) == two
+    assert column_from_plan(two.to_plan()) == two

@@ -10,7 +10,7 @@ import pytest
 
 import privstats as ps
 from privstats.errors import SchemaError
-from privstats.intake.declared.columns import column_from_plan, column_to_plan
+from privstats.intake.declared.columns import column_from_plan
 from privstats.moments import RecordFile
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -122,7 +122,7 @@ def test_a_relation_of_duckdb_reads_it_alike():
 def test_edges_are_of_the_declared_zone():
     column = ps.Dates("seen", ("2019-03-28", SEEN[1], date(2019, 12, 31)), written="ISO in Europe/Berlin")
     assert column.edges == (DAYS[0], DAYS[1], DAYS[3] // 1)
-    assert column_from_plan(column_to_plan(column)) == column
+    assert column_from_plan(column.to_plan()) == column
 
 
 @pytest.mark.parametrize("zone", ["Europe/Bonn", "/etc/passwd", "../zone", "Europe", "Z\0", "\ud800"])

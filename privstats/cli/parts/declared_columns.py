@@ -15,7 +15,7 @@ import tomli_w
 
 from privstats.errors import SchemaError
 from privstats.files.text import toml_tables
-from privstats.intake.declared.columns import column_from_plan, column_to_plan
+from privstats.intake.declared.columns import column_from_plan
 from privstats.plan.document import read_text
 from privstats.transforms import Column
 
@@ -65,7 +65,7 @@ def undeclared(
 
 def declared(columns: Sequence[Column]) -> str:
     """Return a declaration as a file."""
-    return _HEAD + "".join(_table(column_to_plan(each)) for each in columns)
+    return _HEAD + "".join(_table(each.to_plan()) for each in columns)
 
 
 def read_columns(path: str | os.PathLike[str]) -> tuple[Column, ...]:

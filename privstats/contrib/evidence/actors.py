@@ -12,19 +12,15 @@ from dataclasses import dataclass
 
 from privstats.course import Course
 from privstats.dp import Guarantee, Privacy
-from privstats.dp.privacy import Unit
 from privstats.extend.courses import total_of
 from privstats.extend.plans import PROTOCOLS
 from privstats.plan import Plan
-from privstats.plan.conditions import assumption
 from privstats.plan.device_rules import exchanged_mu
-from privstats.workflows.report import Table
-from privstats.workflows.report.ethics import promise_of
-from privstats.workflows.report.explanations import hits
+from privstats.workflows.report import Statement, Table, explanations
 
 _NOTHING = Guarantee(0.0)
 _NO_LIMIT = Guarantee(math.inf)
-_UNITS: dict[Unit, str] = {"record": "a record", "person": "a patient", "client": "a party's records"}
+_UNITS: Mapping[str, str] = {"record": "a record", "person": "a patient", "client": "a party's records"}
 _ONE_PARTY = "; each patient's rows are at one party"
 
 
@@ -110,7 +106,7 @@ def actors(plan: Plan, course: Course | None = None) -> list[Actor]:
             "who takes part, and when",
             *(_NOTHING, _NOTHING),
             str(SHOWN["observer"]),
-            assumption(plan, "masks"),
+            plan.masks_condition,
         ),
     ]
 
@@ -154,7 +150,7 @@ def released_limits(plan: Plan, course: Course | None = None) -> tuple[Guarantee
     if noise is None or not isinstance(privacy, Privacy):
         return _NO_LIMIT, _NO_LIMIT
     if plan.devices is not None:  # that a person answered is no secret
-        return _NO_LIMIT, promise_of(plan, kept)
+        return _NO_LIMIT, Statement(plan, course=course).promise
     if privacy.adjacency == "replace-one":
         return _NO_LIMIT, kept
     if course is not None or noise.pure or plan.person_clip is not None:
@@ -163,7 +159,7 @@ def released_limits(plan: Plan, course: Course | None = None) -> tuple[Guarantee
 
 
 def _servers(plan: Plan, released: tuple[Guarantee, Guarantee]) -> Iterator[Actor]:
-    noise, masks = plan.noise, assumption(plan, "masks")
+    noise, masks = plan.noise, plan.masks_condition
     exact = noise is None or noise.trust.drawn_by == "server"
     sees = "the exact total, before its noise" if noise is not None and exact else _total(plan)
     limits = (_NO_LIMIT, _NO_LIMIT) if exact else released
@@ -245,7 +241,7 @@ def _while(plan: Plan) -> str:
 
 
 def _singled_out(guarantee: Guarantee) -> str:
-    return _limit(guarantee, "at most {:g} of 100 found, at 1 false alarm in 100; a guess finds 1", hits)
+    return _limit(guarantee, "at most {:g} of 100 found, at 1 false alarm in 100; a guess finds 1", explanations.hits)
 
 
 def _linked(guarantee: Guarantee) -> str:

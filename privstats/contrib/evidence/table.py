@@ -9,23 +9,19 @@ the ``report`` extra (jinja2).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from privstats.contrib.evidence.actors import actors_table, released_limits
 from privstats.course import Course
-from privstats.course.promise import Total
 from privstats.dp import Guarantee, NoPrivacy
-from privstats.extend.courses import total_of
+from privstats.extend.courses import Total, total_of
 from privstats.extend.support import at_most
 from privstats.plan import Plan
-from privstats.plan.budget import unit_in_words
 from privstats.plan.conditions import of_packages
 from privstats.printable import at_least, delta_text
 from privstats.workflows.report import Cell, Statement, Table, explanations, render
-from privstats.workflows.report.ethics import promise_of
-from privstats.workflows.report.sessions import Session, by_session, sessions_in
 
 Signer: TypeAlias = Literal["software", "data holder", "coordinator", "officer", "expert"]
 
@@ -84,12 +80,12 @@ def evidence(statement: Statement) -> list[Row]:
         statement: a plan, its course, and measurements by attacks.
     """
     plan, course = statement.plan, statement.course
-    guarantee, total = promise_of(plan, statement.guarantee), total_of(course or plan)
+    guarantee, total = statement.promise, total_of(course or plan)
     measured = {goal: text for finding in statement.findings for goal, text in finding.measured.items()}
     return [
         *_promise(plan, course, total, guarantee),
         *_three_tests(guarantee, released_limits(plan, course)[1], measured),
-        *_algorithms(plan, list(sessions_in(plan, course))),
+        *_algorithms(statement),
         *_implementation(plan),
         *_trust(plan),
         *_security(plan),
@@ -176,7 +172,7 @@ def _unit(plan: Plan) -> str:
     privacy = plan.privacy
     if isinstance(privacy, NoPrivacy):
         return "Nobody."
-    unit = unit_in_words(privacy)
+    unit = privacy.unit_words
     held = f"{unit[:1].upper()}{unit[1:]}"
     more = {"record": " A person with several records has less.", "person": " At two parties the person has mu twice."}
     return f"{held}, {_ADJACENT[privacy.adjacency]}.{more.get(privacy.unit, '')}"
@@ -205,11 +201,11 @@ def _ceiling(kept: Guarantee, exchanged: Guarantee, goal: str) -> str:
     return f"Of two equally likely values the right one guessed in at most {right:g} of 100."
 
 
-def _algorithms(plan: Plan, sessions: Sequence[Session]) -> Iterator[Row]:
-    noise = plan.noise
-    letters = _listed(sessions, lambda each: ", ".join(row.letter for row in each.schema.sent))
-    sigmas = _listed(sessions, _deviations)
-    brought = " and ".join(by_session(sessions, lambda each: [*of_packages(each)]))
+def _algorithms(statement: Statement) -> Iterator[Row]:
+    plan, noise = statement.plan, statement.plan.noise
+    letters = _listed(statement, lambda each: ", ".join(row.letter for row in each.schema.sent))
+    sigmas = _listed(statement, _deviations)
+    brought = " and ".join(statement.by_session(of_packages))
     assumed = f", while {brought}" if brought else ""
     sized = f"noise sized by the {'' if brought else 'proved '}joint sensitivity{assumed}" if noise else "without noise"
     yield Row("N algorithms; I 7.3.4", "Which sums, which noise?", f"{letters}; {sized}.", "sensitivity.md", "software")
@@ -238,8 +234,8 @@ def _deviations(plan: Plan) -> str:
     return "" if plan.noise is None else ", ".join(f"{row.statistic} {row.sigma:.3g}" for row in plan.noise.rows)
 
 
-def _listed(sessions: Sequence[Session], phrase: Callable[[Plan], str]) -> str:
-    named = by_session(sessions, lambda plan: [phrase(plan)])
+def _listed(statement: Statement, phrase: Callable[[Plan], str]) -> str:
+    named = statement.by_session(lambda plan: [phrase(plan)])
     return "; ".join(f"in session {where} {text}" if where else text for text, where in named.items())
 
 

@@ -11,13 +11,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privstats.contrib.heads.synthetic import World, choose_device, converge
-from privstats.estimates.discriminant import Priors, Shrinkage
-from privstats.extend.heads import Bounds, ClassEvidence, Entry, LinearRule
+from privstats.contrib.heads.synthetic import TRAINING, World, choose_device, converge
+from privstats.extend.heads import Bounds, ClassEvidence, Entry, LinearRule, Priors, Shrinkage, Subspace
 from privstats.extend.support import Array, optional_dependencies
 from privstats.heads import ClassHead
-from privstats.heads.estimates.subspace import Subspace
-from privstats.heads.registry import TRAINING
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

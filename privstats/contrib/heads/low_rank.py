@@ -7,15 +7,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from threadpoolctl import threadpool_limits
 
-from privstats.estimates import denoise
-from privstats.estimates.discriminant import Priors, Shrinkage, log_priors
-from privstats.extend.heads import Bounds, ClassEvidence, Entry, Text, Whole
+from privstats.extend.heads import Bounds, ClassEvidence, Entry, Number, Priors, Shrinkage, Subspace, Text, Whole
 from privstats.extend.support import Array
-from privstats.heads import ClassHead
-from privstats.heads.estimates.class_covariance import class_covariances, one_blas_thread
-from privstats.heads.estimates.subspace import Subspace
-from privstats.heads.registry import PRIORS, SHRINKAGE, SUBSPACE, WEIGHT
+from privstats.heads import QDA, ClassHead
+from privstats.heads.estimates.class_covariance import ClassCovariances
 from privstats.heads.rules import LowRankRule
 
 _SMALLEST_SHARE = 1e-3
@@ -46,10 +43,8 @@ class LowRankQDA(ClassHead):
         "rank": (Whole(),),
         "basis": (Text("pooled", "features"),),
         "residual": (Text("isotropic", "diagonal", "whole"),),
-        "pooled_weight": WEIGHT,
-        "shrinkage": SHRINKAGE,
-        "priors": PRIORS,
-        "subspace": SUBSPACE,
+        "pooled_weight": (Number(0.0, 1.0),),
+        **QDA.bounds,
     }
 
     rank: int = 16
@@ -60,19 +55,19 @@ class LowRankQDA(ClassHead):
     priors: Priors | ArrayLike = "counts"
     subspace: Subspace = None
 
-    @one_blas_thread()
     def _solve(self, evidence: ClassEvidence) -> LowRankRule:
-        n = denoise.counts(evidence.N, evidence.noise("N"))
-        means = denoise.class_means(evidence, n)
-        covariances = class_covariances(evidence, n, self.pooled_weight, self.shrinkage)
-        self.means_ = means.values + evidence.origin
-        values, vectors, projection = covariances.values, covariances.vectors, covariances.basis
-        if self.basis == "features":
-            values, vectors = _in_features(values, vectors, projection)
-            projection = np.eye(evidence.features)
-        diagonal, factors = _split(values, vectors, min(self.rank, evidence.features), self.residual)
-        prior = log_priors(self.priors, n)
-        return woodbury_rule(diagonal, factors, means.values @ projection, prior, projection, evidence.origin)
+        # Threads of small eigendecompositions wait for one another.
+        with threadpool_limits(1, user_api="blas"):
+            means = evidence.means
+            covariances = ClassCovariances.of(evidence, self.pooled_weight, self.shrinkage)
+            self.means_ = means.values + evidence.origin
+            values, vectors, projection = covariances.values, covariances.vectors, covariances.basis
+            if self.basis == "features":
+                values, vectors = _in_features(values, vectors, projection)
+                projection = np.eye(evidence.features)
+            diagonal, factors = _split(values, vectors, min(self.rank, evidence.features), self.residual)
+            prior = evidence.log_priors(self.priors)
+            return woodbury_rule(diagonal, factors, means.values @ projection, prior, projection, evidence.origin)
 
 
 def woodbury_rule(

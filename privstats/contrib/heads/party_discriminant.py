@@ -9,32 +9,24 @@ from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from privstats.course import Releases
 from privstats.errors import DataError, HeadError, ReleaseError
 from privstats.extend.heads import (
-    EXACT,
     Bounds,
     ClassEvidence,
     Entry,
     LinearRule,
+    Released,
     Rule,
     as_numpy,
     check_parameters,
-    local,
 )
 from privstats.extend.support import Array
 from privstats.heads import ClassHead, Provenance
-from privstats.heads.estimator import class_labels
-from privstats.heads.evidence import Released
-from privstats.heads.provenance import UNKNOWN, directions
-from privstats.heads.rules import Preprocessing, take_columns
-from privstats.kinds.party import Block, direction
-from privstats.schema.rounds import ROW_BITS
+from privstats.heads.provenance import directions
+from privstats.kinds import PartySchema
 
-_ROWS = 4096
 _WHITENED = 0.25
 _LEAST = 1e-6  # floor of an eigenvalue, as a share of the largest
 _LEVELS = np.logspace(-4, 12, 641)
@@ -46,7 +38,7 @@ class PartyDiscriminant(ClassHead):
 
     With ``PartyRounds`` W is the sum of both releases. m removes the rows' common offset, which W alone would read as a
     preference. With a site's rows, each direction retains the likely share of W (``heads.estimates.site``).
-    Probabilities are not calibrated.
+    Probabilities are not calibrated. ``fit`` reads local records as one party's.
 
     Attributes:
         center_: m, ``(d,)``; zeros without ``X_site``.
@@ -66,20 +58,6 @@ class PartyDiscriminant(ClassHead):
     bounds: ClassVar[Bounds] = {}
     uses_public: ClassVar[bool] = False
     sure_under_noise: ClassVar[bool] = False
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit on local records as one party's, without clip or noise; m is their mean.
-
-        Args:
-            X: features, shape ``(n, d)``, array-like or a table.
-            y: labels, shape ``(n,)``; or their column's name in a table X.
-        """
-        X, y = validate_data(self, *local(X, y), dtype=np.float64)
-        check_classification_targets(y)
-        self.classes_, index = np.unique(y, return_inverse=True)
-        self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
-        self._settle(direction(_blocks(X, index), len(self.classes_), X.shape[1]), X.mean(axis=0))
-        return self
 
     def fit_release(
         self,
@@ -112,16 +90,14 @@ class PartyDiscriminant(ClassHead):
         self._check_public(public)
         sources = directions(release)
         schema: Any = sources[0].plan.schema
-        classes = class_labels(schema, schema.classes, labels)
-        preprocessing = Preprocessing.of_release(sources[0])
+        preprocessing, classes = self._front(sources[0], schema.classes, labels)
         weights: Array = np.sum([_sum_of(each) for each in sources], axis=0)
         centre = np.zeros(schema.features)
         if X_site is not None:
             rows = _rows(preprocessing, X_site)
             centre = rows.mean(axis=0)
             weights = site_weights(weights, math.hypot(*(each.sigma["P"] for each in sources)), rows - centre)
-        take_columns(self, preprocessing)
-        self.classes_, self.provenance_ = classes, UNKNOWN
+        self._begin(preprocessing, classes)
         self._settle(weights, centre)
         provenance = Provenance.of(sources)  # last: where no rule follows, an earlier one is still there
         self.provenance_ = provenance if X_site is None else provenance.beside_exact_rows
@@ -137,6 +113,11 @@ class PartyDiscriminant(ClassHead):
     def _solve(self, evidence: ClassEvidence) -> Rule:
         raise NotImplementedError("a direction is no function of class sums; see fit_release")
 
+    def _fit_rows(self, X: Array, index: NDArray[np.intp]) -> Self:
+        """Settle one party's direction, without clip or noise; m is the rows' mean."""
+        self._settle(PartySchema.exact_direction(X, index, len(self.classes_)), X.mean(axis=0))
+        return self
+
     def _settle(self, weights: Array, center: Array) -> None:
         rule = LinearRule(np.asarray(weights), -np.asarray(weights) @ center)
         if not all(np.isfinite(array).all() for array in rule.arrays().values()):
@@ -150,13 +131,7 @@ def _sum_of(release: Released) -> Array:
     return np.asarray(sums.P)
 
 
-def _blocks(X: Array, index: NDArray[np.intp]) -> list[Block]:
-    rows = X / (np.abs(X).max() or 1.0)
-    integers = np.rint(rows * (2.0**ROW_BITS / math.sqrt(X.shape[1])))
-    return [(integers[at : at + _ROWS], index[at : at + _ROWS]) for at in range(0, len(X), _ROWS)]
-
-
-def _rows(preprocessing: Preprocessing, X_site: Any) -> Array:
+def _rows(preprocessing: Any, X_site: Any) -> Array:
     given = preprocessing.ordered(as_numpy(X_site))
     if np.ndim(given) != 2 or not len(given):
         raise DataError("X_site must be a matrix of at least one row, as predict takes them; or omit it")

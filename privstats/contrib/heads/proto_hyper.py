@@ -8,16 +8,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privstats.contrib.heads.synthetic import Convergence, World, choose_device, converge
-from privstats.estimates.discriminant import Priors, Shrinkage
-from privstats.extend.heads import Bounds, ClassEvidence, Entry, Number, Text, Whole
+from privstats.contrib.heads.synthetic import TRAINING, Convergence, World, choose_device, converge
+from privstats.extend.heads import Bounds, ClassEvidence, Entry, Number, Priors, Shrinkage, Subspace, Text, Whole
 from privstats.extend.support import Array, optional_dependencies
 from privstats.heads import ClassHead
-from privstats.heads.estimates.class_covariance import ClassCovariances, require_bearable
-from privstats.heads.estimates.subspace import Subspace
-from privstats.heads.registry import TRAINING, WEIGHT
+from privstats.heads.estimates.class_covariance import ClassCovariances
 from privstats.heads.rules import QuadraticRule
-from privstats.heads.rules.rule import tail
 
 _STUDENT_DEGREES = 10.0
 _WIDE = 256
@@ -57,7 +53,7 @@ class ProtoHyper(ClassHead):
         "teacher": (Text("rda", "lda", "blend"),),
         "rank": (Whole(1),),
         "temperature": (Number(closed=False),),
-        "alpha": WEIGHT,
+        "alpha": (Number(0.0, 1.0),),
     }
 
     base: Literal["rda", "lda", "nb"] = "rda"
@@ -143,7 +139,7 @@ def _dimension(wanted: Subspace, evidence: ClassEvidence) -> Subspace:
 def _base_rule(world: World, base: str) -> QuadraticRule:
     C, k = world.low_means.shape
     if base != "lda":
-        require_bearable(C, k, "give such a number as dimension, or base='lda'")
+        ClassCovariances.require_bearable(C, k, "give such a number as dimension, or base='lda'")
     if base == "lda" or world.covariances.pooled:
         covariances = np.broadcast_to(np.eye(k), (C, k, k))
     else:
@@ -152,7 +148,7 @@ def _base_rule(world: World, base: str) -> QuadraticRule:
         if base == "nb":
             covariances = covariances * np.eye(k)
     values, vectors = np.linalg.eigh(covariances)
-    return _rule(world.low_means, ClassCovariances(np.eye(k), values, vectors), world.prior, 0.0)
+    return _rule(world.low_means, values, vectors, world.prior, 0.0)
 
 
 def _teacher_scores(world: World, teacher: str, rows: Array) -> Array:
@@ -162,14 +158,15 @@ def _teacher_scores(world: World, teacher: str, rows: Array) -> Array:
     d = rows.shape[1]
     if world.covariances.pooled:  # a rule would store C identities of d x d numbers
         distance = np.square(rows).sum(axis=1)[:, None] + 2 * (world.prior - linear)
-        quadratic = world.prior - tail(distance, _STUDENT_DEGREES, d)
+        tails = np.log1p(np.maximum(distance, 0.0) / _STUDENT_DEGREES)
+        quadratic: Array = world.prior - (d + _STUDENT_DEGREES) / 2 * tails
     else:
-        whitened = replace(world.covariances, basis=np.eye(d))
-        quadratic = _rule(world.means, whitened, world.prior, _STUDENT_DEGREES).scores(rows)
+        values, vectors = world.covariances.values, world.covariances.vectors
+        quadratic = _rule(world.means, values, vectors, world.prior, _STUDENT_DEGREES).scores(rows)
     # both are log densities up to a constant per row, so their mean is a geometric blend of the two posteriors
     return quadratic if teacher == "rda" else (quadratic + linear) / 2
 
 
-def _rule(means: Array, covariances: ClassCovariances, prior: Array, degrees: float) -> QuadraticRule:
+def _rule(means: Array, values: Array, vectors: Array, prior: Array, degrees: float) -> QuadraticRule:
     d = means.shape[1]
-    return QuadraticRule.of(covariances.values, covariances.vectors, means, prior, np.eye(d), np.zeros(d), degrees)
+    return QuadraticRule.of(values, vectors, means, prior, np.eye(d), np.zeros(d), degrees)

@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from privstats.errors import DataError
-from privstats.estimates import denoise
-from privstats.estimates.discriminant import Shrinkage, log_priors
-from privstats.extend.heads import ClassEvidence
+from privstats.extend.heads import SWITCH, Bounds, ClassEvidence, Constraint, Number, Shrinkage, Subspace, Text, Whole
 from privstats.extend.support import Array, progress_bar
-from privstats.heads.estimates.class_covariance import ClassCovariances, class_covariances
-from privstats.heads.estimates.subspace import Subspace, discriminant_directions, wider_directions
-from privstats.heads.registry import check_dimension
+from privstats.heads import QDA
+from privstats.heads.estimates.class_covariance import ClassCovariances
+from privstats.heads.estimates.subspace import discriminant_directions
 
 if TYPE_CHECKING:
     import torch
@@ -29,6 +27,37 @@ _OVERLAP = 0.9
 _PROBE = 50
 _ROUND = 10  # L-BFGS iterations between two looks at the validation loss
 _WORTHWHILE = 1e-5  # smallest relative fall of the loss that counts
+
+
+class Device(Constraint):
+    """A torch device by name."""
+
+    def admits(self, value: Any) -> bool:
+        """Return whether the value is cpu, auto, cuda, or numbered cuda."""
+        if not isinstance(value, str):
+            return False
+        kind, _, number = value.partition(":")
+        return value in ("auto", "cpu", "cuda") or (kind == "cuda" and number.isascii() and number.isdigit())
+
+    def __str__(self) -> str:
+        return "'auto', 'cpu', 'cuda' or 'cuda:0'"
+
+
+TRAINING: Bounds = {
+    "dimension": QDA.bounds["subspace"][1:],
+    "per_class": (Text("auto"), Whole(1)),
+    "dispersion": (Text("auto"), Number(closed=False)),
+    "pooled_weight": (Number(0.0, 1.0),),
+    "shrinkage": QDA.bounds["shrinkage"],
+    "priors": QDA.bounds["priors"],
+    "weight_decay": (Number(),),
+    "max_rounds": (Whole(1),),
+    "patience": (Whole(1),),
+    "random_state": (Whole(),),
+    "device": (Device(),),
+    "progress": SWITCH,
+}
+"""Bounds that all heads trained on synthetic records share."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +121,12 @@ class World:
         Args:
             evidence: S, B or D.
             dimension: as in ``FisherMix``.
-            pooled_weight, shrinkage: as in ``class_covariances``.
-            priors: as in ``log_priors``.
+            pooled_weight, shrinkage: as in ``ClassCovariances.of``.
+            priors: as in ``ClassEvidence.log_priors``.
         """
-        check_dimension("dimension", dimension, evidence.features)
-        n = denoise.counts(evidence.N, evidence.noise("N"))
-        means = denoise.class_means(evidence, n)
-        covariances = class_covariances(evidence, n, pooled_weight, shrinkage)
+        evidence.check_dimension("dimension", dimension)
+        n, means = evidence.counts, evidence.means
+        covariances = ClassCovariances.of(evidence, pooled_weight, shrinkage)
         whitened = (means.values - means.grand) @ covariances.basis  # training must not depend on the origin
         directions, *_ = discriminant_directions(whitened, n, dimension)
         if isinstance(dimension, int | np.integer):
@@ -108,7 +136,7 @@ class World:
             means=whitened,
             covariances=covariances,
             directions=directions,
-            prior=log_priors(priors, n),
+            prior=evidence.log_priors(priors),
             origin=evidence.origin + means.grand,
         )
 
@@ -137,6 +165,24 @@ class World:
             if (scores.argmax(axis=1) == samples.labels).mean() <= _OVERLAP:
                 return dispersion
         return _DISPERSIONS[-1]
+
+
+def wider_directions(directions: Array, covariances: ClassCovariances, n: Array, dimension: int) -> Array:
+    """Extend directions to ``(d, dimension)`` by those in which class covariances differ most from the pool.
+
+    Eigenvectors of ``sum_c pi_c (P (Sigma_c - I) P)^2`` in whitened coordinates, P off the given directions.
+    """
+    d, k = directions.shape
+    if dimension <= k or k == d:
+        return directions
+    rest = np.linalg.svd(directions, full_matrices=True)[0][:, k:]
+    total = np.zeros((d - k, d - k))
+    for share, values, vectors in zip(n / n.sum(), covariances.values, covariances.vectors, strict=True):
+        turned = rest.T @ vectors
+        difference = (turned * (values - 1)) @ turned.T
+        total += share * difference @ difference
+    _, ordered = np.linalg.eigh(total)
+    return np.hstack([directions, rest @ ordered[:, ::-1][:, : dimension - k]])
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import Yes
 from privstats.cli.parts.party_facts import show
 from privstats.cli.parts.verifying import PassphraseFile, identity_of
 from privstats.errors import LocalProtocolError, PrivstatsError
@@ -185,7 +184,9 @@ def close(home: LeaderFolder, admin_port: AdminPort = None) -> None:
 
 
 @app.command("give-up")
-def give_up(home: LeaderFolder, admin_port: AdminPort = None, yes: Yes = False) -> None:
+def give_up(
+    home: LeaderFolder, admin_port: AdminPort = None, yes: Annotated[bool, option("Do not ask.", flag="--yes")] = False
+) -> None:
     """End the run without a sum, for good: helpers then sign that they answered nothing, and codes may be mailed anew.
 
     A run that helpers have answered in part ends without a sum too; a new one needs a new run name.

@@ -21,7 +21,7 @@ from privstats.contrib.http.invitations import study_of
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.extend.support import from_json
 from privstats.moments import Moments
-from privstats.plan import Plan, document
+from privstats.plan import Plan
 from privstats.secagg import Identity, Offer, Panel
 from privstats.secagg.protocols import protocol_of
 from privstats.secagg.wire import SIGNATURE_BYTES
@@ -130,7 +130,7 @@ class DeviceRun:
 
 def _plan_of(text: str, digest: bytes) -> Plan:
     try:
-        plan = Plan.from_toml(document.to_toml(from_json(text, dict)))
+        plan = Plan.from_tables(from_json(text, dict))
     except (msgspec.DecodeError, AttributeError, TypeError):
         raise LocalProtocolError("the plan in the manifest does not parse: the leader runs another version") from None
     except PrivstatsError as error:

@@ -22,7 +22,7 @@ from privstats.contrib.http.settings import GRACE, Settings
 from privstats.engines.carriers import Folder, RoundFolder, WarningLine, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError
 from privstats.extend.support import atomic_write, read_bounded
-from privstats.plan import Plan, document
+from privstats.plan import Plan
 from privstats.secagg import Offer, Panel, Roster
 from privstats.secagg.protocols import protocol_of
 from privstats.secagg.upload.checks import EarlyCheck
@@ -211,7 +211,7 @@ class Manifest:
         fields = {
             "version": 1,
             "run": roster.run.hex(),
-            "plan": document.canonical(plan.tables).decode(),
+            "plan": plan.to_json().decode(),
             "roster": roster.digest.hex(),
             "panel": [identity.hex() for identity in panel.identities],
             "offers": [offer.encode().hex() for offer in panel.offers],

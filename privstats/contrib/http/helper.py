@@ -22,7 +22,6 @@ from privstats.engines.carriers import PARTY, HelperRole, JournaledHelper, Round
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.extend.support import from_json
 from privstats.secagg import Offer, Panel
-from privstats.secagg.machines import ENDS
 from privstats.secagg.protocols import protocol_of
 
 _PAUSE, _MOST_PAUSE = 1.0, 60.0
@@ -64,7 +63,7 @@ class Dialler:
         """Serve or resume the run until its end; return a sentence."""
         with self.connect(self.settings.address, self.root_certificates) as dial:
             with self._role.machine(self.settings.box_keys_end) as helper:
-                if helper.step not in ENDS:
+                if not helper.is_over:
                     self._offered(dial, helper)
                     self._bound(dial, helper)
                 end = self._served(dial, helper)
@@ -98,7 +97,7 @@ class Dialler:
         return Panel(tuple(bytes.fromhex(key) for key in self.folder.plan.panel), decoded)
 
     def _served(self, dial: Dial, helper: JournaledHelper) -> bytes:
-        payload = helper.answer if helper.step in ENDS else b""
+        payload = helper.answer if helper.is_over else b""
         while True:
             reply = self._exchanged(dial, payload)
             media = reply.headers.get("content-type", "")

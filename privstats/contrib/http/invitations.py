@@ -8,14 +8,19 @@ from __future__ import annotations
 import os
 import re
 from base64 import b32decode, b32encode
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from secrets import compare_digest
+from typing import TypeAlias
 
 from privstats import domains
 from privstats.errors import LocalProtocolError
 from privstats.secagg import Identity
-from privstats.secagg.keys import Entropy, draw, hkdf
+from privstats.secagg.keys import draw
+
+Entropy: TypeAlias = Callable[[int], bytes]
+"""Returns the requested number of random bytes."""
 
 CODE_BYTES = 16
 
@@ -37,7 +42,7 @@ def identity_of(code: bytes) -> Identity:
     """Return a code's identity: Ed25519 from HKDF-SHA256(code, no salt, "privstats/devices/1/identity"), 32 bytes."""
     if not isinstance(code, bytes) or len(code) != CODE_BYTES:
         raise LocalProtocolError(f"a code has {CODE_BYTES} bytes: draw_code() draws one")
-    return Identity(hkdf(code, b"", domains.DEVICE_IDENTITY, 32))
+    return Identity.derived(code, domains.DEVICE_IDENTITY)
 
 
 @dataclass(frozen=True)

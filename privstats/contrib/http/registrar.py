@@ -13,15 +13,14 @@ from urllib.parse import urlsplit
 
 from privstats import domains
 from privstats.contrib.http.browsers import unanswered
-from privstats.contrib.http.invitations import Invitation, draw_code, study_of
+from privstats.contrib.http.invitations import Entropy, Invitation, draw_code, study_of
 from privstats.contrib.http.settings import FILE, Limits, Settings
 from privstats.errors import LocalProtocolError, PlanError, PrivstatsError
-from privstats.extend.support import read_bounded, write_new
+from privstats.extend.support import progress_bar, read_bounded, write_new
 from privstats.files.signing import verify
 from privstats.plan import Devices, Plan
-from privstats.progress import track
 from privstats.secagg import Identity, Roster
-from privstats.secagg.keys import Entropy, draw, require_identity
+from privstats.secagg.keys import draw, require_identity
 
 LINKS = "links.txt"
 """One link a line, in the order of the roster: any reader of the file can answer for all."""
@@ -103,8 +102,11 @@ def write_invitations(
             f"codes were drawn in {home} before: two mailings give one person two codes, and the promise of one; "
             "`renew` writes the next run for the same codes, and another survey takes another folder"
         )
-    places = range(plan.cohort.clients)
-    people = [Invitation(place, draw_code(entropy)) for place in track("drawing codes", places)]
+    people = list[Invitation]()
+    with progress_bar("drawing codes", plan.cohort.clients) as advance:
+        for place in range(plan.cohort.clients):
+            people.append(Invitation(place, draw_code(entropy)))
+            advance(1)
     publics = tuple(each.identity.public for each in people)
     roster = Roster(publics, server=bytes.fromhex(plan.panel[0]), run=draw(entropy, _RUN_BYTES))
     write_new(home / LINKS, _letter(people, _page_of(home), paper=paper).encode())

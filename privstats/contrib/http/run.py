@@ -32,16 +32,12 @@ from privstats.engines.carriers import (
 )
 from privstats.errors import (
     AggregationError,
-    LocalProtocolError,
     NothingToResumeError,
     PrivstatsError,
     RemoteProtocolError,
     SessionEndedError,
 )
-from privstats.extend.support import read_bounded
-from privstats.files.atomic import MOST_SIGNED
 from privstats.secagg import Panel
-from privstats.secagg.machines import ENDS
 
 _HOME = "leader"
 _GRACE_SECONDS = 60.0
@@ -136,7 +132,7 @@ class LeaderRun:
         """The release's file; None before, or without one."""
         if self.ended is None or not self.ended.release:
             return None
-        return read_bounded(self.folder.release_path, LocalProtocolError, "privstats http lead", MOST_SIGNED)
+        return self.folder.release_bytes("privstats http lead")
 
     @property
     def statements(self) -> bytes:
@@ -283,7 +279,7 @@ class LeaderRun:
         if refusal is None:
             return TAKEN if self._answered.add(sender, data) else AGAIN
         if refusal.code == "not_expected":
-            return "over" if self._server is None or self._server.step in ENDS else "closed"
+            return "over" if self._server is None or self._server.is_over else "closed"
         return refusal.code if refusal.code in CODES else "malformed"
 
     def _verdict_without_journal(self, sender: int, data: bytes | bytearray) -> Verdict:
@@ -300,7 +296,7 @@ class LeaderRun:
                 self.say(WarningLine(f"helper {place}: {refusal.code} at step {refusal.step}"))
 
     def _closed_one(self, server: JournaledServer) -> bool:
-        if server.step in ENDS:
+        if server.is_over:
             self._finish(server)
             return False
         first = server.step == server.steps[0]

@@ -15,17 +15,24 @@ from sklearn.utils.validation import check_is_fitted
 from privstats import domains
 from privstats.contrib.personal.adaptation import PULLS, Adapter, TrainedAdapter, choose_pull, label_shares, offset
 from privstats.errors import DataError, HeadError
-from privstats.extend.heads import EXACT, Bounds, LinearRule, Number, Text, as_numpy, check_parameters, local
+from privstats.extend.heads import (
+    EXACT,
+    SWITCH,
+    Bounds,
+    Constraint,
+    LinearRule,
+    Number,
+    Text,
+    as_numpy,
+    check_parameters,
+    local,
+)
 from privstats.extend.support import Array, PathLike, Verifier, from_json
 from privstats.files.envelope import Content, Format, Version, full_content
 from privstats.files.signing import Signer
 from privstats.heads import ClassHead, Provenance
-from privstats.heads.diagnostics import class_indices
 from privstats.heads.estimator import Classifier
 from privstats.heads.persistence import content_of, head_of
-from privstats.heads.private import named_numbers
-from privstats.heads.registry import SWITCH
-from privstats.heads.registry.entries import Constraint
 from privstats.transforms import Transform
 
 NOTE = (
@@ -363,10 +370,10 @@ def _linear_rule(head: ClassHead) -> LinearRule:
 
 
 def _indices(head: ClassHead, y: Any, records: int) -> NDArray[np.intp]:
-    labels = np.asarray(named_numbers(head.classes_, as_numpy(y)))
+    labels = np.asarray(as_numpy(y))
     if labels.shape != (records,) or not records:
         raise DataError(f"y must hold one label for each of the {records} rows of X, at least one; got {labels.shape}")
-    return class_indices(head, labels)
+    return head._places(labels)
 
 
 def _logs(head: ClassHead, rows: Array) -> Array:

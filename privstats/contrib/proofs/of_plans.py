@@ -14,7 +14,6 @@ from privstats.errors import PlanError
 from privstats.extend.plans import PROTOCOLS
 from privstats.kinds import ClassSchema, CountSchema, RidgeSchema, ScoringSchema
 from privstats.plan import Cohort, Validity
-from privstats.plan.provers import PROVERS
 from privstats.schema import COUNT_SCALE, Schema
 
 _LEAST_GRID_BITS = 6  # a count's 4,096 steps must divide 4**grid_bits
@@ -25,14 +24,23 @@ _SMALL = 1 / 10  # limit on a claim's tolerance, as a share of its records
 
 
 def claim_of(
-    validity: Validity, schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, protocol: str, spare_bits: int
+    proved: tuple[str, ...],
+    validity: Validity,
+    schema: Schema,
+    cohort: Cohort,
+    privacy: Privacy | NoPrivacy,
+    protocol: str,
+    spare_bits: int,
 ) -> Claim:
-    """Return a session's claim; raise ``PlanError`` with a remedy."""
+    """Return a session's claim; raise ``PlanError`` with a remedy.
+
+    Args:
+        proved: names of the statements that the level proves.
+    """
     _check_setting(privacy, protocol, spare_bits)
     _check_length(layout_of(schema))
     _check_records(validity, cohort, privacy)
     clipped = isinstance(privacy, Privacy) and privacy.client_clip is not None
-    proved = PROVERS[validity.level].statements
     named = next((name for name in schema.statements if name in proved), None)
     statement = _NONE.get(validity.level, _no_moments) if named is None else _STATEMENTS[named]
     return _with_room(statement(schema, validity, clipped), schema)

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.contrib.sweep.points import WITHOUT_NOISE
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import DataError, PlanError
 from privstats.extend.records import same
 from privstats.plan import Cohort, Plan
 from privstats.records.table import codes_of
 from privstats.transforms import OrthogonalProjection, Transform, output_features
-from privstats.workflows.score import WITHOUT_NOISE
 
 _PROJECTION_SEED = 0
 

@@ -87,7 +87,7 @@ def sweep(
 ) -> None:
     """Score heads over axes of plans on data that you may look at, to choose before a deployment, or for a paper."""
     from privstats.contrib.sweep import Axes, running
-    from privstats.workflows.score import EPSILONS
+    from privstats.contrib.sweep.points import EPSILONS
 
     axes = Axes(**{"epsilon": EPSILONS, **{name: value for name, value in vars(varied).items() if value}})
     running.run(plan, dialect.file(data, target, split=split, seed=draws.seed), axes, scored, draws, out)

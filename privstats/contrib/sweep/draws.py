@@ -23,22 +23,20 @@ from sklearn.preprocessing import StandardScaler
 from privstats import course as courses
 from privstats import session
 from privstats.contrib.sweep.axes import Axes, Partition, Point, plan_at
+from privstats.contrib.sweep.points import NOTHING_RIGHT, noise_draw
 from privstats.contrib.sweep.rivals import FederatedRival, Rival
 from privstats.course import Centred, Course, Round, Rounds
-from privstats.course.centred import centred_by, require_centrable, shrunk_mean
 from privstats.course.recipes import recipe_for
 from privstats.dp import Privacy
 from privstats.errors import AggregationError, MissingStatisticError, PlanError
 from privstats.estimates.algebra import algebra_on
 from privstats.extend.heads import Scores
-from privstats.extend.support import Generator
+from privstats.extend.support import Generator, seeded
 from privstats.moments import exact_moments
 from privstats.plan import Plan
-from privstats.randomness import seeded
 from privstats.release import Release
 from privstats.schema import predicted
 from privstats.transforms import apply
-from privstats.workflows.score import NOTHING_RIGHT, noise_draw
 from privstats.workflows.simulate import dirichlet_partition
 
 Shards: TypeAlias = Sequence[tuple[Any, Any]]
@@ -74,11 +72,10 @@ class BehindMean:
 
     def release(self, plan: Plan, shards: Shards, rng: Generator) -> Release | None:
         """Return the release behind the mean (the exact mean without DP), or None."""
-        require_centrable(plan)
         if plan.noise is not None:
             return played(Centred.within(plan), shards, rng)[-1]
         rows = np.concatenate([apply(plan.schema.transform, np.asarray(X, np.float64)) for X, _ in shards])
-        return _aggregated(centred_by(plan, shrunk_mean(rows.sum(axis=0), 0.0, len(rows))), shards, rng)
+        return _aggregated(Centred.exactly(plan, rows), shards, rng)
 
 
 def behind_means(heads: Mapping[str, Callable[[], Any]]) -> dict[str, Callable[[], BehindMean]]:

@@ -26,20 +26,18 @@ from privstats.contrib.sweep.axes import AXES, Axes, plan_at, with_quantile_cuts
 from privstats.contrib.sweep.draws import BehindMean, Dataset, Draw, Trial, draws_of
 from privstats.contrib.sweep.draws import baselines as pooled_models
 from privstats.contrib.sweep.frame import Frame
+from privstats.contrib.sweep.points import metric
 from privstats.contrib.sweep.rivals import Rival, rivals
 from privstats.errors import DataError
-from privstats.estimates.algebra import DeviceAlgebra
-from privstats.extend.heads import Entry
+from privstats.estimates.algebra import algebra_on
+from privstats.extend.heads import HEADS, Entry
 from privstats.extend.records import Codes, named_target, ordered_columns
-from privstats.extend.support import json_text, progress_bar
-from privstats.files.result_cache import ResultCache
-from privstats.heads.registry import HEADS
+from privstats.extend.support import ResultCache, json_text, progress_bar
 from privstats.moments import exact_moments, warn_if_clipped
 from privstats.plan import Plan
 from privstats.records.table import codes_of
 from privstats.schema import predicted
 from privstats.version import __version__
-from privstats.workflows.score import metric
 
 KEPT = "draws.jsonl"
 """The file in which an unfinished study keeps its draws."""
@@ -316,7 +314,8 @@ def _check_device(device: str | None, heads: Mapping[str, Callable[[], Any]]) ->
         if not _fits_on_device(make()):
             able = ", ".join(each for each, entry in HEADS.items() if entry.on_device)
             raise DataError(f"heads[{name!r}] is computed on the host alone; omit device, or choose among {able}")
-    DeviceAlgebra.named(device)
+    with algebra_on(device):  # refuses a device that this machine lacks
+        pass
 
 
 def _fits_on_device(head: Any) -> bool:

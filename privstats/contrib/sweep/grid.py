@@ -12,9 +12,10 @@ from rich.table import Table
 
 from privstats.contrib.sweep.axes import Axes
 from privstats.contrib.sweep.experiment import Study, study
+from privstats.contrib.sweep.points import WITHOUT_NOISE, heading, scored, shown
 from privstats.errors import DataError
 from privstats.plan import Plan
-from privstats.workflows.score import WITHOUT_NOISE, Point, heading, scored, shown
+from privstats.workflows.report import Point
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Sweep:
         dropped: mean number of classes that ``min_count`` dropped, by epsilon.
 
     Example:
-        >>> from privstats.workflows.score import Point
+        >>> from privstats.workflows.report import Point
         >>> from privstats.contrib.sweep import Sweep
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
         >>> points = (Point("LDA", float("inf"), 0.9, 0.0), Point("LDA", 1.0, 0.81, 0.02))
@@ -144,7 +145,7 @@ def table(result: Sweep) -> Table:
     """Return a table of scores with their spread.
 
     Example:
-        >>> from privstats.workflows.score import Point
+        >>> from privstats.workflows.report import Point
         >>> from privstats.contrib.sweep import Sweep, table
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
         >>> points = (Point("LDA", float("inf"), 0.9, 0.0), Point("LDA", 1.0, 0.81, 0.02))
@@ -170,7 +171,7 @@ def cell(result: Sweep, point: Point) -> str:
     """Return a score for people, with its spread, balanced accuracy, AUC, sensitivity and specificity.
 
     Example:
-        >>> from privstats.workflows.score import Point
+        >>> from privstats.workflows.report import Point
         >>> from privstats.contrib.sweep import Sweep, cell
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
         >>> point = Point("LDA", epsilon=1.0, mean=0.81, spread=0.02)

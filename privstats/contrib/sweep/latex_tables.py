@@ -15,8 +15,8 @@ from scipy.special import stdtrit
 
 from privstats.contrib.sweep.axes import OF_PARTITION, OF_PROMISE
 from privstats.contrib.sweep.experiment import Study
+from privstats.contrib.sweep.points import metric
 from privstats.dp import Privacy
-from privstats.workflows.score import metric
 
 _ESCAPED = {
     "\\": r"\textbackslash{}",

@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
+
 from privstats.cli.parts.options import heads_spelled
-from privstats.cli.parts.terminal import escape, folder_for, prepare
+from privstats.cli.parts.terminal import folder_for
 from privstats.contrib.sweep import (
     KEPT,
     Axes,
@@ -27,17 +29,16 @@ from privstats.contrib.sweep import (
 from privstats.contrib.sweep.axes import open_columns
 from privstats.contrib.sweep.data_sets import archives_in, fitted
 from privstats.contrib.sweep.grid import cell_at
+from privstats.contrib.sweep.points import heading
 from privstats.errors import DataError
 from privstats.extend.commands import say, terminal
+from privstats.extend.heads import HEADS
 from privstats.extend.support import atomic_write
 from privstats.heads.diagnostics import RARE
-from privstats.heads.registry import HEADS, head_class, named
-from privstats.intake.record_files import read_archive
 from privstats.moments import RecordFile, Records
 from privstats.plan import Plan
 from privstats.schema import predicted
 from privstats.workflows import report
-from privstats.workflows.score import heading
 
 if TYPE_CHECKING:
     from privstats.contrib.sweep.command import Draws, Scored
@@ -70,7 +71,8 @@ def run(plan: Path, data: RecordFile, axes: Axes, scored: Scored, draws: Draws, 
     chosen = heads_named(scored.head, subject, on_device=draws.device is not None)
     chosen |= behind_means(chosen) if scored.centred else {}
     if out is not None:
-        prepare(out)
+        report.require_extra()
+        folder_for(out)
         _refuse_overwriting(out, list(sets))
     found: dict[str, Study] = {}
     for name, (train, test) in sets.items():
@@ -103,15 +105,16 @@ def run(plan: Path, data: RecordFile, axes: Axes, scored: Scored, draws: Draws, 
 
 def heads_named(names: list[str] | None, plan: Plan, *, on_device: bool = False) -> dict[str, Callable[[], Any]]:
     """Return the heads; by default every closed-form one, with ``on_device`` every one that fits there."""
-    usual = [name for name in named(predicted(plan.schema), trained=False) if HEADS[name].on_device or not on_device]
+    task = predicted(plan.schema)
+    usual = [name for name in HEADS.of_task(task, trained=False) if HEADS[name].on_device or not on_device]
     if not (names or usual):
         raise DataError("no head of this plan is fitted on a device; omit --device")
-    return {name: head_class(name) for name in heads_spelled(names or usual)}
+    return {name: HEADS.class_of(name) for name in heads_spelled(names or usual)}
 
 
 def _sets(data: RecordFile, plan: Plan) -> tuple[Records, Records]:
     if not data.is_table:
-        arrays = read_archive(data.path, "X_train y_train X_test y_test", "X y")
+        arrays = data.arrays("X_train y_train X_test y_test", "X y")
         if "X" not in arrays:
             return Records(arrays["X_train"], arrays["y_train"]), Records(arrays["X_test"], arrays["y_test"])
     return data.parts(plan.schema.reading.source, words=plan.schema.reading.words)

@@ -19,7 +19,7 @@ import numpy as np
 from privstats.contrib.synthetic.junction_tree import Array, JunctionTree
 from privstats.contrib.synthetic.projection import projected
 from privstats.contrib.synthetic.proportional import Beliefs, consistent, proportional
-from privstats.kinds.counts import MAX_COUNT_CELLS
+from privstats.kinds import CountSchema
 
 Pair = tuple[int, int]
 
@@ -189,7 +189,7 @@ def _cells(screened: Screened, pair: Pair) -> int:
 
 def _small(screened: Screened, selected: Sequence[Pair], pair: Pair) -> bool:
     pairs = (*selected, pair)
-    if sum(_cells(screened, each) for each in pairs) > MAX_COUNT_CELLS:
+    if sum(_cells(screened, each) for each in pairs) > CountSchema.max_cells:
         return False
     return JunctionTree(screened.sizes, pairs).cells <= MAX_CELLS
 

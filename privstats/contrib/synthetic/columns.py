@@ -6,7 +6,7 @@ import hashlib
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, TypeAlias
 
@@ -17,15 +17,12 @@ from privstats import domains
 from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
 from privstats.extend.records import LOST, Lost, Readings, in_memory, names_of_columns, read, same
 from privstats.intake.column_names import places_in
-from privstats.intake.csv_dialect import Marks
-from privstats.intake.declared.categories import Declared, settle_name
+from privstats.intake.declared.categories import Declared
 from privstats.intake.declared.columns import column_from_plan
 from privstats.intake.meaning import UNREADABLE
-from privstats.intake.table_files import Table
 from privstats.intake.tables import as_table
 from privstats.kinds import CountSchema
 from privstats.moments import RecordFile
-from privstats.python_values import python_fields
 from privstats.records.table import lost_remark
 from privstats.schema import Bins, Variable
 from privstats.transforms import Categories, Dates, Numeric, Truth
@@ -74,8 +71,7 @@ class Hashed(Declared):
     gaps: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
-        python_fields(self)
-        settle_name(self)
+        self.settle_fields()
         if type(self.buckets) is not int or not 2 <= self.buckets <= _MAX_BUCKETS:
             raise SchemaError(f"buckets of {self.name} must be an integer from 2 to {_MAX_BUCKETS}")
         if not isinstance(self.salt, str):
@@ -226,7 +222,7 @@ class DeclaredFile(RecordFile):
 
     declared: tuple[Column, ...] = ()
 
-    def table(self, names: Sequence[str] | None = None, marks: Sequence[Marks] = ()) -> Table:  # noqa: ARG002
+    def table(self, names: Sequence[str] | None = None, marks: Sequence[str] = ()) -> Any:  # noqa: ARG002
         """Load columns, declared ones as count tables read them, whatever ``marks`` are."""
         wanted = list(self.columns if names is None else names)
         of_name = {column.name: column.marks for column in self.declared}
@@ -237,7 +233,8 @@ class DeclaredFile(RecordFile):
         places = places_in([column.name for column in self.declared], own)
         there = [column for column, place in zip(self.declared, places, strict=True) if place is not None]
         others = {name: values for place, (name, values) in enumerate(table.columns.items()) if place not in places}
-        return Table({**others, **coded(there, table.columns)}, table.left_out)
+        columns = {**others, **coded(there, table.columns)}
+        return replace(table, columns=columns, first_left_out="", nameless=())
 
 
 def restored(column: Column, values: Sequence[Any]) -> list[Any]:

@@ -20,13 +20,10 @@ from privstats.contrib.synthetic.columns import Column, DeclaredFile, column_of,
 from privstats.contrib.synthetic.junction_tree import Array
 from privstats.contrib.synthetic.model import Measurement
 from privstats.course import Releases
-from privstats.course.base import mu_of
 from privstats.course.promise import count_plan
 from privstats.errors import PlanError
 from privstats.extend.courses import Past, Promise, Step, Stepped, Steps, part_of, promised, require_plan
-from privstats.intake.declared.columns import column_to_plan
 from privstats.kinds import CountSchema
-from privstats.kinds.counts import MAX_COUNT_CELLS
 from privstats.moments import RecordFile
 from privstats.plan import Plan
 from privstats.release import Release
@@ -142,7 +139,7 @@ class Synthetic(Stepped):
                 f"the first session counts each of 2 to {_MOST_COLUMNS} variables by itself: give tables=((name,), "
                 "...) of all variables in order, as columns.schema_of does"
             )
-        object.__setattr__(self, "columns", tuple(column_to_plan(each) for each in self.declared))  # type: ignore[arg-type]
+        object.__setattr__(self, "columns", tuple(each.to_plan() for each in self.declared))
         if self.columns and schema_of(self.declared) != schema:
             raise PlanError(
                 "columns must declare the plan's variables, in order: write plan and course from one columns.toml, by "
@@ -198,7 +195,8 @@ class Synthetic(Stepped):
         levels = self._fitting(self.levels, self._planned)
         fitting = self._fitting(levels, self.all_pairs)
         variables = _evenly(own, fitting)
-        room = MAX_COUNT_CELLS - sum(len(one.cells) * len(other.cells) for one, other in combinations(variables, 2))
+        pairs = combinations(variables, 2)
+        room = CountSchema.max_cells - sum(len(one.cells) * len(other.cells) for one, other in pairs)
         if fitting < levels and room:  # fewer pairs with more cells may fill a session: a further table stands for them
             filler = max((variable.name for variable in own), key=len) + "+"
             variables = (*variables, Bins(filler, tuple(map(float, range(room + 1)))))
@@ -271,7 +269,7 @@ class Synthetic(Stepped):
     def _fitting(self, levels: int, pairs: Pairs) -> int:
         """Return at most ``levels``, with which the tables of some pairs fit into one session."""
         declared = {variable.name: len(variable.cells) for variable in self.schema.variables}
-        while levels > _MIN_LEVELS and _cells_of(pairs, declared, levels + 2) > MAX_COUNT_CELLS:
+        while levels > _MIN_LEVELS and _cells_of(pairs, declared, levels + 2) > CountSchema.max_cells:
             levels -= 1
         return levels
 
@@ -283,9 +281,10 @@ class Synthetic(Stepped):
         return share / self.share
 
     def _noise(self, part: float, tables: int) -> float:
-        one = mu_of(self.plan) * math.sqrt(part)
-        assert self.plan.noise is not None  # noqa: S101  a plan without DP has been refused
-        own = self.plan.noise.released_sigma(self.plan.cohort.clients)["T"] * mu_of(self.plan)
+        noise = self.plan.noise
+        assert noise is not None  # noqa: S101  a plan without DP has been refused
+        one = noise.mu * math.sqrt(part)
+        own = noise.released_sigma(self.plan.cohort.clients)["T"] * noise.mu
         return float(own / one * math.sqrt(tables / len(self.schema.tables)))
 
     def _screening(self, variables: tuple[Variable, ...]) -> Plan:
@@ -354,7 +353,7 @@ def _levels(records: float, noise: float, most: int, clearness: float) -> int:
 def _screened_levels(levels: int, pairs: int) -> int:
     """Return at most this number of levels for a screening, with which the tables of all pairs fit into it."""
     levels = min(levels, _SCREENED_LEVELS)
-    while levels > _MIN_LEVELS and pairs * (levels + 2) ** 2 > MAX_COUNT_CELLS:
+    while levels > _MIN_LEVELS and pairs * (levels + 2) ** 2 > CountSchema.max_cells:
         levels -= 1
     return levels
 

@@ -20,6 +20,7 @@ from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEnd
 from privstats.files.decoding import from_msgpack
 from privstats.secagg import Helper, Identity, Offer, Panel, Roster, UploadParameters, end_of
 from privstats.secagg.exclusive import exclusive
+from privstats.secagg.machines import ENDS
 from privstats.secagg.protocols import protocol_of
 from privstats.secagg.wire import HiddenRepr, view_of
 
@@ -241,6 +242,11 @@ class JournaledHelper(PanelMember):
     def step(self) -> str:
         """``"check"`` until the one answer, then ``"done"``; ``"failed"`` if the run was abandoned."""
         return {"revealed": "done", "abandoned": "failed"}.get(self.state, "check")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether :attr:`step` is the end, with a result or without."""
+        return self.step in ENDS
 
     @property
     def ended(self) -> str:

@@ -22,7 +22,7 @@ from privstats.randomness import Generator, bound_to
 from privstats.release import Release
 from privstats.secagg import Panel, Roster
 from privstats.secagg.exclusive import exclusive
-from privstats.secagg.machines import Aggregator, Masking, Opening
+from privstats.secagg.machines import ENDS, Aggregator, Masking, Opening
 from privstats.session.accounting import CHARGED_BEFORE, Chargeable, Charging, LedgerCallback, charge_of
 
 
@@ -73,6 +73,11 @@ class ServerView(JournalBase):
     def step(self) -> str:
         """See :attr:`Server.step <privstats.secagg.Server.step>`; the step on disk where this object is unusable."""
         return self._stood if self._gone else self._server.step
+
+    @property
+    def is_over(self) -> bool:
+        """Whether :attr:`step` is the end, with a result or without."""
+        return self.step in ENDS
 
     @property
     def waiting_for(self) -> frozenset[int]:

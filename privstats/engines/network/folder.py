@@ -280,6 +280,10 @@ class RoundFolder:
         """The path of the session's release."""
         return self.home / RELEASE
 
+    def release_bytes(self, writer: str) -> bytes:
+        """Return the session's release file; LocalProtocolError names its ``writer`` where it cannot be read."""
+        return read_bounded(self.release_path, LocalProtocolError, writer, MOST_SIGNED)
+
     @property
     def max_reply_bytes(self) -> int:
         """Maximum bytes of a party's signed answer."""

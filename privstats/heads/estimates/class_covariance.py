@@ -41,40 +41,51 @@ class ClassCovariances:
     vectors: Array
     pooled: bool = False
 
+    @classmethod
+    def of(cls, evidence: ClassEvidence, pooled_weight: float, shrinkage: Shrinkage) -> ClassCovariances:
+        """Return ``(1 - w) Sigma_c + w Sigma`` per class, shrunk to a round one, in the basis that whitens Sigma.
 
-def class_covariances(
-    evidence: ClassEvidence, n: Array, pooled_weight: float, shrinkage: Shrinkage
-) -> ClassCovariances:
-    """Return ``(1 - w) Sigma_c + w Sigma`` per class, shrunk to a round one, in the basis that whitens Sigma.
+        Noisy classes first move toward the pool as far as noise hides their difference (James-Stein); then each
+        spectrum is denoised at the remaining level.
 
-    Noisy classes first move toward the pool as far as noise hides their difference (James-Stein); then each spectrum is
-    denoised at the remaining level.
+        Args:
+            evidence: with S; else D yields own variances with the pooled correlations (or none, without B). B alone
+                yields the pooled covariance.
+            pooled_weight: w in [0, 1]; 0 is QDA and 1 is LDA.
+            shrinkage: toward ``tr(Sigma_c) / d I``, in original coordinates; ``"auto"`` by ``(1 - w) N_c + w N``
+                records.
+        """
+        d, n = evidence.features, evidence.counts
+        total = n.sum()
+        if evidence.S is None and evidence.D is not None and pooled_weight < 1:
+            remedy = "map the records to fewer by a public transform, such as GaussianProjection"
+            cls.require_bearable(len(n), d, remedy)
+        pooled = denoise_spectrum(_pooled_scatter(evidence, n), evidence.noise("B"))
+        scaled, _ = shrink_values(pooled.values / total, total, shrinkage)
+        pooled_values = conditioned(scaled, evidence.step)
+        matrix = algebra().composed(pooled.values / total, pooled.vectors)
+        lift = algebra().composed(pooled_values - scaled, pooled.vectors)  # every class gets what the pool was given
+        # The symmetric root: unlike bare eigenvectors it has no arbitrary signs, so samples drawn in it are
+        # reproducible.
+        basis = algebra().product(pooled.vectors / np.sqrt(pooled_values), pooled.vectors.T)
+        if evidence.S is None and (evidence.D is None or pooled_weight == 1):
+            same = np.broadcast_to(np.eye(d), (len(n), d, d))
+            return cls(basis, np.ones((len(n), d)), same, pooled=True)
+        if evidence.S is None:
+            root = algebra().composed(np.sqrt(pooled_values), pooled.vectors)
+            return _rescaled(basis, root, (1 - pooled_weight) * _variance_ratios(evidence, n) + pooled_weight)
+        own = _own_scatter(evidence.S, evidence, n)
+        return _of_each_class(evidence, n, pooled_weight, shrinkage, own, (matrix, lift, basis))
 
-    Args:
-        evidence: with S; else D yields own variances with the pooled correlations (or none, without B). B alone yields
-            the pooled covariance.
-        n: counts, ``(C,)``.
-        pooled_weight: w in [0, 1]; 0 is QDA and 1 is LDA.
-        shrinkage: toward ``tr(Sigma_c) / d I``, in original coordinates; ``"auto"`` by ``(1 - w) N_c + w N`` records.
-    """
-    d, total = evidence.features, n.sum()
-    if evidence.S is None and evidence.D is not None and pooled_weight < 1:
-        require_bearable(len(n), d, "map the records to fewer by a public transform, such as GaussianProjection")
-    pooled = denoise_spectrum(_pooled_scatter(evidence, n), evidence.noise("B"))
-    scaled, _ = shrink_values(pooled.values / total, total, shrinkage)
-    pooled_values = conditioned(scaled, evidence.step)
-    matrix = algebra().composed(pooled.values / total, pooled.vectors)
-    lift = algebra().composed(pooled_values - scaled, pooled.vectors)  # every class gets what the pool was given
-    # the symmetric root: unlike bare eigenvectors it has no arbitrary signs, so samples drawn in it are reproducible
-    basis = algebra().product(pooled.vectors / np.sqrt(pooled_values), pooled.vectors.T)
-    if evidence.S is None and (evidence.D is None or pooled_weight == 1):
-        same = np.broadcast_to(np.eye(d), (len(n), d, d))
-        return ClassCovariances(basis, np.ones((len(n), d)), same, pooled=True)
-    if evidence.S is None:
-        root = algebra().composed(np.sqrt(pooled_values), pooled.vectors)
-        return _rescaled(basis, root, (1 - pooled_weight) * _variance_ratios(evidence, n) + pooled_weight)
-    own = _own_scatter(evidence.S, evidence, n)
-    return _of_each_class(evidence, n, pooled_weight, shrinkage, own, (matrix, lift, basis))
+    @staticmethod
+    def require_bearable(classes: int, features: int, remedy: str) -> None:
+        """Raise HeadError if ``classes * features**3`` is above 2**37, which would take many minutes."""
+        if classes * features**3 > _MOST_STEPS:
+            most = int((_MOST_STEPS / classes) ** (1 / 3))
+            raise HeadError(
+                f"{classes} classes of {features} features would take a decomposition of {features} x {features} "
+                f"numbers for every class, and {most} features are the most for so many classes: {remedy}, or fit LDA"
+            )
 
 
 def _of_each_class(
@@ -130,16 +141,6 @@ def _rescaled(basis: Array, root: Array, ratios: Array) -> ClassCovariances:
             half = algebra().product(basis.T, np.sqrt(ratios[c])[:, None] * root)
             values[c], vectors[c] = algebra().eigh(algebra().product(half, half.T))
     return ClassCovariances(basis, conditioned(values), vectors)
-
-
-def require_bearable(classes: int, features: int, remedy: str) -> None:
-    """Raise HeadError if ``classes * features**3`` is above 2**37, which would take many minutes."""
-    if classes * features**3 > _MOST_STEPS:
-        most = int((_MOST_STEPS / classes) ** (1 / 3))
-        raise HeadError(
-            f"{classes} classes of {features} features would take a decomposition of {features} x {features} numbers "
-            f"for every class, and {most} features are the most for so many classes: {remedy}, or fit LDA"
-        )
 
 
 def real_share(evidence: ClassEvidence, n: Array) -> float:

@@ -11,9 +11,8 @@ from privstats.estimates import denoise
 from privstats.estimates.algebra import algebra
 from privstats.estimates.denoise import denoise_spectrum
 from privstats.estimates.discriminant import conditioned, shrink_values
-from privstats.heads.estimates.class_covariance import ClassCovariances
 from privstats.heads.evidence import Array, ClassEvidence, Released, class_evidence
-from privstats.heads.registry import SUBSPACE, check_dimension, check_value
+from privstats.heads.registry import SUBSPACE, check_value
 
 Subspace: TypeAlias = Literal["auto"] | int | float | None
 
@@ -59,15 +58,14 @@ def fisher_subspace(release: Released, dimension: Subspace = "auto") -> Fisher:
     """
     check_value("dimension", dimension, SUBSPACE[1:])
     evidence, _ = class_evidence(release)
-    check_dimension("dimension", dimension, evidence.features)
+    evidence.check_dimension("dimension", dimension)
     evidence.require("fisher_subspace", "B")
     return evidence_subspace(evidence, dimension)
 
 
 def evidence_subspace(evidence: ClassEvidence, dimension: Subspace) -> Fisher:
     """Solve ``S_B v = lambda S_W v`` on denoised moments (GH-OFL section 3.2)."""
-    n = denoise.counts(evidence.N, evidence.noise("N"))
-    means = denoise.class_means(evidence, n).values
+    n, means = evidence.counts, evidence.means.values
     pooled = denoise_spectrum(denoise.within_scatter(evidence, n), evidence.noise("B"))
     values, _ = shrink_values(pooled.values / n.sum(), n.sum(), "auto")
     whitening = pooled.vectors / np.sqrt(conditioned(values))
@@ -88,24 +86,6 @@ def discriminant_directions(whitened: Array, n: Array, dimension: Subspace) -> t
     cumulated = np.cumsum(eigenvalues) / total if total > 0 else np.ones(len(eigenvalues))
     k = min(_count(dimension, cumulated, most), len(eigenvalues))
     return directions[:k].T, eigenvalues, float(cumulated[k - 1])
-
-
-def wider_directions(directions: Array, covariances: ClassCovariances, n: Array, dimension: int) -> Array:
-    """Extend directions to ``(d, dimension)`` by those in which class covariances differ most from the pool.
-
-    Eigenvectors of ``sum_c pi_c (P (Sigma_c - I) P)^2`` in whitened coordinates, P off the given directions.
-    """
-    d, k = directions.shape
-    if dimension <= k or k == d:
-        return directions
-    rest = np.linalg.svd(directions, full_matrices=True)[0][:, k:]
-    total = np.zeros((d - k, d - k))
-    for share, values, vectors in zip(n / n.sum(), covariances.values, covariances.vectors, strict=True):
-        turned = rest.T @ vectors
-        difference = (turned * (values - 1)) @ turned.T
-        total += share * difference @ difference
-    _, ordered = np.linalg.eigh(total)
-    return np.hstack([directions, rest @ ordered[:, ::-1][:, : dimension - k]])
 
 
 def _count(dimension: Subspace, cumulated: Array, most: int) -> int:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from privstats.heads.registry.entries import DEVICE as DEVICE
     from privstats.heads.registry.entries import HEADS as HEADS
     from privstats.heads.registry.entries import MODULE as MODULE
     from privstats.heads.registry.entries import NONE as NONE
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from privstats.heads.registry.entries import SHRINKAGE as SHRINKAGE
     from privstats.heads.registry.entries import SUBSPACE as SUBSPACE
     from privstats.heads.registry.entries import SWITCH as SWITCH
-    from privstats.heads.registry.entries import TRAINING as TRAINING
     from privstats.heads.registry.entries import WEIGHT as WEIGHT
     from privstats.heads.registry.entries import Bounds as Bounds
     from privstats.heads.registry.entries import Constraints as Constraints
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from privstats.heads.registry.entries import Text as Text
     from privstats.heads.registry.entries import Whole as Whole
     from privstats.heads.registry.entries import able as able
-    from privstats.heads.registry.entries import check_dimension as check_dimension
     from privstats.heads.registry.entries import check_parameters as check_parameters
     from privstats.heads.registry.entries import check_value as check_value
     from privstats.heads.registry.entries import head_class as head_class

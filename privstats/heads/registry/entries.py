@@ -100,10 +100,16 @@ class _Registry(Mapping[str, Entry]):
         return {head.name: head for head in every}
 
     def class_of(self, name: str) -> Any:
+        """Import and return a head's class."""
         head = self._heads[name]
         if head.announced is not None:
             return loaded(head.announced, "head", HeadError)
         return getattr(import_module(head.module), name)
+
+    def of_task(self, task: Task, *, trained: bool = True) -> tuple[str, ...]:
+        """Return a task's heads by name, without those of rounds; ``trained=False`` selects closed forms."""
+        rows = ((name, entry) for name, entry in self.items() if entry.task == task and not entry.after_rounds)
+        return tuple(name for name, entry in rows if trained or entry.closed_form)
 
     def __getitem__(self, name: str) -> Entry:
         return self._heads[name].entry
@@ -124,10 +130,7 @@ def head_class(name: str) -> Any:
     return HEADS.class_of(name)
 
 
-def named(task: Task, *, trained: bool = True) -> tuple[str, ...]:
-    """Return a task's heads by name, without those of rounds; ``trained=False`` selects closed forms."""
-    rows = ((name, entry) for name, entry in HEADS.items() if entry.task == task and not entry.after_rounds)
-    return tuple(name for name, entry in rows if trained or entry.closed_form)
+named = HEADS.of_task
 
 
 def able(statistics: str) -> tuple[str, ...]:
@@ -312,43 +315,13 @@ class ModuleWord(Constraint):
         return "a module's KIND/SIZE, such as 'mlp/64'"
 
 
-class Device(Constraint):
-    """A torch device by name."""
-
-    def admits(self, value: Any) -> bool:
-        """Return whether the value is cpu, auto, cuda, or numbered cuda."""
-        if not isinstance(value, str):
-            return False
-        kind, _, number = value.partition(":")
-        return value in ("auto", "cpu", "cuda") or (kind == "cuda" and number.isascii() and number.isdigit())
-
-    def __str__(self) -> str:
-        return "'auto', 'cpu', 'cuda' or 'cuda:0'"
-
-
 NONE = Constant(None)
 SWITCH: Constraints = (Constant(True, False),)
 WEIGHT: Constraints = (Number(0.0, 1.0),)
 SHRINKAGE: Constraints = (Text("auto", "oas"), NONE, Number(0.0, 1.0))
 PRIORS: Constraints = (Text("counts", "uniform"), PerClass())
 SUBSPACE: Constraints = (NONE, Text("auto"), Whole(1), Share())
-DEVICE: Constraints = (Device(),)
 MODULE: Constraints = (NONE, ModuleWord())
-TRAINING: Bounds = {
-    "dimension": SUBSPACE[1:],
-    "per_class": (Text("auto"), Whole(1)),
-    "dispersion": (Text("auto"), Number(closed=False)),
-    "pooled_weight": WEIGHT,
-    "shrinkage": SHRINKAGE,
-    "priors": PRIORS,
-    "weight_decay": (Number(),),
-    "max_rounds": (Whole(1),),
-    "patience": (Whole(1),),
-    "random_state": (Whole(),),
-    "device": DEVICE,
-    "progress": SWITCH,
-}
-"""Bounds that all heads trained on synthetic records share."""
 
 
 def check_parameters(head: Any, bounds: Bounds) -> None:
@@ -364,12 +337,6 @@ def check_value(name: str, value: Any, kinds: Constraints) -> None:
     if not any(kind.admits(value) for kind in kinds):
         shown = repr(value) if len(repr(value)) <= _LONGEST_SHOWN else f"a {type(value).__name__}"
         raise HeadError(f"{name} must be {describe(kinds)}, got {shown}")
-
-
-def check_dimension(name: str, value: Any, features: int) -> None:
-    """Raise HeadError where a subspace exceeds the features."""
-    if isinstance(value, Integral) and int(value) > features:
-        raise HeadError(f"{name}={value} is more than the {features} features; give at most {features}, or 'auto'")
 
 
 def describe(kinds: Constraints) -> str:

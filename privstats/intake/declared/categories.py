@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,6 +15,7 @@ from privstats.intake.accepted import ColumnLike
 from privstats.intake.columns import Decided, Listed, Readings, read, read_texts
 from privstats.intake.csv_dialect import Marks
 from privstats.intake.meaning import check_distinct, checked_names, meaning_of, shown
+from privstats.python_values import python_fields
 
 if TYPE_CHECKING:
     from privstats.intake.declared.unlisted import Lost
@@ -26,7 +27,25 @@ MISSING_CELL, OTHER_CELL = "missing", "other"
 class Declared:
     """Base of declared columns: a name, and gap codes."""
 
+    kind: ClassVar[str]
     unread: ClassVar[str] = "no numbers"
+
+    def settle_fields(self) -> None:
+        """Store the fields as Python's values, and check the name; first in ``__post_init__``."""
+        python_fields(self)
+        self.settle_name()
+
+    def settle_name(self) -> None:
+        """Check and store the name."""
+        name = self.name  # type: ignore[attr-defined]
+        object.__setattr__(self, "name", (checked_names("a variable's name", (name,)) or ("",))[0])
+
+    def to_plan(self) -> dict[str, Any]:
+        """Return a plain table for a plan file, without defaults."""
+        usual = {field.name: field.default for field in fields(self)}
+        values = {name: getattr(self, name) for name in usual if name not in ("other", "missing")}  # Cells sets both
+        stated = {name: value for name, value in values.items() if value != usual[name]}
+        return {"kind": self.kind, **{name: list(v) if isinstance(v, tuple) else v for name, v in stated.items()}}
 
     @property
     def marks(self) -> Marks:
@@ -144,7 +163,7 @@ class Categories(Declared):
     as_text: bool = False
 
     def __post_init__(self) -> None:
-        settle_name(self)
+        self.settle_name()
         values: tuple[Any, ...] = tuple(self.values) if isinstance(self.values, tuple | list) else (None,)
         if values and all(type(value) is int for value in values):
             different = len(set(values)) == len(values)
@@ -204,8 +223,3 @@ def require_switch(name: str, field: str, value: object) -> None:
     """Refuse a value that is no bool."""
     if not isinstance(value, bool):
         raise SchemaError(f"{field} of {name} must be True or False, got {type(value).__name__}")
-
-
-def settle_name(column: Any) -> None:
-    """Check and store a column's name."""
-    object.__setattr__(column, "name", (checked_names("a variable's name", (column.name,)) or ("",))[0])

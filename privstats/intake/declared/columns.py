@@ -17,10 +17,10 @@ from privstats.errors import SchemaError
 from privstats.intake.accepted import ColumnLike
 from privstats.intake.columns import TRUTHS, Listed, Readings, alike, read, read_local
 from privstats.intake.csv_dialect import Marks
-from privstats.intake.declared.categories import Categories, Declared, require_switch, settle_name
+from privstats.intake.declared.categories import Categories, Declared, require_switch
 from privstats.intake.declared.dates import EPOCH, DateForm, days_between
 from privstats.intake.meaning import TRUTH_TEXTS, is_decimal, local_time, meaning_of, same, shown
-from privstats.python_values import python_fields, python_value
+from privstats.python_values import python_value
 
 _LONGEST_UNIT = 40
 _NEAR = 2.0**-40  # relative: more than the 15 digits in which values are compared
@@ -54,8 +54,7 @@ class Numeric(Declared):
     censored: bool = False
 
     def __post_init__(self) -> None:
-        python_fields(self)
-        settle_name(self)
+        self.settle_fields()
         object.__setattr__(self, "edges", _checked_edges(self.name, self.edges, _number_of))
         self.settle_gaps(self.gaps)
         require_switch(self.name, "censored", self.censored)
@@ -126,8 +125,7 @@ class Dates(Declared):
     written: str = ""
 
     def __post_init__(self) -> None:
-        python_fields(self)
-        settle_name(self)
+        self.settle_fields()
         _ = self._form
         object.__setattr__(self, "edges", _checked_edges(self.name, self.edges, self._day_of))
         self.settle_gaps(self.gaps)
@@ -199,8 +197,7 @@ class Truth(Declared):
     values: tuple[str, ...] | tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        python_fields(self)
-        settle_name(self)
+        self.settle_fields()
         self.settle_gaps(self.gaps)
         if self.values != ():
             object.__setattr__(self, "values", _checked_pair(self.name, self.values, self.gaps))
@@ -235,16 +232,8 @@ Column: TypeAlias = Numeric | Dates | Truth | Categories
 _KINDS: Mapping[str, type[Column]] = {kind.kind: kind for kind in (Numeric, Dates, Truth, Categories)}
 
 
-def column_to_plan(column: Column) -> dict[str, Any]:
-    """Return a plain table for a plan file, without defaults."""
-    usual = {field.name: field.default for field in fields(column)}
-    values = {name: getattr(column, name) for name in usual if name not in ("other", "missing")}  # Cells sets both
-    stated = {name: value for name, value in values.items() if value != usual[name]}
-    return {"kind": column.kind, **{name: list(v) if isinstance(v, tuple) else v for name, v in stated.items()}}
-
-
 def column_from_plan(table: Any) -> Column:
-    """Invert :func:`column_to_plan`; SchemaError for unknown or missing keys."""
+    """Invert ``to_plan``; SchemaError for unknown or missing keys."""
     if type(table) in _KINDS.values():  # exactly: a subclass could have other cells under the same digest
         column: Column = table
         return column

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from privstats.workflows.report.page import Chart as Chart
     from privstats.workflows.report.page import Curve as Curve
     from privstats.workflows.report.page import Page as Page
+    from privstats.workflows.report.page import Point as Point
     from privstats.workflows.report.page import require_extra as require_extra
     from privstats.workflows.report.page import write_page as write_page
     from privstats.workflows.report.privacy_report import Statement as Statement

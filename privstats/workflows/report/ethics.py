@@ -16,7 +16,6 @@ from privstats.course.promise import Total, total_of
 from privstats.dp import Guarantee, Noise, Privacy
 from privstats.errors import PlanError
 from privstats.plan import Devices, Plan
-from privstats.plan.device_rules import exchanged_mu
 from privstats.printable import at_most
 from privstats.review.drop_outs import party_factor
 from privstats.workflows.report import explanations
@@ -144,7 +143,7 @@ def ethics_page(statement: Statement) -> str:
     """
     plan, course = statement.plan, statement.course
     sessions = list(sessions_in(plan, course))
-    guarantee, notes = promise_of(plan, statement.guarantee), [] if course is None else [sessions_of(course)]
+    guarantee, notes = statement.promise, [] if course is None else [sessions_of(course)]
     return render(
         __package__,
         "ethics.html",
@@ -227,20 +226,6 @@ def _computed(sessions: list[Session]) -> list[str]:
     if len(phrases) == 1:
         return [f"{phrase[:1].upper()}{phrase[1:]}." for phrase in phrases]
     return [f"Of session {', '.join(names)}: {phrase}." for phrase, names in phrases.items()]
-
-
-def promise_of(plan: Plan, kept: Guarantee) -> Guarantee:
-    """Return the guarantee per unit; for devices, for an exchanged answer over all runs."""
-    if plan.devices is None or plan.noise is None or not isinstance(plan.privacy, Privacy):
-        return kept
-    return _stated_promise(plan, plan.devices, plan.noise, plan.privacy)
-
-
-def _stated_promise(plan: Plan, devices: Devices, noise: Noise, privacy: Privacy) -> Guarantee:
-    if noise.pure:
-        pairs = 1 if privacy.adjacency == "replace-one" else 2
-        return noise.guarantee.of_group(pairs).repeated(devices.most_runs)
-    return Guarantee(exchanged_mu(plan.schema, privacy, noise)).repeated(devices.most_runs)
 
 
 def _promise(plan: Plan, course: Course | None, kept: Guarantee) -> Table | None:

@@ -14,7 +14,29 @@ from privstats.plan import Budget, Plan
 from privstats.printable import at_most, delta_text
 from privstats.workflows.report.explanations import budget_table
 from privstats.workflows.report.layout import Figure, Table, render
-from privstats.workflows.score import Point
+
+
+@dataclass(frozen=True)
+class Point:
+    """One head at one epsilon: mean and standard deviation (ddof 1) of its score.
+
+    They are over noise replicates; ``epsilon`` is infinite, with spread 0, for the release without noise. The other
+    fields are means as in :class:`~privstats.workflows.score.Scores`.
+
+    Example:
+        >>> from privstats.workflows.report import Point
+        >>> Point("LDA", epsilon=1.0, mean=0.81, spread=0.02).mean
+        0.81
+    """
+
+    head: str
+    epsilon: float
+    mean: float
+    spread: float
+    balanced: float | None = None
+    auc: float | None = None
+    sensitivity: float | None = None
+    specificity: float | None = None
 
 
 @dataclass(frozen=True)
@@ -22,8 +44,7 @@ class Curve:
     """A score against positive, finite epsilons, at least one.
 
     Example:
-        >>> from privstats.workflows.report import Curve
-        >>> from privstats.workflows.score import Point
+        >>> from privstats.workflows.report import Curve, Point
         >>> curve = Curve("LDA", [Point("LDA", 1.0, 0.81, 0.02), Point("LDA", 8.0, 0.89, 0.01)])
         >>> [point.epsilon for point in curve.points]
         [1.0, 8.0]
@@ -38,8 +59,7 @@ class Chart:
     """Curves, at least one, over common epsilons, with horizontal reference ``lines`` by name and height.
 
     Example:
-        >>> from privstats.workflows.report import Chart, Curve
-        >>> from privstats.workflows.score import Point
+        >>> from privstats.workflows.report import Chart, Curve, Point
         >>> points = [Point("LDA", 1.0, 0.81, 0.02), Point("LDA", 8.0, 0.89, 0.01)]
         >>> chart = Chart("accuracy", [Curve("LDA", points)], lines=[("without noise", 0.9)])
         >>> [curve.name for curve in chart.curves]
@@ -56,8 +76,7 @@ class Page:
     """The content of a report.
 
     Example:
-        >>> from privstats.workflows.report import Chart, Curve, Page
-        >>> from privstats.workflows.score import Point
+        >>> from privstats.workflows.report import Chart, Curve, Page, Point
         >>> chart = Chart("accuracy", [Curve("LDA", [Point("LDA", 1.0, 0.81, 0.02)])])
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
         >>> page = Page("Hips", chart, header=("head", "score"), scores=[("LDA", "81.0%")], facts=(), plan=plan)
@@ -93,8 +112,7 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> None:
     """Render ``page`` and write it atomically to ``path``.
 
     Example:
-        >>> from privstats.workflows.report import Chart, Curve, Page, write_page
-        >>> from privstats.workflows.score import Point
+        >>> from privstats.workflows.report import Chart, Curve, Page, Point, write_page
         >>> chart = Chart("accuracy", [Curve("LDA", [Point("LDA", 1.0, 0.81, 0.02), Point("LDA", 8.0, 0.9, 0.01)])])
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
         >>> write_page(Page("Hips", chart, ("head", "score"), [("LDA", "81.0%")], facts=(), plan=plan), "hips.html")

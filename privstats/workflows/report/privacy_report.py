@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -13,10 +13,11 @@ from typing import Any
 from privstats.course import Course
 from privstats.course.kinds import course_kind
 from privstats.course.promise import promise_facts, total_of, unlike_session
-from privstats.dp import Account, Guarantee, NoPrivacy
+from privstats.dp import Account, Guarantee, NoPrivacy, Privacy
 from privstats.errors import HeadError, PlanError, ReleaseError
 from privstats.heads.provenance import Provenance
 from privstats.plan import Plan
+from privstats.plan.device_rules import exchanged_mu
 from privstats.printable import at_most, framed
 from privstats.release import Release
 from privstats.review import facts
@@ -24,7 +25,7 @@ from privstats.review.drop_outs import honest_parties
 from privstats.version import __version__
 from privstats.workflows.report import explanations, spending
 from privstats.workflows.report.layout import Finding, Table, render
-from privstats.workflows.report.sessions import collected, collected_table, course_table
+from privstats.workflows.report.sessions import by_session, collected, collected_table, course_table, sessions_in
 
 
 def model_finding(head: Any, plan: Plan) -> Finding:
@@ -125,6 +126,25 @@ class Statement:
     def guarantee(self) -> Guarantee:
         """Guarantee of all covered releases; mu is infinite without DP."""
         return total_of(self.course or self.plan).guarantee
+
+    @property
+    def promise(self) -> Guarantee:
+        """Guarantee to one unit; for devices, that of an exchanged answer over all runs."""
+        plan, devices, noise, privacy = self.plan, self.plan.devices, self.plan.noise, self.plan.privacy
+        if devices is None or noise is None or not isinstance(privacy, Privacy):
+            return self.guarantee
+        if noise.pure:
+            pairs = 1 if privacy.adjacency == "replace-one" else 2
+            return noise.guarantee.of_group(pairs).repeated(devices.most_runs)
+        return Guarantee(exchanged_mu(plan.schema, privacy, noise)).repeated(devices.most_runs)
+
+    def by_session(self, phrases: Callable[[Plan], Sequence[str]]) -> dict[str, str]:
+        """Return each phrase with its sessions, such as ``"2 to 9"``, or with "" where all sessions have it.
+
+        Args:
+            phrases: the phrases of one session's plan.
+        """
+        return by_session(list(sessions_in(self.plan, self.course)), phrases)
 
     def _repr_html_(self) -> str:
         return framed(page_of(self))

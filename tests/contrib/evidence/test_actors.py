@@ -14,7 +14,6 @@ from privstats.contrib.evidence.actors import SHOWN, actors, actors_table
 from privstats.course.promise import total_of
 from privstats.dp.privacy import MODELS
 from privstats.workflows.report import Statement
-from privstats.workflows.report.ethics import promise_of
 from tests.course.cases import rounds
 from tests.plan.devices import devices_plan
 from tests.plan.random_plans import PANEL
@@ -121,4 +120,4 @@ def test_devices_are_limited_over_all_their_runs():
     plan = devices_plan()
     reader = by_name(plan)["a reader of the release"]
     assert math.isinf(reader.presence.mu)
-    assert reader.value == promise_of(plan, total_of(plan).guarantee)
+    assert reader.value == Statement(plan).promise

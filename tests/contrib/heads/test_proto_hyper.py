@@ -80,6 +80,6 @@ def test_more_work_than_anybody_waits_for_is_refused(letters, said, blobs, monke
 
 def test_the_limit_is_two_minutes_of_work():
     for classes, features in ((16, 2_048), (128, 1_024), (2_000, 384)):
-        class_covariance.require_bearable(classes, features, "")
+        class_covariance.ClassCovariances.require_bearable(classes, features, "")
     with pytest.raises(HeadError, match="1000 classes of 2048 features .* and 516 features are the most"):
-        class_covariance.require_bearable(1_000, 2_048, "map")
+        class_covariance.ClassCovariances.require_bearable(1_000, 2_048, "map")

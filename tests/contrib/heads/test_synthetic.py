@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privstats.contrib.heads.synthetic import draw
+from privstats.contrib.heads.synthetic import draw, wider_directions
 from privstats.errors import DataError, MissingExtraError
 from privstats.heads import LDA, FisherMix, ProtoHyper
 from privstats.heads.estimates.class_covariance import ClassCovariances
+from privstats.heads.evidence import records_evidence
 from tests.cards import NEEDS_CARD
 from tests.heads.conftest import class_release
 
@@ -98,3 +99,17 @@ def test_pooled_covariances_yield_the_samples_of_as_many_identities():
 def test_dispersion_widens_classes_that_do_not_overlap(blobs):
     assert FisherMix(per_class=50, max_rounds=1).fit(*blobs(spread=30.0)).dispersion_ > 1
     assert FisherMix(per_class=50, max_rounds=1).fit(*blobs(spread=0.3)).dispersion_ == 1
+
+
+def test_wider_directions_find_where_covariances_differ():
+    X = np.random.default_rng(0).standard_normal((4000, 5))
+    y = np.repeat([0, 1], 2000)
+    X[y == 1, 0] += 3  # means differ along the first feature
+    X[y == 1, 3] *= 4  # spreads differ along the fourth
+    covariances = ClassCovariances.of(records_evidence(X, y, 2, "NAS"), 0.0, None)
+    first = np.linalg.pinv(covariances.basis)[:, :1]
+    first /= np.linalg.norm(first)
+    wide = wider_directions(first, covariances, np.array([2000.0, 2000.0]), 2)
+    np.testing.assert_allclose(wide.T @ wide, np.eye(2), atol=1e-10)
+    second = covariances.basis @ wide[:, 1]
+    assert np.abs(second).argmax() == 3

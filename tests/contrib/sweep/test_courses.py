@@ -8,7 +8,7 @@ import pytest
 
 import privstats as ps
 from privstats.contrib.sweep import behind_means, draws, sweep
-from privstats.workflows.score import NOTHING_RIGHT, noise_draw
+from privstats.contrib.sweep.points import NOTHING_RIGHT, noise_draw
 from tests.course.cases import RIDGE, plan_of, shards
 
 

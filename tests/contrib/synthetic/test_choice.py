@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from privstats.contrib.synthetic import choice
 from privstats.contrib.synthetic.choice import MAX_CELLS, Screened, chosen_pairs
 from privstats.contrib.synthetic.junction_tree import JunctionTree
-from privstats.kinds.counts import MAX_COUNT_CELLS
+from privstats.kinds import CountSchema
 
 
 def _screened(counts: np.ndarray, sigma: float = 5.0, noise: float = 2.0, seed: int = 0) -> Screened:
@@ -64,7 +64,7 @@ def test_the_tables_fit_into_a_session():
     table = 500 * np.eye(4) + rng.normal(0, 1, (4, 4))
     tables = {(a, b): table + rng.normal(0, 1, (4, 4)) for a in range(12) for b in range(a + 1, 12)}
     pairs = chosen_pairs(Screened(tables, 0.1, (60,) * 12, 1e-6))
-    assert 60 * 60 * len(pairs) <= MAX_COUNT_CELLS
+    assert 60 * 60 * len(pairs) <= CountSchema.max_cells
 
 
 def _score(table: np.ndarray, sigma: float, seed: int) -> float:

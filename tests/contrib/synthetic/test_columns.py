@@ -16,7 +16,6 @@ import privstats as ps
 from privstats.contrib.synthetic.columns import DeclaredFile, Hashed, coded, column_of, restored, schema_of
 from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
 from privstats.intake.columns import read
-from privstats.intake.declared.columns import column_to_plan
 from privstats.moments import RecordFile
 from tests.contrib.synthetic.cases import COLUMNS, table
 
@@ -148,7 +147,7 @@ def test_gap_codes_are_missing():
 
 @pytest.mark.parametrize("column", [*COLUMNS, Hashed("icd", 64, "2025", ("none",))])
 def test_a_column_and_its_table_are_one(column):
-    assert column_of(column_to_plan(column)) == column_of(column) == column
+    assert column_of(column.to_plan()) == column_of(column) == column
 
 
 def test_a_file_is_read_as_its_declaration_and_other_columns_stay(tmp_path):

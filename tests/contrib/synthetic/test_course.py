@@ -14,7 +14,6 @@ from privstats.contrib.synthetic.course import Synthetic
 from privstats.course import iter_rounds, verify_next
 from privstats.course.promise import Promise
 from privstats.errors import PlanError
-from privstats.kinds.counts import MAX_COUNT_CELLS
 from privstats.schema import COUNT_SCALE
 from tests.contrib.synthetic.cases import COLUMNS, course, released
 
@@ -89,7 +88,7 @@ def test_what_is_measured_fits_into_a_session():
     counts = np.full(own.plan.layout.size, 1_000)
     fine = own.variables([ps.Release(own.first, counts * COUNT_SCALE, (0, 1), reproducible=True)])
     assert 40 < len(fine[0].cells) < 100
-    assert sum(len(a.cells) * len(b.cells) for a, b in pairwise(fine)) <= MAX_COUNT_CELLS
+    assert sum(len(a.cells) * len(b.cells) for a, b in pairwise(fine)) <= ps.CountSchema.max_cells
 
 
 @pytest.mark.parametrize("lost", [0, 1])
@@ -154,10 +153,10 @@ def test_a_session_with_any_pairs_is_no_longer_than_its_bytes_say():
     own, releases = released()
     fine, coarse = own._cells(releases[0])
     screening, pairs = (step.longest for step in own.steps.steps[1:])
-    assert own._measuring(fine, own.all_pairs).layout.size <= pairs.layout.size < MAX_COUNT_CELLS
+    assert own._measuring(fine, own.all_pairs).layout.size <= pairs.layout.size < ps.CountSchema.max_cells
     assert own._screening(coarse).layout.size <= screening.layout.size
     wide = course(columns=[ps.Numeric(f"x{k}", tuple(range(101))) for k in range(12)])
-    assert wide.steps.steps[-1].longest.layout.size == MAX_COUNT_CELLS
+    assert wide.steps.steps[-1].longest.layout.size == ps.CountSchema.max_cells
 
 
 def test_a_course_holds_its_columns_in_its_file_and_digest(tmp_path):

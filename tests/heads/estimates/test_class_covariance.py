@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from privstats.heads.estimates import class_covariance
-from privstats.heads.estimates.class_covariance import _own_scatter, _own_share, class_covariances, one_blas_thread
+from privstats.heads.estimates.class_covariance import ClassCovariances, _own_scatter, _own_share, one_blas_thread
 from privstats.heads.evidence import ClassEvidence, class_evidence
 from privstats.heads.rules import LowRankRule, QuadraticRule
 from tests.heads.conftest import class_release, quick
@@ -76,8 +76,8 @@ def in_features(found, c):
 
 def test_squares_give_a_class_its_own_variances_and_b_the_correlations(blobs):
     X, y = blobs(n=5000)
-    n, sums = np.bincount(y).astype(float), class_release(X, y, "NABD")
-    pooled, found = (class_covariances(class_evidence(sums)[0], n, weight, None) for weight in (1.0, 0.0))
+    sums = class_release(X, y, "NABD")
+    pooled, found = (ClassCovariances.of(class_evidence(sums)[0], weight, None) for weight in (1.0, 0.0))
     for c in range(4):
         own = in_features(found, c)
         spread = np.sqrt(np.diag(own))
@@ -89,7 +89,7 @@ def test_squares_give_a_class_its_own_variances_and_b_the_correlations(blobs):
 
 def test_squares_alone_know_no_correlations(blobs):
     X, y = blobs(n=5000)
-    found = class_covariances(class_evidence(class_release(X, y, "NAD"))[0], np.bincount(y).astype(float), 0.0, None)
+    found = ClassCovariances.of(class_evidence(class_release(X, y, "NAD"))[0], 0.0, None)
     for c in range(4):
         np.testing.assert_allclose(in_features(found, c), np.diag(X[y == c].var(axis=0)), rtol=0.05, atol=1e-9)
 
@@ -97,7 +97,7 @@ def test_squares_alone_know_no_correlations(blobs):
 def test_squares_that_are_noise_leave_the_pooled_covariance(blobs):
     X, y = blobs(n=5000)
     sums = class_release(X, y, "NABD", {"D": 1e9}, np.random.default_rng(0))
-    found = class_covariances(class_evidence(sums)[0], np.bincount(y).astype(float), 0.0, None)
+    found = ClassCovariances.of(class_evidence(sums)[0], 0.0, None)
     assert np.isfinite(found.values).all()
     np.testing.assert_allclose(found.values, 1.0, rtol=0.1)
 

@@ -7,7 +7,6 @@ from scipy.linalg import eigh, subspace_angles
 from privstats import heads
 from privstats.errors import HeadError, MissingStatisticError
 from privstats.heads import LDA, QDA, RDA, NaiveBayes, fisher_subspace
-from privstats.heads.estimates.subspace import wider_directions
 from privstats.heads.registry import HEADS
 from tests.heads.conftest import class_release
 from tests.made import refused
@@ -81,20 +80,3 @@ def test_equal_means_leave_a_defined_subspace():
     X, y = np.r_[half, half], np.repeat([0, 1], 50)
     assert np.isfinite(fisher_subspace(class_release(X, y)).basis).all()
     assert np.isfinite(LDA(subspace="auto").fit(X, y).predict_proba(X)).all()
-
-
-def test_wider_directions_find_where_covariances_differ():
-    X = np.random.default_rng(0).standard_normal((4000, 5))
-    y = np.repeat([0, 1], 2000)
-    X[y == 1, 0] += 3  # means differ along the first feature
-    X[y == 1, 3] *= 4  # spreads differ along the fourth
-    from privstats.heads.estimates.class_covariance import class_covariances
-    from privstats.heads.evidence import records_evidence
-
-    covariances = class_covariances(records_evidence(X, y, 2, "NAS"), np.array([2000.0, 2000.0]), 0.0, None)
-    first = np.linalg.pinv(covariances.basis)[:, :1]
-    first /= np.linalg.norm(first)
-    wide = wider_directions(first, covariances, np.array([2000.0, 2000.0]), 2)
-    np.testing.assert_allclose(wide.T @ wide, np.eye(2), atol=1e-10)
-    second = covariances.basis @ wide[:, 1]
-    assert np.abs(second).argmax() == 3

@@ -9,7 +9,7 @@ import pytest
 
 from privstats.contrib.evidence import evidence_page
 from privstats.workflows import report as pages
-from privstats.workflows.score import Point
+from privstats.workflows.report import Point
 from tests import made
 from tests.workflows.report.test_privacy_report import FINDING
 from threat_models.page import render

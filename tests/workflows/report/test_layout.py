@@ -8,8 +8,7 @@ from importlib.resources import files
 import pytest
 
 from privstats.errors import MissingExtraError
-from privstats.workflows.report import Chart, Curve, Page, layout, render, write_page
-from privstats.workflows.score import Point
+from privstats.workflows.report import Chart, Curve, Page, Point, layout, render, write_page
 from tests.without import room_of
 
 from .conftest import PLAN
