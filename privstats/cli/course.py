@@ -25,7 +25,7 @@ from privstats.cli.parts.options import (
     option,
     targets_of,
 )
-from privstats.cli.parts.plan_files import values_beside, written
+from privstats.cli.parts.plan_files import PlanFiles
 from privstats.cli.parts.terminal import (
     escape,
     folder_for,
@@ -238,13 +238,13 @@ def following(
     force: Force = False,
 ) -> None:
     """Write the plan of the next round, and the values it publishes, from the releases so far."""
-    values = values_beside(out)
+    files = PlanFiles(out)
     course = ps.course.read(path)
     plan = course.next(_loaded(releases))
     if plan is None:
         say("the course has ended: fit a head on its releases")
         return
-    say(f"round {len(releases or ())}: {written(plan, out, values, force)}")
+    say(f"round {len(releases or ())}: {files.write(plan, force)}")
 
 
 @app.command(hidden=True)

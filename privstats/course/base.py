@@ -19,13 +19,9 @@ from privstats.plan.position import Position
 from privstats.plug_ins import definer
 from privstats.progress import progress_bar
 from privstats.release import Release
-from privstats.schema.public_values import Published
 
 Releases: TypeAlias = Sequence[Release | None]
 """The releases of the rounds so far, in order; None for a round that ended without a sum. Its budget is spent."""
-
-PLACEHOLDER = Published("0" * 64)
-"""Stands for a later round's published values before they are known."""
 
 _ROUNDING = 1 + 2.0**-40
 

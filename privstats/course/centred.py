@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.base import PLACEHOLDER
 from privstats.course.planned import Stepped, require_plan
 from privstats.course.promise import CALIBRATION_SHARE, Promise, part_of, record_mu, rounded_down
 from privstats.course.steps import Past, Step, Steps
@@ -144,7 +143,7 @@ class Centred(Stepped):
             feature_names=schema.feature_names,
         )
         privacy = part_of(self.plan, CALIBRATION_SHARE / _rest(calibrated=True), None)
-        return replace(self.plan, schema=scores, privacy=privacy, published=PLACEHOLDER)
+        return replace(self.plan, schema=scores, privacy=privacy, published=Published.placeholder())
 
     @cached_property
     def steps(self) -> Steps:

@@ -66,7 +66,7 @@ class Changing:
     """
 
     contribution: Callable[[], Any]
-    simulated: Callable[[Any, Any, Any, Generator | None], list[Release | None]]
+    simulated: Callable[[Any, Any, Any, Generator], list[Release | None]]
     facts: Callable[[Any], Mapping[str, Any]]
     totals: Callable[[Path, Any, Callable[[str], bytes]], Any] = lambda *_: None
     bring: str = "bring what changes by its own command"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.base import PLACEHOLDER, exceeds
+from privstats.course.base import exceeds
 from privstats.course.pair_codes import SEARCH_SHARE, codes_in
 from privstats.course.pair_rounds import JOINT_ROUNDS, PAIR_ROUNDS, PairRounds, paired_of, pairs_pay
 from privstats.course.planned import Stepped, require_plan
@@ -234,7 +234,7 @@ class Rounds(Stepped):
     def _after(self, schema: Schema, privacy: Privacy) -> Plan:
         validity = self.first.validity
         proved = None if validity is None else validity.about(schema)
-        return replace(self.first, schema=schema, privacy=privacy, published=PLACEHOLDER, validity=proved)
+        return replace(self.first, schema=schema, privacy=privacy, published=Published.placeholder(), validity=proved)
 
     @cached_property
     def steps(self) -> Steps:
@@ -355,7 +355,7 @@ class PartyRounds(Stepped):
     def update(self) -> Plan:
         """The second round's plan, at placeholder weights."""
         schema = PartyUpdateSchema.of(_require_parties(self.first))
-        return replace(self.first, schema=schema, published=PLACEHOLDER)
+        return replace(self.first, schema=schema, published=Published.placeholder())
 
     @cached_property
     def steps(self) -> Steps:

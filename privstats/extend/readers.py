@@ -1,4 +1,4 @@
-"""Add a reader of ``privstats table``: check releases, compute contrasts and quantiles, reuse options.
+"""Add a reader of ``privstats table``: check releases and levels, compute contrasts and quantiles, reuse options.
 
 A reader is a ``privstats.workflows.tables.TableReader`` under the entry points ``privstats.readers``.
 docs/how_to_add.md has the steps under "A reader of a table".
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from privstats.inference.regression.restricted_likelihood import MixedErrors as MixedErrors
     from privstats.inference.releases import chosen_columns as chosen_columns
     from privstats.inference.releases import require_gaussian as require_gaussian
+    from privstats.inference.releases import require_level as require_level
     from privstats.inference.releases import require_records as require_records
     from privstats.workflows.tables.options import Ratios as Ratios
     from privstats.workflows.tables.regressions import regression as regression

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.intake.accepted import ColumnLike
-from privstats.intake.arrays import host_rows, require_plain
+from privstats.intake.arrays import host_rows, is_tensor, require_plain
 from privstats.intake.meaning import (
     LONGEST,
     MISSING,
@@ -280,8 +280,7 @@ def _of_category(values: Any) -> Readings:
 
 
 def _of_tensor(values: Tensor) -> Readings:
-    require_plain(values, "a column")
-    return read(host_rows(values.cpu()))
+    return read(array_rows(values, "a column"))
 
 
 READERS: Mapping[tuple[str, str], Callable[[Any], Readings]] = {
@@ -374,6 +373,18 @@ def array_of(column: Any) -> NDArray[Any]:
             ) from None
         values = _by_halves(column)
     return np.fromiter(values, object, len(values))
+
+
+def array_rows(values: Any, field: str) -> NDArray[Any]:
+    """Return a tensor, or another container of values, as a numpy array in host memory.
+
+    Args:
+        field: name of the values, for the refusal of a tensor that is sparse, has no values or requires a gradient.
+    """
+    if is_tensor(values):
+        require_plain(values, field)
+        return host_rows(values.cpu())
+    return array_of(values)
 
 
 def typed(column: Any) -> Any:

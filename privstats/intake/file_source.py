@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from privstats.errors import UnreadableRecordsWarning
+from privstats.errors import DataError, UnreadableRecordsWarning
 from privstats.intake.csv_dialect import Dialect
 from privstats.intake.sources import Source
 from privstats.intake.table_parts import misfits, warn_of_copies
-from privstats.intake.table_sources import is_table, table_file
+from privstats.intake.table_sources import Several, is_table, table_file
 from privstats.intake.tables import Columns
 
 
@@ -43,6 +43,25 @@ class FileSource(Source):
         table = self.table.load(names)
         self._warn(table.left_out, table.first_left_out)
         return Columns(table.columns)
+
+    def files(self, wanted: Iterable[str]) -> Iterator[tuple[str, FileSource]]:
+        """Yield each file by its path, as a table of its own with the columns that all files have.
+
+        Args:
+            wanted: columns that are read.
+
+        Raises:
+            DataError: a file lacks one of them.
+        """
+        table = self.table
+        warn_of_copies(table)
+        if lacking := next(filter(None, map(table.lacking, wanted)), ""):
+            raise DataError(lacking)
+        if len(table.files) == 1:
+            yield str(table.path), self
+            return
+        for file in table.files:
+            yield str(file.path), FileSource(Several(file.path, (file,), tuple(table.names)))
 
     def lacking(self, name: str) -> str:
         """Return which file lacks a column that another one has."""

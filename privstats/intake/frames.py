@@ -17,10 +17,11 @@ from privstats.errors import DataError
 from privstats.intake.accepted import RecordsLike, TargetsLike
 from privstats.intake.column_names import place_of, same_names
 from privstats.intake.columns import has_zone, read, with_zones
-from privstats.intake.file_source import file_source
+from privstats.intake.csv_dialect import Dialect
+from privstats.intake.file_source import FileSource, file_source
 from privstats.intake.meaning import in_utc
 from privstats.intake.sources import INT96_UNIT, Declaration, Refusal, Source, columns_named, each_refusing, refusing
-from privstats.intake.table_sources import path_of
+from privstats.intake.table_sources import path_of, table_file
 from privstats.intake.tables import is_list, names_of_columns, table_of
 
 _Records = TypeVar("_Records")
@@ -200,6 +201,25 @@ class Unopened(ABC):
 def opened_file(X: Any, y: Any, declared: Sequence[str] | None = None) -> tuple[Any, Any]:
     """Return a record file's table and target; other records unchanged."""
     return X.with_target(y, declared) if isinstance(X, Unopened) else (X, y)
+
+
+def opened_files(
+    X: Any, y: Any, requested: Declaration | tuple[str, ...] | None, *, persons: object = None
+) -> tuple[Any, Any, Iterator[tuple[str, Any]] | None]:
+    """Return a record file's table and target, and a table's files by path, each as a table that is not in memory.
+
+    Other records are returned unchanged, and None for their files.
+
+    Args:
+        requested: declared columns, or names of features; None: the plan states none.
+        persons: name of the column of ids, if any.
+    """
+    X, y = opened_file(X, y, columns_named(requested, y, persons))
+    if isinstance(X, str | os.PathLike):
+        X = FileSource(table_file(path_of(X), Dialect(), columns_named(requested, y, persons)))
+    if not isinstance(X, FileSource):
+        return X, y, None
+    return X, y, X.files(columns_named(requested or (), y, persons) or ())
 
 
 def require_here(*containers: object) -> None:

@@ -202,20 +202,6 @@ def _integers(plain: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.intp
     return numbers, np.flatnonzero(fine)
 
 
-def fingerprints_of(ids: ColumnLike) -> NDArray[np.uint64]:
-    """Return 64 bits for each person, sorted.
-
-    Args:
-        ids: see :func:`persons_of`.
-
-    Example:
-        >>> from privstats.intake.person_ids import fingerprints_of
-        >>> np.array_equal(fingerprints_of(["007", "8", None]), fingerprints_of(np.array([8, 7, 7])))
-        True
-    """
-    return np.unique(fingerprints_by_row(ids)[0])
-
-
 def fingerprints_by_row(ids: ColumnLike) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
     """Return 64 bits of the person of each row that has one, and these rows' indices, both ``(m,)``.
 

@@ -21,6 +21,8 @@ from privstats.kinds.record_rows import target_rows
 from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import WorstPair
 from privstats.moments.base import ExactClass, Moments, RealMoments
+from privstats.records.containers import feature_rows
+from privstats.records.opened import Opened
 from privstats.records.reading import Reading, Unread
 from privstats.schema.base import Adjacency, Statistic
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle
@@ -29,7 +31,7 @@ from privstats.transforms import Transform
 from privstats.transforms.base import rows_to_sum
 
 if TYPE_CHECKING:
-    from privstats.records.opened import Opened
+    from privstats.intake.accepted import RecordsLike
 
 _TABLE: tuple[Statistic, ...] = (
     Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.02),
@@ -231,6 +233,16 @@ class GaussianSchema(Kind):
     def containers(cls) -> tuple[ExactClass, type[RealMoments]]:
         """Return the classes of exact sums and of sums in real units."""
         return GaussianMoments, RealGaussianMoments
+
+    def client_gaussian(self, X: RecordsLike) -> ClientGaussian:
+        """Return the Gaussian of one client's records, in grid steps.
+
+        Example:
+            >>> schema = ps.GaussianSchema(2, clip_norm=4.0, shrinkage=0.0, rounds=1)
+            >>> schema.client_gaussian([[1.0, 0.0], [-1.0, 0.0]]).records
+            2
+        """
+        return client_gaussian(self, Opened(self.reading, feature_rows(self.reading, X), None))
 
     def moments_of(self, records: Opened, values: Mapping[str, Values]) -> GaussianMoments:
         """Return a client's Gaussian, or its part in the round; labels are not read.

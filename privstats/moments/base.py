@@ -159,9 +159,30 @@ class Moments(ABC):
         sums = {row.letter: self.sums(row) + other.sums(row) for row in self.schema.sent}
         return self.of_sums(self.schema, sums, **extra)
 
+    def require_room(self, records: int) -> None:
+        """Refuse sums of this number of records, if they could reach 2**63."""
+        require_room(records, self.schema.bound)
+
+    def checked_arrays(self, arrays: Mapping[str, Any], refusal: str) -> dict[str, NDArray[np.int64]]:
+        """Return sums by letter, blocks first, as read-only int64.
+
+        Args:
+            refusal: the error for other shapes than the schema's; ``{}`` stands for these.
+
+        Raises:
+            DataError: other letters or shapes.
+        """
+        shapes = {row.letter: row.shape(self.schema.sizes) for row in self.schema.sent}
+        if {letter: np.shape(array) for letter, array in arrays.items()} != shapes:
+            raise DataError(refusal.format(shapes))
+        views = {letter: np.asarray(array, np.int64).view() for letter, array in arrays.items()}
+        for view in views.values():
+            view.flags.writeable = False
+        return views
+
     def _require_room(self, other: Moments) -> None:
         if self.counted is not None and other.counted is not None:
-            require_room(self.counted + other.counted, self.schema.bound)
+            self.require_room(self.counted + other.counted)
         elif self._reach() + other._reach() >= 1 << 63:
             raise DataError("the totals could pass 64 bits; lower grid_bits or add fewer moments together")
 

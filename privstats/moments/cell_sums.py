@@ -6,7 +6,7 @@ With one-hot rows H, and all columns' public cell entries in one block-diagonal 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from privstats.errors import SchemaError
 from privstats.moments.adders import POWERS, ClassAdder
 from privstats.moments.base import Moments, Summed, require_room
-from privstats.moments.clip_report import ClipTally
+from privstats.moments.clip_report import NORM_BINS, ClipTally, norm_histogram
 from privstats.moments.grid import require_known
 
 if TYPE_CHECKING:
+    from privstats.schema import Schema
     from privstats.transforms import Cells
 
 _MAX_PAIRS = 1 << 25  # counts in memory at once
@@ -60,6 +61,11 @@ class CellAccumulator:
         }
         self._records, self._tally = 0, ClipTally(schema.features, schema.steps)
 
+    @staticmethod
+    def norm_bin(schema: Schema, square: int) -> int:
+        """Return the bin of ``ClipReport.norm_counts`` for a record's squared norm in squared grid steps."""
+        return int(norm_histogram(np.sqrt(np.array([square])), schema.steps).argmax())
+
     def add(self, codes: NDArray[np.float64], labels: NDArray[np.intp]) -> None:
         """Add codes and their labels."""
         require_room(self._records + len(codes), self._schema.bound)
@@ -81,7 +87,7 @@ class CellAccumulator:
         labels: NDArray[np.int64],
         each: Sequence[NDArray[np.int64]],
         together: Callable[[int, int], NDArray[np.int64]],
-        norms: NDArray[np.int64],
+        norms: Mapping[int, int],
     ) -> None:
         """Add records that were counted elsewhere.
 
@@ -90,7 +96,7 @@ class CellAccumulator:
             each: by column, by class and cell, ``(classes, cells)``.
             together: the numbers for two columns, by the cells of both, ``(cells, cells)``; with S by class first.
                 Called only where B or S is summed.
-            norms: number of records by bin of their norm, as ``norm_histogram`` counts them.
+            norms: number of records by :meth:`norm_bin`.
         """
         records = int(labels.sum())
         require_room(self._records + records, self._schema.bound)
@@ -101,7 +107,9 @@ class CellAccumulator:
         for (i, j), total in self._together.items():
             total += together(i, j).reshape(total.shape)
         cells = zip(self._squares, each, strict=True)
-        self._tally.add_counted(norms, sum(int(counts.sum(axis=0) @ squares) for squares, counts in cells))
+        binned = np.zeros(NORM_BINS, np.int64)
+        binned[list(norms)] = list(norms.values())
+        self._tally.add_counted(binned, sum(int(counts.sum(axis=0) @ squares) for squares, counts in cells))
 
     def moments(self) -> Moments:
         """Return the exact moments."""

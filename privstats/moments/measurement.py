@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -201,6 +201,33 @@ class Notes:
     def __add__(self, other: Notes) -> Notes:
         left_out = self.left_out + other.left_out
         return Notes(left_out, self.unnamed + other.unnamed, all_lost(self.lost, other.lost))
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """The numbers alone, as plain values without a text of a record; :meth:`of_numbers` reads them."""
+        return {
+            "excluded": [(*key, number) for key, number in self.left_out.why.items()],
+            "counts": (self.left_out.records, self.left_out.read, self.unnamed),
+            "lost": {name: (each.unread, each.other) for name, each in self.lost.items()},
+        }
+
+    @classmethod
+    def of_numbers(
+        cls,
+        excluded: Iterable[tuple[str, str, int]],
+        counts: tuple[int, int, int],
+        lost: Mapping[str, tuple[int, int]],
+    ) -> Notes:
+        """Return the notes of :attr:`numbers`.
+
+        Example:
+            >>> from privstats.moments.measurement import Notes
+            >>> Notes.of_numbers(**Notes(unnamed=2).numbers) == Notes(unnamed=2)
+            True
+        """
+        records, read, unnamed = counts
+        why = {(name, what): number for name, what, number in excluded}
+        return cls(LeftOut(records, why, read), unnamed, {name: Lost(*each) for name, each in lost.items()})
 
     def remark(self, schema: Schema) -> str:
         """Return the warning about values in no cell of their own, or ""."""

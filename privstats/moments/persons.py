@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, UnreadableRecordsWarning
 from privstats.intake.accepted import ColumnLike, RecordsLike, TargetsLike
 from privstats.intake.tables import Codes, is_list, table_of
-from privstats.moments.base import Moments, forming, readonly_array, require_room
+from privstats.moments.base import Moments, forming, require_room
 from privstats.moments.clip_report import ClipReport
 from privstats.moments.person_sums import ManyClip, PersonSums, rows_at_once
 from privstats.moments.record_sums import RecordTerms
@@ -98,11 +98,8 @@ class PersonMoments(Moments):
     edge_report: EdgeReport | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        shapes = {row.letter: row.shape(self.schema.sizes) for row in self.schema.sent}
-        if {letter: np.shape(array) for letter, array in self.arrays.items()} != shapes:
-            raise DataError(f"sums over persons under this schema have arrays of {shapes}; build them with measure()")
-        arrays = {letter: np.atleast_1d(readonly_array(array, np.int64)) for letter, array in self.arrays.items()}
-        object.__setattr__(self, "arrays", {s: array.reshape(shapes[s]) for s, array in arrays.items()})
+        refusal = "sums over persons under this schema have arrays of {}; build them with measure()"
+        object.__setattr__(self, "arrays", self.checked_arrays(self.arrays, refusal))
         object.__setattr__(self, "counted", self.records if self.counted is None else self.counted)
 
     def sums(self, row: Statistic) -> NDArray[np.int64]:

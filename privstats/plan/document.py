@@ -202,6 +202,11 @@ def digest_of(tables: Mapping[str, Any]) -> bytes:
     return hashlib.sha256(canonical(tables)).digest()
 
 
+def digest_of_terms(schema: Schema, terms: Mapping[str, Any]) -> bytes:
+    """Return the SHA-256 of a schema and further terms under which records are measured, 32 bytes."""
+    return digest_of({"schema": schema_table(schema), **terms})
+
+
 def _plain(value: Any) -> dict[str, Any]:
     pairs = ((f.name, getattr(value, f.name)) for f in fields(value) if f.init and f.name != "_")
     return {name: dict(v) if isinstance(v, Mapping) else v for name, v in pairs if v is not None}

@@ -174,6 +174,11 @@ class Published:
         """Return values with digests of themselves and of earlier releases."""
         return cls(digest_of(values), after.hex(), values)
 
+    @classmethod
+    def placeholder(cls) -> Published:
+        """Return a digest that no values have, for a plan whose values follow from releases to come."""
+        return cls("0" * 64)
+
     def read(self) -> Mapping[str, Values]:
         """Return the values.
 

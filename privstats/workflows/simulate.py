@@ -7,7 +7,7 @@ records.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
@@ -100,7 +100,13 @@ _MEANT = "call simulate(plan, [(X, y), ...])"
 
 
 @dataclass(frozen=True)
-class _Summed:
+class Summed:
+    """A session's sum, before its release.
+
+    Attributes:
+        exact, bytes_sent: as in :class:`Run`.
+    """
+
     total: RingVector
     survivors: tuple[int, ...]
     exact: bool | None
@@ -109,9 +115,19 @@ class _Summed:
 
 
 def summed(
-    plan: Plan, moments: Sequence[Moments], dropouts: Dropouts, rng: Generator, watch: Stopwatch[str]
-) -> _Summed:
-    """Mask, sum and unmask; ``watch`` collects the seconds."""
+    plan: Plan,
+    moments: Sequence[Moments],
+    dropouts: Dropouts | None,
+    rng: Generator,
+    watch: Stopwatch[str] | None = None,
+) -> Summed:
+    """Mask, sum and unmask; ``watch`` collects the seconds.
+
+    Raises:
+        PlanError: an unknown step or client in dropouts.
+        AggregationError: too few survivors.
+    """
+    dropouts, watch = _checked_dropouts(plan, dropouts), watch or Stopwatch()
     with watch.timing("noise and encode"):
         contributions = [
             session.contribution(plan, each, rng, index=index, allow_reproducible=True)
@@ -125,7 +141,7 @@ def summed(
         watch.seconds.update({f"secagg: {step}": seconds for step, seconds in outcome.seconds.items()})
     noisy = plan.noise is not None and plan.noise.members > 1
     exact = None if noisy else _is_sum(outcome.total, [contributions[index] for index in outcome.survivors])
-    return _Summed(outcome.total, outcome.survivors, exact, tuple(outcome.bytes_sent), outcome.openings)
+    return Summed(outcome.total, outcome.survivors, exact, tuple(outcome.bytes_sent), outcome.openings)
 
 
 def measured(plan: Plan, shards: Sequence[Shard], caches: Mapping[int, RowCache] | None = None) -> list[Moments]:
@@ -190,7 +206,7 @@ def _require_shards(shards: object) -> None:
         )
 
 
-def checked_dropouts(plan: Plan, dropouts: Dropouts | None) -> Dropouts:
+def _checked_dropouts(plan: Plan, dropouts: Dropouts | None) -> Dropouts:
     """Return the dropouts, none for None.
 
     Raises:
@@ -305,8 +321,9 @@ def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None
         from privstats.course.kinds import course_kind
 
         changing = course_kind(plan).changing
-        through: Callable[..., list[Release | None]] = _follow if changing is None else changing.simulated
-        return through(plan, shards, dropouts, rng)
+        if changing is None:
+            return _follow(plan, shards, dropouts, rng)
+        return changing.simulated(plan, shards, dropouts, checked(rng, allow_reproducible=True))
     return _ran(plan, shards, dropouts, rng).release
 
 
@@ -381,7 +398,7 @@ def _ran(
         raise DataError(f"plan must be a Plan, got {type(plan).__name__}; build one with Plan(...) or Plan.read(path)")
     _require_shards(shards)
     watch: Stopwatch[str] = Stopwatch()
-    dropouts = checked_dropouts(plan, dropouts)
+    dropouts = _checked_dropouts(plan, dropouts)  # before any record is read
     with watch.timing("measure"):
         moments = measured(plan, shards, caches)
     warn_if_empty(*moments)

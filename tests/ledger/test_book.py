@@ -62,6 +62,51 @@ def test_a_ledger_that_is_asked_answers_as_it_would_and_keeps_nothing(ledger):
     assert spend(ledger, run=b"first").run == b"first"
 
 
+def test_changes_of_records_come_back_with_their_bytes_in_order_and_of_their_own_spend(ledger):
+    one, other = spend(ledger, run=b"one"), spend(ledger, run=b"other")
+    for entry, body in ((one, b"a"), (other, b"b"), (one, b"c")):
+        with ledger.holding(entry, writes=True) as held:
+            written = held.write("entered", body)
+            assert held.body(written) == body
+    with ledger.holding(one) as held:
+        assert [held.body(each) for each in held.of_stream()] == [b"a", b"c"]
+        assert [held.body(each) for each in held.changes()] == [b"a", b"b", b"c"]
+        last = [each.number for each in held.changes()][-1]
+        assert ledger.head == f"{last}-{held.digest_after(last)}"
+        assert (held.digest_after(last + 1), held.digest_after(-1)) == (None, None)
+
+
+def test_changes_of_records_are_written_all_or_none_and_of_a_ledger_that_is_asked_none(ledger):
+    entry = spend(ledger)
+    before = ledger.head
+
+    def take(node, book=ledger):
+        with book.holding(entry, writes=True) as held:
+            held.write("taken", b"a", 0)
+            held.begin(node)
+
+    with pytest.raises(LedgerError, match="this spend pays for rounds 0 to 0"):
+        take(1)
+    take(0, ledger.asking())
+    assert ledger.head == before
+    take(0)
+    assert len(ledger.account("ward").entries[0].begun) == 1
+    after = ledger.head
+    with pytest.raises(LedgerError, match="round 0 of this course has begun"):
+        take(0)
+    assert ledger.head == after
+
+
+def test_edited_bytes_of_a_change_are_refused(ledger):
+    entry = spend(ledger)
+    with ledger.holding(entry, writes=True) as held:
+        held.write("entered", b"a")
+    with closing(sqlite3.connect(ledger.path)) as file, file:
+        file.execute("UPDATE beside SET body = ?", (b"b",))
+    with pytest.raises(LedgerError, match="was edited"), ledger.holding(entry) as held:
+        held.body(next(held.changes()))
+
+
 def test_finishing_a_release_is_noted_and_changes_no_total(ledger):
     entry = spend(ledger)
     before = ledger.account("ward").mu

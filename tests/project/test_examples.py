@@ -45,7 +45,7 @@ WITHOUT = {
     "privstats.files.signing.Named": "a protocol type: an identity fulfils it",
     "privstats.files.signing.Signs": "a protocol type: an identity fulfils it",
     "privstats.workflows.report.render": "fills a template of the package, which page_of and write_page show",
-    "privstats.workflows.simulate.checked_dropouts": "a step of simulate, which streams take too",
+    "privstats.workflows.simulate.Summed": "what a step of simulate returns, which streams take too",
     "privstats.workflows.simulate.measured": "a step of simulate, which streams take too",
     "privstats.workflows.simulate.summed": "a step of simulate, which streams take too",
     "privstats.errors.RestoredError": "needs a journal that was put back: tests/engines/test_journal_restored.py",

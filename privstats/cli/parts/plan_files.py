@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,20 +14,31 @@ if TYPE_CHECKING:
     from privstats.plan import Plan
 
 
-def values_beside(out: Path) -> Path:
-    """Return the file of the values next to a plan's file; refuse a name that is empty or that of such values."""
-    from privstats.schema.public_values import values_path
+@dataclass(frozen=True)
+class PlanFiles:
+    """A plan's file to be written, with its values' file next to it.
 
-    if not out.name or (values := values_path(out)) == out:
-        raise PlanError(f"--out must name a file for the plan, such as plan.toml, got {str(out)!r}")
-    return values
+    Raises:
+        PlanError: the name is empty, or that of such values.
+    """
 
+    out: Path
 
-def written(plan: Plan, out: Path, values: Path, force: bool) -> str:
-    """Write a plan, and the values that it publishes; return what was written as words."""
-    files = [out] if plan.published is None else [out, values]
-    writable(files, force)
-    if plan.published is not None:
-        plan.published.save(values)
-    atomic_write(out, plan.to_toml().encode())
-    return f"wrote {' and '.join(map(str, files))}"
+    def __post_init__(self) -> None:
+        if not self.out.name or self._values == self.out:
+            raise PlanError(f"--out must name a file for the plan, such as plan.toml, got {str(self.out)!r}")
+
+    @property
+    def _values(self) -> Path:
+        from privstats.schema.public_values import values_path
+
+        return values_path(self.out)
+
+    def write(self, plan: Plan, force: bool) -> str:
+        """Write a plan, and the values that it publishes; return what was written as words."""
+        files = [self.out] if plan.published is None else [self.out, self._values]
+        writable(files, force)
+        if plan.published is not None:
+            plan.published.save(self._values)
+        atomic_write(self.out, plan.to_toml().encode())
+        return f"wrote {' and '.join(map(str, files))}"

@@ -14,16 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privstats.course import Releases
-from privstats.course.base import PLACEHOLDER
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
 from privstats.extend.courses import Past, Promise, Step, Stepped, Steps, part_of
-from privstats.extend.kinds import Opened, Published, Values
+from privstats.extend.kinds import Published, Values
 from privstats.extend.support import Array
 from privstats.kinds import GaussianSchema
-from privstats.kinds.gaussians import client_gaussian, mean_root, root
+from privstats.kinds.gaussians import root
 from privstats.plan import Plan
-from privstats.records.containers import feature_rows
 from privstats.release import Release
 from privstats.schema import narrowed
 from privstats.transforms import Transport
@@ -105,7 +103,7 @@ class Alignment(Stepped):
         """A round's plan, with placeholder reference and clients."""
         anybody = tuple(range(self.first.cohort.clients)) if self._bare else None
         schema = replace(self.schema, reference=True, among=anybody)
-        return replace(self.first, schema=schema, published=PLACEHOLDER)
+        return replace(self.first, schema=schema, published=Published.placeholder())
 
     @cached_property
     def steps(self) -> Steps:
@@ -227,8 +225,7 @@ class Reference:
         """
         if transform.reference != self.published.sha256:
             raise PlanError("the plan's transport is to another reference; fetch the values that belong to its digest")
-        reading, scale = self.schema.reading, self.schema.scale
-        gaussian = client_gaussian(self.schema, Opened(reading, feature_rows(reading, X), None))
+        scale, gaussian = self.schema.scale, self.schema.client_gaussian(X)
         matrix = transport(gaussian.covariance / scale**2, self.covariance.real)
         return transform.bound(gaussian.total / scale / max(gaussian.records, 1), self.mean.real, matrix)
 
@@ -238,7 +235,7 @@ def _values(matrix: Mapping[str, Any] | NDArray[np.float64]) -> Values:
 
 
 def next_reference(reference: Array, mean: Array, step: Rule) -> Array:
-    """Return the next reference from the clients' weighted mean M of :func:`mean_root`.
+    """Return the next reference from the clients' weighted mean M of ``(S^1/2 Sigma S^1/2)^1/2``.
 
     Args:
         reference: S, ``(d, d)``.
@@ -260,7 +257,7 @@ def barycentre(covariances: Sequence[Array], weights: ArrayLike, steps: int, ste
     reference: Array = np.einsum("k,kij->ij", shares, np.stack(covariances))
     for _ in range(steps):
         reference_root = root(reference)
-        terms = [mean_root(reference_root, covariance) for covariance in covariances]
+        terms = [root(reference_root @ covariance @ reference_root) for covariance in covariances]
         reference = next_reference(reference, np.einsum("k,kij->ij", shares, np.stack(terms)), step)
     return reference
 

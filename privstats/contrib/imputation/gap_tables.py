@@ -17,7 +17,7 @@ from privstats.errors import ReleaseError
 from privstats.extend.readers import CONSTANT as INTERCEPT
 from privstats.extend.records import is_list
 from privstats.extend.support import Array
-from privstats.inference.counts.table import CountTable, count_table
+from privstats.inference.counts.table import count_table
 from privstats.kinds import CountSchema
 from privstats.release import Release
 from privstats.schema import Variable, narrowed
@@ -99,10 +99,10 @@ def read(
     """Return the smallest table that crosses the columns with the outcome, fitted; None: the only one with it."""
     require_measured(release, "cells")
     check_columns(outcome, columns)
-    table = _table(release, outcome, columns)
-    names = tuple(variable.name for variable in table.variables)
+    names = _names(release, outcome, columns)
+    table = count_table(release, *names)
     chosen = tuple(j for j, name in enumerate(names[:-1]) if columns is None or name in columns)
-    values, counts = _in_order(table, names, reference)
+    values, counts = _in_order(table.variables, table.counts, reference)
     if len(values[-1]) != 2:
         raise ReleaseError(f"the outcome {outcome!r} has {len(values[-1])} values, and odds are of two: count two")
     products = _products(names, chosen, interactions)
@@ -142,8 +142,8 @@ def plain_tables(schema: CountSchema) -> Sequence[tuple[str, ...]]:
     return schema.tables[: len(schema.tables) - len(schema.numbers or ())]
 
 
-def _table(release: Release, outcome: str, columns: Sequence[str] | None) -> CountTable:
-    """Return the smallest table that crosses the columns with the outcome, whole, the outcome last."""
+def _names(release: Release, outcome: str, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the variables of the smallest table that crosses the columns with the outcome, the outcome last."""
     refusal = ReleaseError("imputation through cells reads count tables; measure a CountSchema")
     schema = narrowed(release.plan.schema, CountSchema, refusal)
     plain = plain_tables(schema)
@@ -154,17 +154,17 @@ def _table(release: Release, outcome: str, columns: Sequence[str] | None) -> Cou
         found = "no table crosses" if not holding else "several tables cross"
         raise ReleaseError(f"{found} {', '.join(sorted(wanted))} with others; name columns of one of: {tables}")
     names = min(holding, key=lambda each: math.prod(schema.shape(each)))
-    return count_table(release, *(name for name in names if name != outcome), outcome)
+    return (*(name for name in names if name != outcome), outcome)
 
 
 def _in_order(
-    table: CountTable, names: Sequence[str], reference: Mapping[str, str]
+    variables: Sequence[Variable], counts: Array, reference: Mapping[str, str]
 ) -> tuple[tuple[tuple[str, ...], ...], Array]:
     """Return each variable's values with the reference first, and the counts in that order."""
+    names, values = [variable.name for variable in variables], []
     if unknown := [name for name in reference if name not in names[:-1]]:
         raise ReleaseError(f"reference names {unknown[0]!r}, which is no column of the table: {', '.join(names[:-1])}")
-    counts, values = table.counts, []
-    for axis, variable in enumerate(table.variables):
+    for axis, variable in enumerate(variables):
         own = known_values(variable)
         first = str(reference.get(variable.name, own[0]))
         if first not in own:

@@ -15,10 +15,10 @@ from privstats.contrib.imputation.gap_tables import check_columns, read
 from privstats.contrib.imputation.log_linear import Fit, group_odds
 from privstats.contrib.imputation.wald import WaldErrors
 from privstats.errors import ReleaseError
+from privstats.extend.readers import quantile, require_level
 from privstats.inference import Summary
-from privstats.inference.counts.table import z_of
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, chance_of, ends_of, number_of, rows_by
+from privstats.inference.summary import RowTable, chance_of, ends_of, number_of
 from privstats.release import Release
 
 
@@ -85,7 +85,7 @@ class Risks(RowTable):
     def to_rows(self) -> list[dict[str, object]]:
         """Return a row per measure."""
         names = ("measure", "group", "estimate", "std_error", "conf_low", "conf_high", "told", "p_value")
-        return rows_by(dict(zip(names, zip(*self.measures, strict=True), strict=True)))
+        return [dict(zip(names, each, strict=True)) for each in self.measures]
 
     def summary(self) -> Summary:
         """Return the table."""
@@ -152,7 +152,8 @@ def risks(
         >>> table.to_rows()[2]["measure"], table.to_rows()[2]["conf_low"] > 0
         ('difference', True)
     """
-    z = z_of(alpha)
+    require_level(alpha)
+    z = quantile(alpha, math.inf)
     check_columns(outcome, columns)
     if columns is not None and by in columns:
         raise ReleaseError(f"columns names {by!r}, whose groups are compared; leave it out")

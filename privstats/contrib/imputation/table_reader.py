@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Annotated
 
@@ -11,16 +11,16 @@ from privstats.errors import ReleaseError
 from privstats.extend.doors import Option
 from privstats.extend.readers import Ratios
 from privstats.workflows.tables import TableReader
-from privstats.workflows.tables.options import BECAUSE, Grouped, OfColumns, Referred
+from privstats.workflows.tables.options import OfColumns, Referred
 
 SHARES: Mapping[str, float] = MappingProxyType({"N": 0.02, "A": 0.02, "S": 0.96})
 """Shares of the budget for a plan of sums by gap pattern: the analysis reads S alone."""
 
-_OF_RATIOS = {BECAUSE: "whose coefficients are logarithms"}
+_OF_RATIOS = next(each.metadata for each in fields(Ratios) if each.name == "exponentiate")
 
 
 @dataclass(frozen=True)
-class OfImputed(Grouped, OfColumns, Ratios, Referred):
+class OfImputed(OfColumns, Ratios, Referred):
     """Options of ``imputed``."""
 
     outcome: Annotated[

@@ -23,16 +23,15 @@ from numpy.typing import NDArray
 
 from privstats.engines.stored_moments import StoredMoments
 from privstats.errors import DataError, SchemaError
-from privstats.extend.records import Lost, in_memory, named_target, names_of_columns, table_of
+from privstats.extend.records import in_memory, named_target, names_of_columns, table_of
 from privstats.extend.support import from_msgpack, optional_dependencies
 from privstats.intake.column_names import place_of
-from privstats.intake.person_ids import fingerprints_by_row, fingerprints_of, typed_ids
+from privstats.intake.person_ids import fingerprints_by_row, typed_ids
 from privstats.intake.tables import Several, column_of
 from privstats.kinds import kind_of
 from privstats.moments import Moments, PersonMoments, warn_if_clipped
 from privstats.moments.measurement import Notes, noted_moments
-from privstats.plan.document import digest_of, schema_table
-from privstats.records.readable import LeftOut
+from privstats.plan.document import digest_of_terms
 from privstats.schema import Schema, require_schema
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class PartSum:
 
     Attributes:
         parts: names of the parts, sorted; parts without a name have none here.
-        persons: 64 bits for each person in these parts (``intake.person_ids.fingerprints_of``), sorted.
+        persons: 64 bits for each person in these parts (:func:`persons_in`), sorted.
         notes: what of these parts' records was not read; :meth:`Partitioned.total` warns of it once.
 
     Example:
@@ -170,6 +169,17 @@ class _Stored(StoredMoments, frozen=True, kw_only=True):
     lost: dict[str, tuple[int, int]]
 
 
+def persons_in(ids: Any) -> NDArray[np.uint64]:
+    """Return 64 bits for each person with an id among these, sorted.
+
+    Example:
+        >>> from privstats.contrib.parts.partitioned import persons_in
+        >>> np.array_equal(persons_in(["007", "8", None]), persons_in(np.array([8, 7, 7])))
+        True
+    """
+    return np.unique(fingerprints_by_row(ids)[0])
+
+
 def person_by_row(ids: Any) -> NDArray[np.uint64]:
     """Return 64 bits for each row, ``(n,)``, by which an engine groups rows: equal where two rows are one person's.
 
@@ -273,7 +283,7 @@ class Partitioned:
                 X, y, persons = self._rows(X, y, persons, np.concatenate(shared), are_chosen=False)
             moments, notes = self._moments(X, y, persons)
         named = (part,) if part else ()
-        return PartSum(moments, named, _NO_PERSONS if persons is None else fingerprints_of(persons), notes)
+        return PartSum(moments, named, _NO_PERSONS if persons is None else persons_in(persons), notes)
 
     def present(self, X: Any, *, persons: Any, part: str = "") -> Present:
         """Return the persons with rows in one part; of a table that is not in memory, only the ids are read.
@@ -324,7 +334,7 @@ class Partitioned:
             return self.zero
         ids = [each for rows in several for each in _listed(rows.persons)]
         moments, notes = self._moments(Several([(each.X, each.y) for each in several]), None, ids)
-        return PartSum(moments, (), fingerprints_of(ids), notes)
+        return PartSum(moments, (), persons_in(ids), notes)
 
     def _moments(self, X: Any, y: Any, persons: Any) -> tuple[Moments, Notes]:
         terms: Any = {"published": self.published, "unreadable": self.unreadable, "person_clip": self.person_clip}
@@ -369,15 +379,13 @@ class Partitioned:
 
         Of ``notes`` they hold the numbers, and no text of a record.
         """
-        ids, notes = sums.persons.astype("<u8").tobytes(), sums.notes
+        ids = sums.persons.astype("<u8").tobytes()
         stored = _Stored.of(
             sums.moments,
             mark=self._mark,
             parts=list(sums.parts),
             fingerprints=ids,
-            excluded=[(*key, number) for key, number in notes.left_out.why.items()],
-            counts=(notes.left_out.records, notes.left_out.read, notes.unnamed),
-            lost={name: (each.unread, each.other) for name, each in notes.lost.items()},
+            **sums.notes.numbers,
         )
         return msgspec.msgpack.encode(stored)
 
@@ -396,14 +404,9 @@ class Partitioned:
         try:
             moments = stored.moments(self.schema, self.person_clip)
             persons = np.frombuffer(stored.fingerprints, "<u8").astype(np.uint64)
-            (excluded, read, unnamed), why = (
-                stored.counts,
-                {(name, what): number for name, what, number in stored.excluded},
-            )
-            lost = {name: Lost(unread, other) for name, (unread, other) in stored.lost.items()}
+            notes = Notes.of_numbers(stored.excluded, stored.counts, stored.lost)
         except ValueError:
             raise DataError("these bytes of a part's sum are damaged; measure the part again") from None
-        notes = Notes(LeftOut(excluded, why, read), unnamed, lost)
         return PartSum(moments, tuple(stored.parts), persons, notes)
 
     def total(self, sums: Iterable[PartSum | bytes]) -> Moments:
@@ -439,7 +442,7 @@ class Partitioned:
     def _mark(self) -> bytes:
         digest = None if self.published is None else self.published.sha256
         terms = {"published": digest, "unreadable": self.unreadable, "clip": self.person_clip}
-        return digest_of({"schema": schema_table(self.schema), **terms})
+        return digest_of_terms(self.schema, terms)
 
 
 @contextmanager

@@ -38,7 +38,6 @@ from privstats.extend.kinds import Labels
 from privstats.kinds import ClassSchema, CountMoments, CountSchema, row_of
 from privstats.moments import Beyond, EdgeReport, Moments, PersonMoments, warn_if_clipped
 from privstats.moments.cell_sums import CellAccumulator, sums_by_cells
-from privstats.moments.clip_report import NORM_BINS, norm_histogram
 from privstats.records.labels import listed_classes
 from privstats.schema import Schema, is_known, require_schema
 
@@ -473,7 +472,7 @@ class _Norms:
 
 
 def _bin(schema: Schema, square: int) -> int:
-    return int(norm_histogram(np.sqrt(np.array([square])), schema.steps).argmax())
+    return CellAccumulator.norm_bin(schema, square)
 
 
 def _statement(
@@ -589,9 +588,7 @@ def _cells_of(query: Query, kept: Any) -> Moments:
     schema: Any = query.schema
     sizes = [len(table) for table in schema.reading.declaration.tables]
     classes, several = schema.sizes["class"], "S" in schema.statistics
-    norms = np.zeros(NORM_BINS, np.int64)
-    for (stretch,), number in kept[(_NORM,)].items():
-        norms[query._norms[stretch]] = number
+    norms = {query._norms[stretch]: number for (stretch,), number in kept[(_NORM,)].items()}
     counts = CellAccumulator(schema)
     counts.add_counts(
         _table(query, kept, (_LABEL,), (classes,)),

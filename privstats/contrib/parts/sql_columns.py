@@ -26,7 +26,6 @@ from privstats.contrib.parts.sql_dialects import Dialect
 from privstats.errors import SchemaError
 from privstats.extend.records import Readings, meaning_of, read
 from privstats.intake.columns import TRUTHS, Listed
-from privstats.intake.declared.dates import EPOCH
 from privstats.intake.meaning import LONGEST, MISSING, text_meaning_of
 from privstats.records.cells import beyond, cells_in
 from privstats.schema import Bins, Categories
@@ -35,9 +34,10 @@ from privstats.transforms import Dates, Numeric
 _MAX = sys.float_info.max
 _NEAR = 2.0**-40  # relative: more than the 15 digits in which values are compared
 _DAY = 86_400_000_000
+_EPOCH = datetime(1970, 1, 1)
 # A later value is of the year 10000, or within the last second and read as its first microsecond.
 _FIRST, _LAST = (
-    round((at - EPOCH).total_seconds()) * 1_000_000 for at in (datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59))
+    round((at - _EPOCH).total_seconds()) * 1_000_000 for at in (datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59))
 )
 _END = datetime.max
 _BEYOND = np.datetime64("10000-01-01", "us")
@@ -217,7 +217,7 @@ def _micros(column: Dates, days: Iterable[float]) -> tuple[float, ...]:
     at: list[float] = [day * _DAY for day in days]
     for gap in column.gaps:
         try:
-            at.append((datetime.fromisoformat(str(meaning_of(gap))) - EPOCH).total_seconds() * 1_000_000)
+            at.append((datetime.fromisoformat(str(meaning_of(gap))) - _EPOCH).total_seconds() * 1_000_000)
         except (ValueError, TypeError):  # a gap code that no date equals
             continue
     return tuple(at)

@@ -7,7 +7,6 @@ are then all in memory, because an iterator passes only once.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -17,15 +16,10 @@ from numpy.typing import NDArray
 
 from privstats.contrib.parts.partitioned import Partitioned, PartSum, Present, in_several_parts
 from privstats.errors import DataError
-from privstats.extend.records import is_frame, path_of
+from privstats.extend.records import is_frame
 from privstats.extend.support import progress_bar
 from privstats.intake.column_names import place_of
-from privstats.intake.csv_dialect import Dialect
-from privstats.intake.file_source import FileSource
-from privstats.intake.frames import is_of, opened_file
-from privstats.intake.sources import columns_named
-from privstats.intake.table_parts import Requested, warn_of_copies
-from privstats.intake.table_sources import Several, TableSource, table_file
+from privstats.intake.frames import is_of, opened_files
 from privstats.moments import RecordFile
 
 _RECORDS_OF_PART = 1_000_000
@@ -35,8 +29,9 @@ _RECORDS_OF_PART = 1_000_000
 def summed(door: Partitioned, X: Any, y: Any, persons: Any, *, progress: bool) -> PartSum:
     """Return the sum of all parts of X."""
     _require_no_split(X)
-    X, y = opened_file(X, y, columns_named(_requested(door), y, persons))
-    parts: Any = _parts(door, X, y, persons)
+    reading = door.schema.reading
+    X, y, files = opened_files(X, y, reading.columns or reading.source, persons=persons)
+    parts: Any = _parts(X, persons) if files is None else files
     groups, found = list[NDArray[np.uint64]](), list[Present]()
     if persons is not None:
         parts = list(parts)
@@ -56,12 +51,7 @@ def summed(door: Partitioned, X: Any, y: Any, persons: Any, *, progress: bool) -
     return total
 
 
-def _parts(door: Partitioned, X: Any, y: Any, persons: Any) -> Iterator[tuple[str, Any]]:
-    requested = _requested(door)
-    if isinstance(X, str | os.PathLike):
-        X = FileSource(table_file(path_of(X), Dialect(), columns_named(requested, y, persons)))
-    if isinstance(X, FileSource):
-        return _named_files(X.table, columns_named(requested or (), y, persons) or ())
+def _parts(X: Any, persons: Any) -> Iterator[tuple[str, Any]]:
     for module, name, cut in _CONTAINERS:
         if is_of(module, name, X):
             return cut(X, persons)
@@ -79,23 +69,6 @@ def _require_no_split(X: object) -> None:
             f"{X.path} has a split, which counts equal records over the whole file, and parts would count them apart: "
             "let one process read it, by privstats.measure of its batches(), or omit split"
         )
-
-
-def _requested(door: Partitioned) -> Requested:
-    reading = door.schema.reading
-    return reading.columns or reading.source
-
-
-def _named_files(table: TableSource, wanted: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """Yield each file of a table, with the columns that all of them have."""
-    warn_of_copies(table)
-    if lacking := next(filter(None, map(table.lacking, wanted)), ""):
-        raise DataError(lacking)
-    if len(table.files) == 1:
-        yield str(table.path), FileSource(table)
-        return
-    for file in table.files:
-        yield str(file.path), FileSource(Several(file.path, (file,), tuple(table.names)))
 
 
 def _files(X: Any, _: Any) -> Iterator[tuple[str, Any]]:

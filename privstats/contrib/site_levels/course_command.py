@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import privstats as ps
-from privstats.cli.parts.plan_files import values_beside, written
+from privstats.cli.parts.plan_files import PlanFiles
 from privstats.extend.commands import Force, argument, option, say
 
 
@@ -27,7 +27,7 @@ def sites(
     from privstats.extend.plans import read_text
     from privstats.plan.document import from_toml
 
-    values = values_beside(out)
+    files = PlanFiles(out)
     terms, _ = from_toml(read_text(plan))
     made = planned(terms, [ps.Release.load(each) for each in releases])
-    say(f"{written(made, out, values, force)}; run: privstats plan check {out}")
+    say(f"{files.write(made, force)}; run: privstats plan check {out}")

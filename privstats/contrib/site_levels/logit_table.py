@@ -15,6 +15,7 @@ from privstats.contrib.site_levels.table import (
     EXCLUSIVE,
     LevelErrors,
     LevelsRegression,
+    averages_persons,
     check_sites,
     hidden_note,
     persons_note,
@@ -27,14 +28,7 @@ from privstats.dp import Privacy
 from privstats.errors import PlanError, ReleaseError
 from privstats.extend.kinds import Published, Values
 from privstats.extend.readers import CONSTANT, condition, contrasts_of, require_gaussian, require_records
-from privstats.inference.releases import (
-    all_sessions,
-    averages_persons,
-    column_names,
-    present_releases,
-    raw_slopes,
-    reckoned_sigma,
-)
+from privstats.inference.releases import all_sessions, column_names, raw_slopes, reckoned_sigma
 from privstats.kinds import ScoreSchema
 from privstats.plan import Plan
 from privstats.release import Release
@@ -71,7 +65,7 @@ def site_round(
     Example:
         :func:`random_intercept_logit` has one.
     """
-    present = present_releases(rounds)
+    present = _present(rounds)
     if not present:
         raise ReleaseError("no round has a release; run the course again")
     _check_promise(terms.get("privacy"), present[-1].plan.privacy)
@@ -90,9 +84,14 @@ def site_round(
     return Plan(schema=schema, published=_published(rounds, schema, at, chosen), **terms)
 
 
+def _present(rounds: Sequence[Release | None]) -> list[Release]:
+    """Return the rounds that have a sum."""
+    return [require_records(each) for each in all_sessions(rounds) if each is not None]
+
+
 def _published(rounds: Sequence[Release | None], schema: ScoreSchema, at: list[int], chosen: list[int]) -> Published:
     """Return the weights in which the rounds end, with the pooled intercept for every site."""
-    present = present_releases(rounds)
+    present = _present(rounds)
     pooled = _logistic(present[-1].plan.schema)
     found = weights_after(pooled, present)[-1].real
     if pooled.constant is None or len(found) != len(chosen) + 1:

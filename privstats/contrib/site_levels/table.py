@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from privstats.contrib.site_levels.checks import check_site_columns
 from privstats.contrib.site_levels.fit import FEWEST_DEGREES, Fit, SiteSums, fitted
+from privstats.dp import Privacy
 from privstats.errors import ReleaseError
 from privstats.extend.readers import (
     CONSTANT,
@@ -19,17 +21,17 @@ from privstats.extend.readers import (
     contrasts_of,
     quantile,
     require_gaussian,
+    require_level,
     require_records,
     residual_degrees,
 )
 from privstats.extend.support import Array
-from privstats.heads.evidence import GramEvidence, release_gram
+from privstats.heads.evidence import release_gram
 from privstats.inference import Regression, Summary
-from privstats.inference.evidence import LinearSums, ridge_schema
-from privstats.inference.inversion import Errors, NormalEquations
-from privstats.inference.regression.clipping import Hidden, clip_note, hides, saturation_of
+from privstats.inference.evidence import ridge_schema
+from privstats.inference.regression.clipping import TargetClip
 from privstats.inference.regression.linear import ALIKE
-from privstats.inference.releases import averages_persons, column_names, raw_slopes, require_both_columns, require_level
+from privstats.inference.releases import column_names, raw_slopes, require_both_columns
 from privstats.kinds import RidgeSchema, ScoreSchema
 from privstats.release import Release
 from privstats.transforms import ConstantFeature
@@ -160,33 +162,25 @@ def random_intercept(
     fit = fitted(sums)
     rows = contrasts_of(slopes[np.ix_(chosen, chosen)] / one, level[chosen] / one, 1.0)
     rows = np.column_stack([rows[:, -1], rows[:, :-1]])
-    equations = NormalEquations(
-        sums.gram, sums.moments, sums.q, sums.sigma_G, sums.sigma_h, sums.sigma_q, degrees=degrees
-    )
-    linear = LinearSums(
-        equations, (CONSTANT, *(names[j] for j in chosen)), rows, records, float(sums.sy.sum()) / records,
-        len(names), None,
-    )  # fmt: skip
-    saturation = saturation_of(schema, release, linear)
-    errors: Errors = LevelErrors.of(fit, rows)
-    hidden = hides(saturation, unclipped)
-    reported = fit.reported and not hidden and math.isfinite(fit.tau(0.05)[1])
-    notes = (clip_note(saturation, unclipped), *_tau_notes(fit, reported), hidden_note(fit))
+    mean, square = float(sums.sy.sum()) / records, sums.q / records
+    clip = TargetClip.of(schema, release, mean, square, records, unclipped=unclipped)
+    reported = fit.reported and not clip.hides and math.isfinite(fit.tau(0.05)[1])
+    notes = (clip.note, *_tau_notes(fit, reported), hidden_note(fit))
     return LevelsRegression(
-        names=linear.names,
+        names=(CONSTANT, *(names[j] for j in chosen)),
         nobs=records,
         df_resid=degrees,
         scale=fit.residual,
         rsquared=None,
-        condition_number=condition(equations.eigenvalues),
-        saturation_=saturation,
+        condition_number=condition(np.linalg.eigh(sums.gram)[0]),
+        saturation_=clip.saturation,
         cov_type="random intercept",
         cov_reason=f"{len(at)} sites, Satterthwaite's degrees of freedom",
         assumed=f"a linear model with the same slopes and normal levels at all sites, {EXCLUSIVE}, {ALIKE}",
         notes=tuple(note for note in notes if note),
         release=release,
         columns=len(names) - len(at),
-        errors=Hidden(errors) if hidden else errors,
+        errors=clip.errors(LevelErrors.of(fit, rows)),
         model="Regression with a random intercept by site",
         tau=math.sqrt(fit.level) if reported else math.nan,
         sites=len(at),
@@ -278,10 +272,19 @@ def _check_collinear(sums: SiteSums) -> None:
         raise ReleaseError("columns are collinear, or one is 0 for all records; read fewer columns=[...]")
 
 
-def _sums(evidence: GramEvidence, at: list[int], chosen: list[int], one: float, averaged: bool) -> SiteSums:
+def averages_persons(release: Release) -> bool:
+    """Return whether the sums are of persons' averages."""
+    privacy = release.plan.privacy
+    return isinstance(privacy, Privacy) and privacy.averaged
+
+
+def _sums(evidence: Any, at: list[int], chosen: list[int], one: float, averaged: bool) -> SiteSums:
     """Return sums by site of rows and targets over ``one``, which is a record's 1 in its site column on the grid.
 
     Sites then count 1 per record, columns are in units of ``one``, and every deviation is exact.
+
+    Args:
+        evidence: from ``release_gram``.
     """
     G, h = evidence.G / one**2, evidence.h[:, 0] / one
     return SiteSums(

@@ -12,7 +12,6 @@ import privstats as ps
 from privstats.errors import PlanError
 from privstats.extend.commands import Force, Json, argument, option, say, table_of, terminal, writable
 from privstats.extend.support import at_most, json_text
-from privstats.files.text import json_value
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -30,8 +29,6 @@ Repeats = Annotated[int, option("How often records may be sent again without pro
 Disclosing = Annotated[
     bool, option("Allow deletions without noise, which disclose who left.", flag="--allow-disclosing-leavers")
 ]
-
-_COURSE = "course.toml"  # the file of a stream in folders that are used between machines
 
 
 @app.command()
@@ -76,11 +73,11 @@ def bring(
     changes: Annotated[Path, argument("ids, persons if any, X, y and leave, as np.savez writes them.", "FILE.npz")],
 ) -> None:
     """Queue records that enter and leave in a party's folder; they go with the next epoch that it takes part in."""
-    from privstats.contrib.streams.party import inbox_of, waiting
+    from privstats.contrib.streams.party import COURSE, inbox_of, waiting
     from privstats.contrib.streams.stream import Stream
     from privstats.engines.network.party import Party
 
-    if not (home / _COURSE).exists():
+    if not (home / COURSE).exists():
         raise PlanError(
             f"{home} is no party's folder of a stream between machines, which `privstats flower new` writes; "
             "a folder of `privstats stream new` takes records with `privstats stream epoch`"
@@ -129,7 +126,7 @@ def show(path: StreamFolder, as_json: Json = False) -> None:
     noise = dict(stream.total(releases).sigma) if any(release is not None for release in releases) else {}
     if as_json:
         facts = {"digest": stream.digest, "mechanism": stream.mechanism, "epochs": stream.epochs, "nodes": rows}
-        typer.echo(json_text({**facts, "mu": json_value(stream.mu), "sigma": noise}))
+        typer.echo(json_text({**facts, "mu": stream.mu, "sigma": noise}))
         return
     console = terminal()
     console.print(_table(rows))

@@ -12,11 +12,11 @@ from privstats.extend.courses import Changing, CourseKind
 from privstats.extend.doors import Option
 
 if TYPE_CHECKING:
+    from privstats.contrib.streams.party import Changes
     from privstats.contrib.streams.stream import Stream
+    from privstats.contrib.streams.totals import Totals
     from privstats.course import Releases
     from privstats.engines.carriers import Folder
-    from privstats.engines.network.folder import Totals
-    from privstats.engines.network.parts import Contribution
     from privstats.extend.support import Generator
     from privstats.release import Release
 
@@ -62,13 +62,13 @@ def _why(stream: Stream) -> str:
     )
 
 
-def _contribution() -> Contribution:
-    from privstats.contrib.streams.party import Changes
+def _contribution() -> Changes:
+    from privstats.contrib.streams.party import Changes as Contribution
 
-    return Changes()
+    return Contribution()
 
 
-def _simulated(stream: Stream, epochs: Any, dropouts: Any, rng: Generator | None) -> list[Release | None]:
+def _simulated(stream: Stream, epochs: Any, dropouts: Any, rng: Generator) -> list[Release | None]:
     from privstats.contrib.streams.simulation import simulated
 
     return simulated(stream, epochs, dropouts, rng)

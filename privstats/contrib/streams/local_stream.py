@@ -12,13 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from privstats.contrib.streams.inbox import read_batch
-from privstats.contrib.streams.party import inbox_of, registry_of, waiting
+from privstats.contrib.streams.party import COURSE, inbox_of, registry_of, waiting
 from privstats.contrib.streams.stream import Stream
-from privstats.course import document
+from privstats.course import write
 from privstats.dp import Ledger, Privacy
 from privstats.engines.carriers import Deadlines, Folder, Host, LocalTransport
-from privstats.engines.network.folder_documents import COURSE
-from privstats.engines.network.round_host import Waiting
 from privstats.errors import DataError, PlanError
 from privstats.release import Release
 from privstats.secagg import Identity, Roster
@@ -70,7 +68,7 @@ def _write_folder(home: Path, stream: Stream, identity: Identity, roster: Roster
     if isinstance(privacy, Privacy):
         promised = {"epsilon": privacy.epsilon, "delta": privacy.delta}
         ledger.set_cap(DATASET, unit=privacy.unit, adjacency=privacy.adjacency, **promised)
-    document.write(home / COURSE, stream)
+    write(home / COURSE, stream)
 
 
 def server_folder(path: Path) -> tuple[Folder, Stream]:
@@ -119,7 +117,7 @@ def run_epoch(path: Path, changes: Path, away: Collection[int] = ()) -> list[Rel
     clock = _Clock()
     while place < stream.most and stream.nodes[place].epoch == epoch:
         result = host.run(nodes, _DEADLINES, clock=clock.read, sleep=clock.sleep, say=lambda _: None)
-        if isinstance(result, Waiting):
+        if result.waits:
             host.give_up()
         place = host.reached
     return [folder.release(each) for each in range(begin, place)]

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import PlanError
-from privstats.tables import by_name
 
 MechanismName: TypeAlias = Literal["increments", "tree", "square-root"]
 Reals: TypeAlias = NDArray[np.float64]
@@ -135,7 +134,7 @@ _ROWS = (
     Mechanism("tree", _tree, _tree_matrix),
     Mechanism("square-root", _each, _root_matrix, correlated=True),
 )
-MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(by_name(_ROWS, lambda row: row.name, "stream mechanism"))
+MECHANISMS: Mapping[str, Mechanism] = MappingProxyType({row.name: row for row in _ROWS})
 """The mechanisms by name."""
 
 

@@ -16,7 +16,6 @@ from privstats.errors import DataError
 from privstats.extend.kinds import Statistic
 from privstats.kinds import ClassMoments, ClassSchema, RidgeMoments, RidgeSchema, kind_of
 from privstats.moments import Moments
-from privstats.moments.base import readonly_array, require_room
 
 if TYPE_CHECKING:
     from privstats.extend.records import Clip
@@ -53,13 +52,11 @@ class MomentsDelta(Moments):
     def __post_init__(self) -> None:
         if not isinstance(self.schema, ClassSchema | RidgeSchema):
             raise DataError(f"a change holds class or ridge moments, got a {type(self.schema).__name__}")
-        shapes = {row.letter: row.shape(self.schema.sizes) for row in self.schema.sent}
-        if {letter: np.shape(array) for letter, array in self.arrays.items()} != shapes:
-            raise DataError(f"a change under this schema holds arrays of {shapes}; build it with MomentsDelta.of")
+        refusal = "a change under this schema holds arrays of {}; build it with MomentsDelta.of"
+        arrays = self.checked_arrays(self.arrays, refusal)
         if min(self.entered, self.left) < 0:
             raise DataError("a change must count at least 0 records each way; build it with MomentsDelta.of")
-        require_room(self.records, self.schema.bound)
-        arrays = {letter: readonly_array(array, np.int64) for letter, array in self.arrays.items()}
+        self.require_room(self.records)
         object.__setattr__(self, "arrays", arrays)
 
     @classmethod
@@ -143,7 +140,7 @@ class PersonDelta(MomentsDelta):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_room(self.counted, self.schema.bound)
+        self.require_room(self.counted)
 
     @classmethod
     def of_persons(cls, entering: PersonMoments | None, leaving: PersonMoments | None) -> PersonDelta:

@@ -9,27 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from privstats import domains, session
 from privstats.contrib.streams.inbox import PersonInbox, RecordInbox
 from privstats.contrib.streams.record_registry import Pending, PersonRegistry, RecordRegistry
 from privstats.contrib.streams.stream import Stream
 from privstats.engines.carriers import Folder, RoundFolder
-from privstats.engines.journal.client_file import receipt_and_agreement
-from privstats.engines.network.folder import account_of
-from privstats.engines.network.parts import client_file, panel_of
 from privstats.engines.network.roles import require_role
-from privstats.engines.network.statements import EndStatements
 from privstats.engines.network.transport import Declined
 from privstats.errors import DataError, LedgerError, LocalProtocolError
 from privstats.extend.courses import total_of
-from privstats.extend.support import from_msgpack
 from privstats.moments import Moments
 from privstats.release import Release
-from privstats.secagg.machines import OnUpload
 from privstats.session import RoundCharge
 
+COURSE = "course.toml"
+"""The file of a stream in folders of parties."""
 REMEDY = "keep only the one that is meant in it"
 """The remedy where a ledger has more than one account and a stream does not name one."""
 
@@ -57,7 +51,7 @@ class ChangesPart:
             )
         return inbox.change(registry, pending), self._charged(registry, pending)
 
-    def on_upload(self) -> OnUpload:
+    def on_upload(self) -> Callable[[bytes], None]:
         """Return a function that opens the registry only at the upload: most messages need none."""
         plan, roster, pending = self._folder.plan, self._folder.roster, Pending(self._at, (), ())
         return lambda upload: session.on_upload(plan, roster, self._charged(registry_of(self._above), pending))(upload)
@@ -86,7 +80,7 @@ class Changes:
         """Take back records that are in no sum.
 
         Args:
-            ended: encoded :class:`EndStatements` by ended round, signed by other parties; each is verified.
+            ended: encoded statements by ended round, signed by other parties; each is verified.
         """
         if not _is_client(folder) or not _spent(folder):
             return
@@ -137,7 +131,7 @@ class Standing:
 def standing(folder: Folder) -> Standing:
     """Return a party's progress; spends and marks nothing."""
     inbox = inbox_of(folder)
-    account = account_of(folder.store(0, folder.course.first), remedy=REMEDY)
+    account = folder.store(0, folder.course.first).account(remedy=REMEDY)
     if not _spent(folder):
         batches = inbox.batches().values()
         gone = {record for each in batches for record in each.leave}
@@ -252,7 +246,7 @@ def registry_of(folder: Folder) -> RecordRegistry:
     known = (account.of_run(run) for account in folder.ledger.accounts())
     entry = next((each for each in known if each is not None and each.plan == digest), None)
     if entry is None:
-        entry = folder.entry(account_of(folder.store(0, folder.course.first), remedy=REMEDY))
+        entry = folder.entry(folder.store(0, folder.course.first).account(remedy=REMEDY))
     secret = hmac.digest(folder.key, domains.REGISTRY_SECRET, "sha256")
     stream = stream_of(folder)
     kind: type[RecordRegistry] = RecordRegistry if stream.plan.person_clip is None else PersonRegistry
@@ -260,17 +254,10 @@ def registry_of(folder: Folder) -> RecordRegistry:
 
 
 def take_back(folder: RoundFolder, statements: bytes) -> None:
-    """Verify encoded :class:`EndStatements` about a round against this party's receipt, and free its records.
+    """Verify encoded statements about a round against this party's receipt, and free its records.
 
     Raises:
         Declined: the bytes are no statements.
         LocalProtocolError, LedgerError: as for ``RecordRegistry.excluded``.
     """
-    try:
-        ended = from_msgpack(statements, EndStatements)
-    except msgspec.DecodeError:
-        raise Declined("damaged", "it was damaged on its way") from None
-    panel = panel_of(folder.plan, b"".join(ended.offers))
-    receipt, _ = receipt_and_agreement(client_file(folder), folder.key)
-    named: dict[str, Any] = {"report": receipt, "statements": ended.statements, "roster": folder.roster, "panel": panel}
-    registry_of(folder.above).excluded(folder.place, **named)
+    registry_of(folder.above).excluded(folder.place, **folder.exclusion(statements))

@@ -31,13 +31,11 @@ from privstats.extend.records import (
     read,
     table_of,
 )
-from privstats.intake.arrays import host_rows, is_tensor, require_plain
-from privstats.intake.columns import array_of
-from privstats.intake.meaning import Meaning, word_of
+from privstats.intake.columns import array_rows
+from privstats.intake.meaning import word_of
 from privstats.intake.person_ids import names_of
 from privstats.intake.tables import ReadRows, plain_numbers, row_entries
 from privstats.moments import PersonMoments, exact_moments
-from privstats.moments.persons import rows_at
 from privstats.schema import Schema
 
 if TYPE_CHECKING:
@@ -89,7 +87,7 @@ class PersonRows:
             raise DataError(f"persons has {len(names)} ids, and X or y another number of rows; pass one id for each")
         places = [place for place, name in enumerate(names) if name is not None]
         named = tuple(name for name in names if name is not None)
-        X, y = rows_at(X, y, np.array(places, np.intp))
+        X, y = _rows_at(X, y, places)
         return cls(X, y, named, len(names) - len(places))
 
     @cached_property
@@ -118,7 +116,7 @@ class PersonRows:
         """Return the rows of these persons."""
         wanted = set(names)
         places = [place for place, name in enumerate(self.persons) if name in wanted]
-        X, y = rows_at(self.X, self.y, np.array(places, np.intp))
+        X, y = _rows_at(self.X, self.y, places)
         return replace(self, X=X, y=y, persons=tuple(self.persons[place] for place in places), unnamed=0)
 
     def without(self, names: Collection[str]) -> PersonRows:
@@ -137,17 +135,17 @@ class PersonRows:
 
 def _held(name: str, values: Any) -> Any:
     """Return lists and frames unchanged: an array would change types and hide wrong widths."""
-    if is_list(values):
+    if is_list(values) or isinstance(values, np.ma.MaskedArray) or is_frame(values):
         return values
-    if is_tensor(values):
-        require_plain(values, name)
-        return host_rows(values.cpu())
-    if isinstance(values, np.ma.MaskedArray) or is_frame(values):
-        return values
-    array = array_of(values)
+    array = array_rows(values, name)
     if not array.ndim:
         raise DataError(f"{name} must be an array with one row for each id, got a {type(values).__name__}")
     return array
+
+
+def _rows_at(X: Any, y: Any, places: Sequence[int]) -> tuple[Any, Any]:
+    where = np.array(places, np.intp)
+    return table_of(X).take(where), table_of(y).take(where)
 
 
 def _plain(values: Any) -> Any:
@@ -190,7 +188,7 @@ def _columns(values: Any, declared: _Declared) -> Sequence[Readings]:
     if isinstance(rows, ReadRows):
         columns = [*rows.readings]
     else:
-        array = rows if isinstance(rows, np.ndarray) else array_of(rows)
+        array = rows if isinstance(rows, np.ndarray) else array_rows(rows, "a column")
         entries = list(array.reshape(len(array), -1).T)
         columns, held = [*map(read, entries)], held or entries
     for place in declared.keys() & range(len(columns)):
@@ -213,7 +211,7 @@ def _read(row: Sequence[Any], target: Sequence[Any], words: Collection[str], dec
     return _encoded(numbers) + (json.dumps(texts).encode() if texts else b"")
 
 
-def _read_one(cell: Any, words: Collection[str], column: Column | None) -> Meaning:
+def _read_one(cell: Any, words: Collection[str], column: Column | None) -> float | str | None:
     if (word := word_of(cell)) in words:
         return word
     if column is None:

@@ -26,7 +26,6 @@ from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.session import RoundCharge
-from privstats.session.accounting import Number
 from privstats.session.charges import prove_excluded_upload
 
 
@@ -394,8 +393,8 @@ class RegistryCharge(RoundCharge):
                 f"{self.place}: pass what the registry's delta returns for them"
             )
 
-    def spend(self, plan: Plan, run: bytes, number: Number = None) -> Spend:  # noqa: ARG002  its place is its name
-        """Mark the node and its records, once.
+    def spend(self, plan: Plan, run: bytes, number: tuple[bytes, int] | None = None) -> Spend:  # noqa: ARG002
+        """Mark the node and its records, once; the node names them, so run and number are not used.
 
         Raises:
             LedgerError: the node has begun, or a record was sent, meanwhile; sample no noise and send nothing.

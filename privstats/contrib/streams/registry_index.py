@@ -7,7 +7,6 @@ chain is folded again and compared. Until then, bytes written behind SQLite's ba
 from __future__ import annotations
 
 import hashlib
-import hmac
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from privstats import domains
-from privstats.dp.ledger.file import BESIDE, Log
-from privstats.dp.ledger.records import Head, Held
+from privstats.dp.ledger.held import Change, Holding
 from privstats.errors import LedgerError
 
 KEY_BYTES = 16
@@ -97,18 +95,18 @@ class Fold:
     used: dict[Way, Counter[bytes]] = field(default_factory=lambda: defaultdict(Counter))
     there: dict[Way, Counter[bytes]] = field(default_factory=lambda: defaultdict(Counter))
 
-    def apply(self, record: Held, body: bytes, taken: Callable[[], bytes]) -> None:
+    def apply(self, change: Change, body: bytes, taken: Callable[[], bytes]) -> None:
         """Apply one more change; ``taken`` returns its node's records."""
-        if record.action in ("entered", "gone"):
-            self.states.update(dict.fromkeys(keys_in(body), "in" if record.action == "entered" else "gone"))
-        elif record.action == "taken":
+        if change.action in ("entered", "gone"):
+            self.states.update(dict.fromkeys(keys_in(body), "in" if change.action == "entered" else "gone"))
+        elif change.action == "taken":
             for way, keys in sends_in(body).items():
                 self.used[way].update(keys)
                 self.there[way].update(keys)
-        elif record.action in SETTLED:
+        elif change.action in SETTLED:
             for way, keys in sends_in(taken()).items():
                 self.there[way].subtract(keys)
-                if record.action == "returned":
+                if change.action == "returned":
                     self.used[way].subtract(keys)
 
 
@@ -142,29 +140,21 @@ _PARTING = f"{_STATE} 'gone' INTERSECT {_SENT} 0 AND there > 0 EXCEPT {_SENT} 1 
 """Ordered by the keys of both tables, so that SQLite merges them and looks up no row."""
 
 
-def checked_body(log: Log, number: int, record: Held) -> bytes:
-    """Return change ``number``'s rows, verified against the chain."""
-    body = log.beside(number)
-    if not hmac.compare_digest(hashlib.sha256(body).hexdigest(), record.body):
-        raise LedgerError(f"what the ledger holds next to record {number} was edited; restore its newest backup")
-    return body
-
-
 @dataclass(frozen=True)
 class RegistryIndex:
     """The state of every stream in an open ledger."""
 
-    log: Log
+    held: Holding
 
     @classmethod
-    def reading(cls, log: Log, *, whole: bool = False) -> RegistryIndex:
+    def reading(cls, held: Holding, *, whole: bool = False) -> RegistryIndex:
         """Return the index, folded into memory where its seal is broken or missing.
 
         Args:
-            log: the open ledger's.
+            held: the open ledger's changes.
             whole: compare all rows with the chain, even under a valid seal.
         """
-        index = cls(log)
+        index = cls(held)
         sealed = index._sealed
         if whole or not sealed:
             folds, missing = index._checked()
@@ -175,9 +165,9 @@ class RegistryIndex:
         return index
 
     @classmethod
-    def writing(cls, log: Log) -> RegistryIndex:
+    def writing(cls, held: Holding) -> RegistryIndex:
         """Return the updated index; call :meth:`seal` after the last change."""
-        index = cls(log)
+        index = cls(held)
         if not index._sealed:
             _, missing = index._checked()
             if not index._tables():
@@ -188,19 +178,18 @@ class RegistryIndex:
 
     def seal(self) -> None:
         """Mark the tables as complete."""
-        head = self._last
         self._run("DELETE FROM registry_seal")
-        self._run("INSERT INTO registry_seal VALUES (?, ?, ?)", (head.length, head.digest, self._schema))
+        self._run("INSERT INTO registry_seal VALUES (?, ?, ?)", self._complete)
 
-    def apply(self, record: Held, body: bytes) -> None:
+    def apply(self, change: Change, body: bytes) -> None:
         """Apply a change."""
-        if record.action in ("entered", "gone"):
-            state = "in" if record.action == "entered" else "gone"
-            self._many(_MOVE, ((record.spend, key, state) for key in sorted(keys_in(body))))
-        elif record.action == "taken":
-            self._count(record.spend, body, 1, 1)
-        elif record.action in SETTLED:
-            self._count(record.spend, self._records_of(record), -1 if record.action == "returned" else 0, -1)
+        if change.action in ("entered", "gone"):
+            state = "in" if change.action == "entered" else "gone"
+            self._many(_MOVE, ((change.spend, key, state) for key in sorted(keys_in(body))))
+        elif change.action == "taken":
+            self._count(change.spend, body, 1, 1)
+        elif change.action in SETTLED:
+            self._count(change.spend, self._records_of(change), -1 if change.action == "returned" else 0, -1)
 
     def state(self, spend: int, key: bytes) -> State:
         """Return a record's state in the stream of record ``spend``."""
@@ -227,14 +216,15 @@ class RegistryIndex:
         return int(self._run("PRAGMA main.schema_version").fetchone()[0])
 
     @property
-    def _last(self) -> Head:
-        numbers = [number for number, _ in self._changes()]
-        return self.log.heads[numbers[-1] if numbers else 0]
+    def _complete(self) -> tuple[int, str | None, int]:
+        """The seal of tables that contain all changes."""
+        last = max((change.number for change in self.held.changes()), default=0)
+        return last, self.held.digest_after(last), self._schema
 
     @property
     def _sealed(self) -> bool:
         """Whether only this module has written, and the tables contain all changes."""
-        return self._sealed_at() == (self._last.length, self._last.digest, self._schema)
+        return self._sealed_at() == self._complete
 
     def _sealed_at(self) -> tuple[int, str, int]:
         rows = self._run("SELECT * FROM main.registry_seal").fetchall() if "registry_seal" in self._tables() else []
@@ -253,26 +243,25 @@ class RegistryIndex:
             self._run(f"CREATE TABLE {database}.{table} ({columns}) STRICT, WITHOUT ROWID")
 
     def _watch(self) -> None:
-        self._run(BESIDE)
+        self.held.make_bodies()
         for table in ("beside", *_TABLES):
             for event in ("INSERT", "UPDATE", "DELETE"):
                 self._run(f"DROP TRIGGER IF EXISTS main.{table}_{event}")
                 self._run(_TRIGGER.format(table=table, event=event))
 
-    def _checked(self) -> tuple[Mapping[int, Fold], list[tuple[int, Held]]]:
+    def _checked(self) -> tuple[Mapping[int, Fold], list[Change]]:
         """Fold the chain, compare with the tables, and return the fold and the missing changes."""
         tables, (reached, digest, _) = self._tables(), self._sealed_at()
-        folds, missing = defaultdict[int, Fold](Fold), list[tuple[int, Held]]()
-        for number, record in self._changes():
-            if number > reached:
-                missing.append((number, record))
+        folds, missing = defaultdict[int, Fold](Fold), list[Change]()
+        for change in self.held.changes():
+            if change.number > reached:
+                missing.append(change)
             else:
-                body = checked_body(self.log, number, record)
-                folds[record.spend].apply(record, body, lambda record=record: self._records_of(record))  # type: ignore[misc]
+                body = self.held.body(change)
+                folds[change.spend].apply(change, body, lambda change=change: self._records_of(change))  # type: ignore[misc]
         if tables and not (
             tables == {*_TABLES, "registry_seal"}
-            and reached < len(self.log.heads)
-            and (not reached or self.log.heads[reached].digest == digest)
+            and (not reached or self.held.digest_after(reached) == digest)
             and self._holds(folds)
         ):
             raise LedgerError("the rows of the ledger's record registry were edited; restore its newest backup")
@@ -301,25 +290,22 @@ class RegistryIndex:
                 rows = ((spend, *way, key, used[key], fold.there[way][key]) for key in sorted(used))
                 self._many(_SEND, rows)
 
-    def _catch_up(self, changes: Iterable[tuple[int, Held]]) -> None:
-        for number, record in changes:
-            self.apply(record, checked_body(self.log, number, record))
+    def _catch_up(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            self.apply(change, self.held.body(change))
 
-    def _changes(self) -> Iterator[tuple[int, Held]]:
-        return ((number, each) for number, each in enumerate(self.log.records, start=1) if isinstance(each, Held))
-
-    def _records_of(self, record: Held) -> bytes:
-        for number, each in self._changes():
-            if (each.spend, each.node, each.action) == (record.spend, record.node, "taken"):
-                return checked_body(self.log, number, each)
-        raise LedgerError(f"node {record.node} was never begun, and a record states how it ended; restore the ledger")
+    def _records_of(self, change: Change) -> bytes:
+        for each in self.held.changes():
+            if (each.spend, each.node, each.action) == (change.spend, change.node, "taken"):
+                return self.held.body(each)
+        raise LedgerError(f"node {change.node} was never begun, and a record states how it ended; restore the ledger")
 
     def _count(self, spend: int, body: bytes, used: int, there: int) -> None:
         for way, keys in sends_in(body).items():
             self._many(_SEND, ((spend, *way, key, used, there) for key in sorted(keys)))
 
     def _run(self, statement: str, values: Mapping[str, object] | tuple[object, ...] = ()) -> sqlite3.Cursor:
-        return self.log.connection.execute(statement, values)
+        return self.held.connection.execute(statement, values)
 
     def _many(self, statement: str, rows: Iterator[tuple[object, ...]]) -> None:
-        self.log.connection.executemany(statement, rows)
+        self.held.connection.executemany(statement, rows)

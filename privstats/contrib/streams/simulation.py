@@ -5,13 +5,13 @@ A client that vanished before sending sends its changes next time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from privstats import session
 from privstats.contrib.streams.moments_delta import MomentsDelta
-from privstats.contrib.streams.stream import Stream, weighed_release
+from privstats.contrib.streams.stream import SEED_BYTES, Stream, weighed_release
 from privstats.course import Round
 from privstats.course import run as follow
 from privstats.encoding import RingVector
@@ -20,20 +20,20 @@ from privstats.extend.support import Generator
 from privstats.intake.person_ids import names_of
 from privstats.moments import Moments, warn_if_clipped
 from privstats.plan import Plan
-from privstats.randomness import SEED_BYTES, checked
 from privstats.release import Release
-from privstats.stopwatch import Stopwatch
-from privstats.workflows.simulate import Dropouts, checked_dropouts, measured, summed
+from privstats.workflows.simulate import measured, summed
+
+_Dropouts: TypeAlias = Mapping[str, Collection[int]]
+"""The clients that vanish, by step."""
 
 
-def simulated(stream: Stream, epochs: Any, dropouts: Any, rng: Generator | None) -> list[Release | None]:
+def simulated(stream: Stream, epochs: Any, dropouts: Any, rng: Generator) -> list[Release | None]:
     """Return every node's release, as ``simulate``."""
     if not isinstance(epochs, Sequence) or len(epochs) != stream.epochs:
         raise DataError(f"a stream of {stream.epochs} epochs needs a list with the shards of each epoch; pass all")
     gone = () if dropouts is None else dropouts
     if not isinstance(gone, Sequence) or isinstance(gone, str) or len(gone) > stream.most:
         raise PlanError(f"dropouts of this stream must be a list of at most {stream.most} mappings, one per node")
-    rng = checked(rng, allow_reproducible=True)
     runner = _Simulated(stream, epochs, [*gone, *[None] * (stream.most - len(gone))], rng, rng.bytes(SEED_BYTES))
     return follow(stream, runner.release)
 
@@ -42,7 +42,7 @@ def simulated(stream: Stream, epochs: Any, dropouts: Any, rng: Generator | None)
 class _Simulated:
     stream: Stream
     epochs: Sequence[Any]
-    dropouts: Sequence[Dropouts | None]
+    dropouts: Sequence[_Dropouts | None]
     rng: Generator
     seed: bytes
     sums: list[tuple[RingVector, tuple[int, ...]] | None] = field(default_factory=list)
@@ -57,12 +57,12 @@ class _Simulated:
         place = self.stream.nodes[round_.place]
         if place.level == 0:
             self._arrive(place.epoch, round_.plan)
-        gone = checked_dropouts(round_.plan, self.dropouts[round_.place])
+        gone = self.dropouts[round_.place]
         owed = self.owed[place.level]
         try:
-            outcome = summed(round_.plan, owed, gone, self.rng, Stopwatch())
+            outcome = summed(round_.plan, owed, gone, self.rng)
         except AggregationError as failure:
-            self._settle(owed, _sent(round_.plan, gone, failure.step))
+            self._settle(owed, _sent(round_.plan, gone or {}, failure.step))
             self.sums.append(None)
             return None
         self._settle(owed, outcome.survivors)
@@ -109,7 +109,7 @@ class _Simulated:
             owed[client] = self.none
 
 
-def _sent(plan: Plan, gone: Dropouts, failed: str) -> list[int]:
+def _sent(plan: Plan, gone: _Dropouts, failed: str) -> list[int]:
     steps = plan.masking.steps
     upload = steps.index(plan.masking.upload_step)
     if steps.index(failed) < upload:

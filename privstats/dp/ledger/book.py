@@ -6,7 +6,8 @@ A spend is on disk before it is allowed, so a crash can lose a release but never
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from os import PathLike
@@ -15,6 +16,7 @@ from typing import Self
 from privstats.dp.calibration import Noise
 from privstats.dp.ledger.accounts import Account, LedgerState, Spend, entry_of
 from privstats.dp.ledger.file import Log, writing
+from privstats.dp.ledger.held import Holding
 from privstats.dp.ledger.place import LedgerPlace, now
 from privstats.dp.ledger.price import Cost, Price, no_account, price
 from privstats.dp.ledger.records import (
@@ -432,6 +434,32 @@ class Ledger(LedgerPlace):
         """Return an entry as it is now, with the rounds that began since."""
         with self._reading() as log:
             return self._stored(log, entry)
+
+    @contextmanager
+    def holding(self, entry: Spend, *, writes: bool = False) -> Iterator[Holding]:
+        """Open the changes of a stream's records, which its record registry keeps in this ledger.
+
+        Args:
+            entry: the stream's spend.
+            writes: open one exclusive transaction. A normal exit commits it, an exception changes nothing.
+
+        Raises:
+            LedgerError: the file is missing, edited or older, or the entry is another ledger's; with ``writes`` also a
+                failing disk. Nothing may be sampled or sent then.
+
+        Example:
+            >>> plan = ps.Plan(schema=ps.MeanSchema(2, 1.0), cohort=ps.Cohort(2, 2, 9), privacy=ps.NoPrivacy())
+            >>> stream, ledger = ps.course.Single(plan), ps.dp.Ledger.create("ledger.sqlite")
+            >>> entry = ps.course.spend(stream, ledger, "ward", run=os.urandom(16))
+            >>> with ledger.holding(entry, writes=True) as held:
+            ...     held.write("entered", b"the keyed hash of an id").action
+            'entered'
+            >>> with ledger.holding(entry) as held:
+            ...     [held.body(change) for change in held.of_stream()]
+            [b'the keyed hash of an id']
+        """
+        with self._writing() if writes else self._reading() as log:
+            yield Holding(log, self._stored(log, entry), self.stamp() if writes else "")
 
     def accounts(self) -> tuple[Account, ...]:
         """Return every account, by name."""

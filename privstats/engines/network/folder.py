@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 from shlex import quote
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -25,13 +25,15 @@ from privstats.course.base import position_of
 from privstats.course.kinds import CourseKind
 from privstats.dp import Ledger, NoPrivacy, Spend
 from privstats.encoding import RingVector
+from privstats.engines.journal.client_file import receipt_and_agreement
 from privstats.engines.network import statements
 from privstats.engines.network.folder_documents import PLAN, FolderDocuments, private_files, session_name
 from privstats.engines.network.statements import Header
 from privstats.engines.network.status_file import PartyStatus, noted
+from privstats.engines.network.transport import Declined
 from privstats.errors import LedgerError, LocalProtocolError, PlanError, PrivstatsError, ReleaseError
 from privstats.files.atomic import MOST_SIGNED, atomic_write, read_bounded
-from privstats.files.decoding import from_json
+from privstats.files.decoding import from_json, from_msgpack
 from privstats.plan import Plan
 from privstats.plan.position import Position
 from privstats.release import Release
@@ -321,6 +323,35 @@ class RoundFolder:
         return statements.read_session_ended(data, self.header, self.roster.server)
 
     @property
+    def client_file(self) -> Path:
+        """The path of the client's machine."""
+        return self.home / "sessions" / self.session
+
+    @property
+    def receipt(self) -> bytes:
+        """The ended client's receipt of its upload; empty where nothing was sent."""
+        return receipt_and_agreement(self.client_file, self.key)[0]
+
+    def exclusion(self, beside: bytes) -> dict[str, Any]:
+        """Return the proof that the upload is in no sum, as ``session.free`` takes it; nothing is verified here.
+
+        Args:
+            beside: encoded ``statements.EndStatements``, from any party.
+
+        Returns:
+            ``report``, ``statements``, ``roster`` and ``panel``.
+
+        Raises:
+            Declined: the bytes are no statements.
+        """
+        try:
+            ended = from_msgpack(beside, statements.EndStatements)
+        except msgspec.DecodeError:
+            raise Declined("damaged", "the signed statements about an upload were damaged on their way") from None
+        panel = statements.panel_of(self.plan, b"".join(ended.offers))
+        return {"report": self.receipt, "statements": ended.statements, "roster": self.roster, "panel": panel}
+
+    @property
     def begun(self) -> bool:
         """Whether this ledger marks this round as begun; a plan alone never is."""
         entries = (account.of_run(self.above.roster.run) for account in self.ledger.accounts())
@@ -342,6 +373,31 @@ class RoundFolder:
         """Earlier rounds' releases; raises as :meth:`Folder.release`."""
         return [self.above.release(place) for place in range(self.place)]
 
+    def account(self, dataset: str | None = None, *, remedy: str = _REMEDY) -> str:
+        """Return the named account of the owner's ledger, or the only one.
+
+        Args:
+            remedy: what to do where the ledger has several, for the error.
+
+        Raises:
+            LedgerError: the ledger has several accounts, or none for a plan with a promise.
+        """
+        if dataset is not None:
+            return dataset
+        names = [account.dataset for account in self.ledger.accounts()]
+        if len(names) == 1:
+            return names[0]
+        if names:
+            raise LedgerError(f"the ledger has {len(names)} accounts: {remedy}")
+        privacy = self.plan.privacy
+        if isinstance(privacy, NoPrivacy):
+            return UNNAMED
+        raise LedgerError(
+            "this plan spends privacy and the ledger has no account: open one, with a cap that its owner decides, by "
+            f"`privstats ledger cap {quote(str(self.base / 'ledger'))} DATASET --unit {privacy.unit} --adjacency "
+            f"{privacy.adjacency} --delta {privacy.delta:g} --epsilon CAP`"
+        )
+
     def charge(self, dataset: str | None, again: bool) -> Charge | RoundCharge:
         """Return the charge of a party's session; a course is spent before its first round.
 
@@ -349,14 +405,14 @@ class RoundFolder:
             dataset: the account, where ``records.py`` names one.
             again: whether exact sums may be released twice; for a plan alone.
         """
-        account = account_of(self, dataset)
+        account = self.account(dataset)
         if self.kind.single:
             return Charge(self.ledger, account, allow_second_exact_release=again)
         return RoundCharge(self.ledger, self.above.entry(account), self.place, self.plan.digest)
 
     def server_account(self) -> str:
         """Return the account that pays for the server's release, or raise ``LedgerError``."""
-        return account_of(self, remedy=_SERVERS_REMEDY)
+        return self.account(remedy=_SERVERS_REMEDY)
 
     def release_charge(self) -> Charge | ReleaseCharge:
         """Return the charge of the server's release; a course's round is marked once.
@@ -400,25 +456,6 @@ class RoundFolder:
             keep_signed_list(self.home, self.plan, self.roster, agreed)
         elif not self.place:
             atomic_write(self.home / _AGREED, msgspec.json.encode(agreed))
-
-
-def account_of(folder: RoundFolder, dataset: str | None = None, *, remedy: str = _REMEDY) -> str:
-    """Return the named account of a folder's ledger, or the only one."""
-    if dataset is not None:
-        return dataset
-    names = [account.dataset for account in folder.ledger.accounts()]
-    if len(names) == 1:
-        return names[0]
-    if names:
-        raise LedgerError(f"the ledger has {len(names)} accounts: {remedy}")
-    if isinstance(folder.plan.privacy, NoPrivacy):
-        return UNNAMED
-    privacy = folder.plan.privacy
-    raise LedgerError(
-        "this plan spends privacy and the ledger has no account: open one, with a cap that its owner decides, by "
-        f"`privstats ledger cap {quote(str(folder.base / 'ledger'))} DATASET --unit {privacy.unit} --adjacency "
-        f"{privacy.adjacency} --delta {privacy.delta:g} --epsilon CAP`"
-    )
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from privstats.course.kinds import admits_of, file_of, schema_read
 from privstats.dp import Account, NoPrivacy, Privacy, joint_mu
 from privstats.dp.ledger.accounts import TOLERANCE
 from privstats.dp.privacy import Adjacency
-from privstats.engines.network.folder import Folder, RoundFolder, account_of
+from privstats.engines.network.folder import Folder, RoundFolder
 from privstats.engines.network.operator_log import PARTY, ScriptError
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.engines.stored_moments import StoredMoments
@@ -91,10 +91,10 @@ def records_of(folder: RoundFolder, *, anew: bool = False) -> MeasuredRecords:
     stored = None if anew else _stored(folder)
     if stored is not None:
         moments = stored.moments(folder.plan.schema, folder.plan.person_clip)
-        return MeasuredRecords(moments, folder, account_of(folder, stored.dataset), stored.again)
+        return MeasuredRecords(moments, folder, folder.account(stored.dataset), stored.again)
     script = _run(folder)
     dataset, again = _named(script)
-    account = account_of(folder, dataset)
+    account = folder.account(dataset)
     moments = _measured(folder, script, account)
     require_moments(folder.plan, moments)  # stored sums fit the plan by their mark
     stored = _Stored.of(moments, mark=_mark(folder, account), dataset=dataset, again=again)
@@ -119,7 +119,7 @@ def _stored(folder: RoundFolder) -> _Stored | None:
     """A damaged file or another key counts as no sums."""
     try:
         stored = from_msgpack(read_sealed(folder.home / _MOMENTS, folder.key), _Stored)
-        account = account_of(folder, stored.dataset)
+        account = folder.account(stored.dataset)
     except (PrivstatsError, msgspec.DecodeError):
         return None
     return stored if stored.mark == _mark(folder, account) else None

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
 from typing import Any, Protocol
-
-import msgspec
 
 from privstats import session
 from privstats.course.kinds import CourseKind
 from privstats.dp import Spend
-from privstats.engines.journal.client_file import receipt_and_agreement
 from privstats.engines.network.folder import Folder, RoundFolder
 from privstats.engines.network.measuring import MeasuredRecords, charge_of, records_of
-from privstats.engines.network.statements import EndStatements
-from privstats.engines.network.transport import Declined
-from privstats.errors import LocalProtocolError
-from privstats.files.decoding import from_msgpack
 from privstats.moments import Moments
-from privstats.plan import Plan
-from privstats.secagg import Offer, Panel
 from privstats.secagg.machines import OnUpload
 from privstats.session import Charge, RoundCharge
 
@@ -56,16 +46,9 @@ class RecordsPart:
 
     def _free(self, beside: bytes) -> None:
         folder = self._folder
-        receipt, _ = receipt_and_agreement(client_file(folder), folder.key)
-        if not receipt:  # nothing was sent, so there is nothing to prove
-            return
-        try:
-            ended = from_msgpack(beside, EndStatements)
-        except msgspec.DecodeError:
-            raise Declined("damaged", "the signed statements are none that helpers sign") from None
-        panel, charge = panel_of(folder.plan, b"".join(ended.offers)), charge_of(folder)
-        arguments: dict[str, Any] = {"roster": folder.roster, "panel": panel, "charge": charge}
-        session.free(folder.plan, receipt, ended.statements, **arguments)
+        if folder.receipt:  # else nothing was sent, so there is nothing to prove
+            arguments: dict[str, Any] = {**folder.exclusion(beside), "charge": charge_of(folder)}
+            session.free(folder.plan, **arguments)
 
 
 class Part(Protocol):
@@ -91,7 +74,7 @@ class Contribution(Protocol):
         """Return a client's part in a folder's session."""
 
     def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
-        """Settle earlier uploads, by encoded :class:`EndStatements`."""
+        """Settle earlier uploads, by encoded ``statements.EndStatements``."""
 
     def obsolete_rounds(self, folder: Folder, place: int) -> Collection[int]:
         """Return rounds with sessions to give up as this one begins."""
@@ -123,28 +106,8 @@ def part_of(folder: RoundFolder) -> Part:
     return contribution_of(folder.kind).part(folder)
 
 
-def client_file(folder: RoundFolder) -> Path:
-    """Return the file of the client's machine."""
-    return folder.home / "sessions" / folder.session
-
-
 def spends_of(folder: RoundFolder) -> dict[str, Spend]:
     """Return a session's spends, by account."""
     run, digest = folder.roster.run, folder.plan.digest
     spends = {account.dataset: account.of_run(run) for account in folder.ledger.accounts()}
     return {name: each for name, each in spends.items() if each is not None and each.plan == digest}
-
-
-def panel_of(plan: Plan, offers: bytes) -> Panel | None:
-    """Return a session's panel, if any."""
-    return offered_panel(plan, offers) if plan.panel else None
-
-
-def offered_panel(plan: Plan, offers: bytes) -> Panel:
-    """Return the panel of a plan that has one."""
-    size = len(offers) // len(plan.panel)
-    cut = [offers[size * place : size * (place + 1)] for place in range(len(plan.panel))]
-    try:
-        return Panel(tuple(bytes.fromhex(key) for key in plan.panel), tuple(map(Offer.decode, cut)))
-    except LocalProtocolError as error:
-        raise Declined("refused", f"the server's opening holds no panel of this plan: {error}") from None

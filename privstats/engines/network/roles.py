@@ -14,7 +14,8 @@ from privstats.dp.ledger.rules import check_waiting
 from privstats.engines.journal import JournaledClient, JournaledHelper
 from privstats.engines.journal.client_file import client_outside, never
 from privstats.engines.network.folder import RoundFolder
-from privstats.engines.network.parts import Part, client_file, offered_panel, panel_of, part_of, spends_of
+from privstats.engines.network.parts import Part, part_of, spends_of
+from privstats.engines.network.statements import offered_panel, panel_of
 from privstats.engines.network.transport import Declined
 from privstats.errors import NothingToResumeError, RemoteProtocolError, RestoredError, SessionEndedError
 from privstats.secagg.machines import ENDS, Peer, session_id
@@ -39,7 +40,7 @@ class ClientRole:
     def __init__(self, folder: RoundFolder, place: int, part: Part) -> None:
         self._folder, self.place, self.part = folder, place, part
         self.reached = ""
-        self._path = client_file(folder)
+        self._path = folder.client_file
 
     @property
     def there(self) -> bool:

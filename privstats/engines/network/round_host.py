@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from shlex import quote
-from typing import Any
+from typing import Any, ClassVar
 
 from privstats import session
 from privstats.engines.journal import JournaledServer
@@ -48,9 +48,11 @@ class Ended:
     """The full run has ended.
 
     Attributes:
+        waits: whether a deadline passed with too few answers.
         releases: every round's, in order; None without a sum.
     """
 
+    waits: ClassVar[bool] = False
     releases: tuple[Release | None, ...]
     sentence: str
 
@@ -59,6 +61,7 @@ class Ended:
 class Waiting:
     """A deadline passed with too few answers; the next run continues here."""
 
+    waits: ClassVar[bool] = True
     what: str
     again: str
 

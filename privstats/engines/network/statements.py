@@ -14,12 +14,12 @@ from typing import Annotated, Final
 import msgspec
 
 from privstats import domains
-from privstats.engines.network.transport import MessageKind
+from privstats.engines.network.transport import Declined, MessageKind
 from privstats.errors import LocalProtocolError
 from privstats.files.decoding import from_msgpack
 from privstats.files.signing import verify
 from privstats.plan import Plan
-from privstats.secagg import Identity, Roster
+from privstats.secagg import Identity, Offer, Panel, Roster
 from privstats.secagg.protocols import protocol_of
 
 HEADER_BYTES = 64
@@ -145,6 +145,21 @@ class EndStatements(msgspec.Struct, frozen=True, array_like=True, forbid_unknown
 
     statements: Mapping[int, bytes]
     offers: tuple[bytes, ...] = ()
+
+
+def panel_of(plan: Plan, offers: bytes) -> Panel | None:
+    """Return a session's panel, if any."""
+    return offered_panel(plan, offers) if plan.panel else None
+
+
+def offered_panel(plan: Plan, offers: bytes) -> Panel:
+    """Return the panel of a plan that has one."""
+    size = len(offers) // len(plan.panel)
+    cut = [offers[size * place : size * (place + 1)] for place in range(len(plan.panel))]
+    try:
+        return Panel(tuple(bytes.fromhex(key) for key in plan.panel), tuple(map(Offer.decode, cut)))
+    except LocalProtocolError as error:
+        raise Declined("refused", f"the server's opening holds no panel of this plan: {error}") from None
 
 
 def to_helper(opening: bytes, message: bytes) -> bytes:

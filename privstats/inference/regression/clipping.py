@@ -12,7 +12,6 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from privstats.estimates.denoise import Array
-from privstats.inference.evidence import LinearSums
 from privstats.inference.inversion import Errors
 from privstats.kinds import RidgeSchema
 from privstats.release import Release
@@ -76,32 +75,53 @@ class Saturation(NamedTuple):
     rows: float
 
 
-def saturation_of(schema: RidgeSchema, release: Release, sums: LinearSums) -> Saturation | None:
-    """Return the saturation; None without intercept or for several targets, which share one energy."""
-    if schema.targets > 1 or not sums.intercept:
-        return None
-    beyond = share_beyond(sums.mean, sums.equations.q / sums.records, schema.target_bound)
-    energy = float(np.trace(release.moments.G))
-    return Saturation(beyond, energy / (sums.records * schema.clip_norm**2))
+@dataclass(frozen=True)
+class TargetClip:
+    """How many targets of a linear regression were clipped, and what its table does about it.
 
+    Attributes:
+        saturation: None without an intercept, or for several targets, which share one energy.
+        unclipped: whether the caller states that no target was clipped.
+    """
 
-def hides(saturation: Saturation | None, unclipped: bool) -> bool:
-    """Return whether too many targets may be clipped."""
-    return saturation is not None and not unclipped and saturation.targets > _MOST
+    saturation: Saturation | None
+    unclipped: bool
 
+    @classmethod
+    def of(
+        cls, schema: RidgeSchema, release: Release, mean: float, square: float, records: float, *, unclipped: bool
+    ) -> TargetClip:
+        """Return what the sums of a model with an intercept show.
 
-def clip_note(saturation: Saturation | None, unclipped: bool) -> str:
-    """Return a sentence on clipped targets, or empty."""
-    if saturation is None or unclipped or saturation.targets < _SATURATED:
-        return ""
-    effect = (
-        "so no coefficient is reported" if hides(saturation, unclipped) else "which would pull coefficients toward 0"
-    )
-    return (
-        f"if targets are normal, {saturation.targets:.1%} of them are beyond target_bound and were clipped, {effect}; "
-        "sums do not show whether they were, or are just inside: where every party's clip report counts none, pass "
-        "unclipped=True, else raise target_bound, or centre the target by public knowledge"
-    )
+        Args:
+            mean, square: mean and mean square of the target.
+        """
+        if schema.targets > 1:
+            return cls(None, unclipped)
+        beyond = share_beyond(mean, square, schema.target_bound)
+        energy = float(np.trace(release.moments.G))
+        return cls(Saturation(beyond, energy / (records * schema.clip_norm**2)), unclipped)
+
+    @property
+    def hides(self) -> bool:
+        """Whether too many targets may be clipped."""
+        return self.saturation is not None and not self.unclipped and self.saturation.targets > _MOST
+
+    @property
+    def note(self) -> str:
+        """A sentence on clipped targets, or empty."""
+        if self.saturation is None or self.unclipped or self.saturation.targets < _SATURATED:
+            return ""
+        effect = "so no coefficient is reported" if self.hides else "which would pull coefficients toward 0"
+        return (
+            f"if targets are normal, {self.saturation.targets:.1%} of them are beyond target_bound and were clipped, "
+            f"{effect}; sums do not show whether they were, or are just inside: where every party's clip report counts "
+            "none, pass unclipped=True, else raise target_bound, or centre the target by public knowledge"
+        )
+
+    def errors(self, errors: Errors) -> Errors:
+        """Return the errors, hidden where too many targets may be clipped."""
+        return Hidden(errors) if self.hides else errors
 
 
 def cut_notes(saturation: Saturation, bound: float) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from privstats.estimates.denoise import Array
 from privstats.inference.cell_design import gap_note
 from privstats.inference.evidence import LinearSums, Parts, linear_sums, ridge_schema
 from privstats.inference.inversion import Errors, Inversion, condition, quantile, two_sided
-from privstats.inference.regression.clipping import Hidden, Saturation, clip_note, hides, saturation_of
+from privstats.inference.regression.clipping import Hidden, TargetClip
 from privstats.inference.regression.table import Regression
 from privstats.inference.releases import averages_persons, last_of
 from privstats.kinds import RidgeSchema
@@ -122,9 +122,9 @@ def _regression(
     gaps_as_cells: bool,
 ) -> Regression:
     schema, equations = ridge_schema(release), sums.equations
-    saturation = saturation_of(schema, release, sums)
+    clip = _clip(schema, release, sums, unclipped)
     gaps = sums.cells.gap_columns if sums.cells is not None else []
-    if hides(saturation, unclipped) or (gaps and not gaps_as_cells):
+    if clip.hides or (gaps and not gaps_as_cells):
         errors = Hidden(errors)
     return Regression(
         names=sums.names,
@@ -133,13 +133,13 @@ def _regression(
         scale=equations.variance,
         rsquared=explained(sums) if schema.targets == 1 else None,
         condition_number=condition(equations.eigenvalues if sums.cells is None else equations.determined),
-        saturation_=saturation,
+        saturation_=clip.saturation,
         cov_type=cov_type,
         cov_reason=reason,
         assumed=_LINEAR if cov_type == "folds" else f"{_LINEAR}, {ALIKE}",
         notes=(
             *gap_note(gaps, gaps_as_cells),
-            *_notes(schema, sums, errors, saturation, unclipped),
+            *_notes(schema, sums, errors, clip),
             *_one_variance(reason),
         ),
         release=release,
@@ -166,12 +166,15 @@ def _one_variance(reason: str) -> list[str]:
     ]
 
 
-def _notes(
-    schema: RidgeSchema, sums: LinearSums, errors: Errors, saturation: Saturation | None, unclipped: bool
-) -> list[str]:
-    notes = list[str]()
-    if text := clip_note(saturation, unclipped):
-        notes.append(text)
+def _clip(schema: RidgeSchema, release: Release, sums: LinearSums, unclipped: bool) -> TargetClip:
+    if not sums.intercept:
+        return TargetClip(None, unclipped)
+    square = sums.equations.q / sums.records
+    return TargetClip.of(schema, release, sums.mean, square, sums.records, unclipped=unclipped)
+
+
+def _notes(schema: RidgeSchema, sums: LinearSums, errors: Errors, clip: TargetClip) -> list[str]:
+    notes = [clip.note] if clip.note else []
     notes += design_notes(schema, sums, errors) if sums.cells is None else sums.cells.notes(sums.equations)
     if schema.targets > 1:
         notes.append("the residual variance is estimated over all targets together: intervals are conservative")

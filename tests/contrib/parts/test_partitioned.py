@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.contrib.parts import Partitioned, PartSum, measure
+from privstats.contrib.parts.partitioned import persons_in
 from privstats.errors import DataError, RecordError, SchemaError
-from privstats.intake.person_ids import fingerprints_of, persons_of
+from privstats.intake.person_ids import persons_of
 from privstats.kinds.base import kind_of
 from tests import made
 from tests.moments.test_person_sums import some
@@ -200,13 +201,13 @@ def test_a_repr_shows_no_sum_and_no_id() -> None:
 
 @given(st.lists(st.one_of(st.none(), st.integers(-30, 30), st.sampled_from(["7", "007", "a", " a", "1.5", "n/a"]))))
 def test_equal_fingerprints_are_equal_persons(ids: list[Any]) -> None:
-    codes, bits = persons_of(ids), fingerprints_of(ids)
+    codes, bits = persons_of(ids), persons_in(ids)
     assert len(bits) == len(set(codes[codes >= 0].tolist()))
     assert (np.sort(bits) == bits).all()
-    split = [fingerprints_of([each]).tolist() for each in ids]
+    split = [persons_in([each]).tolist() for each in ids]
     assert sorted({bit for each in split for bit in each}) == bits.tolist()
     numbers = np.array([each for each in ids if isinstance(each, int)], np.int64)
-    assert fingerprints_of(numbers).tolist() == fingerprints_of([str(each) for each in numbers]).tolist()
+    assert persons_in(numbers).tolist() == persons_in([str(each) for each in numbers]).tolist()
 
 
 @pytest.mark.filterwarnings("default::UserWarning")
