@@ -20,7 +20,7 @@ from privstats.estimates.denoise import Array
 from privstats.estimates.score import cumulative_half, shrunk_hazards
 from privstats.intake.accepted import RecordsLike, TargetsLike
 from privstats.kinds import CountSchema, HazardSchema
-from privstats.kinds.hazard import PART_BITS
+from privstats.kinds.hazard_sums import PART_BITS
 from privstats.moments import Moments, exact_moments
 from privstats.plan import Cohort, Plan
 from privstats.records.reading import Unreadable
