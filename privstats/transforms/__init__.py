@@ -34,4 +34,39 @@ if TYPE_CHECKING:
     from privstats.transforms.rowwise import of_unit_norm as of_unit_norm
     from privstats.transforms.transport import Transport as Transport
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.intake.declared.categories": ["Categories"],
+            "privstats.intake.declared.columns": ["Column", "Dates", "Numeric", "Truth"],
+            "privstats.transforms.base": [
+                "Transform",
+                "apply",
+                "from_builtins",
+                "input_features",
+                "output_features",
+                "steps_of",
+                "to_builtins",
+            ],
+            "privstats.transforms.cells": ["Cells"],
+            "privstats.transforms.interactions": ["Interactions"],
+            "privstats.transforms.levels": ["Levels"],
+            "privstats.transforms.random_maps": [
+                "GaussianProjection",
+                "OrthogonalProjection",
+                "RandomFourier",
+                "RandomReLU",
+                "SparseProjection",
+            ],
+            "privstats.transforms.rowwise": [
+                "ByArm",
+                "Centre",
+                "CentreRows",
+                "ConstantFeature",
+                "Scale",
+                "UnitNorm",
+                "of_unit_norm",
+            ],
+            "privstats.transforms.transport": ["Transport"],
+        },
+    )
