@@ -32,7 +32,7 @@ from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import AdaptiveSchema
-from privstats.transforms import ConstantFeature, Transform, steps_of
+from privstats.transforms import ConstantFeature, Transform, maps_of
 
 if TYPE_CHECKING:
     from privstats.records.opened import Opened
@@ -162,7 +162,7 @@ class HazardSchema(AdaptiveSchema, Kind):
 
     def __post_init__(self) -> None:
         settle(self, errors=checked_errors(self.errors))
-        settle(self, bins=_checked_bins(self.bins), transform=steps_of(self.transform))
+        settle(self, bins=_checked_bins(self.bins), transform=maps_of(self.transform))
         settle(self, strata=_checked_strata(self.strata))
         _check_times(self)
         _check_maps(self)
@@ -432,7 +432,7 @@ def _check_maps(schema: HazardSchema) -> None:
     if schema.transform and schema.transform[0].reads_cells:
         raise SchemaError("transform must not start with Cells: hazards read numbers; code such columns as 0 and 1")
     *before, last = schema.transform or (None,)
-    if not isinstance(last, ConstantFeature) or any(isinstance(step, ConstantFeature) for step in before):
+    if not isinstance(last, ConstantFeature) or any(isinstance(map_, ConstantFeature) for map_ in before):
         text = "transform must end in ConstantFeature, and have no other: each bin's column holds its value"
         raise SchemaError(text)
 

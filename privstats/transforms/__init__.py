@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from privstats.transforms.base import apply as apply
     from privstats.transforms.base import from_builtins as from_builtins
     from privstats.transforms.base import input_features as input_features
+    from privstats.transforms.base import maps_of as maps_of
     from privstats.transforms.base import output_features as output_features
-    from privstats.transforms.base import steps_of as steps_of
     from privstats.transforms.base import to_builtins as to_builtins
     from privstats.transforms.cells import Cells as Cells
     from privstats.transforms.interactions import Interactions as Interactions
@@ -44,8 +44,8 @@ else:
                 "apply",
                 "from_builtins",
                 "input_features",
+                "maps_of",
                 "output_features",
-                "steps_of",
                 "to_builtins",
             ],
             "privstats.transforms.cells": ["Cells"],

@@ -125,7 +125,7 @@ def persons(plan: Plan) -> list[str]:
 
 
 def _mapped(schema: Schema) -> list[str]:
-    cells, maps = schema.reading.declaration, ", ".join(step.kind for step in schema.transform)
+    cells, maps = schema.reading.declaration, ", ".join(map_.kind for map_ in schema.transform)
     if cells is None:
         levels = schema.reading.levels
         words = "" if levels is None else levels_text(levels)
@@ -139,7 +139,7 @@ def _mapped(schema: Schema) -> list[str]:
             "estimate them first, under the same promise."
         )
     if schema.transform[1:]:
-        out.append(f"Then fixed public maps are applied: {', '.join(step.kind for step in schema.transform[1:])}.")
+        out.append(f"Then fixed public maps are applied: {', '.join(map_.kind for map_ in schema.transform[1:])}.")
     return out
 
 
