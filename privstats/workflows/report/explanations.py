@@ -1,4 +1,4 @@
-"""Explain a plan's numbers in plain words, for people who answer for data."""
+"""Word a plan's guarantee, limits and costs in full sentences, for pages to people who answer for data."""
 
 from __future__ import annotations
 
