@@ -1,37 +1,43 @@
-"""Load public names on first use, listed once: in the imports that type checkers read.
+"""Load public names on first use, from a table of the modules that define them.
 
-The ``else`` calls :func:`lazy_names`, which reads the block above it from the module's text:
+The ``if`` is for type checkers, and the ``else`` for Python:
 
 .. code-block:: python
 
     if TYPE_CHECKING:
         from privstats.plan.cohort import Cohort as Cohort
     else:
-        __getattr__, __dir__ = lazy_names(__name__)
+        __getattr__, __dir__ = lazy_names(__name__, {"privstats.plan.cohort": ["Cohort"]})
 
-The call is in the ``else``, so that a checker still reports a name that does not exist.
+``python -m tests.project.lazy_tables`` writes the tables from the imports, and a test compares both. The call is in the
+``else``, so that a checker still reports a name that does not exist.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
+Table = Mapping[str, Iterable[str]]
+_NONE: Table = MappingProxyType({})
 
-def lazy_names(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return a module's ``__getattr__`` and ``__dir__``, from its imports under ``TYPE_CHECKING``.
 
-    The first block's names are its ``__all__``; further blocks load alike, but no star import loads them. No public
-    name may be a submodule's, because the import system binds that name. ``dir()`` lists the names of all blocks,
-    and no name that the module imports for its own use.
+def lazy_names(
+    room: str, table: Table, unlisted: Table = _NONE
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return a module's ``__getattr__`` and ``__dir__``.
 
-    Raises:
-        ImportError: at the first name, where the module's text is missing.
+    No public name may be a submodule's, because the import system binds that name; a submodule's own name has the room
+    as its module. ``dir()`` lists the names of both tables, and no name that the module imports for its own use.
+
+    Args:
+        room: the module's name.
+        table: names by the module that defines them: the room's ``__all__``.
+        unlisted: further names, which load alike, but no star import loads them.
 
     Example:
         >>> from privstats import plan
@@ -39,15 +45,12 @@ def lazy_names(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
         (True, True)
     """
     module = sys.modules[room]
-
-    @cache
-    def listed() -> tuple[dict[str, str], list[str]]:
-        return _listed(module)
+    starred = {name: source for source, names in table.items() for name in names}
+    sources = {name: source for source, names in unlisted.items() for name in names} | starred
 
     def load(name: str) -> Any:
-        sources, starred = listed()
         if name == "__all__":
-            return starred
+            return sorted(starred)
         source = sources.get(name, room)
         if source != room:
             return getattr(import_module(source), name)  # not cached: a replacement in the module takes effect here
@@ -56,27 +59,9 @@ def lazy_names(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
         raise AttributeError(f"module {room!r} has no attribute {name!r}")
 
     def names() -> list[str]:
-        return sorted({*(name for name in vars(module) if name.startswith("__")), *listed()[0]})
+        return sorted({*(name for name in vars(module) if name.startswith("__")), *sources})
 
     return load, names
-
-
-def _listed(module: ModuleType) -> tuple[dict[str, str], list[str]]:
-    import ast  # loaded with the first name, not with the package
-    from linecache import getlines
-
-    text = "".join(getlines(str(module.__file__), vars(module)))  # from a file, or an archive
-    blocks = []
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            lines = [line for line in node.body if isinstance(line, ast.ImportFrom)]
-            public = [
-                (each.name, str(line.module)) for line in lines for each in line.names if each.asname == each.name
-            ]
-            blocks.append(dict(public))
-    if not blocks:
-        raise ImportError(f"{module.__name__} reads its public names from its text: install privstats with its sources")
-    return {name: source for block in blocks for name, source in block.items()}, sorted(blocks[0])
 
 
 def _is_submodule(module: ModuleType, name: str) -> bool:

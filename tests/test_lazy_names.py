@@ -11,6 +11,7 @@ import pytest
 
 import privstats as ps
 from tests.lacking import needs
+from tests.project import lazy_tables
 
 PACKAGE = Path(ps.__file__).parent
 OPTIONAL = {"testing": "hypothesis"}
@@ -24,7 +25,7 @@ def name_of(path: Path) -> str:
     return ".".join(("privstats", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
 
 
-LAZY = sorted(path for path in PACKAGE.rglob("*.py") if "import lazy_names\n" in text_of(path))
+LAZY = lazy_tables.rooms()
 ROOMS = [name_of(path) for path in LAZY]
 
 
@@ -63,9 +64,28 @@ def twice(text: str) -> set[str]:
     return {name for name in imported if imported.count(name) > 1 or name in listed}
 
 
-@pytest.mark.parametrize("path", sorted({*PACKAGE.rglob("__init__.py"), *LAZY}), ids=name_of)
-def test_no_room_writes_a_public_name_twice(path):
+@pytest.mark.parametrize("path", sorted({*PACKAGE.rglob("__init__.py")}.difference(LAZY)), ids=name_of)
+def test_no_other_room_writes_a_public_name_twice(path):
     assert not twice(text_of(path))
+
+
+@pytest.mark.parametrize("path", LAZY, ids=name_of)
+def test_a_room_loads_what_type_checkers_read(path):
+    text = text_of(path)
+    tables = lazy_tables.written(text)
+    assert tables == lazy_tables.imported(text), "python -m tests.project.lazy_tables"
+    names = [name for table in tables for several in table.values() for name in several]
+    assert len(names) == len(set(names))
+
+
+def test_tables_follow_the_imports():
+    """A name without ``as`` is for the room's own types."""
+    text = (
+        "if TYPE_CHECKING:\n    from privstats.plan import Budget, Cohort as Cohort, Plan as Plan\n"
+        "else:\n    __getattr__, __dir__ = lazy_names(__name__, {'privstats.plan': ['Cohort']})\n"
+    )
+    assert lazy_tables.written(text) != lazy_tables.imported(text) == [{"privstats.plan": ["Cohort", "Plan"]}]
+    assert lazy_tables.written(lazy_tables.anew(text)) == lazy_tables.imported(text)
 
 
 def test_a_name_that_is_written_twice_is_found():
@@ -97,22 +117,16 @@ def test_a_private_name_is_never_looked_for():
         _ = ps._secret
 
 
-def test_a_name_without_as_is_for_the_room_alone(tmp_path):
-    (tmp_path / "brought.py").write_text(
-        "from typing import TYPE_CHECKING\nfrom privstats.lazy_names import lazy_names\n"
-        "if TYPE_CHECKING:\n    from privstats.plan import Cohort, Plan as Plan\n"
-        "else:\n    __getattr__, __dir__ = lazy_names(__name__)\n"
-    )
-    run("import brought; assert brought.__all__ == ['Plan'] and not hasattr(brought, 'Cohort')", cwd=tmp_path)
-
-
-def test_a_module_without_its_text_is_refused(tmp_path):
+def test_a_module_without_its_text_loads_its_names(tmp_path):
     source = tmp_path / "bare.py"
-    source.write_text("from privstats.lazy_names import lazy_names\n__getattr__, __dir__ = lazy_names(__name__)\n")
+    source.write_text(
+        "from privstats.lazy_names import lazy_names\n"
+        "__getattr__, __dir__ = lazy_names(__name__, {'math': ['pi']}, {'json': ['loads']})\n"
+    )
     run(f"import py_compile; py_compile.compile({str(source)!r}, cfile='bare.pyc')", cwd=tmp_path)
     source.unlink()
-    program = "import bare\ntry:\n    bare.name\nexcept ImportError as error:\n    print(error)"
-    assert "install privstats with its sources" in run(program, cwd=tmp_path)
+    program = "import bare; print(bare.pi, bare.__all__, hasattr(bare, 'loads'), hasattr(bare, 'name'))"
+    assert run(program, cwd=tmp_path).split() == ["3.141592653589793", "['pi']", "True", "False"]
 
 
 def test_a_room_offers_what_a_module_holds_now(monkeypatch):

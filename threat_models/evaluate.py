@@ -284,7 +284,7 @@ def _unnamed(plan: Plan) -> Plan:
         return plan
     schema: Any = plan.schema  # every kind is a dataclass
     names = {each.name for each in fields(schema)} & {"class_names", "feature_names"}
-    numbers = tuple(step for step in schema.transform if not isinstance(step, Levels))
+    numbers = tuple(map_ for map_ in schema.transform if not isinstance(map_, Levels))
     return replace(plan, schema=replace(schema, transform=numbers, **dict.fromkeys(names)))
 
 

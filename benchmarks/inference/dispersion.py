@@ -33,7 +33,8 @@ from privstats import session
 from privstats.course.newton import weights_after
 from privstats.encoding import flatten
 from privstats.errors import ReleaseError
-from privstats.kinds.score import ScoreMoments, _mapped, own_scores
+from privstats.kinds.score import ScoreMoments
+from privstats.kinds.score_sums import _mapped, own_scores
 from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.randomness import Generator, seeded

@@ -101,10 +101,10 @@ def _new_course(whole: ps.Plan, terms: Any) -> Written:
     kind = kind_for(whole.schema, chosen)
     flags = [kind.asked] if kind.asked and kind.asked not in kind.options else []
     takes = [*flags, *kind.options]
-    strangers = [name for name in chosen if name not in takes]
-    if strangers and not kind.takes_others:
+    unknown = [name for name in chosen if name not in takes]
+    if unknown and not kind.takes_others:
         text = f"accepts {flags_of(takes, type(terms))}" if takes else "has no options"
-        raise PlanError(f"{kind.what}: such a course {text} besides --plan; omit {flags_of(strangers, type(terms))}")
+        raise PlanError(f"{kind.what}: such a course {text} besides --plan; omit {flags_of(unknown, type(terms))}")
     if lacking := [name for name in kind.needed if name not in chosen]:
         needed = flags_of(lacking, type(terms))
         raise PlanError(f"{kind.what}: such a course needs {needed}, which only its owners can state")

@@ -31,4 +31,31 @@ if TYPE_CHECKING:
     from privstats.course.standardised import Standardised as Standardised
     from privstats.secagg.roster import run_of_round as run_of_round
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.course.analysis": ["Analysis", "Margin"],
+            "privstats.course.base": [
+                "Course",
+                "DisjointRounds",
+                "Releases",
+                "Round",
+                "history",
+                "iter_rounds",
+                "run",
+                "verify_next",
+            ],
+            "privstats.course.binned": ["Binned"],
+            "privstats.course.centred": ["Centred"],
+            "privstats.course.document": ["read", "write"],
+            "privstats.course.effect": ["Effect"],
+            "privstats.course.hazard": ["Hazard"],
+            "privstats.course.looks": ["Looks"],
+            "privstats.course.newton": ["Newton"],
+            "privstats.course.planned": ["Single"],
+            "privstats.course.rounds": ["PartyRounds", "Rounds"],
+            "privstats.course.spending": ["authorize", "spend"],
+            "privstats.course.standardised": ["Standardised"],
+            "privstats.secagg.roster": ["run_of_round"],
+        },
+    )

@@ -378,9 +378,9 @@ def _divided(plan: Plan, then: object, records: int, options: Mapping[str, Any])
     if then is not None and then not in _BEHIND:
         raise PlanError(f"then must be {', '.join(map(repr, _BEHIND))} or None for the plan as it is, got {then!r:.40}")
     takes = () if then is None else KINDS[str(then)].options
-    if strangers := sorted(set(options) - set(takes)):
+    if unknown := sorted(set(options) - set(takes)):
         raise PlanError(
-            f"{then or 'a plan'} has no {', '.join(strangers)}: leave it out, or name the course that has it as then"
+            f"{then or 'a plan'} has no {', '.join(unknown)}: leave it out, or name the course that has it as then"
         )
     if then is None:
         return plan

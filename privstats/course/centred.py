@@ -169,10 +169,10 @@ class Centred(Stepped):
     @classmethod
     def of(cls, mean: Plan | None, sums: Plan, calibration: Plan | None = None) -> Centred:
         """Return the course of these plans, at any centre; None means no sum."""
-        steps = sums.schema.transform if mean is None else mean.schema.transform
-        original, added = sums.schema.transform[: len(steps)], sums.schema.transform[len(steps) :]
-        if original == steps and [type(step) for step in added] in ([], [Centre, UnitNorm]):
-            plan = replace(sums, schema=replace(sums.schema, transform=steps))  # type: ignore[type-var]
+        maps = sums.schema.transform if mean is None else mean.schema.transform
+        original, added = sums.schema.transform[: len(maps)], sums.schema.transform[len(maps) :]
+        if original == maps and [type(map_) for map_ in added] in ([], [Centre, UnitNorm]):
+            plan = replace(sums, schema=replace(sums.schema, transform=maps))  # type: ignore[type-var]
             records = getattr(calibration and calibration.schema, "expected_records", None)
             kinds = ((False,) if calibration is None else ()) + ((True,) if _obstacle(plan) is None else ())
             for calibrated in kinds:
@@ -271,8 +271,8 @@ def centred_by(plan: Plan, centre: NDArray[np.float64]) -> Plan:
     if not centre.any():
         return plan
     schema = plan.schema
-    steps = (*schema.transform, Centre(tuple(centre.tolist())), UnitNorm())
-    return replace(plan, schema=replace(schema, transform=steps))  # type: ignore[type-var]
+    maps = (*schema.transform, Centre(tuple(centre.tolist())), UnitNorm())
+    return replace(plan, schema=replace(schema, transform=maps))  # type: ignore[type-var]
 
 
 def require_centrable(plan: Plan) -> None:

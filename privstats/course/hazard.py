@@ -20,7 +20,7 @@ from privstats.estimates.denoise import Array
 from privstats.estimates.score import cumulative_half, shrunk_hazards
 from privstats.intake.accepted import RecordsLike, TargetsLike
 from privstats.kinds import CountSchema, HazardSchema
-from privstats.kinds.hazard import PART_BITS
+from privstats.kinds.hazard_sums import PART_BITS
 from privstats.moments import Moments, exact_moments
 from privstats.plan import Cohort, Plan
 from privstats.records.reading import Unreadable
@@ -207,7 +207,7 @@ def _check_early(schema: HazardSchema, early_bins: object) -> None:
         )
     if early_bins and schema.ratios:
         raise PlanError("early_bins compares cause-specific ratios: omit it with ratios='subdistribution'")
-    if early_bins and any(isinstance(step, Interactions) for step in schema.transform):
+    if early_bins and any(isinstance(map_, Interactions) for map_ in schema.transform):
         raise PlanError(
             "early_bins and interactions cannot be combined: a column with a product has no single ratio to compare "
             "before and after; omit one of both"

@@ -198,7 +198,7 @@ def _effect_ended(course: Effect, releases: Releases, home: Path) -> str:
 
 
 def _has_open_columns(schema: Schema) -> bool:
-    return any(getattr(step, "open", ()) for step in schema.transform)
+    return any(getattr(map_, "open", ()) for map_ in schema.transform)
 
 
 _OWN = by_name(

@@ -39,8 +39,8 @@ def in_places(releases: Releases) -> list[Release | None]:
         of one course, in order, and None for one without a sum
     """
     positions = [(index, release.position) for index, release in enumerate(releases) if isinstance(release, Release)]
-    strangers = any(not isinstance(release, Release | None) for release in releases)  # which the reader refuses itself
-    if strangers or not positions or (len(releases) == 1 and positions[0][1] is None):
+    others = any(not isinstance(release, Release | None) for release in releases)  # which the reader refuses itself
+    if others or not positions or (len(releases) == 1 and positions[0][1] is None):
         return list(releases)
     first, position = positions[0]
     if position is None or position.place < first:

@@ -406,7 +406,7 @@ def advised_clip(first: Plan, records: int, mu: float) -> float:
     schema = first.schema
     if not isinstance(schema, ClassSchema):
         return recipes.GRADIENT_CLIP
-    advised = schema.classes == _PAIR or any(step.reads_cells for step in schema.transform)
+    advised = schema.classes == _PAIR or any(map_.reads_cells for map_ in schema.transform)
     recipe = recipes.SoftmaxRecipe(schema.classes, schema.features, records, mu)
     return recipe.cell_clip if advised else recipe.clip
 

@@ -170,9 +170,9 @@ class Steps:
     def __post_init__(self) -> None:
         names = [step.name for step in self.steps]
         for at, step in enumerate(self.steps):
-            strangers = [name for name in step.with_sums_of if name not in names[:at]]
-            if strangers or step.name in names[:at]:
-                what = f"counts the sums of {strangers[0]!r}, no step before it" if strangers else "is there twice"
+            unknown = [name for name in step.with_sums_of if name not in names[:at]]
+            if unknown or step.name in names[:at]:
+                what = f"counts the sums of {unknown[0]!r}, no step before it" if unknown else "is there twice"
                 raise PlanError(f"step {step.name!r} {what}; give each step its own name, and name earlier ones")
 
     @property

@@ -50,4 +50,43 @@ if TYPE_CHECKING:
     from privstats.dp.sensitivities import joint_mu as joint_mu
     from privstats.dp.sensitivities import sensitivity as sensitivity
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.dp.calibration": [
+                "Noise",
+                "NoiseRow",
+                "calibrate",
+                "destinations",
+                "noise_copies",
+                "suppressed",
+                "without_rare",
+            ],
+            "privstats.dp.clips": ["client_norm", "clip_client", "person_clip"],
+            "privstats.dp.gaussian": [
+                "Guarantee",
+                "compose",
+                "gaussian_delta",
+                "gaussian_epsilon",
+                "gaussian_mu",
+                "operating_point",
+            ],
+            "privstats.dp.ledger.accounts": ["Account", "Cap", "Spend"],
+            "privstats.dp.ledger.book": ["Ledger"],
+            "privstats.dp.ledger.price": ["Cost"],
+            "privstats.dp.mechanisms": ["draw_central", "draw_layers", "draw_member", "draw_share"],
+            "privstats.dp.planning": ["doubtful_counts", "drop_probability", "optimal_shares", "suggested_shares"],
+            "privstats.dp.privacy": ["NoPrivacy", "Privacy"],
+            "privstats.dp.pure": ["joint_epsilon", "l1_sensitivity", "pure_mu"],
+            "privstats.dp.samplers": ["discrete_gaussian", "discrete_laplace", "rounded_gaussian"],
+            "privstats.dp.sensitivities": [
+                "averaged_mu",
+                "client_mu",
+                "default_shares",
+                "grid_sensitivity",
+                "group_mu",
+                "joint_mu",
+                "sensitivity",
+            ],
+        },
+    )

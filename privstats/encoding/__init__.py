@@ -19,4 +19,12 @@ if TYPE_CHECKING:
     from privstats.encoding.ring import Ring as Ring
     from privstats.encoding.ring import RingVector as RingVector
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.encoding.client_clip": ["ClippedVector", "clip_vector", "weighted_square_norm"],
+            "privstats.encoding.layout": ["Layout", "Segment", "flatten", "layout_of", "to_real", "unflatten"],
+            "privstats.encoding.persons": ["PersonAverage", "PersonClip"],
+            "privstats.encoding.ring": ["Ring", "RingVector"],
+        },
+    )

@@ -19,4 +19,10 @@ if TYPE_CHECKING:
     from privstats.cli.parts.terminal import terminal as terminal
     from privstats.cli.parts.terminal import writable as writable
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.cli.parts.options": ["Force", "Json", "argument", "expanded", "option"],
+            "privstats.cli.parts.terminal": ["say", "table_of", "terminal", "writable"],
+        },
+    )

@@ -27,4 +27,13 @@ if TYPE_CHECKING:
     from privstats.course.terms import Rounds as Rounds
     from privstats.course.terms import Share as Share
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.course.kinds": ["Changing", "CourseKind"],
+            "privstats.course.planned": ["Stepped", "require_plan"],
+            "privstats.course.promise": ["Promise", "part_of", "promised", "total_of"],
+            "privstats.course.steps": ["Past", "Step", "Steps"],
+            "privstats.course.terms": ["Calibrated", "ExpectedRecords", "Retries", "Rounds", "Share"],
+        },
+    )

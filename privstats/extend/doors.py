@@ -13,4 +13,4 @@ if TYPE_CHECKING:
     from privstats.doors import is_row as is_row
     from privstats.doors import together as together
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__, {"privstats.doors": ["Door", "Option", "is_row", "together"]})

@@ -37,4 +37,23 @@ if TYPE_CHECKING:
     from privstats.kinds.scorers import Scorer as Scorer
     from privstats.workflows.score import Scores as Scores
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.heads.evidence": ["ClassEvidence"],
+            "privstats.heads.file_formats": ["HeadFormat"],
+            "privstats.heads.provenance": ["EXACT"],
+            "privstats.heads.registry.entries": ["Bounds", "Entry", "Number", "Text", "Whole", "check_parameters"],
+            "privstats.heads.rules.rule": [
+                "LinearRule",
+                "Rule",
+                "WhitenedRule",
+                "as_numpy",
+                "lengths",
+                "local",
+                "units_in_graph",
+            ],
+            "privstats.kinds.scorers": ["Scorer"],
+            "privstats.workflows.score": ["Scores"],
+        },
+    )

@@ -24,4 +24,15 @@ if TYPE_CHECKING:
     from privstats.schema.public_values import Values as Values
     from privstats.transforms.exact import Rows as Rows
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.moments.base": ["containers"],
+            "privstats.records.opened": ["Opened"],
+            "privstats.records.reading": ["Labels", "Targets", "Unread"],
+            "privstats.schema.base": ["Adjacency", "Statistic"],
+            "privstats.schema.checks": ["REQUIRED", "checked_vectors", "settle"],
+            "privstats.schema.public_values": ["Published", "Values"],
+            "privstats.transforms.exact": ["Rows"],
+        },
+    )

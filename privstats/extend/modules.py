@@ -27,4 +27,16 @@ if TYPE_CHECKING:
     from privstats.transforms.random_maps import GAUSSIAN_SCALE as GAUSSIAN_SCALE
     from privstats.transforms.random_maps import gaussian_matrix as gaussian_matrix
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.estimates.denoise": ["NoisyClassSums"],
+            "privstats.estimates.filter_bank": ["Filter", "advanced"],
+            "privstats.estimates.recipes": ["SoftmaxRecipe"],
+            "privstats.estimates.softmax": ["INTERCEPT", "SoftmaxWhitening", "started"],
+            "privstats.moments.gradient_map": ["PROBABILITY_BITS", "SHY", "exponentials", "residuals_of", "shortened"],
+            "privstats.schema.modules": ["Ints", "Module"],
+            "privstats.transforms.exact": ["arrays_of"],
+            "privstats.transforms.random_maps": ["GAUSSIAN_SCALE", "gaussian_matrix"],
+        },
+    )

@@ -27,4 +27,19 @@ if TYPE_CHECKING:
     from privstats.workflows.sources import Study as Study
     from privstats.workflows.sources import StudySource as StudySource
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.cli.parts.plan_tasks": ["Declared", "PlanTask"],
+            "privstats.cli.parts.questions": ["Question"],
+            "privstats.encoding.ring": ["Group"],
+            "privstats.plan.cohort": ["Headroom"],
+            "privstats.plan.document": ["read_text"],
+            "privstats.plan.provers": ["Prover"],
+            "privstats.plan.validity": ["Claim"],
+            "privstats.review.plan_notes": ["PlanNote"],
+            "privstats.secagg.protocols": ["PROTOCOLS"],
+            "privstats.workflows.report.further": ["AdjacentFile", "FurtherFindings", "FurtherPage"],
+            "privstats.workflows.sources": ["Study", "StudySource"],
+        },
+    )

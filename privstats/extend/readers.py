@@ -23,4 +23,15 @@ if TYPE_CHECKING:
     from privstats.workflows.tables.options import Ratios as Ratios
     from privstats.workflows.tables.regressions import regression as regression
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.inference.evidence": ["CONSTANT", "contrasts_of", "residual_degrees"],
+            "privstats.inference.figures": ["LINES"],
+            "privstats.inference.inversion": ["condition", "quantile"],
+            "privstats.inference.regression.restricted_likelihood": ["MixedErrors"],
+            "privstats.inference.releases": ["chosen_columns", "require_gaussian", "require_records"],
+            "privstats.workflows.tables.options": ["Ratios"],
+            "privstats.workflows.tables.regressions": ["regression"],
+        },
+    )

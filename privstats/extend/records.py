@@ -29,4 +29,24 @@ if TYPE_CHECKING:
     from privstats.moments.persons import Clip as Clip
     from privstats.records.reading import Unreadable as Unreadable
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.course.records_engines": ["RecordsEngine"],
+            "privstats.intake.columns": ["Readings", "read"],
+            "privstats.intake.declared.unlisted": ["Lost"],
+            "privstats.intake.frames": ["in_memory", "named_target"],
+            "privstats.intake.meaning": ["LOST", "meaning_of", "same"],
+            "privstats.intake.table_sources": ["is_table", "path_of"],
+            "privstats.intake.tables": [
+                "Codes",
+                "is_frame",
+                "is_list",
+                "names_of_columns",
+                "ordered_columns",
+                "table_of",
+            ],
+            "privstats.moments.persons": ["Clip"],
+            "privstats.records.reading": ["Unreadable"],
+        },
+    )

@@ -25,4 +25,18 @@ if TYPE_CHECKING:
     from privstats.randomness import Generator as Generator
     from privstats.randomness import seeded as seeded
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats": ["optional_dependencies"],
+            "privstats.estimates.algebra": ["Array"],
+            "privstats.files.atomic": ["atomic_write", "read_bounded", "write_new"],
+            "privstats.files.decoding": ["from_json", "from_msgpack"],
+            "privstats.files.envelope": ["PathLike"],
+            "privstats.files.signing": ["Verifier"],
+            "privstats.files.text": ["json_text", "toml_tables"],
+            "privstats.printable": ["at_most"],
+            "privstats.progress": ["progress_bar"],
+            "privstats.randomness": ["Generator"],
+        },
+    )

@@ -37,7 +37,33 @@ if TYPE_CHECKING:  # a head that is not here works, and its type is Any
     from privstats.heads.ridge import Ridge as Ridge
     from privstats.heads.ridge import RidgeClassifier as RidgeClassifier
 
-_listed, _listed_dir = lazy_names(__name__)
+_listed, _listed_dir = lazy_names(
+    __name__,
+    {
+        "privstats.heads.diagnostics": [
+            "FewRecordsWarning",
+            "OneClassWarning",
+            "UnlikeColumnsWarning",
+            "expected_calibration_error",
+            "gaussianity",
+            "gaussianity_of",
+            "homogeneity",
+            "log_likelihood",
+        ],
+        "privstats.heads.estimates.subspace": ["Fisher", "fisher_subspace"],
+        "privstats.heads.estimator": ["ClassHead"],
+        "privstats.heads.export": ["to_linear", "to_module", "to_onnx"],
+        "privstats.heads.lda": ["LDA"],
+        "privstats.heads.naive_bayes": ["NaiveBayes"],
+        "privstats.heads.persistence": ["load"],
+        "privstats.heads.private_estimator": ["Private"],
+        "privstats.heads.provenance": ["Provenance"],
+        "privstats.heads.quadratic": ["QDA", "RDA"],
+        "privstats.heads.refined_ridge": ["RefinedRidge"],
+        "privstats.heads.refined_softmax": ["RefinedSoftmax"],
+        "privstats.heads.ridge": ["Ridge", "RidgeClassifier"],
+    },
+)
 
 
 def __getattr__(name: str) -> Any:

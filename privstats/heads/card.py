@@ -103,7 +103,7 @@ def _inputs(head: Any) -> Iterator[str]:
     else:
         yield f"Rows of {_columns(first)} numbers{names}."
     if first.transform:
-        yield f"The model first applies public maps to them: {', '.join(step.kind for step in first.transform)}."
+        yield f"The model first applies public maps to them: {', '.join(map_.kind for map_ in first.transform)}."
     if first.nonnegative:
         yield "Then it sets negative entries to 0."
     if first.clip_norm is not None:

@@ -56,7 +56,7 @@ def to_linear(head: object) -> torch.nn.Linear:
     rule, preprocessing = fitted.rule_, fitted.preprocessing_
     if not isinstance(rule, LinearRule):
         raise HeadError(f"{type(head).__name__} is not linear; export it with to_module")
-    curved = [step.kind for step in preprocessing.transform if not step.affine]
+    curved = [map_.kind for map_ in preprocessing.transform if not map_.affine]
     if curved:
         raise HeadError(
             f"this {type(head).__name__} stands behind the transform {curved[0]!r}, which no linear layer can hold; "
@@ -231,13 +231,13 @@ def _affine(preprocessing: Preprocessing) -> tuple[Array, Array]:
 
 def _require_graph_maps(preprocessing: Preprocessing, rows: Any, what: str) -> None:
     kind = type(rows)
-    for step in preprocessing.transform:
+    for map_ in preprocessing.transform:
         try:
-            rows = step.apply(rows)
+            rows = map_.apply(rows)
         except (TypeError, ValueError, AttributeError, RuntimeError):
             rows = None
         if not isinstance(rows, kind):
             raise HeadError(
-                f"transform {step.kind!r} does not take {what}, so the head cannot be exported; write its apply with "
+                f"transform {map_.kind!r} does not take {what}, so the head cannot be exported; write its apply with "
                 "transforms.exact, or serve the head itself"
             )

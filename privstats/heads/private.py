@@ -33,7 +33,7 @@ from privstats.records.containers import as_rows, pairs
 from privstats.records.labels import places_of
 from privstats.release import Release
 from privstats.schema import Schema
-from privstats.transforms import Cells, Column, ConstantFeature, Transform, of_unit_norm, output_features, steps_of
+from privstats.transforms import Cells, Column, ConstantFeature, Transform, maps_of, of_unit_norm, output_features
 
 if TYPE_CHECKING:
     from privstats.course import Releases
@@ -181,7 +181,7 @@ class Labels:
         self, records: OwnRecords, statistics: str, transform: Sequence[Transform], clip_norm: float, grid_bits: int
     ) -> ClassSchema:
         """Return the schema behind the transform."""
-        maps = steps_of(transform)
+        maps = maps_of(transform)
         columns = None if maps and maps[0].reads_cells else records.columns
         features = records.features(maps)
         return ClassSchema(
@@ -344,7 +344,7 @@ class FitPromise:
     def rows(self, *, unit: bool) -> tuple[tuple[Transform, ...], Any]:
         """Return the maps in front of the sums and the mapped rows' norm."""
         if self.columns is None:
-            return of_unit_norm(self.transform) if unit else steps_of(self.transform), self.clip_norm
+            return of_unit_norm(self.transform) if unit else maps_of(self.transform), self.clip_norm
         if self.clip_norm not in (None, 1.0) or len(self.transform):
             raise HeadError(
                 "rows of declared columns have norm 1 and take no other map: leave clip_norm and transform out"
@@ -392,7 +392,7 @@ class FitPromise:
 
 def opened_by(transform: Sequence[Transform]) -> bool:
     """Return whether cut points of declared columns are still missing."""
-    return any(getattr(step, "open", ()) for step in transform)
+    return any(getattr(map_, "open", ()) for map_ in transform)
 
 
 def named_numbers(classes: NDArray[Any], labels: Any) -> Any:

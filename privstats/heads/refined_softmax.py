@@ -297,7 +297,7 @@ class RefinedSoftmax(ClassHead):
     ) -> None:
         self.link_, rounds, match = _NO_CALIBRATION[1], recipe.rounds_behind(have), None
         weights, sums = _averaged(whitening, states[-1].weights, discriminant), recipe.sums(have[0])
-        declared = any(step.reads_cells for step in recipe.first.transform)
+        declared = any(map_.reads_cells for map_ in recipe.first.transform)
         if declared and len(have) > 1:
             last = None  # residuals of pairs are not of the linear scores that the link knows
             if rounds and paired_of(recipe, have) is None:

@@ -21,7 +21,7 @@ from privstats.heads.provenance import OfOneRelease
 from privstats.heads.registry import Bounds, check_parameters
 from privstats.heads.rules import LinearRule, Preprocessing, local, rows_of
 from privstats.kinds import RidgeSchema
-from privstats.transforms import Column, ConstantFeature, Transform, steps_of
+from privstats.transforms import Column, ConstantFeature, Transform, maps_of
 
 if TYPE_CHECKING:
     from privstats.course.paid import Paid
@@ -103,7 +103,7 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
     def _schema(
         self, records: OwnRecords, transform: Sequence[Transform], clip_norm: float, target_bound: float, grid_bits: int
     ) -> RidgeSchema:
-        maps, norm = steps_of(transform), clip_norm
+        maps, norm = maps_of(transform), clip_norm
         declared = bool(maps) and maps[0].reads_cells
         if self.fit_intercept and not _has_constant(maps):
             maps, norm = with_intercept(maps, clip_norm)

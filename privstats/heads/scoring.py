@@ -274,7 +274,7 @@ def _checked(head: Any) -> Content:
     check_is_fitted(head, "rule_")
     if len(head.classes_) < 2:
         raise HeadError("the head knows one class and predicts no other, so there is nothing to score")
-    if any(step.local for step in head.preprocessing_.transform):
+    if any(map_.local for map_ in head.preprocessing_.transform):
         raise HeadError(
             "the head's map is fitted on the records that it scores, so a record's score depends on the others, "
             "and no promise for one record could hold: score a head with public maps alone"

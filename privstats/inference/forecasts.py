@@ -362,7 +362,7 @@ def _mapped(schema: Schema, width: int) -> tuple[Array, Array]:
     """Return ``(scale, shift)`` of the maps to the columns' ranges; products are of mapped columns."""
     products = interactions_of(schema.transform)
     own = width if products is None else products.takes(width)
-    maps = [step for step in schema.transform if not isinstance(step, ByArm | Interactions)]
+    maps = [map_ for map_ in schema.transform if not isinstance(map_, ByArm | Interactions)]
     scale, shift = map_columns(maps, own)
     return np.pad(scale, (0, width - own), constant_values=1.0), np.pad(shift, (0, width - own))
 

@@ -133,7 +133,7 @@ def column_names(schema: Schema, columns: int) -> tuple[str, ...]:
 
 def interactions_of(transform: Sequence[Transform]) -> Interactions | None:
     """Return the plan's products of columns, or None."""
-    return next((step for step in transform if isinstance(step, Interactions)), None)
+    return next((map_ for map_ in transform if isinstance(map_, Interactions)), None)
 
 
 def chosen_columns(names: Sequence[str], columns: Sequence[str | int] | None) -> list[int]:
@@ -158,16 +158,16 @@ def _number(names: Sequence[str], column: object) -> int:
 
 def map_columns(transform: Sequence[Transform], columns: int) -> tuple[Array, Array]:
     """Return ``(scale, shift)`` of u = scale x + shift; refuse maps that mix columns."""
-    for place, step in enumerate(transform):  # all before any arithmetic: other maps change the number of columns
-        last = isinstance(step, ConstantFeature) and place == len(transform) - 1
-        if not last and not isinstance(step, Centre | Scale | Levels):
+    for place, map_ in enumerate(transform):  # all before any arithmetic: other maps change the number of columns
+        last = isinstance(map_, ConstantFeature) and place == len(transform) - 1
+        if not last and not isinstance(map_, Centre | Scale | Levels):
             raise ReleaseError(
-                f"the plan maps records by {step.kind!r}, after which a coefficient belongs to no column; use "
+                f"the plan maps records by {map_.kind!r}, after which a coefficient belongs to no column; use "
                 "Centre, Scale and a last ConstantFeature only"
             )
     scale, shift = np.ones(columns), np.zeros(columns)
-    for step in transform:
-        match step:
+    for map_ in transform:
+        match map_:
             case Centre(centre):
                 shift = shift - np.array(centre)
             case Scale(per):
@@ -194,7 +194,7 @@ def raw_slopes(transform: Sequence[Transform], columns: int) -> tuple[Array, Arr
     if products is None:
         scale, shift = map_columns(transform, columns)
         return np.diag(scale), shift
-    *before, last = [step for step in transform if not isinstance(step, ConstantFeature)]
+    *before, last = [map_ for map_ in transform if not isinstance(map_, ConstantFeature)]
     if last is not products:
         raise ReleaseError(
             "Interactions must follow Centre and Scale, and come before a last ConstantFeature only: otherwise a "

@@ -216,7 +216,7 @@ class Source:
         """The printed word for the sessions: rounds, sessions with their counts, or sessions without known sums."""
         plan, known = self.release.plan, [each for each in self._sessions if each is not None]
         if not isinstance(plan.schema, CountSchema) and any(isinstance(each.schema, CountSchema) for each in known):
-            cells = " of its cut points" if any(step.reads_cells for step in plan.schema.transform) else ""
+            cells = " of its cut points" if any(map_.reads_cells for map_ in plan.schema.transform) else ""
             return f"sessions, the counts{cells} among them"
         return "rounds" if len(known) == self._count else "sessions"
 

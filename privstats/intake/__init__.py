@@ -11,4 +11,4 @@ if TYPE_CHECKING:
     from privstats.intake.record_files import RecordFile as RecordFile
     from privstats.intake.record_files import Records as Records
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__, {"privstats.intake.record_files": ["RecordFile", "Records"]})

@@ -176,10 +176,10 @@ def csv_lines(
     header = csv_header(path, how)
     of = {name: place for place, name in enumerate(header.every)}
     places = {name: of[name] for name in wanted}
-    step, none = lines_at_once(len(header.every)), True
+    at_once, none = lines_at_once(len(header.every)), True
     for numbers, texts in _records(path, how, header):
-        for start in range(0, len(texts), step):
-            part = texts[start : start + step]
+        for start in range(0, len(texts), at_once):
+            part = texts[start : start + at_once]
             rows = _rows(part, header, how.separator)
             if not gaps and None in rows:
                 number, why = next(_misfits(numbers[start:], part, header, how.separator))

@@ -315,13 +315,13 @@ class Feather(_ArrowFile):
         return load("pyarrow.ipc", by="a Feather file").open_file(file)
 
     def _each(self, wanted: Sequence[str]) -> Generator[Mapping[str, Any]]:
-        step = lines_at_once(len(wanted))
+        at_once = lines_at_once(len(wanted))
         with open_file(self.path) as file:
             reader = self._opened(file)
             for place in range(reader.num_record_batches):
                 batch = reader.get_batch(place).select(list(wanted))
-                for start in range(0, batch.num_rows, step):
-                    yield _arrays(batch.slice(start, step), wanted)
+                for start in range(0, batch.num_rows, at_once):
+                    yield _arrays(batch.slice(start, at_once), wanted)
 
 
 class Orc(_ArrowFile):
@@ -339,7 +339,7 @@ class Orc(_ArrowFile):
 
     def _each(self, wanted: Sequence[str]) -> Generator[Mapping[str, Any]]:
         with open_file(self.path) as file:
-            reader, step = self._opened(file), lines_at_once(len(wanted))
+            reader, at_once = self._opened(file), lines_at_once(len(wanted))
             if stamps := [name for name in wanted if "timestamp" in str(reader.schema.field(name).type)]:
                 raise DataError(
                     f"cannot read {self.path}: {stamps[0]!r} holds time stamps, which are not read from ORC: write "
@@ -347,13 +347,13 @@ class Orc(_ArrowFile):
                 )
             for stripe in range(reader.nstripes):
                 batch = reader.read_stripe(stripe, columns=list(wanted))
-                for start in range(0, batch.num_rows, step):
-                    yield _arrays(batch.slice(start, step).select(list(wanted)), wanted)
+                for start in range(0, batch.num_rows, at_once):
+                    yield _arrays(batch.slice(start, at_once).select(list(wanted)), wanted)
 
 
 def _of_rows(rows: Iterator[Sequence[Any]], wanted: Sequence[str]) -> Generator[Mapping[str, Any]]:
-    step, rows = lines_at_once(len(wanted)), iter(rows)
-    while part := list(islice(rows, step)):
+    at_once, rows = lines_at_once(len(wanted)), iter(rows)
+    while part := list(islice(rows, at_once)):
         columns = zip(*part, strict=True)
         yield {name: np.fromiter(column, object, len(part)) for name, column in zip(wanted, columns, strict=True)}
 

@@ -262,8 +262,8 @@ def _windows(X: Any, y: Any) -> Iterator[slice]:
     """Yield slices of the records, of a size at which work stays in the processor's cache."""
     records = len(y[-1].numbers) if isinstance(y, tuple) else len(y)
     entries = len(X) if isinstance(X, tuple) else math.prod(X.shape[1:])
-    step = max(1, _WINDOW_ENTRIES // max(1, entries))
-    return (slice(start, min(start + step, records)) for start in range(0, records, step))
+    at_once = max(1, _WINDOW_ENTRIES // max(1, entries))
+    return (slice(start, min(start + at_once, records)) for start in range(0, records, at_once))
 
 
 def empty_part(share: float, records: str = "") -> DataError:

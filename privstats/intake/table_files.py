@@ -244,8 +244,8 @@ class Parquet(TableFile):
 
     def _each(self, wanted: Sequence[str]) -> Generator[Mapping[str, Any]]:
         """Yield pages as needed, never a full row group."""
-        step, own = lines_at_once(len(wanted)), self._own(wanted)
-        for batch in _parquet(self.path).iter_batches(batch_size=step, columns=own, use_threads=False):
+        at_once, own = lines_at_once(len(wanted)), self._own(wanted)
+        for batch in _parquet(self.path).iter_batches(batch_size=at_once, columns=own, use_threads=False):
             yield self._part(batch, wanted)
 
     def _own(self, columns: Sequence[str]) -> list[str]:

@@ -51,4 +51,34 @@ if TYPE_CHECKING:
     from privstats.kinds.within import WithinMoments as WithinMoments
     from privstats.kinds.within import WithinSchema as WithinSchema
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.kinds.base": ["Kind", "kind_of"],
+            "privstats.kinds.calibration": ["CalibrationSchema"],
+            "privstats.kinds.classes": ["CLASS_STATISTICS", "ClassMoments", "ClassSchema", "RealClassMoments"],
+            "privstats.kinds.clipped_rows": ["ClippedRows"],
+            "privstats.kinds.counts": ["CountMoments", "CountSchema", "RealCountMoments"],
+            "privstats.kinds.effect.schema": ["EffectSchema", "Estimand"],
+            "privstats.kinds.gaussians": ["LEDOIT_WOLF", "GaussianMoments", "GaussianSchema", "RealGaussianMoments"],
+            "privstats.kinds.gradients": ["GRADIENT_STATISTICS", "GradientSchema"],
+            "privstats.kinds.hazard": ["HazardSchema"],
+            "privstats.kinds.late_entry": ["LateEntry"],
+            "privstats.kinds.lookup": ["of_records", "row_of"],
+            "privstats.kinds.mean": ["MeanSchema"],
+            "privstats.kinds.numbers": ["Number"],
+            "privstats.kinds.party": ["PartySchema", "PartyUpdateSchema"],
+            "privstats.kinds.registry": ["KINDS"],
+            "privstats.kinds.ridge": [
+                "RIDGE_STATISTICS",
+                "RealRidgeMoments",
+                "RecordSchema",
+                "RidgeMoments",
+                "RidgeSchema",
+            ],
+            "privstats.kinds.score": ["Family", "ScoreSchema"],
+            "privstats.kinds.scoring": ["ScoringSchema"],
+            "privstats.kinds.sites": ["RealSiteMoments", "SiteMoments", "SitesSchema"],
+            "privstats.kinds.within": ["RealWithinMoments", "WithinMoments", "WithinSchema"],
+        },
+    )

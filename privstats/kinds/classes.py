@@ -209,8 +209,8 @@ def _check_grid(schema: ClassSchema) -> None:
 def _about_letters(statistics: str, unknown: str) -> str:
     if set(statistics.upper()) <= set(CLASS_STATISTICS):
         return f"statistics must be in capitals, got {statistics!r}; write them in capitals: {statistics.upper()!r}"
-    strangers = "".join(letter for letter in unknown if letter.upper() not in CLASS_STATISTICS)
-    return f"statistics has unknown letters {strangers!r}; use letters out of {CLASS_STATISTICS}"
+    letters = "".join(letter for letter in unknown if letter.upper() not in CLASS_STATISTICS)
+    return f"statistics has unknown letters {letters!r}; use letters out of {CLASS_STATISTICS}"
 
 
 # --- the sums

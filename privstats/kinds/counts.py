@@ -32,7 +32,7 @@ from privstats.records.variables import Bins, Variable, plain_variable, variable
 from privstats.schema.base import COUNT_SCALE, Adjacency, Statistic, letters_of
 from privstats.schema.checks import settle
 from privstats.schema.narrowing import bare
-from privstats.transforms import Transform, steps_of
+from privstats.transforms import Transform, maps_of
 
 if TYPE_CHECKING:
     from privstats.kinds.numbers import Number
@@ -273,12 +273,12 @@ def _listed(field: str, value: object, minimum: int = 1) -> tuple[Any, ...]:
 def _checked_transform(
     transform: Sequence[Transform] | Transform, variables: tuple[Variable, ...]
 ) -> tuple[Transform, ...]:
-    steps = steps_of(transform)
-    if not steps:
+    maps = maps_of(transform)
+    if not maps:
         return ()
-    if len(steps) > 1 or not steps[0].reads_cells:
+    if len(maps) > 1 or not maps[0].reads_cells:
         raise SchemaError("transform must be empty, or Cells alone: count tables have no features")
-    cells: Any = steps[0]
+    cells: Any = maps[0]
     binned = {column.name for column in cells.columns if column.kind in ("numeric", "dates")}
     for variable in variables:
         if not isinstance(variable, Bins) or variable.name not in binned:
@@ -286,7 +286,7 @@ def _checked_transform(
                 f"{variable.name} must be Bins of a numeric column or of dates that Cells declares; count others "
                 "without a transform"
             )
-    return steps
+    return maps
 
 
 def _checked_tables(tables: tuple[Any, ...], names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:

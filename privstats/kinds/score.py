@@ -1,49 +1,35 @@
-"""Sum the score and information of a logistic or Poisson regression.
+"""Define the score and information of a logistic or Poisson regression: parameters, checks and the bound per record.
 
-The bits are equal in any batch, order and BLAS. A record counts fully or as zero: no error depends on a record and the
-published weights together.
+The sums themselves are in :mod:`privstats.kinds.score_sums`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
-from privstats import moments
-from privstats.errors import RecordError, SchemaError
-from privstats.intake.arrays import is_tensor
+from privstats.errors import SchemaError
 from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.column_facts import gap_facts
 from privstats.kinds.record_rows import class_rows, target_rows
 from privstats.kinds.ridge import RidgeSchema
+from privstats.kinds.score_sums import measured_scores, score_terms
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import ExactClass, Moments, RealMoments, containers
 from privstats.printable import at_least
-from privstats.records.containers import dense
 from privstats.records.reading import Labels, Targets
-from privstats.records.reasons import EXPOSURE
 from privstats.schema.base import OUTCOME, Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import AdaptiveSchema
 from privstats.transforms import ByArm, ConstantFeature, Transform, output_features
-from privstats.transforms.exact import arrays_of
 
 if TYPE_CHECKING:
-    from privstats.moments.clip_report import ClipTally
-    from privstats.moments.device_rounds import DeviceRound
-    from privstats.moments.gradient_map import RoundValues
-    from privstats.moments.grid import Ints
     from privstats.moments.record_sums import RecordTerms
-    from privstats.records.opened import Excluded, Opened
-    from privstats.records.readable import Noted
-    from privstats.records.row_cache import MappedRows
+    from privstats.records.opened import Opened
 
 # fmt: off
 _LOGISTIC: tuple[Statistic, ...] = (
@@ -224,6 +210,11 @@ class ScoreSchema(AdaptiveSchema, Kind):
         return self.missing is None and self._in_arms
 
     @property
+    def is_propensity(self) -> bool:
+        """Whether the rounds fit a propensity for the weights of an effect, which no table reads."""
+        return self._in_arms or self.missing is not None
+
+    @property
     def _in_arms(self) -> bool:
         return bool(self.transform) and isinstance(self.transform[-1], ByArm)
 
@@ -244,7 +235,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
     @property
     def goal(self) -> Labels | Targets:
         """What y holds."""
-        if self.by_arm or self.missing:
+        if self.is_propensity:
             return Targets(self.outcomes or 1, gaps=bool(self.missing))
         if self.family == "logistic":
             return Labels(range(2))
@@ -271,7 +262,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
     @property
     def rows(self) -> ClassSchema | RidgeSchema:
         """The schema that reads records."""
-        if self.by_arm or self.missing:
+        if self.is_propensity:
             features = self.features if self.missing else 2 * self.features
             missing = "left out" if self.missing else None
             more: dict[str, Any] = {"targets": self.outcomes or 1, "missing": missing, "nonnegative": False}
@@ -312,8 +303,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
     @property
     def facts(self) -> tuple[str, ...]:
         """Facts on gaps in declared columns, and on the assumption of the model's own errors."""
-        propensity = self.by_arm or self.missing  # rounds for the weights of an effect, which no table reads
-        errors = () if propensity else errors_facts(self.errors, _ASSUMED[self.family])
+        errors = () if self.is_propensity else errors_facts(self.errors, _ASSUMED[self.family])
         alpha = self.negative_binomial
         weights = () if alpha is None else (_WEIGHTS.format(alpha),)
         return (*self.column_facts, *errors, *weights, *_grid_facts(self))
@@ -386,37 +376,23 @@ class ScoreSchema(AdaptiveSchema, Kind):
             RecordError: an unreadable row by arm or with ``missing``, or an exposure out of range, whatever was
                 published.
         """
-        sums = moments.grid.sums_of(self, "gHJQV")
-        count, tally = 0, _no_clips(self)
-        there: DeviceRound | None = None
-        # Arms, gaps and exposures are read in host memory.
-        plain = not (self.by_arm or self.missing or self.exposure)
-        pieces = records.placed_pieces() if plain else _exposed(self, records).pieces()
-        for rows, targets in pieces:
-            if is_tensor(rows):
-                there = there or _on_device(self, records, values)
-                there.add(rows, targets)
-                continue
-            added, finite = _mapped(self, rows, np.asarray(targets), values["w"], tally)
-            for total in sums.values():
-                total.admit(len(rows))
-            for letter, product in _products(self, *added).items():
-                sums[letter].partial += product
-            count += int(np.count_nonzero(finite))
-        totals = {letter: total.result() for letter, total in sums.items()}
-        if there is None:
-            report = None if self._in_arms or self.missing else tally.report()
-            return ScoreMoments(self, records=count, clip_report=report, **totals)
-        result = ScoreMoments(self, records=count, **totals)
-        totals, count = there.result()
-        return result + ScoreMoments(self, records=count, **totals)
+        return measured_scores(self, records, values)
 
     def terms_of(self, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
         """Return each record's contribution."""
-        inside: list[NDArray[np.bool_]] = []
-        several = _exposed(self, records, lambda fine, *_: inside.append(fine)).pieces()
-        terms = moments.record_sums.RecordTerms.joined(_added(self, rows, y, values["w"]) for rows, y in several)
-        return terms.among(np.concatenate(inside)) if inside else terms
+        return score_terms(self, records, values)
+
+
+ScoreMoments, RealScoreMoments = containers(
+    "Score",
+    ScoreSchema,
+    _LOGISTIC,
+    ("family", "features"),
+    "records",
+    "published",
+    "clip_report",
+    optional=(SQUARE, *DISPERSION),
+)
 
 
 def _check_missing(schema: ScoreSchema) -> None:
@@ -485,9 +461,8 @@ def _grid_facts(schema: ScoreSchema) -> tuple[str, ...]:
 
 
 def _checked_errors(schema: ScoreSchema) -> Errors:
-    propensity = schema.missing or schema._in_arms
-    errors = checked_errors(schema.errors, "model" if propensity else "robust")
-    if propensity and errors == "robust":
+    errors = checked_errors(schema.errors, "model" if schema.is_propensity else "robust")
+    if schema.is_propensity and errors == "robust":
         raise SchemaError("errors is for a regression's table; a propensity has none: omit it with ByArm or missing")
     return errors
 
@@ -545,234 +520,6 @@ def _check_overdispersion(schema: ScoreSchema) -> None:
         )
     if schema.negative_binomial is not None:
         raise SchemaError("overdispersion estimates what negative_binomial declares: state one of them")
-
-
-# --- the sums
-
-_MEAN_BITS = 20
-
-_ONE = float(1 << _MEAN_BITS)
-
-
-_LOG_BITS = 40  # log Y is rounded to them, so that all platforms agree
-
-
-ScoreMoments, RealScoreMoments = containers(
-    "Score",
-    ScoreSchema,
-    _LOGISTIC,
-    ("family", "features"),
-    "records",
-    "published",
-    "clip_report",
-    optional=(SQUARE, *DISPERSION),
-)
-
-
-def _no_clips(schema: ScoreSchema) -> ClipTally:
-    return moments.clip_report.ClipTally(schema.features, schema.steps, counts=schema.family == "poisson")
-
-
-def own_scores(unit: Ints, residuals: Ints, steps: int) -> Ints:
-    """Return c ``(n, d)``, each record's r u in grid steps, of length at most |r| where |u| is at most ``steps``."""
-    return within_length(unit * (residuals / steps)[:, None], residuals * residuals)
-
-
-def within_length(exact: NDArray[np.float64], squares: Any) -> Ints:
-    """Return rows rounded to integers, and truncated where rounding would pass these squared lengths.
-
-    Guarantee:
-        In integers, no row is longer than allowed if no exact row is. Truncation moves every entry toward zero, so it
-        keeps that length, and a rounded row is used only where it has it, too.
-    """
-    xp = arrays_of(exact)
-    rounded: Ints = xp.rint(exact)
-    longer = xp.vecdot(rounded, rounded) > squares
-    return xp.trunc_where(longer, exact, rounded) if xp.some(longer) else rounded
-
-
-def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values) -> RecordTerms:
-    tally = _no_clips(schema)
-    (unit, residuals, roots, fits), finite = _mapped(schema, rows, targets, w, tally)
-    a = roots[finite]
-    products: dict[str, Any] = {"g": ((unit * residuals[:, None])[finite], None), "H": (a, a)}
-    if schema.errors == "robust":
-        c = own_scores(unit, residuals, schema.steps)[finite]
-        products["J"] = (c, c)
-    if schema.overdispersion is not None:
-        products |= {letter: (np.square(each)[finite], None) for letter, each in zip("QV", fits.T, strict=True)}
-    clips = {} if schema._in_arms or schema.missing else {"clip_report": tally.report()}
-    return moments.record_sums.RecordTerms(finite, (moments.record_sums.Term(products),), clips)
-
-
-def _mapped(
-    schema: ScoreSchema,
-    rows: NDArray[Any],
-    targets: NDArray[Any],
-    w: Values,
-    tally: ClipTally | None = None,
-) -> tuple[tuple[Ints, Ints, Ints, Ints], NDArray[np.bool_]]:
-    """Return the contributions of :func:`_contributed`, and which records are finite ``(n,)``; others are zero.
-
-    Args:
-        tally: counts the clip's effect; none for a propensity.
-    """
-    shares, targets = _exposures(schema, targets)
-    unit, outcomes, fine = _on_grid(schema, rows, targets, tally)
-    return _contributed(schema, unit, outcomes, fine, w, shares), fine
-
-
-def _contributed(
-    schema: ScoreSchema, unit: Ints, outcomes: Ints, fine: Any, w: RoundValues, shares: Any = None
-) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return u ``(n, d)``, r ``(n,)``, a ``(n, d)``, and y - m and m rounded ``(n, 2)``.
-
-    The last is ``(n, 0)`` where the schema does not sum it. All are zero for other than ``fine``.
-
-    Args:
-        unit: grid rows.
-        outcomes: in steps of 2**-20 of the largest outcome.
-    """
-    xp = arrays_of(unit)
-    outcomes, mean = _weighed(schema, outcomes, _means(schema, unit, w, shares))
-    variance = mean * (_ONE - mean) / _ONE if schema.family == "logistic" else mean
-    residuals: Ints = xp.trunc((outcomes - mean) * math.ldexp(1.0, schema.grid_bits - _MEAN_BITS))
-    roots: Ints = xp.trunc(unit * (xp.sqrt(variance / _ONE) * moments.gradient_map.SHY)[:, None])
-    maximum = float(schema.steps) ** 2
-    fine = fine & (xp.vecdot(unit, unit) <= maximum) & (abs(residuals) * _ONE <= schema.steps * abs(outcomes - mean))
-    fine &= xp.vecdot(roots, roots) * _ONE <= maximum * variance
-    fits = _fits(schema, outcomes, mean) if schema.overdispersion else unit[:, :0]
-    return unit * fine[:, None], residuals * fine, roots * fine[:, None], fits * fine[:, None]
-
-
-def _fits(schema: ScoreSchema, outcomes: Ints, mean: Ints) -> Ints:
-    xp = arrays_of(mean)
-    both = xp.hstack((outcomes - mean)[:, None], mean[:, None])
-    fits: Ints = xp.rint(both * math.ldexp(1.0, schema.grid_bits - _MEAN_BITS))
-    return fits
-
-
-def _products(schema: ScoreSchema, unit: Ints, residuals: Ints, roots: Ints, fits: Ints) -> dict[str, Ints]:
-    """Return the sums over some records, by letter."""
-    products = {"g": unit.T @ residuals, "H": roots.T @ roots}
-    if schema.errors == "robust":
-        scores = own_scores(unit, residuals, schema.steps)
-        products["J"] = scores.T @ scores
-    if schema.overdispersion is not None:
-        products |= {letter: each @ each for letter, each in zip("QV", fits.T, strict=True)}
-    return products
-
-
-def _on_device(schema: ScoreSchema, records: Opened, values: Mapping[str, Values]) -> DeviceRound:
-    def sums(rows: MappedRows, targets: Any, fine: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-        goals = _in_steps(schema, targets.reshape(-1).to(rows.unit.dtype))
-        return _products(schema, *_contributed(schema, rows.unit, goals, fine, values["w"]))
-
-    exclude = None if records.excluded is None else records.excluded.exclude
-    form = moments.device_rounds.Form(sums)
-    return moments.device_rounds.DeviceRound(schema, schema.rows, values, form, exclude, rounds_targets=False)
-
-
-def _on_grid(
-    schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], tally: ClipTally | None
-) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-    """Return grid rows, outcomes in steps of 2**-20 of the largest, and which records are finite."""
-    if schema.missing:
-        return _seen_on_grid(schema, rows, targets)
-    if schema.by_arm:
-        moments.rounds.real_outcomes(
-            targets, schema.outcomes or 1
-        )  # so that all sessions of an effect count the same records
-        treated, unit = moments.rounds.arm_rows(schema.rows, rows)
-        return unit, treated.astype(np.float64) * _ONE, np.ones(len(rows), np.bool_)
-    clips: list[moments.grid.Quantized] = []
-    unit, fine = moments.rounds.grid_rows(schema, rows, clips=clips)
-    goals = targets.astype(np.float64).reshape(len(targets))
-    fine &= np.isfinite(goals)
-    if tally is not None:
-        above = int((goals[fine] > schema.outcome).sum())
-        moments.rounds.add_clips(tally, schema, unit, fine, clips, above=above)
-    return unit, _in_steps(schema, np.where(fine, goals, 0.0)), fine
-
-
-def _in_steps(schema: ScoreSchema, goals: NDArray[np.float64]) -> Ints:
-    """Return outcomes in steps of 2**-20 of the largest."""
-    xp = arrays_of(goals)
-    outcomes: Ints = xp.trunc((goals / xp.full_like(goals[:1], schema.outcome)).clip(0.0, 1.0) * _ONE)
-    return outcomes
-
-
-def _seen_on_grid(
-    schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]
-) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-    """Return grid rows and presence of outcomes; all are finite, as in later sessions."""
-    unit, fine = moments.rounds.grid_rows(schema.rows, rows)
-    if not fine.all():
-        raise RecordError(
-            "X holds NaN, infinite or overflowing entries, or an arm that is neither 0 nor 1; correct them"
-        )
-    seen = np.isfinite(moments.rounds.real_outcomes(targets, 1, missing=True)[:, 0])
-    return unit, seen.astype(np.float64) * _ONE, fine
-
-
-def _exposed(schema: ScoreSchema, records: Opened, noted: Noted = lambda *_: None) -> Opened:
-    """Return the records whose exposure is in range; where none may be excluded, ``_exposures`` refuses others."""
-    if schema.exposure is None or records.excluded is None:
-        return records
-    return records.over(_inside(schema, records.pairs(), records.excluded, noted))
-
-
-def _inside(schema: ScoreSchema, batches: Iterable[Any], excluded: Excluded, noted: Noted) -> Iterator[tuple[Any, Any]]:
-    for rows, targets in batches:
-        fine = _in_range(schema, np.asarray(dense(targets), np.float64)[:, 1])
-        noted(fine, rows, np.ones(len(fine), np.bool_))
-        excluded.add(fine, {(repr(schema.exposure), EXPOSURE): ~fine}, seen=True)
-        yield (rows, targets) if fine.all() else (rows[fine], targets[fine])
-
-
-def _in_range(schema: ScoreSchema, exposures: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return np.asarray((exposures > 0) & (exposures <= (schema.exposure_bound or 0.0)))
-
-
-def _exposures(schema: ScoreSchema, targets: NDArray[Any]) -> tuple[NDArray[np.float64] | None, NDArray[Any]]:
-    """Return exposures in units of the largest, ``(n,)``, and counts; a record with a gap counts as zero later."""
-    if schema.exposure is None or schema.exposure_bound is None:
-        return None, targets
-    exposures, counts = targets[:, 1].astype(np.float64), targets[:, 0].astype(np.float64)
-    unread = ~np.isfinite(exposures)
-    if not (_in_range(schema, exposures) | unread).all():
-        raise RecordError(
-            f"exposures in {schema.exposure!r} must be above 0 and at most exposure_bound, {schema.exposure_bound:g}; "
-            "correct them, or have the plan state a larger bound"
-        )
-    shares = np.where(unread, 0.0, exposures / schema.exposure_bound)
-    return shares, np.where(unread, np.nan, counts)
-
-
-def _means(schema: ScoreSchema, unit: Ints, w: RoundValues, shares: NDArray[np.float64] | None = None) -> Ints:
-    """Return m in steps of 2**-20 of the largest outcome; ``shares`` are exposures in units of the largest."""
-    xp, step = arrays_of(unit), schema.clip_norm / float(schema.steps)
-    fitted = (unit @ w.floats) * math.ldexp(step, -w.exponent)
-    if schema.family == "poisson":
-        fitted = fitted - round(math.log(schema.outcome) * (1 << _LOG_BITS)) / (1 << _LOG_BITS)
-    pairs = xp.hstack(xp.full_like(fitted, 0.0)[:, None], fitted[:, None])
-    if schema.family == "poisson":
-        means = moments.gradient_map.exponentials(pairs, 0)[:, 1]
-        counts: Ints = xp.floor((means if shares is None else means * shares) / _ONE)
-        return counts
-    return moments.gradient_map.probabilities(pairs, 0)[:, 1]
-
-
-def _weighed(schema: ScoreSchema, outcomes: Ints, mean: Ints) -> tuple[Ints, Ints]:
-    """Return y and m times 1 / (1 + alpha m), in steps of 2**-20 of the largest outcome.
-
-    Guarantee:
-        Both stay integers from 0 to 2**20, where y and m are. A factor is at most 1, and rounding keeps that end.
-    """
-    if schema.negative_binomial is None:
-        return outcomes, mean
-    xp, divisors = arrays_of(mean), 1.0 + schema.negative_binomial * schema.outcome * (mean / _ONE)
-    return xp.rint(outcomes / divisors), xp.rint(mean / divisors)
 
 
 # --- the sensitivity, and the two data sets that the certificate compares

@@ -119,7 +119,7 @@ class SitesSchema(Kind):
         settle(self, target_scale=size("target_scale", self.target_scale, "1 leaves the target as it is"))
         if self.groups > 1 and len(self.pulls) > 1:
             raise SchemaError("groups and several pulls cannot be combined: each group would need enough sites")
-        if self.pulls[0] == 0 and any(isinstance(step, ConstantFeature) for step in self.transform):
+        if self.pulls[0] == 0 and any(isinstance(map_, ConstantFeature) for map_ in self.transform):
             raise SchemaError(
                 "transform must not hold a ConstantFeature with a pull of 0: a site's mean cancels it; omit it"
             )

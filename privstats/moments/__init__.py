@@ -27,4 +27,17 @@ if TYPE_CHECKING:
     from privstats.moments import edge_report as edge_report
     from privstats.moments import rounds as rounds
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.intake.accepted": ["ColumnLike", "RecordsLike", "TargetsLike"],
+            "privstats.intake.record_files": ["RecordFile", "Records"],
+            "privstats.moments.base": ["Moments"],
+            "privstats.moments.clip_report": ["ClipReport", "remarks_on", "warn_if_clipped", "warn_if_empty"],
+            "privstats.moments.edge_report": ["Beyond", "EdgeReport"],
+            "privstats.moments.grid_vectors": ["quantize"],
+            "privstats.moments.measurement": ["exact_moments", "measure"],
+            "privstats.moments.persons": ["PersonMoments"],
+        },
+        {"privstats.moments": ["accumulators", "edge_report", "rounds"]},
+    )

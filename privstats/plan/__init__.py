@@ -13,4 +13,13 @@ if TYPE_CHECKING:
     from privstats.plan.plan import Plan as Plan
     from privstats.plan.validity import Validity as Validity
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.plan.budget": ["Budget", "BudgetRow"],
+            "privstats.plan.cohort": ["Cohort", "check_plausible"],
+            "privstats.plan.devices": ["Devices"],
+            "privstats.plan.plan": ["Plan"],
+            "privstats.plan.validity": ["Validity"],
+        },
+    )

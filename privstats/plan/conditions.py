@@ -1,4 +1,4 @@
-"""State a promise's condition, and join those of several plans."""
+"""Word the condition of a promise, for every claim, and join those of several plans."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def schema_table(schema: Schema) -> dict[str, Any]:
 def check_read_back(plan: Plan) -> None:
     """Refuse a kind or a map of another package with a value that its plan's file, and so the digest, lacks."""
     schema = plan.schema
-    others = [step for step in schema.transform if packages.of_map(step)]
+    others = [map_ for map_ in schema.transform if packages.of_map(map_)]
     if packages.of_kind(schema) or others or packages.of_module(schema):
         for value in (schema, *others) if packages.of_kind(schema) else others:
             if names := unstated(value):
@@ -100,7 +100,7 @@ def check_read_back(plan: Plan) -> None:
 
 def unnamed(tables: Mapping[str, Any]) -> dict[str, Any]:
     """Return a plan's tables without the packages of others."""
-    schema = {**tables["schema"], "transform": [packages.bare(step) for step in tables["schema"]["transform"]]}
+    schema = {**tables["schema"], "transform": [packages.bare(map_) for map_ in tables["schema"]["transform"]]}
     return {**tables, "schema": packages.bare(schema)}
 
 
@@ -223,10 +223,10 @@ def _schema(table: dict[str, Any]) -> Schema:
             packages.lacking(package, f"the task {task!r:.80}")
             or f"schema.task must be one of {sorted(KINDS)}, got {task!r}"
         )
-    steps = table.pop("transform", [])
-    if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
+    maps = table.pop("transform", [])
+    if not isinstance(maps, list) or not all(isinstance(map_, dict) for map_ in maps):
         raise PlanError("schema.transform must be a list of tables: write [[schema.transform]]")
-    built: Schema = _build(cls, {**cls.unstated, **table, "transform": _maps(steps)})
+    built: Schema = _build(cls, {**cls.unstated, **table, "transform": _maps(maps)})
     what = f"the module {word!r}" if (word := getattr(built, "module", None)) else f"the task {task!r}"
     packages.check_stated(package, packages.of_schema(built), what)
     return built
@@ -241,8 +241,8 @@ def _maps(tables: list[dict[str, Any]]) -> tuple[Transform, ...]:
         if package and not transforms.base.is_kind(kind):
             raise PlanError(packages.lacking(package, f"the map {kind!r:.80}"))
     maps = transforms.from_builtins(plain)
-    for step, package in zip(maps, stated, strict=True):
-        packages.check_stated(package, packages.of_map(step), f"the map {step.kind!r}")
+    for map_, package in zip(maps, stated, strict=True):
+        packages.check_stated(package, packages.of_map(map_), f"the map {map_.kind!r}")
     return maps
 
 

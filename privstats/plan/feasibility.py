@@ -167,7 +167,7 @@ def check_masking(masking: Masking, noise: Noise | None) -> None:
 
 def check_local_maps(schema: Schema, privacy: Privacy | NoPrivacy) -> None:
     """Refuse a promise per record or person after a map fitted on the client's own records."""
-    local = [step.kind for step in schema.transform if step.local]
+    local = [map_.kind for map_ in schema.transform if map_.local]
     if local and isinstance(privacy, Privacy) and privacy.unit != "client":
         raise PlanError(
             f"transform {local[0]!r} is fitted on each client's own records, so one record moves the features of all "

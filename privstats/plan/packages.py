@@ -81,14 +81,14 @@ def of_schema(schema: Schema) -> str:
     return of_kind(schema) or of_module(schema)
 
 
-def of_map(step: Transform) -> str:
+def of_map(map_: Transform) -> str:
     """Return name and version of the package that defines a map's class; empty for ours."""
-    if own := definer(type(step)):
-        _check_bases(type(step), own)
-    package = _checked(own, f"the map {step.kind!r:.80}")
-    if package and not _NAME.fullmatch(step.kind):
+    if own := definer(type(map_)):
+        _check_bases(type(map_), own)
+    package = _checked(own, f"the map {map_.kind!r:.80}")
+    if package and not _NAME.fullmatch(map_.kind):
         raise PlanError(
-            f"the map of {package} has the kind {step.kind!r:.80}; choose 1 to 64 letters, digits, '.', '_' and '-'"
+            f"the map of {package} has the kind {map_.kind!r:.80}; choose 1 to 64 letters, digits, '.', '_' and '-'"
         )
     return package
 
@@ -96,7 +96,7 @@ def of_map(step: Transform) -> str:
 def of_maps(schema: Schema) -> dict[str, list[str]]:
     """Return the module and the kinds of maps that other packages bring, by package."""
     pairs = [(of_module(schema), getattr(schema, "module", ""))]
-    pairs += [(of_map(step), step.kind) for step in schema.transform]
+    pairs += [(of_map(map_), map_.kind) for map_ in schema.transform]
     several: dict[str, list[str]] = {}
     for package, name in dict.fromkeys(pairs):
         if package:

@@ -202,6 +202,6 @@ def _windows(
     return (labels[window] for window in in_order(labels.shape[0], WINDOW_RECORDS))
 
 
-def in_order(count: int, step: int) -> Iterator[slice]:
-    """Yield slices of ``step`` of ``count`` records, in order."""
-    return (slice(start, min(start + step, count)) for start in range(0, count, step))
+def in_order(count: int, at_once: int) -> Iterator[slice]:
+    """Yield slices of ``at_once`` of ``count`` records, in order."""
+    return (slice(start, min(start + at_once, count)) for start in range(0, count, at_once))

@@ -24,8 +24,8 @@ def declared_ranges(reading: Reading) -> dict[str, tuple[float, float]]:
         >>> declared_ranges(schema.reading)["age"]
         (20.0, 90.0)
     """
-    own = [step for step in reading.maps if not isinstance(step, Levels)]
-    texts = {column.name for step in reading.maps if isinstance(step, Levels) for column in step.columns}
+    own = [map_ for map_ in reading.maps if not isinstance(map_, Levels)]
+    texts = {column.name for map_ in reading.maps if isinstance(map_, Levels) for column in map_.columns}
     first = next(pairwise(own), None)
     if reading.names is None or first is None:
         return {}

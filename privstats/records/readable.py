@@ -171,9 +171,9 @@ class Readable:
             self._noted(np.ones(rows.shape[0], np.bool_), rows, np.ones(rows.shape[0], np.bool_))
             yield rows, rest
             return
-        step = max(1, min(_ROWS, _ENTRIES // max(rows.shape[1], 1)))
-        for start in range(0, max(rows.shape[0], 1), step):  # runs once without records
-            at = slice(start, min(start + step, rows.shape[0]))
+        at_once = max(1, min(_ROWS, _ENTRIES // max(rows.shape[1], 1)))
+        for start in range(0, max(rows.shape[0], 1), at_once):  # runs once without records
+            at = slice(start, min(start + at_once, rows.shape[0]))
             X, fine, why, declared = _features(self._reading, rows[at])
             y, readable, y_why, y_declared = self._read(rest[at])
             fine &= readable

@@ -96,19 +96,19 @@ def _tiles(
             yield Tile(thin, dense(targets[window]))
         return
     size = _DEVICE_TILE_BYTES if device else _TRANSFORMED_TILE_BYTES if reading.maps else _TILE_BYTES
-    step = max(16, size // (8 * max(rows.shape[1], reading.features)))
+    at_once = max(16, size // (8 * max(rows.shape[1], reading.features)))
     if isinstance(rows, CodeRows):  # each window costs a call per column
-        step = max(step, min(_TABLE_RECORDS, _TABLE_ENTRIES // reading.features))
+        at_once = max(at_once, min(_TABLE_RECORDS, _TABLE_ENTRIES // reading.features))
     if (
         grouped
         and not device
         and not isinstance(rows, FileRows | GuardedRows | CodeRows)
         and isinstance(targets, np.ndarray)
     ):
-        take = _taker(rows, step)
-        yield from (Tile(take(where), targets[where]) for where in _by_class(targets, step))
+        take = _taker(rows, at_once)
+        yield from (Tile(take(where), targets[where]) for where in _by_class(targets, at_once))
         return
-    for where in in_order(rows.shape[0], step):
+    for where in in_order(rows.shape[0], at_once):
         tile = Tile(rows[where], targets[where])
         yield tile if device else Tile(dense(tile.rows), dense(tile.targets))
 
@@ -171,9 +171,9 @@ def _taker(rows: Loaded, max_rows: int) -> Callable[[NDArray[np.intp]], NDArray[
     return lambda where: rows.take(where, axis=0, out=memory[: len(where)], mode="clip")
 
 
-def _by_class(labels: NDArray[np.generic], step: int) -> Iterator[NDArray[np.intp]]:
+def _by_class(labels: NDArray[np.generic], at_once: int) -> Iterator[NDArray[np.intp]]:
     """Yield indices class by class within windows, so that S needs one product per class."""
     for window in in_order(len(labels), WINDOW_RECORDS):
         order = np.argsort(labels[window], kind="stable") + window.start
-        for where in in_order(len(order), step):
+        for where in in_order(len(order), at_once):
             yield order[where]

@@ -16,4 +16,10 @@ if TYPE_CHECKING:
     from privstats.review.plan_facts import difference as difference
     from privstats.review.plan_facts import facts as facts
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.review.drop_outs": ["Dropout", "dropout_table"],
+            "privstats.review.plan_facts": ["Change", "Consequence", "Difference", "difference", "facts"],
+        },
+    )

@@ -1,4 +1,4 @@
-"""State a plan's facts, and the difference of two plans."""
+"""Word a plan's facts for reviewers, one clause each without a full stop, and the difference of two plans."""
 
 from __future__ import annotations
 

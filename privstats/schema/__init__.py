@@ -17,4 +17,12 @@ if TYPE_CHECKING:
     from privstats.schema.narrowing import predicted as predicted
     from privstats.schema.narrowing import require_schema as require_schema
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.intake.declared.categories": ["Categories"],
+            "privstats.records.variables": ["Bins", "Variable"],
+            "privstats.schema.base": ["COUNT_SCALE", "Schema"],
+            "privstats.schema.narrowing": ["USUAL", "bare", "is_known", "narrowed", "predicted", "require_schema"],
+        },
+    )

@@ -12,7 +12,7 @@ from privstats.errors import SchemaError
 from privstats.intake.meaning import check_distinct, checked_names, shown
 from privstats.python_values import python_fields
 from privstats.schema.base import Schema
-from privstats.transforms import ConstantFeature, Transform, output_features, steps_of
+from privstats.transforms import ConstantFeature, Transform, maps_of, output_features
 
 REQUIRED: Any = ...
 """Marks a required field; ``features`` alone may follow from a declaration of columns."""
@@ -36,7 +36,7 @@ def checked_vectors(schema: Schema) -> dict[str, object]:
     """Validate feature-vector fields."""
     python_fields(schema)
     _require_fields(schema)
-    transform = steps_of(schema.transform)
+    transform = maps_of(schema.transform)
     number = _declared(transform, schema) if schema.features is REQUIRED else schema.features
     features = as_int("features", number, 2, "one feature has no covariance: add another or a constant one")
     grid_bits = as_int("grid_bits", schema.grid_bits, 2, "12 suits most data")
@@ -72,7 +72,7 @@ def _declared(transform: tuple[Transform, ...], schema: Schema) -> int:
 
 
 def _check_cells(schema: Schema, transform: tuple[Transform, ...], grid_bits: int) -> None:
-    if any(step.reads_cells for step in transform[1:]):
+    if any(map_.reads_cells for map_ in transform[1:]):
         raise SchemaError("Cells must be the first map: it reads the table; put the others after it")
     if not transform or not transform[0].reads_cells:
         return
@@ -81,7 +81,7 @@ def _check_cells(schema: Schema, transform: tuple[Transform, ...], grid_bits: in
         raise SchemaError("feature_names must be omitted: Cells names the input columns")
     if schema.nonnegative:
         raise SchemaError("nonnegative must be False: rows of Cells have negative entries")
-    if any(step.local for step in transform):
+    if any(map_.local for map_ in transform):
         raise SchemaError("no map fitted on client records may follow Cells: all parties' rows must mean the same")
     if len(transform) == 1 and grid_bits < cells.bits:
         raise SchemaError(
@@ -93,16 +93,16 @@ def _check_cells(schema: Schema, transform: tuple[Transform, ...], grid_bits: in
 def _check_constants(transform: tuple[Transform, ...], clip_norm: float, grid_bits: int) -> None:
     """Refuse a constant that may be 0 on the grid."""
     least = math.ldexp(clip_norm, -grid_bits)
-    for step in transform:
-        if isinstance(step, ConstantFeature) and abs(step.value) < least:
+    for map_ in transform:
+        if isinstance(map_, ConstantFeature) and abs(map_.value) < least:
             raise SchemaError(
-                f"the value of ConstantFeature must be at least {least:.2g}, a grid step, got {step.value:g}; 1 suits "
+                f"the value of ConstantFeature must be at least {least:.2g}, a grid step, got {map_.value:g}; 1 suits "
                 "most data"
             )
 
 
 def _check_levels(schema: Schema, transform: tuple[Transform, ...], names: tuple[str, ...]) -> None:
-    declared: list[Any] = [step for step in transform if step.kind == "levels"]
+    declared: list[Any] = [map_ for map_ in transform if map_.kind == "levels"]
     if not declared:
         return
     if declared != [transform[0]] or not (transform[-1].kind == "by-arm" or schema.levels_apart):

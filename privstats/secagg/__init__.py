@@ -19,4 +19,19 @@ if TYPE_CHECKING:
     from privstats.secagg.upload.panel import end_of as end_of
     from privstats.secagg.upload.parameters import UploadParameters as UploadParameters
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.secagg.interactive.client": ["Client"],
+            "privstats.secagg.interactive.parameters": ["Parameters"],
+            "privstats.secagg.interactive.server": ["Server"],
+            "privstats.secagg.keys": ["Identity"],
+            "privstats.secagg.roster": ["Roster"],
+            "privstats.secagg.upload.helper": ["Helper"],
+            "privstats.secagg.upload.helper_keys": ["HelperKeys"],
+            "privstats.secagg.upload.leader": ["Leader"],
+            "privstats.secagg.upload.non_inclusion": ["check_abandoned_by_all"],
+            "privstats.secagg.upload.panel": ["Offer", "Panel", "end_of"],
+            "privstats.secagg.upload.parameters": ["UploadParameters"],
+        },
+    )

@@ -24,4 +24,14 @@ if TYPE_CHECKING:
     from privstats.session.noise import helper_noise as helper_noise
     from privstats.session.unmasked import release as release
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.session.charges": ["Charge", "ReleaseCharge", "RoundCharge", "free", "withdraw", "withdraw_run"],
+            "privstats.session.client_updates": ["ClientUpdates"],
+            "privstats.session.local": ["LocalParties", "aggregate_unmasked", "local_parties"],
+            "privstats.session.machines": ["Contribution", "client", "contribution", "helper", "on_upload", "server"],
+            "privstats.session.noise": ["helper_noise"],
+            "privstats.session.unmasked": ["release"],
+        },
+    )

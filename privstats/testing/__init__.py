@@ -23,4 +23,25 @@ if TYPE_CHECKING:
     from privstats.testing.tables import held as held
     from privstats.testing.tables import table_values as table_values
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.testing.contracts": ["MockTransport", "check_module"],
+            "privstats.testing.kinds": ["check_kind"],
+            "privstats.testing.strategies": [
+                "chunkings",
+                "class_schemas",
+                "cohorts",
+                "dropout_schedules",
+                "entries",
+                "partitions",
+                "plans",
+                "privacies",
+                "records",
+                "ridge_schemas",
+                "schemas",
+                "shards",
+            ],
+            "privstats.testing.tables": ["held", "table_values"],
+        },
+    )

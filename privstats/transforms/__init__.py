@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from privstats.transforms.base import apply as apply
     from privstats.transforms.base import from_builtins as from_builtins
     from privstats.transforms.base import input_features as input_features
+    from privstats.transforms.base import maps_of as maps_of
     from privstats.transforms.base import output_features as output_features
-    from privstats.transforms.base import steps_of as steps_of
     from privstats.transforms.base import to_builtins as to_builtins
     from privstats.transforms.cells import Cells as Cells
     from privstats.transforms.interactions import Interactions as Interactions
@@ -34,4 +34,39 @@ if TYPE_CHECKING:
     from privstats.transforms.rowwise import of_unit_norm as of_unit_norm
     from privstats.transforms.transport import Transport as Transport
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.intake.declared.categories": ["Categories"],
+            "privstats.intake.declared.columns": ["Column", "Dates", "Numeric", "Truth"],
+            "privstats.transforms.base": [
+                "Transform",
+                "apply",
+                "from_builtins",
+                "input_features",
+                "maps_of",
+                "output_features",
+                "to_builtins",
+            ],
+            "privstats.transforms.cells": ["Cells"],
+            "privstats.transforms.interactions": ["Interactions"],
+            "privstats.transforms.levels": ["Levels"],
+            "privstats.transforms.random_maps": [
+                "GaussianProjection",
+                "OrthogonalProjection",
+                "RandomFourier",
+                "RandomReLU",
+                "SparseProjection",
+            ],
+            "privstats.transforms.rowwise": [
+                "ByArm",
+                "Centre",
+                "CentreRows",
+                "ConstantFeature",
+                "Scale",
+                "UnitNorm",
+                "of_unit_norm",
+            ],
+            "privstats.transforms.transport": ["Transport"],
+        },
+    )

@@ -91,17 +91,17 @@ def kinds() -> Mapping[str, type[Transform]]:
     return MappingProxyType(_KINDS)
 
 
-def steps_of(transform: Sequence[Transform] | Transform) -> tuple[Transform, ...]:
+def maps_of(transform: Sequence[Transform] | Transform) -> tuple[Transform, ...]:
     """Return one or several maps as a tuple; SchemaError for other elements.
 
     Example:
-        >>> ps.transforms.steps_of(ps.transforms.UnitNorm())
+        >>> ps.transforms.maps_of(ps.transforms.UnitNorm())
         (UnitNorm(),)
     """
-    steps = (transform,) if isinstance(transform, Transform) else transform
-    if not isinstance(steps, tuple | list) or not all(isinstance(step, Transform) for step in steps):
+    maps = (transform,) if isinstance(transform, Transform) else transform
+    if not isinstance(maps, tuple | list) or not all(isinstance(map_, Transform) for map_ in maps):
         raise SchemaError("transform must be a tuple of maps from privstats.transforms, for example (UnitNorm(),)")
-    return tuple(steps)
+    return tuple(maps)
 
 
 def apply(transform: Sequence[Transform] | Transform, rows: Rows) -> Rows:
@@ -113,8 +113,8 @@ def apply(transform: Sequence[Transform] | Transform, rows: Rows) -> Rows:
         [[0.6, 0.8, 1.0]]
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        for step in steps_of(transform):
-            rows = step.apply(rows)
+        for map_ in maps_of(transform):
+            rows = map_.apply(rows)
     return rows
 
 
@@ -127,13 +127,13 @@ def rows_to_sum(transform: Sequence[Transform], rows: Rows) -> Rows:
     Raises:
         SchemaError: a map returned other rows than one of ``outputs`` entries for each row.
     """
-    for step in transform:
-        columns: Any = step.outputs(rows.shape[1])
+    for map_ in transform:
+        columns: Any = map_.outputs(rows.shape[1])
         if not isinstance(columns, int):
-            raise SchemaError(f"{type(step).__name__}.outputs must be an integer for {rows.shape[1]} columns; mend it")
-        mapped = apply(step, rows) if is_ours(step) else _mapped(step, rows, columns)
+            raise SchemaError(f"{type(map_).__name__}.outputs must be an integer for {rows.shape[1]} columns; mend it")
+        mapped = apply(map_, rows) if is_ours(map_) else _mapped(map_, rows, columns)
         if getattr(mapped, "ndim", 0) != 2 or tuple(mapped.shape) != (rows.shape[0], columns):
-            raise _misshapen(step, columns)
+            raise _misshapen(map_, columns)
         rows = mapped
     return rows
 
@@ -169,38 +169,38 @@ def attempted(code: Callable[..., _Result], *given: Any) -> _Result | None:
         return None
 
 
-def _misshapen(step: Transform, columns: int) -> SchemaError:
+def _misshapen(map_: Transform, columns: int) -> SchemaError:
     return SchemaError(
-        f"{type(step).__name__}.apply returned no array of {columns} columns with a row for each record, as its"
+        f"{type(map_).__name__}.apply returned no array of {columns} columns with a row for each record, as its"
         " outputs states; mend this map"
     )
 
 
-def _mapped(step: Transform, rows: Rows, columns: int) -> Any:
+def _mapped(map_: Transform, rows: Rows, columns: int) -> Any:
     """Return rows after another package's map, in float64; NaN in a row at which the map fails.
 
     Rows are mapped alone where the map fails for all together: which record is excluded follows from that record.
     """
-    if (mapped := _real_rows(step, rows, columns)) is not None:
+    if (mapped := _real_rows(map_, rows, columns)) is not None:
         return mapped
     out = arrays_of(rows).empty(len(rows), columns)
     out[:] = math.nan
     for place in range(len(rows)):
-        if (alone := _real_rows(step, rows[place : place + 1], columns)) is not None:
+        if (alone := _real_rows(map_, rows[place : place + 1], columns)) is not None:
             out[place] = alone[0]
     return out
 
 
-def _real_rows(step: Transform, rows: Rows, columns: int) -> Any:
+def _real_rows(map_: Transform, rows: Rows, columns: int) -> Any:
     """Return mapped rows, copied; None where the map fails, omits a row, or returns other entries than real numbers."""
     of_numpy = isinstance(rows, np.ndarray)
     container: type[Any] = np.ndarray if of_numpy else type(rows)
-    mapped: Any = attempted(step.apply, np.array(rows) if of_numpy else rows.clone())
+    mapped: Any = attempted(map_.apply, np.array(rows) if of_numpy else rows.clone())
     if mapped is None:
         return None
     # Exactly: a masked array or a matrix has other operations.
     if type(mapped) is not container or mapped.ndim != 2 or mapped.shape[1] != columns:
-        raise _misshapen(step, columns)
+        raise _misshapen(map_, columns)
     if len(mapped) != len(rows) or (mapped.dtype.kind not in "biuf" if of_numpy else mapped.is_complex()):
         return None
     with np.errstate(over="ignore"):
@@ -215,8 +215,8 @@ def output_features(transform: Sequence[Transform], inputs: int | None = None) -
         >>> ps.transforms.output_features(maps, inputs=4), ps.transforms.output_features(maps)
         (5, None)
     """
-    for step in transform:
-        inputs = step.outputs(inputs)
+    for map_ in transform:
+        inputs = map_.outputs(inputs)
     return inputs
 
 
@@ -228,8 +228,8 @@ def input_features(transform: Sequence[Transform], outputs: int) -> int:
         >>> ps.transforms.input_features(maps, outputs=5)
         4
     """
-    for step in reversed(transform):
-        outputs = step.takes(outputs)
+    for map_ in reversed(transform):
+        outputs = map_.takes(outputs)
     return outputs
 
 
@@ -240,10 +240,10 @@ def to_builtins(transform: Sequence[Transform]) -> list[dict[str, Any]]:
         >>> ps.transforms.to_builtins((ps.transforms.UnitNorm(), ps.transforms.ConstantFeature(1.0)))
         [{'kind': 'unit-norm'}, {'kind': 'constant-feature', 'value': 1.0}]
     """
-    for step in transform:
-        if _KINDS.get(step.kind) is not type(step):
-            raise SchemaError(f"{type(step).__name__} shares the kind {step.kind!r}; give its class a kind of its own")
-    return [{"kind": step.kind, **step.plain_table()} | {"kind": step.kind} for step in transform]
+    for map_ in transform:
+        if _KINDS.get(map_.kind) is not type(map_):
+            raise SchemaError(f"{type(map_).__name__} shares the kind {map_.kind!r}; give its class a kind of its own")
+    return [{"kind": map_.kind, **map_.plain_table()} | {"kind": map_.kind} for map_ in transform]
 
 
 def from_builtins(tables: Sequence[Mapping[str, Any]]) -> tuple[Transform, ...]:

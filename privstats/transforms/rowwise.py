@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from privstats.errors import SchemaError
-from privstats.transforms.base import Transform, steps_of
+from privstats.transforms.base import Transform, maps_of
 from privstats.transforms.exact import Rows, arrays_of, row_norms, row_sums
 
 _WINDOW = 1 << 21  # bytes of rows that are scaled at once: the steps need several times as many
@@ -220,8 +220,8 @@ def of_unit_norm(transform: Sequence[Transform] | Transform) -> tuple[Transform,
         >>> ps.transforms.of_unit_norm(maps)
         (ConstantFeature(value=1.0), UnitNorm())
     """
-    steps = steps_of(transform)
-    return steps if steps and steps[-1].unit else (*steps, UnitNorm())
+    maps = maps_of(transform)
+    return maps if maps and maps[-1].unit else (*maps, UnitNorm())
 
 
 def _public_numbers(name: str, values: object) -> tuple[float, ...]:

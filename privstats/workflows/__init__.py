@@ -10,4 +10,4 @@ from privstats.lazy_names import lazy_names
 if TYPE_CHECKING:
     from privstats.workflows import tables as tables
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__, {"privstats.workflows": ["tables"]})

@@ -221,11 +221,11 @@ def _checked_dropouts(plan: Plan, dropouts: Dropouts | None) -> Dropouts:
         if step not in steps:
             raise PlanError(f"dropouts names the unknown step {step!r}; the steps are {', '.join(steps)}")
         peers = plan.cohort.clients + plan.helpers
-        strangers = sorted(set(gone) - set(range(peers)), key=repr)
-        if strangers:
+        unknown = sorted(set(gone) - set(range(peers)), key=repr)
+        if unknown:
             also = f", and {peers - 1} is the last helper" if plan.helpers else ""
             raise PlanError(
-                f"dropouts names clients {strangers} at step {step!r}; clients are 0..{plan.cohort.clients - 1}{also}"
+                f"dropouts names clients {unknown} at step {step!r}; clients are 0..{plan.cohort.clients - 1}{also}"
             )
     return dropouts
 

@@ -14,7 +14,7 @@ from benchmarks.inference import subdistribution as bench
 from privstats import inference as inf
 from privstats.dp import joint_mu
 from privstats.errors import PlanError, ReleaseError, SchemaError
-from privstats.kinds.hazard import PART_BITS
+from privstats.kinds.hazard_sums import PART_BITS
 from privstats.kinds.subdistribution import staying_parts
 from privstats.moments import exact_moments
 from privstats.randomness import seeded

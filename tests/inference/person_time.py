@@ -12,7 +12,7 @@ import privstats as ps
 from benchmarks.inference import references
 from privstats import inference as inf
 from privstats.dp import joint_mu, sensitivity
-from privstats.kinds.score import _mapped, own_scores
+from privstats.kinds.score_sums import _mapped, own_scores
 from privstats.moments import exact_moments
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import ConstantFeature

@@ -14,7 +14,7 @@ import privstats as ps
 from privstats import inference as inf
 from privstats.dp import joint_mu
 from privstats.errors import ReleaseError, SchemaError
-from privstats.kinds.score import _weighed
+from privstats.kinds.score_sums import _weighed
 from privstats.randomness import seeded
 from privstats.review.certificate import certificate_text
 from privstats.review.certificate_checker import Refused, check

@@ -16,7 +16,7 @@ from privstats.errors import SchemaError
 from privstats.inference import last_step
 from privstats.inference.inversion import Inversion, NormalEquations
 from privstats.inference.regression.score import _dispersion
-from privstats.kinds.score import _mapped, own_scores
+from privstats.kinds.score_sums import _mapped, own_scores
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import ByArm, ConstantFeature

@@ -19,7 +19,7 @@ from privstats.course.promise import Promise
 from privstats.dp import joint_mu
 from privstats.errors import PlanError, RecordError, ReleaseError, SchemaError
 from privstats.estimates.score import damped_step
-from privstats.kinds.score import _mapped
+from privstats.kinds.score_sums import _mapped
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import Centre, ConstantFeature, Scale

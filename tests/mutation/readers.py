@@ -294,10 +294,10 @@ READERS: dict[str, Mutant] = {
         _HAZARD + "test_the_bounds_are_met_and_never_passed",
     ),
     "a cap that cuts": bug("a hazard beyond the cap is cut to it, and the event is kept",
-        name_in("privstats.kinds.hazard", "_periods", lambda right: _cut_at_the_cap(right)),
+        name_in("privstats.kinds.hazard_sums", "_periods", lambda right: _cut_at_the_cap(right)),
         _HAZARD + "test_who_passes_the_cap_leaves_with_the_event"),
     "a cap that knows the event": bug("who has the event stays at risk beyond the cap",
-        name_in("privstats.kinds.hazard", "_periods", lambda right: _staying_for_the_event(right)),
+        name_in("privstats.kinds.hazard_sums", "_periods", lambda right: _staying_for_the_event(right)),
         _HAZARD + "test_who_is_at_risk_follows_from_columns_and_weights_and_not_from_the_event"),
     "powers without a proof are free": bug(
         "a statistic whose sensitivity nobody proved counts as if no record moved it",

@@ -92,7 +92,7 @@ class Graph:
         """By module, the others that it names in any way: also inside functions, and in a text such as
         ``import_module("privstats.heads")``."""
         return {
-            name: {*self._run_by(each, each.run), *self._in_texts(each.tree)} - {name}
+            name: {*self._run_by(each, each.run), *self._in_texts(each.run)} - {name}
             for name, each in self.modules.items()
         }
 
@@ -126,9 +126,9 @@ class Graph:
                 yield found
             source = f"{source}.{name}"
 
-    def _in_texts(self, tree: ast.Module) -> Iterator[str]:
+    def _in_texts(self, nodes: Iterable[ast.AST]) -> Iterator[str]:
         """The modules whose names are in the module as a text of their own, with or without a name behind them."""
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and _NAMED.fullmatch(node.value):
                 source, _, name = node.value.replace(":", ".").rpartition(".")
                 if found := self._resolved(source, name):

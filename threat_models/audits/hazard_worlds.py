@@ -98,7 +98,7 @@ class HazardWorld:
         columns, edges = schema.features - 1, np.array(schema.bins.edges)
         products = interactions_of(schema.transform)
         inputs = columns if products is None else products.takes(columns)
-        scale, shift = map_columns([step for step in schema.transform if step is not products], inputs)
+        scale, shift = map_columns([map_ for map_ in schema.transform if map_ is not products], inputs)
         room = np.sqrt(max(schema.clip_norm**2 - schema.constant**2, 0.0) / columns)
         room = room if products is None else min(room, 1.0)  # products of columns within 1 are within 1
         raw = (chance.uniform(-room, room, (records, inputs)) - shift) / scale

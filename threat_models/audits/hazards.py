@@ -22,7 +22,7 @@ from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten
 from privstats.errors import PlanError, UnreadableRecordsWarning
 from privstats.kinds import HazardSchema
-from privstats.kinds.hazard import PART_BITS
+from privstats.kinds.hazard_sums import PART_BITS
 from privstats.moments import exact_moments
 from privstats.progress import track
 from privstats.randomness import Generator

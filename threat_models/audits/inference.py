@@ -177,7 +177,7 @@ class World:
         slopes = chance.uniform(-1, 1, columns) * _EFFECTS * bound / (room * columns)
         level = chance.uniform(-1, 1) * bound / 8
         y = level + rows @ slopes + chance.normal(size=records) * bound / 8
-        scale, shift = map_columns([step for step in schema.transform if step is not products], own)
+        scale, shift = map_columns([map_ for map_ in schema.transform if map_ is not products], own)
         of_slopes, of_level = raw_slopes(schema.transform, columns)
         truth = np.array([level + slopes @ of_level, *(of_slopes @ slopes)])
         targets = np.zeros((records, schema.targets))

@@ -102,7 +102,7 @@ def as_declared(schema: Schema, X: Values, y: Values) -> tuple[Records, Values |
         X: signs, ``(n, columns)``; a text is the first or the second that is declared.
         y: outcomes; of hazards, above 0 for an event, in the middle of the first bin in which anyone is at risk.
     """
-    levels = next((step for step in schema.transform if isinstance(step, Levels)), None)
+    levels = next((map_ for map_ in schema.transform if isinstance(map_, Levels)), None)
     if levels is None and not isinstance(schema, HazardSchema):
         return X, y
     texts = {each.name: each for each in (*levels.columns, *levels.outcomes)} if levels else {}
@@ -135,7 +135,7 @@ def _text(column: Any, values: Values) -> Values:
 
 def _ends(schema: Schema, columns: int) -> list[tuple[float, float]]:
     """The highest and lowest value of every column that the transform centres and scales."""
-    found = {type(step): step for step in schema.transform if isinstance(step, Centre | Scale)}
+    found = {type(map_): map_ for map_ in schema.transform if isinstance(map_, Centre | Scale)}
     centre = getattr(found.get(Centre), "centre", (0.0,) * columns)
     per = getattr(found.get(Scale), "per", (schema.clip_norm,) * columns)
     return [(middle + half, middle - half) for middle, half in zip(centre[:columns], per[:columns], strict=True)]

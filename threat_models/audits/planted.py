@@ -119,7 +119,7 @@ def plant(target: Target, count: int, rng: Generator) -> Canaries:
         raise PlanError(f"canaries are single records, and unit={privacy.unit!r}: run privstats audit canary instead")
     if not _FEWEST <= count <= cohort.max_records:
         raise PlanError(f"{count} canaries, allowed {_FEWEST} to cohort.max_records={cohort.max_records}")
-    if target.schema.feature_names is not None and any(step.kind == "levels" for step in target.schema.transform):
+    if target.schema.feature_names is not None and any(map_.kind == "levels" for map_ in target.schema.transform):
         raise PlanError("canaries are rows of numbers, and this plan declares its columns: run privstats audit canary")
     both = [_drawn(target, count, rng) for _ in range(1 + (privacy.adjacency == "replace-one"))]
     none = both[0][0][:0], both[0][1][:0]

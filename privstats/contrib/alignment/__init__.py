@@ -13,4 +13,17 @@ if TYPE_CHECKING:
     from privstats.contrib.alignment.course import next_reference as next_reference
     from privstats.contrib.alignment.course import transport as transport
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.contrib.alignment.course": [
+                "Alignment",
+                "Reference",
+                "Rule",
+                "barycentre",
+                "distance",
+                "next_reference",
+                "transport",
+            ]
+        },
+    )

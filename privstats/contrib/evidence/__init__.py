@@ -8,4 +8,10 @@ if TYPE_CHECKING:
     from privstats.contrib.evidence.bill_of_materials import cbom as cbom
     from privstats.contrib.evidence.table import evidence_page as evidence_page
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.contrib.evidence.bill_of_materials": ["cbom"],
+            "privstats.contrib.evidence.table": ["evidence_page"],
+        },
+    )

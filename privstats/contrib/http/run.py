@@ -45,7 +45,7 @@ _MOST_STATEMENT = 256
 
 
 @dataclass
-class Step:
+class CurrentStep:
     """The current step; ``offer`` before the panel is complete. ``since`` is its Unix time."""
 
     name: str = "offer"
@@ -75,7 +75,7 @@ class LeaderRun:
     ended: EndedSession | None = None
     trouble: str = ""
     refusals: Counter[str] = field(default_factory=Counter)
-    step: Step = field(default_factory=Step)
+    step: CurrentStep = field(default_factory=CurrentStep)
 
     def __post_init__(self) -> None:
         self._leader: JournaledLeader | None = None
@@ -203,7 +203,7 @@ class LeaderRun:
         name = "offer" if self._server is None else self._server.step
         name = "over" if self.ended is not None else name
         if name != self.step.name or not self.step.since:
-            self.step = Step(name, self.now())
+            self.step = CurrentStep(name, self.now())
 
     def close_reports(self) -> None:
         """Accept no further reports; raise ``PrivstatsError`` for too few."""

@@ -15,4 +15,13 @@ if TYPE_CHECKING:
     from privstats.contrib.imputation.risk_table import risks as risks
     from privstats.contrib.imputation.table_reader import SHARES as SHARES
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.contrib.imputation.gaps": ["by_gaps", "schema_of"],
+            "privstats.contrib.imputation.linear": ["ols"],
+            "privstats.contrib.imputation.odds_table": ["ImputedOdds", "logit"],
+            "privstats.contrib.imputation.risk_table": ["Measure", "Risks", "risks"],
+            "privstats.contrib.imputation.table_reader": ["SHARES"],
+        },
+    )

@@ -139,7 +139,7 @@ def layout_of(schema: Schema) -> tuple[tuple[str, ...], tuple[int, ...]]:
     if not singles or any(name not in names for name in singles) or _patterns(tuple(singles)) != patterns:
         raise refusal
     maps = classes.transform
-    kinds = [type(step) for step in maps]
+    kinds = [type(map_) for map_ in maps]
     if kinds != [Centre, Scale, ConstantFeature] or maps[-1] != ConstantFeature(CONSTANT):
         raise refusal
     if "S" not in classes.statistics or classes.nonnegative:
@@ -172,7 +172,7 @@ def _bits(patterns: Sequence[str]) -> range:
 
 
 def _centre(schema: ClassSchema) -> tuple[float, ...]:
-    return next(step.centre for step in schema.transform if isinstance(step, Centre))
+    return next(map_.centre for map_ in schema.transform if isinstance(map_, Centre))
 
 
 def _read(table: Mapping[str, Any], name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -15,4 +15,10 @@ if TYPE_CHECKING:
     from privstats.contrib.parts.partitioned import PartSum as PartSum
     from privstats.contrib.parts.partitioned import in_several_parts as in_several_parts
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.contrib.parts.door": ["measure"],
+            "privstats.contrib.parts.partitioned": ["Partitioned", "PartSum", "in_several_parts"],
+        },
+    )

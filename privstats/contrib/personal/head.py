@@ -277,12 +277,12 @@ def with_local_transform(head: ClassHead, own: Transform) -> ClassHead:
         1.0
     """
     _require_known(head)
-    steps = head.preprocessing_.transform
-    if own not in steps:
+    maps = head.preprocessing_.transform
+    if own not in maps:
         raise HeadError("the head's release has no such transform; pass the client's own copy of the plan's")
     mine = copy(head)
     mine.provenance_ = EXACT  # the client's own map is a function of its records
-    mine.preprocessing_ = replace(head.preprocessing_, transform=tuple(own if step == own else step for step in steps))
+    mine.preprocessing_ = replace(head.preprocessing_, transform=tuple(own if map_ == own else map_ for map_ in maps))
     return mine
 
 

@@ -10,4 +10,10 @@ if TYPE_CHECKING:
     from privstats.contrib.site_levels.table import LevelsRegression as LevelsRegression
     from privstats.contrib.site_levels.table import random_intercept as random_intercept
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.contrib.site_levels.logit_table": ["random_intercept_logit", "site_round"],
+            "privstats.contrib.site_levels.table": ["LevelsRegression", "random_intercept"],
+        },
+    )

@@ -229,7 +229,7 @@ def require_one_target(schema: RidgeSchema) -> None:
 
 def require_no_constant(schema: RidgeSchema | ScoreSchema) -> None:
     """Refuse a constant column."""
-    if any(isinstance(step, ConstantFeature) for step in schema.transform):
+    if any(isinstance(map_, ConstantFeature) for map_ in schema.transform):
         raise ReleaseError("the transform must hold no ConstantFeature: site columns sum to 1; omit it")
 
 

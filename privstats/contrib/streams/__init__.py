@@ -15,4 +15,17 @@ if TYPE_CHECKING:
     from privstats.contrib.streams.stream import Stream as Stream
     from privstats.contrib.streams.stream import StreamTotal as StreamTotal
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.contrib.streams.moments_delta": ["MomentsDelta", "PersonDelta"],
+            "privstats.contrib.streams.person_rows": ["PersonRows"],
+            "privstats.contrib.streams.record_registry": [
+                "Pending",
+                "PersonRegistry",
+                "RecordRegistry",
+                "RegistryCharge",
+            ],
+            "privstats.contrib.streams.stream": ["Stream", "StreamTotal"],
+        },
+    )

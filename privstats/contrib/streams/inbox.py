@@ -212,10 +212,10 @@ class RecordInbox:
 
     def _check_leavers(self, who: str, batch: Batch, inside: Collection[str]) -> None:
         """Check here: one who has left would stop the registry from recording the others."""
-        strangers = set(batch.leave).difference(inside)
-        if strangers or len(set(batch.leave)) != len(batch.leave):
+        outside = set(batch.leave).difference(inside)
+        if outside or len(set(batch.leave)) != len(batch.leave):
             raise DataError(
-                f"{who} lists {len(strangers) or 'some'} records in leave that never entered, left already or occur "
+                f"{who} lists {len(outside) or 'some'} records in leave that never entered, left already or occur "
                 "twice; correct leave"
             )
         if batch.leave and not self.stream.deletions:

@@ -110,8 +110,8 @@ def run_epoch(path: Path, changes: Path, away: Collection[int] = ()) -> list[Rel
     for earlier in range(begin):
         folder.release(earlier)  # a missing one is noticed before this epoch begins
     epoch, everybody = stream.nodes[begin].epoch, range(stream.plan.cohort.clients)
-    if strangers := sorted(set(away).difference(everybody)):
-        raise PlanError(f"away names parties from 0 to {everybody[-1]}, got {strangers[0]}; omit it")
+    if unknown := sorted(set(away).difference(everybody)):
+        raise PlanError(f"away names parties from 0 to {everybody[-1]}, got {unknown[0]}; omit it")
     _arrived(path, stream, epoch, changes)
     nodes = LocalTransport({party: path / str(party) for party in everybody if party not in away})
     clock = _Clock()

@@ -22,4 +22,15 @@ if TYPE_CHECKING:
     from privstats.contrib.sweep.grid import table as table
     from privstats.contrib.sweep.latex_tables import latex as latex
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.contrib.sweep.axes": ["Axes"],
+            "privstats.contrib.sweep.draws": ["BehindMean", "behind_means"],
+            "privstats.contrib.sweep.experiment": ["KEPT", "Study", "steps", "study"],
+            "privstats.contrib.sweep.figure": ["drawn"],
+            "privstats.contrib.sweep.frame": ["Frame"],
+            "privstats.contrib.sweep.grid": ["Sweep", "cell", "means", "over_epsilon", "sweep", "table"],
+            "privstats.contrib.sweep.latex_tables": ["latex"],
+        },
+    )

@@ -185,11 +185,11 @@ def _schema(plan: Plan, deal: Partition, inputs: int) -> Any:
 
 
 def _projected(transform: Sequence[Transform], inputs: int, features: int) -> tuple[Transform, ...]:
-    steps: list[Any] = list(transform)
-    for place, step in enumerate(steps):
-        if {"inputs", "features"} <= {each.name for each in fields(step)}:
-            return (*steps[:place], replace(step, features=features), *steps[place + 1 :])
-    return (OrthogonalProjection(_PROJECTION_SEED, inputs, features), *steps)
+    maps: list[Any] = list(transform)
+    for place, map_ in enumerate(maps):
+        if {"inputs", "features"} <= {each.name for each in fields(map_)}:
+            return (*maps[:place], replace(map_, features=features), *maps[place + 1 :])
+    return (OrthogonalProjection(_PROJECTION_SEED, inputs, features), *maps)
 
 
 def _cohort(cohort: Cohort, clients: int) -> Cohort:

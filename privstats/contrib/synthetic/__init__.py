@@ -12,4 +12,11 @@ if TYPE_CHECKING:
     from privstats.contrib.synthetic.rows import SyntheticRows as SyntheticRows
     from privstats.contrib.synthetic.rows import synthetic as synthetic
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.contrib.synthetic.columns": ["Hashed", "coded", "schema_of"],
+            "privstats.contrib.synthetic.course": ["Synthetic"],
+            "privstats.contrib.synthetic.rows": ["SyntheticRows", "synthetic"],
+        },
+    )

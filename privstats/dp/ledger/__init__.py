@@ -11,4 +11,11 @@ if TYPE_CHECKING:
     from privstats.dp.ledger.book import Ledger as Ledger
     from privstats.dp.ledger.price import Cost as Cost
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.dp.ledger.accounts": ["Account", "Cap", "Spend"],
+            "privstats.dp.ledger.book": ["Ledger"],
+            "privstats.dp.ledger.price": ["Cost"],
+        },
+    )

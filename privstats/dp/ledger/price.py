@@ -166,7 +166,7 @@ def _check_priced_by_record(dataset: str, cap: Cap, schema: Schema, privacy: Pri
             f"account {dataset!r} is kept per record and the plan clips whole clients: one record can move "
             "all of its client's vector then, so keep an account per client for such plans"
         )
-    if any(step.local for step in schema.transform):
+    if any(map_.local for map_ in schema.transform):
         raise LedgerError(
             f"account {dataset!r} is kept per record and the plan's transform is fitted on each client's records: one "
             "record moves the features of all of them then, so keep an account per client for such plans"

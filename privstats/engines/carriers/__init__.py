@@ -67,4 +67,52 @@ if TYPE_CHECKING:
     from privstats.engines.records import read_sealed as read_sealed
     from privstats.engines.records import write_sealed as write_sealed
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.engines.door.connection_limits": ["PROVED", "ConnectionLimiter", "Limits", "peer_of"],
+            "privstats.engines.door.ports": ["free_port", "listening"],
+            "privstats.engines.door.server": ["DoorServer"],
+            "privstats.engines.journal.expiry": ["UnconfirmedEndError", "forget_look", "look"],
+            "privstats.engines.journal.helper": ["JournaledHelper"],
+            "privstats.engines.journal.leader": ["JournaledLeader"],
+            "privstats.engines.journal.server": ["JournaledServer"],
+            "privstats.engines.network.folder": ["Folder", "RoundFolder"],
+            "privstats.engines.network.folder_status": ["status_of"],
+            "privstats.engines.network.host": ["Host", "run_releases"],
+            "privstats.engines.network.key_agreement": ["key_agreement"],
+            "privstats.engines.network.metrics": ["Exposition"],
+            "privstats.engines.network.operator_log": [
+                "PARTY",
+                "WarningLine",
+                "configure_log",
+                "log_line",
+                "reason_of",
+            ],
+            "privstats.engines.network.party": ["answer"],
+            "privstats.engines.network.roles": ["HelperRole"],
+            "privstats.engines.network.session_end": ["EndedSession", "SessionEnd"],
+            "privstats.engines.network.statements": ["REPLY_HEAD_BYTES"],
+            "privstats.engines.network.status_file": [
+                "ConnectionStatus",
+                "Supervision",
+                "read_status",
+                "supervised",
+                "supervision",
+                "write_status",
+            ],
+            "privstats.engines.network.study": ["LocalTransport", "simulated_study"],
+            "privstats.engines.network.summers": ["SUMMERS", "Summer", "summer_for"],
+            "privstats.engines.network.transport": [
+                "CODES",
+                "FAILED",
+                "Answer",
+                "BatchTransport",
+                "Deadlines",
+                "MessageKind",
+                "Reply",
+                "Transport",
+            ],
+            "privstats.engines.records": ["read_sealed", "write_sealed"],
+        },
+    )

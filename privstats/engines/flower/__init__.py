@@ -16,4 +16,10 @@ if TYPE_CHECKING:
     from privstats.engines.flower.inside import run_plan as run_plan
     from privstats.engines.network.study import simulated_study as simulated_study
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.engines.flower.inside": ["join", "party_mod", "run_course", "run_plan"],
+            "privstats.engines.network.study": ["simulated_study"],
+        },
+    )

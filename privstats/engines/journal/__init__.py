@@ -15,4 +15,12 @@ if TYPE_CHECKING:
     _HELPER: type[Peer] = JournaledHelper
     _SERVER: type[Aggregator] = JournaledServer
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.engines.journal.client": ["JournaledClient"],
+            "privstats.engines.journal.helper": ["JournaledHelper"],
+            "privstats.engines.journal.leader": ["JournaledLeader"],
+            "privstats.engines.journal.server": ["JournaledServer"],
+        },
+    )

@@ -26,4 +26,33 @@ if TYPE_CHECKING:
     from privstats.heads.registry.entries import head_class as head_class
     from privstats.heads.registry.entries import named as named
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.heads.registry.entries": [
+                "DEVICE",
+                "HEADS",
+                "MODULE",
+                "NONE",
+                "PRIORS",
+                "SHRINKAGE",
+                "SUBSPACE",
+                "SWITCH",
+                "TRAINING",
+                "WEIGHT",
+                "Bounds",
+                "Constraints",
+                "Entry",
+                "Number",
+                "Task",
+                "Text",
+                "Whole",
+                "able",
+                "check_dimension",
+                "check_parameters",
+                "check_value",
+                "head_class",
+                "named",
+            ]
+        },
+    )

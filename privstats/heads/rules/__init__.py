@@ -19,4 +19,22 @@ if TYPE_CHECKING:
     from privstats.heads.rules.rule import rule_of as rule_of
     from privstats.heads.rules.rule import take_columns as take_columns
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.heads.rules.low_rank": ["DiagonalRule", "LowRankRule"],
+            "privstats.heads.rules.paired": ["PairedRule"],
+            "privstats.heads.rules.quadratic": ["QuadraticRule"],
+            "privstats.heads.rules.rule": [
+                "LinearRule",
+                "Preprocessing",
+                "Rule",
+                "WhitenedRule",
+                "as_numpy",
+                "local",
+                "rows_of",
+                "rule_of",
+                "take_columns",
+            ],
+        },
+    )

@@ -140,10 +140,10 @@ class LinearRule(Rule):
     def before(self, transform: Sequence[Transform]) -> tuple[Array, Array]:
         """Return weights ``(C, k)`` and intercept ``(C,)`` in front of the affine maps that end ``transform``."""
         coef, intercept = self.coef, self.intercept
-        for step in reversed(transform):
-            if not step.affine:
+        for map_ in reversed(transform):
+            if not map_.affine:
                 break
-            coef, intercept = _before(step, coef, intercept)
+            coef, intercept = _before(map_, coef, intercept)
         return coef, intercept
 
 
@@ -173,16 +173,16 @@ class WhitenedRule(Rule):
         return units_in_graph(rows @ buffers.matrix) @ buffers.coef.T + buffers.intercept
 
 
-def _before(step: Transform, coef: Array, intercept: Array) -> tuple[Array, Array]:
+def _before(map_: Transform, coef: Array, intercept: Array) -> tuple[Array, Array]:
     """Return the weights in front of x -> x M + m: coef M' and intercept + coef m."""
-    inputs = step.takes(coef.shape[1])
-    shift = step.apply(np.zeros((1, inputs)))[0]
+    inputs = map_.takes(coef.shape[1])
+    shift = map_.apply(np.zeros((1, inputs)))[0]
     size = max(1.0, float(np.abs(shift).max()))  # about the size of m, so that subtracting m again loses no digits
     weights = np.empty((len(coef), inputs))
     for at in range(0, inputs, TILE):
         units = np.zeros((min(TILE, inputs - at), inputs))
         np.fill_diagonal(units[:, at:], size)
-        weights[:, at : at + len(units)] = coef @ (step.apply(units) - shift).T / size
+        weights[:, at : at + len(units)] = coef @ (map_.apply(units) - shift).T / size
     return weights, intercept + coef @ shift
 
 

@@ -160,7 +160,7 @@ def checked_range(value: object, field: str = "outcome") -> tuple[float, float]:
 
 def check_maps(schema: EffectSchema) -> None:
     """Refuse a transform, unless empty, that does not end in a constant and ``ByArm``."""
-    if any(isinstance(step, Interactions) for step in schema.transform):
+    if any(isinstance(map_, Interactions) for map_ in schema.transform):
         raise SchemaError(
             "transform must hold no Interactions in an effect: name subgroups=, whose effects are compared with one "
             "another"

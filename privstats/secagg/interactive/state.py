@@ -19,21 +19,21 @@ from privstats.secagg.wire import HiddenRepr
 
 
 @dataclass(frozen=True)
-class Step:
-    """One step: the message that opens it at a client, the answer, and the next step."""
+class Transition:
+    """A transition of the machines: the message that opens a step at a client, the answer, and the next step."""
 
     opens: type[messages.ServerMessage]
     answers: type[messages.ClientMessage]
     then: StepName
 
 
-STEPS: dict[StepName, Step] = {
-    "advertise": Step(messages.Open, messages.Advertise, "share"),
-    "share": Step(messages.Adverts, messages.Share, "check"),
-    "check": Step(messages.Deliver, messages.Check, "mask"),
-    "mask": Step(messages.Dealers, messages.Mask, "agree"),
-    "agree": Step(messages.Survivors, messages.Agree, "unmask"),
-    "unmask": Step(messages.Agreement, messages.Unmask, "done"),
+STEPS: dict[StepName, Transition] = {
+    "advertise": Transition(messages.Open, messages.Advertise, "share"),
+    "share": Transition(messages.Adverts, messages.Share, "check"),
+    "check": Transition(messages.Deliver, messages.Check, "mask"),
+    "mask": Transition(messages.Dealers, messages.Mask, "agree"),
+    "agree": Transition(messages.Survivors, messages.Agree, "unmask"),
+    "unmask": Transition(messages.Agreement, messages.Unmask, "done"),
 }
 
 

@@ -28,4 +28,34 @@ if TYPE_CHECKING:
     from privstats.workflows.rehearsal.run import with_progress as with_progress
     from privstats.workflows.rehearsal.sources import written_as as written_as
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.workflows.rehearsal.assumed": ["RehearsalOptions"],
+            "privstats.workflows.rehearsal.page": [
+                "STAMP",
+                "UNSURE",
+                "Bar",
+                "assumptions",
+                "bars",
+                "before_a_score",
+                "costs",
+                "facts",
+                "next_commands",
+                "oddities",
+                "promised",
+                "scored_on",
+                "worths",
+                "write_page",
+            ],
+            "privstats.workflows.rehearsal.run": [
+                "Opened",
+                "Rehearsal",
+                "opened",
+                "rehearse",
+                "rehearsed",
+                "with_progress",
+            ],
+            "privstats.workflows.rehearsal.sources": ["written_as"],
+        },
+    )

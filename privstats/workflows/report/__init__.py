@@ -25,4 +25,22 @@ if TYPE_CHECKING:
     from privstats.workflows.report.privacy_report import model_finding as model_finding
     from privstats.workflows.report.privacy_report import page_of as page_of
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.workflows.report.ethics": ["ethics_page"],
+            "privstats.workflows.report.further": ["finder"],
+            "privstats.workflows.report.layout": [
+                "Cell",
+                "Figure",
+                "Finder",
+                "Finding",
+                "Search",
+                "Table",
+                "Text",
+                "render",
+            ],
+            "privstats.workflows.report.page": ["Chart", "Curve", "Page", "require_extra", "write_page"],
+            "privstats.workflows.report.privacy_report": ["Statement", "model_finding", "page_of"],
+        },
+    )

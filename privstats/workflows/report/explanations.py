@@ -1,4 +1,4 @@
-"""Explain a plan's numbers in plain words, for people who answer for data."""
+"""Word a plan's guarantee, limits and costs in full sentences, for pages to people who answer for data."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def persons(plan: Plan) -> list[str]:
 
 
 def _mapped(schema: Schema) -> list[str]:
-    cells, maps = schema.reading.declaration, ", ".join(step.kind for step in schema.transform)
+    cells, maps = schema.reading.declaration, ", ".join(map_.kind for map_ in schema.transform)
     if cells is None:
         levels = schema.reading.levels
         words = "" if levels is None else levels_text(levels)
@@ -139,7 +139,7 @@ def _mapped(schema: Schema) -> list[str]:
             "estimate them first, under the same promise."
         )
     if schema.transform[1:]:
-        out.append(f"Then fixed public maps are applied: {', '.join(step.kind for step in schema.transform[1:])}.")
+        out.append(f"Then fixed public maps are applied: {', '.join(map_.kind for map_ in schema.transform[1:])}.")
     return out
 
 

@@ -15,4 +15,13 @@ if TYPE_CHECKING:
     from privstats.workflows.tables.result import TableResult as TableResult
     from privstats.workflows.tables.rows import READERS as READERS
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.workflows.tables.options": ["Options"],
+            "privstats.workflows.tables.reader": ["TableReader"],
+            "privstats.workflows.tables.reading": ["read"],
+            "privstats.workflows.tables.result": ["TableResult"],
+            "privstats.workflows.tables.rows": ["READERS"],
+        },
+    )

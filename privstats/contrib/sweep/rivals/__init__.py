@@ -13,4 +13,10 @@ if TYPE_CHECKING:
     from privstats.contrib.sweep.rivals.registry import GROUP as GROUP
     from privstats.contrib.sweep.rivals.registry import rivals as rivals
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "privstats.contrib.sweep.rivals.base": ["FederatedRival", "Rival"],
+            "privstats.contrib.sweep.rivals.registry": ["GROUP", "rivals"],
+        },
+    )
