@@ -32,7 +32,7 @@ else:
         {
             "privstats.course.kinds": ["Changing", "CourseKind"],
             "privstats.course.planned": ["Stepped", "require_plan"],
-            "privstats.course.promise": ["Promise", "part_of", "promised", "total_of"],
+            "privstats.course.promise": ["Promise", "Total", "part_of", "promised", "total_of"],
             "privstats.course.steps": ["Past", "Step", "Steps"],
             "privstats.course.terms": ["Calibrated", "ExpectedRecords", "Retries", "Rounds", "Share"],
         },

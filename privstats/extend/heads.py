@@ -40,10 +40,22 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "privstats.heads.evidence": ["ClassEvidence"],
+            "privstats.estimates.discriminant": ["Priors", "Shrinkage"],
+            "privstats.heads.estimates.subspace": ["Subspace"],
+            "privstats.heads.evidence": ["ClassEvidence", "Released"],
             "privstats.heads.file_formats": ["HeadFormat"],
             "privstats.heads.provenance": ["EXACT"],
-            "privstats.heads.registry.entries": ["Bounds", "Entry", "Number", "Text", "Whole", "check_parameters"],
+            "privstats.heads.registry.entries": [
+                "HEADS",
+                "SWITCH",
+                "Bounds",
+                "Constraint",
+                "Entry",
+                "Number",
+                "Text",
+                "Whole",
+                "check_parameters",
+            ],
             "privstats.heads.rules.rule": [
                 "LinearRule",
                 "Rule",

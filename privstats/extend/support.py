@@ -33,10 +33,11 @@ else:
             "privstats.files.atomic": ["atomic_write", "read_bounded", "write_new"],
             "privstats.files.decoding": ["from_json", "from_msgpack"],
             "privstats.files.envelope": ["PathLike"],
+            "privstats.files.result_cache": ["ResultCache"],
             "privstats.files.signing": ["Verifier"],
             "privstats.files.text": ["json_text", "toml_tables"],
             "privstats.printable": ["at_most"],
             "privstats.progress": ["progress_bar"],
-            "privstats.randomness": ["Generator"],
+            "privstats.randomness": ["Generator", "seeded"],
         },
     )

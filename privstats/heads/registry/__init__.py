@@ -30,7 +30,6 @@ else:
         __name__,
         {
             "privstats.heads.registry.entries": [
-                "DEVICE",
                 "HEADS",
                 "MODULE",
                 "NONE",
@@ -38,7 +37,6 @@ else:
                 "SHRINKAGE",
                 "SUBSPACE",
                 "SWITCH",
-                "TRAINING",
                 "WEIGHT",
                 "Bounds",
                 "Constraints",
@@ -48,7 +46,6 @@ else:
                 "Text",
                 "Whole",
                 "able",
-                "check_dimension",
                 "check_parameters",
                 "check_value",
                 "head_class",

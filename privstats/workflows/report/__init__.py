@@ -40,7 +40,7 @@ else:
                 "Text",
                 "render",
             ],
-            "privstats.workflows.report.page": ["Chart", "Curve", "Page", "require_extra", "write_page"],
+            "privstats.workflows.report.page": ["Chart", "Curve", "Page", "Point", "require_extra", "write_page"],
             "privstats.workflows.report.privacy_report": ["Statement", "model_finding", "page_of"],
         },
     )
