@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from privstats.course.kinds import KINDS
+from privstats.course.kinds import COURSE_KINDS
 from privstats.errors import PlanError
 from tests import blind, night, without
 from tests.lacking import skipped_where_lacking, why_skipped
@@ -104,7 +104,7 @@ def test_commits_delete_each_room_alone_then_all_and_run_every_part() -> None:
 
 def refusal(name: str) -> PlanError:
     with pytest.raises(PlanError) as caught:
-        KINDS.needed(name, "course.kind")
+        COURSE_KINDS.needed(name, "course.kind")
     return caught.value
 
 

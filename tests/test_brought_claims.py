@@ -20,7 +20,7 @@ from privstats.course import records_engines, spend, verify_next
 from privstats.course.alone import measuring, private_release, private_releases, single_party_plan
 from privstats.course.base import checked_mu
 from privstats.course.document import Promise, read, write
-from privstats.course.kinds import KINDS, Changing, CourseKind, admits_of, file_of, kind_for
+from privstats.course.kinds import COURSE_KINDS, Changing, CourseKind, admits_of, file_of, kind_for
 from privstats.course.planned import Stepped
 from privstats.course.promise import total_of
 from privstats.course.records_engines import RecordsEngine
@@ -235,10 +235,10 @@ class Fair(Cheap):
 
 def test_a_file_states_no_promise_that_the_rounds_break(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    plant(monkeypatch, KINDS, "cheap", CourseKind("cheap", "cheap rounds", Cheap))
+    plant(monkeypatch, COURSE_KINDS, "cheap", CourseKind("cheap", "cheap rounds", Cheap))
     with pytest.raises(PlanError, match="Cheap states mu"):
         write("cheap.toml", Cheap(plan_of()))
-    plant(monkeypatch, KINDS, "cheap", CourseKind("cheap", "cheap rounds", Fair))
+    plant(monkeypatch, COURSE_KINDS, "cheap", CourseKind("cheap", "cheap rounds", Fair))
     with pytest.raises(PlanError, match="promise says epsilon 1 at delta 1e-05, and all rounds together cost"):
         write("fair.toml", Fair(plan_of(), Promise(1.0, 1e-5)))
     write("fair.toml", Fair(plan_of()))
@@ -250,17 +250,17 @@ def test_a_file_states_no_promise_that_the_rounds_break(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(("value", "fields"), [("CHANGING", "changing"), ("GIVING", "gives_back"), ("APART", "charge")])
 def test_a_kind_of_course_forms_no_sums_noise_or_charges(value: str, fields: str, brought: Any) -> None:
-    brought(KINDS.group, "a", value)
+    brought(COURSE_KINDS.group, "a", value)
     with pytest.raises(
         PlanError, match=f"the kind of course 'a' of stranger 0.1 states {fields}, and only kinds of pr"
     ):
-        KINDS["a"]
-    assert (KINDS["stream"].charge, KINDS["stream"].changing is None) == ("registry", False)  # ours
+        COURSE_KINDS["a"]
+    assert (COURSE_KINDS["stream"].charge, COURSE_KINDS["stream"].changing is None) == ("registry", False)  # ours
 
 
 def test_another_package_s_course_is_written_where_it_is_asked_for_alone(brought: Any) -> None:
     before = kind_for(SCHEMA, ()).name
-    brought(KINDS.group, "a", "ANY")
+    brought(COURSE_KINDS.group, "a", "ANY")
     assert (kind_for(SCHEMA, ()).name, kind_for(SCHEMA, ("odd",)).name) == (before, "a")
 
 

@@ -14,7 +14,7 @@ import privstats as ps
 from privstats.cli.main import app
 from privstats.cli.parts.plan_tasks import TASKS, PlanTask
 from privstats.cli.parts.questions import questions
-from privstats.course.kinds import KINDS, CourseKind
+from privstats.course.kinds import COURSE_KINDS, CourseKind
 from privstats.course.records_engines import ENGINES, RecordsEngine, engine_for
 from privstats.doors import Option, announced
 from privstats.errors import PrivstatsError
@@ -224,12 +224,12 @@ NAMELESS = StudySource("nameless", Registry, _of_registry)
 CALLABLE = CourseKind("callable", "anything", "x:Y", terms=lambda: None)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("group", "name"), [(SOURCES.group, "NAMELESS"), (KINDS.group, "CALLABLE")])
+@pytest.mark.parametrize(("group", "name"), [(SOURCES.group, "NAMELESS"), (COURSE_KINDS.group, "CALLABLE")])
 def test_a_row_whose_options_are_none_is_refused_by_its_package(brought: Any, group: str, name: str) -> None:
     """A traceback of every call for help named no package."""
     brought(group, name.lower(), name)
     with pytest.raises(PrivstatsError, match=f"stranger 0.1 announces the .* {name.lower()!r} as .* of that name"):
-        (SOURCES if group == SOURCES.group else KINDS)[name.lower()]
+        (SOURCES if group == SOURCES.group else COURSE_KINDS)[name.lower()]
 
 
 def test_a_source_without_a_row_of_its_name_is_refused(brought: Any) -> None:

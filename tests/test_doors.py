@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from privstats.course.kinds import KINDS as COURSES
+from privstats.course.kinds import COURSE_KINDS
 from privstats.doors import Door, Option, given, is_row, together
 from privstats.errors import PlanError, PrivstatsError
 from privstats.heads.rules.rule import kinds as rules
@@ -110,7 +110,7 @@ def test_a_row_that_no_package_announces_is_named_with_what_needs_it(brings: Bri
         door.needed("blue" * 99, "a wall", "paint it red")
 
 
-@pytest.mark.parametrize("table", [KINDS, COURSES, PROTOCOLS, READERS, rules(), transforms()])
+@pytest.mark.parametrize("table", [KINDS, COURSE_KINDS, PROTOCOLS, READERS, rules(), transforms()])
 def test_no_code_assigns_a_row(table: Any) -> None:
     name = next(iter(table))
     with pytest.raises(TypeError, match="does not support item assignment"):

@@ -15,7 +15,7 @@ from privstats import heads, plug_ins
 from privstats.cli import main as command_line
 from privstats.cli.main import COMMANDS
 from privstats.contrib.streams.mechanisms import MECHANISMS
-from privstats.course.kinds import KINDS as COURSES
+from privstats.course.kinds import COURSE_KINDS
 from privstats.dp.privacy import MODELS
 from privstats.errors import DataError, HeadError, PrivstatsError, SchemaError
 from privstats.heads import persistence
@@ -59,7 +59,7 @@ def second_rule() -> None:
     ("second", "error", "table"),
     [
         (second_attack, DataError, attack_table._ATTACKS),
-        (second_transform, SchemaError, base._KINDS),
+        (second_transform, SchemaError, base._TRANSFORMS),
         (second_head, HeadError, persistence._HEADS),
         (second_rule, HeadError, rule._RULES),
     ],
@@ -169,7 +169,7 @@ def test_rows_that_a_function_lists_are_listed_on_first_use() -> None:
     assert (len(rows), rows["one"], listed) == (1, 1, ["once"])
 
 
-@pytest.mark.parametrize("rows", [KINDS, COURSES, TRANSFORMS])
+@pytest.mark.parametrize("rows", [KINDS, COURSE_KINDS, TRANSFORMS])
 def test_a_row_that_is_found_on_use_has_the_name_of_its_class(rows: Any) -> None:
     """A walk loads all; a place in the table that holds another class would read a file as another kind."""
     for name, row in rows.items():

@@ -481,7 +481,7 @@ OWN_MAPS = {name: row for name, row in base.kinds().items() if row.__module__.st
 @pytest.mark.parametrize(("call", "words"), [*ROWS, *KIND_ROWS], ids=[words for _, words in [*ROWS, *KIND_ROWS]])
 def test_a_wrong_call_is_one_clear_sentence(call, words, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(base, "_KINDS", OWN_MAPS)  # those of other tests would be listed too
+    monkeypatch.setattr(base, "_TRANSFORMS", OWN_MAPS)  # those of other tests would be listed too
     with pytest.raises((PrivstatsError, ValueError), match=words) as caught:
         call()
     ours = isinstance(caught.value, PrivstatsError)

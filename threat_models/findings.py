@@ -15,7 +15,7 @@ from privstats.workflows.report import Cell, Finding, Search, Table
 from threat_models.attack import attacks_named
 from threat_models.audits.budget import audit_budget, audit_dropouts
 from threat_models.audits.canary import audit_canary
-from threat_models.audits.kinds import KINDS, AuditKind
+from threat_models.audits.kinds import AUDIT_KINDS, AuditKind
 from threat_models.audits.noise import audit_noise
 from threat_models.audits.pure import audit_epsilon, audit_pure_budget, audit_pure_sensitivity
 from threat_models.audits.searches import search_of
@@ -92,7 +92,7 @@ def _audits(target: Target, rng: Generator, trials: int | None) -> list[Callable
             lambda: audit_noise(target, rng, trials=trials or _SESSIONS),
             lambda: audit_epsilon(target, rng, trials=trials or _RELEASES),
         ]
-    known = KINDS.get(target.schema.task, AuditKind())
+    known = AUDIT_KINDS.get(target.schema.task, AuditKind())
     search = [lambda: search_of(target.schema)(target, rng)] if known.search or not known.declared else []
     budget = [lambda: audit_budget(target)] if known.declared else []
     if not known.party:

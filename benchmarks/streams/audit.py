@@ -33,7 +33,7 @@ __all__ = ["CARELESS", "OURS", "Careless", "audited", "stream_of"]
 SCHEMA = ps.ClassSchema(2, 2, "NA", 1.0)
 DELTA = 1e-6
 TRIALS, QUICK_TRIALS = 2_000, 300
-KINDS = (("increments", 4), ("increments", 16), ("tree", 4), ("tree", 16))
+NOISES = (("increments", 4), ("increments", 16), ("tree", 4), ("tree", 16))
 OURS, CARELESS = "keeps a book", "takes silence for proof"
 _CONFIDENCE = 0.95
 _SECRET = b"a benchmark's, and known to all."
@@ -50,7 +50,7 @@ class Careless(RecordRegistry):
 
 def tables(options: argparse.Namespace) -> Tables:
     """One table: a row per mechanism, number of epochs and party."""
-    kinds, trials = (KINDS[:1], QUICK_TRIALS) if options.quick else (KINDS, TRIALS)
+    kinds, trials = (NOISES[:1], QUICK_TRIALS) if options.quick else (NOISES, TRIALS)
     yield (
         "mu of one record over a whole stream",
         [audited(stream_of(*kind), party, trials) for kind in kinds for party in (OURS, CARELESS)],

@@ -64,10 +64,10 @@ _FAMILIES = ("primary", "secondary", "subgroups")
 
 
 def _terms() -> type[Any]:
-    from privstats.course.kinds import KINDS
+    from privstats.course.kinds import COURSE_KINDS
 
-    terms = {name: kind.terms for name, kind in KINDS.items() if kind.terms is not None}
-    return together("Terms", terms, KINDS.origin)
+    terms = {name: kind.terms for name, kind in COURSE_KINDS.items() if kind.terms is not None}
+    return together("Terms", terms, COURSE_KINDS.origin)
 
 
 @app.command()

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from privstats.course.base import Releases, mu_of
-from privstats.course.kinds import KINDS
+from privstats.course.kinds import COURSE_KINDS
 from privstats.course.planned import Planned, Single, Stepped
 from privstats.course.promise import Promise, count_plan, part_of, promised, record_mu, rounded_down
 from privstats.course.steps import Past, Step, Steps
@@ -377,7 +377,7 @@ def _origin(course: Planned) -> Plan:
 def _divided(plan: Plan, then: object, records: int, options: Mapping[str, Any]) -> Rest:
     if then is not None and then not in _BEHIND:
         raise PlanError(f"then must be {', '.join(map(repr, _BEHIND))} or None for the plan as it is, got {then!r:.40}")
-    takes = () if then is None else KINDS[str(then)].options
+    takes = () if then is None else COURSE_KINDS[str(then)].options
     if unknown := sorted(set(options) - set(takes)):
         raise PlanError(
             f"{then or 'a plan'} has no {', '.join(unknown)}: leave it out, or name the course that has it as then"
@@ -385,7 +385,7 @@ def _divided(plan: Plan, then: object, records: int, options: Mapping[str, Any])
     if then is None:
         return plan
     known = {"expected_records": records} if "expected_records" in takes else {}
-    course: Rest = KINDS[str(then)].within(plan, **{**known, **options})
+    course: Rest = COURSE_KINDS[str(then)].within(plan, **{**known, **options})
     return course
 
 

@@ -18,7 +18,7 @@ import tomli_w
 
 from privstats.course.analysis import Analysis
 from privstats.course.base import Course, checked_mu, position_of
-from privstats.course.kinds import KINDS, course_kind
+from privstats.course.kinds import COURSE_KINDS, course_kind
 from privstats.course.promise import Promise, require_promise
 from privstats.dp import Privacy
 from privstats.errors import PlanError
@@ -159,7 +159,7 @@ def stated(path: str | os.PathLike[str]) -> tuple[Written, Promise | None]:
 def _stated(path: Path, bases: Sequence[str]) -> tuple[Written, Promise | None]:
     table, promise, declared = _tables(read_text(path))
     kind = table.get(_KIND)
-    kinds = {row.name: row for row in KINDS.values() if row.promise is not None}
+    kinds = {row.name: row for row in COURSE_KINDS.values() if row.promise is not None}
     row = kinds.get(kind) if isinstance(kind, str) else None
     if row is None:
         raise PlanError(

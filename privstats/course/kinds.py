@@ -20,7 +20,7 @@ from privstats.course.terms import (
 )
 from privstats.doors import Door, given, is_row, resolved
 from privstats.errors import PlanError
-from privstats.kinds.registry import KINDS as SCHEMAS
+from privstats.kinds.registry import KINDS
 from privstats.plug_ins import definer
 from privstats.tables import by_name
 
@@ -292,7 +292,7 @@ def _is_kind(row: Any, name: str) -> bool:
     """Return whether an announced object is a kind of course; refuse one of another package that does more."""
     if not _is_course(row, name):
         return False
-    package = KINDS.origin(name)
+    package = COURSE_KINDS.origin(name)
     if package and (stated := [each for each in _OURS_ALONE if getattr(row, each) != getattr(CourseKind, each)]):
         raise PlanError(
             f"the kind of course {name!r} of {package} states {', '.join(stated)}, and only kinds of privstats form "
@@ -301,7 +301,7 @@ def _is_kind(row: Any, name: str) -> bool:
     return True
 
 
-KINDS: Door[CourseKind] = Door("privstats.courses", "kind of course", PlanError, _is_kind, _OWN)
+COURSE_KINDS: Door[CourseKind] = Door("privstats.courses", "kind of course", PlanError, _is_kind, _OWN)
 """The kinds by name: this room's, then those that packages and ``privstats.contrib`` announce."""
 
 
@@ -310,8 +310,8 @@ def course_kind(course: Course) -> CourseKind:
     row = _row_of(course)
     if row is None:
         raise PlanError(
-            f"{type(course).__name__} is not a known kind of course ({', '.join(KINDS)}); a package announces one by "
-            f"an entry point of {KINDS.group}"
+            f"{type(course).__name__} is not a known kind of course ({', '.join(COURSE_KINDS)}); a package announces "
+            f"one by an entry point of {COURSE_KINDS.group}"
         )
     return row
 
@@ -322,13 +322,13 @@ def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
     The order is: kinds that the plan requires, an option of one kind alone, the schema's task, a flag, refinement
     rounds. A kind of another package counts only where its ``asked`` is given, or for a task of another package.
     """
-    written = [kind for kind in KINDS.values() if kind.promise is not None]
-    ours = [kind for kind in written if not KINDS.origin(kind.name)]
+    written = [kind for kind in COURSE_KINDS.values() if kind.promise is not None]
+    ours = [kind for kind in written if not COURSE_KINDS.origin(kind.name)]
     needed = (kind for kind in ours if kind.means(schema))
     flagged = [kind for kind in written if kind.asked in asked]
     by_option = (kind for kind in flagged if kind.asked in kind.options)
-    by_task = (kind for kind in (written if SCHEMAS.origin(schema.task) else ours) if kind.task == schema.task)
-    return next(chain(needed, by_option, by_task, flagged), KINDS["rounds"])
+    by_task = (kind for kind in (written if KINDS.origin(schema.task) else ours) if kind.task == schema.task)
+    return next(chain(needed, by_option, by_task, flagged), COURSE_KINDS["rounds"])
 
 
 def converted(options: Any) -> dict[str, Any]:
@@ -396,4 +396,4 @@ def _reading(course: Course, name: str) -> Callable[..., Any] | None:
 def _row_of(course: Course) -> CourseKind | None:
     own = type(course)
     places = (own, f"{own.__module__}:{own.__qualname__}")
-    return next((kind for kind in KINDS.values() if kind.place in places and kind.type is own), None)
+    return next((kind for kind in COURSE_KINDS.values() if kind.place in places and kind.type is own), None)

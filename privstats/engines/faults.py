@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from privstats.errors import PlanError
 
 Direction: TypeAlias = Literal["up", "down"]
 FaultKind: TypeAlias = Literal["drop", "duplicate", "truncate", "flip", "extend", "replay", "late"]
-
-_KINDS = ("drop", "duplicate", "truncate", "flip", "extend", "replay", "late")
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class Fault:
     place: int = 0
 
     def __post_init__(self) -> None:
-        for value, allowed in ((self.direction, ("up", "down")), (self.kind, _KINDS)):
+        for value, allowed in ((self.direction, get_args(Direction)), (self.kind, get_args(FaultKind))):
             if value not in allowed:
                 raise PlanError(f"a fault has the unknown value {value!r}: choose one of {', '.join(allowed)}")
 

@@ -378,14 +378,14 @@ class FitPromise:
         """
         from privstats.course import Binned
         from privstats.course.alone import private_releases, single_party_plan
-        from privstats.course.kinds import KINDS
+        from privstats.course.kinds import COURSE_KINDS
 
         plan = single_party_plan(schema, self.privacy, max_records=self.max_records)
         course: Any
         if kind is None or opened_by(schema.transform):
             course = Binned.within(plan, kind, expected_records=rows, **options)
         else:
-            course = KINDS[kind].within(plan, expected_records=rows, **options)
+            course = COURSE_KINDS[kind].within(plan, expected_records=rows, **options)
         releases = private_releases(course, records.X, records.y, ledger=self.ledger, dataset=self.dataset)
         return releases, course.digest
 

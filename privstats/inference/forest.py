@@ -14,7 +14,6 @@ from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.figures import INK, LINES, PALE, SMALL, beside_zero, check_format, figure_of, saved
 from privstats.inference.regression.summary import ratio_of
-from privstats.inference.summary import formerly
 
 if TYPE_CHECKING:
     from privstats.inference.regression.table import Regression
@@ -32,7 +31,6 @@ _TICKS = (1, 2, 5)
 _MOST_TICKS = 3  # on an axis that takes half of the picture
 
 
-@formerly(told="reported", said="text")
 class ForestRow(NamedTuple):
     """One row of a forest plot.
 

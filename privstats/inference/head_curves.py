@@ -255,8 +255,8 @@ def _why_equal(known: bool) -> str:
 def _widths(plan: Plan, share: float) -> str:
     found = [(auc, expected_area(plan, share, auc=auc)) for auc in _ASSUMED]
     where = f"where {100 * share:g} in 100 are of the class"
-    told = [f"{each.high - each.low:.2f} wide if the AUC is {auc:g}" for auc, each in found if each.reported]
-    return f"{' and '.join(told)}, {where}" if told else f"hidden by noise {where}"
+    widths = [f"{each.high - each.low:.2f} wide if the AUC is {auc:g}" for auc, each in found if each.reported]
+    return f"{' and '.join(widths)}, {where}" if widths else f"hidden by noise {where}"
 
 
 def _shares_of_bins(schema: ScoringSchema, share: float, spread: float) -> tuple[Array, Array]:

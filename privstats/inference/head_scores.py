@@ -20,7 +20,7 @@ from privstats.inference.head_curves import Reliability, RocCurve, reliability, 
 from privstats.inference.own_scores import OwnRecords
 from privstats.inference.releases import reckoned_sigma, require_gaussian, require_records
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, count_of, ends_of, formerly
+from privstats.inference.summary import RowTable, Summary, count_of, ends_of
 from privstats.kinds import ScoringSchema
 from privstats.release import Release
 from privstats.schema import narrowed
@@ -38,7 +38,6 @@ class Flagged(NamedTuple):
     specificity: Interval
 
 
-@formerly(told="reported", why_not_told="why_not_reported")
 @dataclass(frozen=True, eq=False)
 class HeadScore(RowTable):
     """Performance of a head on held-out records of all parties, with intervals for the population.

@@ -33,7 +33,7 @@ from privstats.inference.scorecard_points import (
     shares,
 )
 from privstats.inference.scorecard_sql import scorecard_sql
-from privstats.inference.summary import RowTable, Summary, ends_of, formerly
+from privstats.inference.summary import RowTable, Summary, ends_of
 from privstats.intake.tables import as_table, names_of_columns
 from privstats.records.table import codes_of
 from privstats.release import Release
@@ -50,7 +50,6 @@ _OF_PAIRS = (
 )
 
 
-@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class ColumnPoints:
     """One column's points, per cell or ramp step.

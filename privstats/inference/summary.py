@@ -11,9 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +20,6 @@ from privstats import optional_dependencies
 from privstats.errors import MissingExtraError, ReleaseError
 from privstats.files.atomic import atomic_write
 from privstats.printable import csv_text
-
-T = TypeVar("T")
 
 _WIDTH = 80
 _LEAST_NAME = 12
@@ -314,18 +311,3 @@ def rows_by(columns: Mapping[str, Any]) -> list[dict[str, object]]:
     """Return one mapping per row."""
     plain = (np.asarray(values).tolist() for values in columns.values())
     return [dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True)]
-
-
-def formerly(**names: str) -> Callable[[type[T]], type[T]]:
-    """Return a decorator that lets a class answer to earlier names of its attributes.
-
-    Args:
-        names: the present name of each earlier one.
-    """
-
-    def decorated(result: type[T]) -> type[T]:
-        for earlier, name in names.items():
-            setattr(result, earlier, property(attrgetter(name)))
-        return result
-
-    return decorated

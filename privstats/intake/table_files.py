@@ -55,8 +55,8 @@ class Table:
 class TableFile(ABC):
     """A file of one table, of one kind; nothing is read until needed.
 
-    A new kind is a class with ``signs``, ``of`` and ``_each``, in ``table_sources.KINDS``. Its docstring states what it
-    cannot promise.
+    A new kind is a class with ``signs``, ``of`` and ``_each``, in ``table_sources.TABLE_FILES``. Its docstring states
+    what it cannot promise.
 
     Attributes:
         names: the columns that have a name.

@@ -42,7 +42,7 @@ from privstats.intake.table_files import (
 )
 from privstats.system import open_plain
 
-KINDS: tuple[type[TableFile], ...] = (
+TABLE_FILES: tuple[type[TableFile], ...] = (
     *(Parquet, DuckDb, Sqlite, Excel, Feather, Orc),
     *(Spss, Stata, SasTransport, SasData),
     *(JsonLines, Csv),
@@ -346,7 +346,7 @@ def is_table(path: Path) -> bool:
             head = file.read(HEAD)
     except OSError:
         raise _unreadable(path) from None
-    unknown = not any(kind.fits(path, head) for kind in KINDS if kind is not Csv)
+    unknown = not any(kind.fits(path, head) for kind in TABLE_FILES if kind is not Csv)
     return not (ARRAYS.match(head) or (named and unknown))
 
 
@@ -384,7 +384,7 @@ def _kind_of(path: Path) -> type[TableFile]:
         head, by = head_of(path), compression_of(path)
     except OSError:
         raise _unreadable(path) from None
-    kind = next(kind for kind in KINDS if kind.fits(path, head))
+    kind = next(kind for kind in TABLE_FILES if kind.fits(path, head))
     what = unread_kind(head) if issubclass(kind, TextFile) else ""
     if ARRAYS.match(head):
         what = "numpy's, and no table: name an archive of X and y alone, or the tables by a pattern"

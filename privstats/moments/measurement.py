@@ -72,7 +72,7 @@ def measure(
     progress: bool = False,
 ) -> PersonMoments: ...
 def measure(
-    schema: Any,
+    schema: Schema | Forms[Moments],
     X: RecordsLike,
     y: TargetsLike | None = None,
     *,
@@ -144,7 +144,8 @@ def measure(
         True
     """
     named: Any = {"persons": persons, "person_clip": person_clip}
-    moments = exact_moments(schema, X, y, published=published, unreadable=unreadable, progress=progress, **named)
+    kind: Any = schema
+    moments = exact_moments(kind, X, y, published=published, unreadable=unreadable, progress=progress, **named)
     warn_if_clipped(moments)
     return moments
 

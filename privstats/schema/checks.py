@@ -14,7 +14,27 @@ from privstats.python_values import python_fields
 from privstats.schema.base import Schema
 from privstats.transforms import ConstantFeature, Transform, maps_of, output_features
 
-REQUIRED: Any = ...
+
+class Required:
+    """The default of a field that has none: a schema without a value for it is refused.
+
+    Example:
+        >>> import inspect
+        >>> inspect.signature(ps.MeanSchema).parameters["clip_norm"].default
+        REQUIRED
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+    def __reduce__(self) -> str:
+        # Copies and pickles are the one instance, because fields are compared by ``is``.
+        return "REQUIRED"
+
+
+REQUIRED: Any = Required()
 """Marks a required field; ``features`` alone may follow from a declaration of columns."""
 
 MAX_ENTRIES = 1 << 26

@@ -21,7 +21,7 @@ from privstats.transforms.exact import Rows, arrays_of
 _Result = TypeVar("_Result")
 
 _ROOM = "privstats.transforms"
-_KINDS: dict[str, type[Transform]] = {}
+_TRANSFORMS: dict[str, type[Transform]] = {}
 _KEYS = {"kind", "package"}
 """Keys of a map's table in a plan that are no fields."""
 
@@ -59,7 +59,7 @@ class Transform(ABC):
         if "kind" in cls.__dict__:
             if not cls.__module__.startswith(f"{_ROOM}."):
                 kinds()  # so that a class from elsewhere is refused where it takes a name of ours
-            register(_KINDS, cls.kind, cls, "transform kind", SchemaError)
+            register(_TRANSFORMS, cls.kind, cls, "transform kind", SchemaError)
 
     def __post_init__(self) -> None:
         python_fields(self)
@@ -88,7 +88,7 @@ class Transform(ABC):
 def kinds() -> Mapping[str, type[Transform]]:
     """Return kinds by name, other packages' included."""
     load_all(_ROOM)
-    return MappingProxyType(_KINDS)
+    return MappingProxyType(_TRANSFORMS)
 
 
 def maps_of(transform: Sequence[Transform] | Transform) -> tuple[Transform, ...]:
@@ -241,7 +241,7 @@ def to_builtins(transform: Sequence[Transform]) -> list[dict[str, Any]]:
         [{'kind': 'unit-norm'}, {'kind': 'constant-feature', 'value': 1.0}]
     """
     for map_ in transform:
-        if _KINDS.get(map_.kind) is not type(map_):
+        if _TRANSFORMS.get(map_.kind) is not type(map_):
             raise SchemaError(f"{type(map_).__name__} shares the kind {map_.kind!r}; give its class a kind of its own")
     return [{"kind": map_.kind, **map_.plain_table()} | {"kind": map_.kind} for map_ in transform]
 
@@ -262,9 +262,9 @@ def is_kind(kind: object) -> bool:
 
 
 def _class_of(kind: str) -> type[Transform] | None:
-    if kind not in _KINDS:
+    if kind not in _TRANSFORMS:
         import_module(f"{_ROOM}.rowwise")
-    return _KINDS.get(kind) or kinds().get(kind)
+    return _TRANSFORMS.get(kind) or kinds().get(kind)
 
 
 def _from_table(table: Mapping[str, Any]) -> Transform:

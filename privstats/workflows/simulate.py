@@ -286,7 +286,12 @@ def simulate(
 ) -> list[Release | None]: ...
 
 
-def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None = None) -> Any:
+def simulate(
+    plan: Plan | Course | DisjointRounds,
+    shards: Sequence[Shard] | Sequence[Sequence[Shard]],
+    dropouts: Dropouts | Sequence[Dropouts | None] | None = None,
+    rng: Generator | None = None,
+) -> Release | list[Release | None]:
     """Run a plan over shards and return the release.
 
     No ledger is charged: the shards are experiments, or public.
@@ -317,14 +322,17 @@ def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None
         >>> release.survivors, release.moments.A.tolist()
         ((1, 2), [[0.0, 0.0], [0.0, 0.75]])
     """
+    subject: Any = plan
+    records: Any = shards
+    absent: Any = dropouts
     if _is_course(plan):
         from privstats.course.kinds import course_kind
 
-        changing = course_kind(plan).changing
+        changing = course_kind(subject).changing
         if changing is None:
-            return _follow(plan, shards, dropouts, rng)
-        return changing.simulated(plan, shards, dropouts, checked(rng, allow_reproducible=True))
-    return _ran(plan, shards, dropouts, rng).release
+            return _follow(subject, records, absent, rng)
+        return changing.simulated(subject, records, absent, checked(rng, allow_reproducible=True))
+    return _ran(subject, records, absent, rng).release
 
 
 def _is_course(plan: object) -> bool:

@@ -56,8 +56,8 @@ def brought(*sites: Path) -> Iterator[None]:
         for name, module in list(sys.modules.items()):
             if places and str(getattr(module, "__file__", "")).startswith(tuple(places)):
                 del sys.modules[name]
-                for kind in [kind for kind, cls in base._KINDS.items() if cls.__module__ == name]:
-                    del base._KINDS[kind]
+                for kind in [kind for kind, cls in base._TRANSFORMS.items() if cls.__module__ == name]:
+                    del base._TRANSFORMS[kind]
         _look_again()
 
 

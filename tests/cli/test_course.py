@@ -15,7 +15,7 @@ from privstats.cli import course as course_command
 from privstats.contrib.alignment import Alignment
 from privstats.contrib.synthetic.course import Synthetic
 from privstats.course import read, write
-from privstats.course.kinds import KINDS
+from privstats.course.kinds import COURSE_KINDS
 from privstats.schema.public_values import Published
 from privstats.workflows.report import Statement, ethics_page, page_of
 from privstats.workflows.report.explanations import headline
@@ -209,7 +209,7 @@ def wanted(kind: str) -> Any:
     }[kind]()
 
 
-@pytest.mark.parametrize("kind", [name for name, row in KINDS.items() if row.promise is not None])
+@pytest.mark.parametrize("kind", [name for name, row in COURSE_KINDS.items() if row.promise is not None])
 def test_every_kind_that_has_a_file_is_written(kind: str, run: Any, tmp_path: Path) -> None:
     """Five refusals name this command as the remedy; it wrote three of six kinds."""
     (tmp_path / "other.toml").write_text(WHOLES[kind].to_toml())
@@ -222,14 +222,14 @@ def test_every_kind_that_has_a_file_is_written(kind: str, run: Any, tmp_path: Pa
 
 
 def test_the_command_takes_every_option_of_every_kind_that_has_a_file() -> None:
-    written = [row for row in KINDS.values() if row.promise is not None]
+    written = [row for row in COURSE_KINDS.values() if row.promise is not None]
     taken = {option for row in written for option in (*row.options, *[row.asked] * bool(row.asked))}
     mine = {option.name for option in inspect.signature(course_command.init).parameters.values()}
     assert mine == taken | {"path", "plan", "force"}
 
 
 def test_every_kind_that_has_a_file_can_be_asked_for_and_no_two_by_one_word() -> None:
-    written = [row for row in KINDS.values() if row.promise is not None]
+    written = [row for row in COURSE_KINDS.values() if row.promise is not None]
     words = [word for row in written for word in (row.asked, row.task) if word]
     assert len(words) == len(set(words))
     assert [row.name for row in written if not row.asked and not row.task] == ["rounds", "binned"]

@@ -15,7 +15,7 @@ from privstats.cli.look import _columns_of, _plan_of
 from privstats.cli.parts.plan_tasks import TASKS as ANNOUNCED
 from privstats.cli.parts.questions import questions
 from privstats.course import write
-from privstats.course.kinds import KINDS as COURSES
+from privstats.course.kinds import COURSE_KINDS
 from privstats.errors import PlanError
 from privstats.kinds import KINDS
 from privstats.randomness import seeded
@@ -140,7 +140,7 @@ def test_every_task_of_plan_init_is_in_the_matrix() -> None:
 CASES = [
     *(("plan init", task) for task in TASKS),
     *(("plan", kind) for kind in KINDS),
-    *(("course", name) for name, row in COURSES.items() if row.promise is not None),
+    *(("course", name) for name, row in COURSE_KINDS.items() if row.promise is not None),
 ]
 
 
@@ -177,7 +177,7 @@ def test_every_cell_is_an_answer_or_one_sentence(what: str, kind: str, privstats
         assert expected[command] in said, (command, said)
 
 
-@pytest.mark.parametrize("kind", [name for name, row in COURSES.items() if row.promise is not None])
+@pytest.mark.parametrize("kind", [name for name, row in COURSE_KINDS.items() if row.promise is not None])
 def test_the_plan_of_every_session_is_checked(kind: str, privstats: Any, tmp_path: Path) -> None:
     """An effect's sums of outcomes ended in a traceback."""
     for place, plan in sessions_of(COURSE_SAMPLES[kind], 0).items():

@@ -70,7 +70,7 @@ ANSWERS = (
     *("--yes", "--clients", "2", "--vanish", "0", "--colluders", "0", "--max-records", "2000", "--model", "central"),
     *("--unit", "record", "--adjacency", "add-remove", "--epsilon", "3", "--delta", "1e-6"),
 )
-KINDS = {"dose": '"numeric"', "ward": '"categories"\nvalues = ["a", "b", "c"]', "even": '"truth"', "ill": '"truth"'}
+COLUMNS = {"dose": '"numeric"', "ward": '"categories"\nvalues = ["a", "b", "c"]', "even": '"truth"', "ill": '"truth"'}
 
 
 @pytest.mark.ci
@@ -82,7 +82,7 @@ def test_what_is_said_to_come_next_runs_on_what_was_kept(privstats, folder):
     assert "--from north.csv</code>" not in (folder / "try.html").read_text()
     kept = folder / "columns.toml"
     text = kept.read_text()
-    for name, kind in KINDS.items():
+    for name, kind in COLUMNS.items():
         text = text.replace(f'name = "{name}"\nkind = "?"', f'name = "{name}"\nkind = {kind}')
     kept.write_text(text)
     for command, answers in zip(commands, (ANSWERS, (), ()), strict=True):
@@ -110,7 +110,7 @@ def test_files_are_read_as_each_is_written_and_the_next_commands_say_so_letter_b
         "privstats look 'a ward/north.csv' --plan plan.toml",
     ]
     assert "even" not in (privstats(*shlex.split(lines[0])[1:], "--yes", cwd=tmp_path).stdout)
-    kinds = {"DOSE": '"numeric"', "ward": KINDS["ward"], "ill": KINDS["ill"]}
+    kinds = {"DOSE": '"numeric"', "ward": COLUMNS["ward"], "ill": COLUMNS["ill"]}
     asked = [f'[[columns]]\nname = "{name}"\nkind = {kind}\n' for name, kind in kinds.items()]
     (tmp_path / "columns.toml").write_text("\n".join(asked))
     for line, answers in zip(lines[1:], (ANSWERS, (), ()), strict=True):

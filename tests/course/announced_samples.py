@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 import privstats as ps
-from privstats.course.kinds import KINDS
+from privstats.course.kinds import COURSE_KINDS
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,13 @@ class Samples(dict[str, Any]):
     """Values by kind of course; a kind that no installed package announces is refused by its door."""
 
     def __missing__(self, name: str) -> Any:
-        KINDS.needed(name, "this test")
+        COURSE_KINDS.needed(name, "this test")
         raise KeyError(name)
 
 
 def announced_samples() -> dict[str, CourseSample]:
     """Return the sample of each announced kind."""
-    rooms = {name: KINDS[name].type.__module__.split(".")[1:3] for name in KINDS}
+    rooms = {name: COURSE_KINDS[name].type.__module__.split(".")[1:3] for name in COURSE_KINDS}
     return {
         name: import_module(f"tests.contrib.{room[1]}.course_sample").SAMPLE
         for name, room in rooms.items()

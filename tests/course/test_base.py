@@ -12,7 +12,7 @@ import pytest
 
 import privstats as ps
 from privstats.course import Course, Round, Single, iter_rounds, run, spend, verify_next
-from privstats.course.kinds import KINDS, CourseKind
+from privstats.course.kinds import COURSE_KINDS, CourseKind
 from privstats.dp import Ledger
 from privstats.dp.ledger.accounts import LedgerState
 from privstats.dp.ledger.records import Marked, Spent, sealed
@@ -226,7 +226,7 @@ def test_no_course_without_a_node_or_a_cost(ledger: Ledger) -> None:
 def simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row for ``Listed``, so that it can be simulated."""
     row = CourseKind("listed", "plans in a list", Listed, charge="course", gives_back=False, promise=None)
-    plant(monkeypatch, KINDS, "listed", row)
+    plant(monkeypatch, COURSE_KINDS, "listed", row)
 
 
 def shards(clients: int = 5) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -12,7 +12,7 @@ import pytest
 import privstats as ps
 from privstats.contrib.alignment import Alignment
 from privstats.course import document, read, verify_next, write
-from privstats.course.kinds import KINDS
+from privstats.course.kinds import COURSE_KINDS
 from privstats.course.promise import Promise
 from tests import made
 from tests.contrib.alignment.cohort import first
@@ -23,8 +23,8 @@ from tests.made import promise, refused
 
 PRIVATE = Samples({**SAMPLES, **{name: sample.private for name, sample in ANNOUNCED.items() if sample.private}})
 """A course of every kind under a promise."""
-OWN = [name for name, kind in KINDS.items() if kind.promise == "own"]
-WRITTEN = [name for name, kind in KINDS.items() if kind.promise is not None]
+OWN = [name for name, kind in COURSE_KINDS.items() if kind.promise == "own"]
+WRITTEN = [name for name, kind in COURSE_KINDS.items() if kind.promise is not None]
 
 
 def delta_of(course: Any) -> float:
@@ -57,8 +57,8 @@ def test_a_promise_that_the_rounds_break_is_refused_in_one_sentence(name: str) -
 
 
 def test_the_other_kinds_take_no_promise_of_their_own() -> None:
-    others = {name for name in KINDS if name not in OWN}
-    assert others == {"single", "stream"} & KINDS.keys()  # their promise is the plan's, which its noise keeps
+    others = {name for name in COURSE_KINDS if name not in OWN}
+    assert others == {"single", "stream"} & COURSE_KINDS.keys()  # their promise is the plan's, which its noise keeps
     assert not any(field.name == "promise" for name in others for field in fields(SAMPLES[name]))
 
 
@@ -74,7 +74,7 @@ def test_a_file_that_promises_what_the_rounds_break_is_refused_and_still_judged(
     assert not stated.holds(found.mu)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", COURSE_KINDS)
 def test_epsilon_is_that_of_everything_released_together(name: str, tmp_path: Path) -> None:
     """Of the squares of all rounds, as a ledger adds them up; Apart from a stream, whose rounds hold other records."""
     course = PRIVATE[name]
@@ -107,7 +107,7 @@ def test_epsilon_is_infinite_without_dp_and_a_pure_plan_keeps_its_own() -> None:
 @pytest.mark.parametrize("name", OWN)
 def test_within_divides_a_promise_over_all_rounds(name: str) -> None:
     """Never more than was promised, and no more than rounding less."""
-    row, whole = KINDS[name], WHOLES[name]
+    row, whole = COURSE_KINDS[name], WHOLES[name]
     course = row.within(whole, **{option: {"expected_records": 600}[option] for option in row.needed})
     epsilon, delta = whole.privacy.epsilon, whole.privacy.delta
     assert course.promise == Promise(epsilon, delta)
@@ -135,7 +135,9 @@ def test_a_regression_keeps_the_protocol_and_the_panel_of_its_whole_plan() -> No
     refused(ps.PlanError, "first must be a Plan of a ScoreSchema", ps.Newton.within, SAMPLES["centred"].plan)
 
 
-@pytest.mark.parametrize("name", [name for name in KINDS if "retries" in {f.name for f in fields(SAMPLES[name])}])
+@pytest.mark.parametrize(
+    "name", [name for name in COURSE_KINDS if "retries" in {f.name for f in fields(SAMPLES[name])}]
+)
 def test_no_history_of_lost_sessions_meets_a_place_that_is_too_cheap(name: str) -> None:
     """Of every kind with retries: a moved session that cost more than its place ended the course, all spent."""
     course = replace(PRIVATE[name], retries=2, promise=None)

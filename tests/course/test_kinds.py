@@ -11,7 +11,7 @@ import tomli_w
 
 import privstats as ps
 from privstats.course import DisjointRounds, Single, read, write
-from privstats.course.kinds import KINDS, CourseKind, course_kind, labels_of
+from privstats.course.kinds import COURSE_KINDS, CourseKind, course_kind, labels_of
 from privstats.errors import PlanError, PrivstatsError
 from privstats.transforms import ConstantFeature
 from privstats.workflows.report import sessions
@@ -130,9 +130,9 @@ class Stranger(Single):
 STRANGE = CourseKind("strange", "strange", Stranger, charge="plan", gives_back=True, promise=None)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", COURSE_KINDS)
 def test_a_row_answers_whatever_is_asked_of_a_course_of_its_kind(name: str, tmp_path: Path) -> None:
-    row, course = KINDS[name], SAMPLES[name]
+    row, course = COURSE_KINDS[name], SAMPLES[name]
     assert course_kind(course) is row
     assert row.type.label == name
     assert fields(row.type)[0].type in ("Plan", ps.Plan, "Rest")
@@ -153,31 +153,31 @@ def test_a_row_answers_whatever_is_asked_of_a_course_of_its_kind(name: str, tmp_
         assert f'kind = "{name}"' in (tmp_path / "course.toml").read_text()
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", COURSE_KINDS)
 def test_the_options_of_a_kind_are_those_of_its_within_and_its_flag(name: str) -> None:
-    row = KINDS[name]
+    row = COURSE_KINDS[name]
     stated = {each.name for each in fields(row.terms)} if row.terms else set()
     assert stated == ({*row.options, *[row.asked] * bool(row.asked)} if row.promise else set())
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", COURSE_KINDS)
 def test_a_kind_has_a_public_name_and_a_page(name: str) -> None:
-    kind, docs = KINDS[name].type, Path(__file__).parents[2] / "docs"
+    kind, docs = COURSE_KINDS[name].type, Path(__file__).parents[2] / "docs"
     assert kind.__module__.startswith("privstats.contrib.") or getattr(ps.course, kind.__name__) is kind
     pages = [*docs.glob("*.md"), docs / "reference" / "contrib.md"]
     code = "".join(span for page in pages for span in re.findall(r"```.*?```|`[^`\n]+`", page.read_text("utf-8"), re.S))
     assert re.search(rf"\b{kind.__name__}\b", code), "a word of a sentence, such as Single, names no kind"
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", COURSE_KINDS)
 def test_every_field_of_a_course_is_in_its_digest_and_in_its_file(name: str, tmp_path: Path) -> None:
     """Parties hold a course by its digest, which lists its numbers one by one: a server could change one it lacks."""
     course, changed = SAMPLES[name], CHANGED[name]
     assert set(changed) | IMPLIED.get(name, set()) == {each.name for each in fields(course) if each.compare}
-    without = {} if KINDS[name].promise != "own" else {"promise": None}
+    without = {} if COURSE_KINDS[name].promise != "own" else {"promise": None}
     others = [replace(course, **without, **{field: value}) for field, value in changed.items()]
     assert len({course.digest, *(each.digest for each in others)}) == 1 + len(others)
-    for each in others if KINDS[name].promise is not None else ():
+    for each in others if COURSE_KINDS[name].promise is not None else ():
         write(tmp_path / "course.toml", each)
         again = read(tmp_path / "course.toml")
         assert (again, again.digest) == (each, each.digest)
@@ -205,7 +205,7 @@ WRONG = (
 """TOML's values, for any key."""
 
 
-@pytest.mark.parametrize("name", [name for name, row in KINDS.items() if row.promise is not None])
+@pytest.mark.parametrize("name", [name for name, row in COURSE_KINDS.items() if row.promise is not None])
 def test_any_value_under_any_key_is_a_course_or_one_sentence(name: str, tmp_path: Path) -> None:
     """``plan = ""`` and ``clip = [[[[1]]]]`` ended in tracebacks."""
     write(tmp_path / "course.toml", SAMPLES[name])
@@ -229,14 +229,14 @@ def test_any_value_under_any_key_is_a_course_or_one_sentence(name: str, tmp_path
 def test_only_a_stream_pauses_weighs_and_names_its_nodes_together(tmp_path: Path) -> None:
     stream = SAMPLES["stream"]
     correlated = replace(stream, mechanism="square-root")
-    pauses = [place for place in range(1, stream.most) if KINDS["stream"].pauses(stream, place)]
+    pauses = [place for place in range(1, stream.most) if COURSE_KINDS["stream"].pauses(stream, place)]
     assert pauses == [1, 3, 4]  # the first nodes of epochs 1, 2 and 3
     assert labels_of(stream) == ("each of 7",)
-    changing = KINDS["stream"].changing
+    changing = COURSE_KINDS["stream"].changing
     assert changing is not None
     assert changing.totals(tmp_path, correlated, str.encode) is not None
-    assert {name for name, row in KINDS.items() if row.charge == "registry"} == {"stream"}
-    assert {name for name, row in KINDS.items() if row.gives_back} == {"single", "stream"}
+    assert {name for name, row in COURSE_KINDS.items() if row.charge == "registry"} == {"stream"}
+    assert {name for name, row in COURSE_KINDS.items() if row.gives_back} == {"single", "stream"}
 
 
 def test_a_class_without_a_row_is_refused_by_its_name(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_a_course_of_one_plan_has_no_file_of_a_course(tmp_path: Path) -> None:
     write(tmp_path / "course.toml", rounds())
     text = (tmp_path / "course.toml").read_text()
     (tmp_path / "course.toml").write_text(text.replace('"rounds"', '"single"'))
-    written = ", ".join(name for name, row in KINDS.items() if row.promise is not None)
+    written = ", ".join(name for name, row in COURSE_KINDS.items() if row.promise is not None)
     with pytest.raises(PlanError, match=f"course.kind must be one of {written}, got 'single'"):
         read(tmp_path / "course.toml")
 
@@ -266,8 +266,8 @@ READ_ALL_AT_FIRST = {"single", "rounds", "alignment", "stream", "newton", "stand
 
 def test_every_kind_says_whether_a_later_round_reads_more() -> None:
     """A kind without ``admits`` is listed here only if its first round reads all that a later one reads."""
-    without = {name for name, kind in KINDS.items() if not hasattr(kind.type, "admits")}
-    assert without == READ_ALL_AT_FIRST & KINDS.keys()
+    without = {name for name, kind in COURSE_KINDS.items() if not hasattr(kind.type, "admits")}
+    assert without == READ_ALL_AT_FIRST & COURSE_KINDS.keys()
     for name in without:
         first, *later = (_read(plan.schema) for plan in SAMPLES[name].priced)
         assert [each for each in later if each != first] == [], f"{name} needs admits: a later session reads more"

@@ -12,7 +12,7 @@ import pytest
 
 import privstats as ps
 from privstats.course.base import mu_of
-from privstats.course.kinds import KINDS, labels_of
+from privstats.course.kinds import COURSE_KINDS, labels_of
 from privstats.course.promise import epsilon_of, every_plan, part_of, total_of
 from privstats.course.steps import Step, Steps
 from privstats.dp import Ledger
@@ -56,7 +56,7 @@ COURSE = Planted(ROUNDS.first, ROUNDS.rounds, ROUNDS.retries)
 
 @pytest.fixture(autouse=True)
 def planted(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, KINDS, "planted", replace(KINDS["newton"], name="planted", place=Planted, task=""))
+    plant(monkeypatch, COURSE_KINDS, "planted", replace(COURSE_KINDS["newton"], name="planted", place=Planted, task=""))
 
 
 def test_its_price_and_its_bytes_are_in_the_total() -> None:

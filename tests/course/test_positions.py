@@ -11,7 +11,7 @@ import pytest
 
 import privstats as ps
 from privstats.course.base import iter_rounds, mu_of, position_of, verify_next
-from privstats.course.kinds import KINDS
+from privstats.course.kinds import COURSE_KINDS
 from privstats.course.positions import in_places
 from privstats.release import Position
 from tests import made
@@ -62,7 +62,9 @@ def test_the_position_of_a_session_follows_from_the_sessions_before_it(name: str
 
 
 def test_a_stream_and_a_plan_alone_have_none() -> None:
-    assert {name for name in KINDS if position_of(SAMPLES[name], []) is None} == {"single", "stream"} & set(KINDS)
+    assert {name for name in COURSE_KINDS if position_of(SAMPLES[name], []) is None} == {"single", "stream"} & set(
+        COURSE_KINDS
+    )
 
 
 def test_every_round_names_its_release(whole: Any) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import privstats as ps
 from privstats.course.base import as_next, exceeds, mu_of, verify_next
-from privstats.course.kinds import KINDS
+from privstats.course.kinds import COURSE_KINDS
 from privstats.course.planned import Stepped
 from privstats.course.promise import total_of
 from privstats.course.steps import Past, Step, Steps
@@ -24,7 +24,7 @@ from tests.course.test_kinds import ANNOUNCED, OBSERVED, SAMPLES
 from tests.course.written_order import BY_HAND
 
 TRIAL = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
-FOLLOWING = [name for name, kind in KINDS.items() if kind.follows]
+FOLLOWING = [name for name, kind in COURSE_KINDS.items() if kind.follows]
 """All kinds but the stream, whose rounds hold disjoint records and follow from no release."""
 
 
@@ -143,8 +143,8 @@ def test_a_ledger_under_another_adjacency_charges_the_dearest_session_of_each_pl
 
 def test_every_kind_of_course_but_the_stream_is_steps() -> None:
     """A new kind is in the registry, and so in the tests above."""
-    assert [name for name in FOLLOWING if not issubclass(KINDS[name].type, Stepped)] == []
-    assert set(KINDS) - set(FOLLOWING) == {"stream"} & set(KINDS)
+    assert [name for name in FOLLOWING if not issubclass(COURSE_KINDS[name].type, Stepped)] == []
+    assert set(COURSE_KINDS) - set(FOLLOWING) == {"stream"} & set(COURSE_KINDS)
 
 
 CHEAP, DEAR = plan_of(epsilon=1.0), plan_of(epsilon=2.0)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course.kinds import KINDS
+from privstats.course.kinds import COURSE_KINDS
 from privstats.course.promise import unlike_session
 from tests.course.test_contract import PRIVATE
 
-NAMED = [name for name in KINDS if name not in ("single", "stream")]
+NAMED = [name for name in COURSE_KINDS if name not in ("single", "stream")]
 
 
 def rounds_of(course: Any, lost: int | None = None, seed: int = 0) -> list[ps.Plan]:

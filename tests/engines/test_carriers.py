@@ -24,7 +24,7 @@ from tests.contrib.http.desk import Desk, Study, opened, pumped, study_of_device
 
 pytest.importorskip("uvicorn")
 CLIENTS, LEAST = 5, 3
-KINDS = ("drop", "duplicate", "truncate", "flip", "extend", "late")
+FAULTS = ("drop", "duplicate", "truncate", "flip", "extend", "late")
 HARMLESS = ("duplicate",)
 
 
@@ -85,7 +85,7 @@ CARRIERS = {"loopback": by_loopback, "http": by_http}
 @st.composite
 def schedules(draw) -> Schedule:
     faults = {
-        client: Fault("report", client, "up", draw(st.sampled_from(KINDS)), draw(st.integers(0, 1 << 16)))
+        client: Fault("report", client, "up", draw(st.sampled_from(FAULTS)), draw(st.integers(0, 1 << 16)))
         for client in draw(st.sets(st.integers(0, CLIENTS - 1), max_size=2))
     }
     silent = frozenset(draw(st.sets(st.integers(0, CLIENTS - 1), max_size=2))) - faults.keys()

@@ -13,14 +13,14 @@ from privstats.secagg.upload import batching
 from tests.secagg.interactive.cohorts import cohort_of
 from tests.secagg.upload.cohorts import uploads_of
 
-KINDS = ["drop", "duplicate", "truncate", "flip", "extend", "replay", "late"]
+FAULTS = ["drop", "duplicate", "truncate", "flip", "extend", "replay", "late"]
 
 faults = st.builds(
     Fault,
     st.sampled_from(list(STEPS)),
     st.integers(0, 5),
     st.sampled_from(["up", "down"]),
-    st.sampled_from(KINDS),
+    st.sampled_from(FAULTS),
     st.integers(0, 1 << 16),
 )
 
@@ -37,7 +37,7 @@ def test_faults_cost_clients_but_never_the_sum(ordered, order) -> None:
 
 
 @pytest.mark.parametrize("direction", ["up", "down"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FAULTS)
 @pytest.mark.parametrize("step", list(STEPS))
 def test_one_fault_costs_at_most_one_client(step, kind, direction) -> None:
     cohort = cohort_of()

@@ -221,7 +221,7 @@ def test_the_audit_of_a_course_counts_rejections_of_what_is_proportional() -> No
     course = course_of(2_000, 20.0, early_bins=EARLY)
     found = tally(course, 2_000, seeded(3), 12)
     assert found.names[3:] == tuple(f"{name}, proportional" for name in NAMES)
-    assert (found.told[3:] == 12).all()
+    assert (found.reported[3:] == 12).all()
     assert (found.missed <= 4).all()
     assert tally(replace(course, early_bins=0, promise=None), 2_000, seeded(3), 1).names == NAMES
 

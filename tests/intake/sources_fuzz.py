@@ -361,7 +361,7 @@ class Kind:
         return all(find_spec(each) for each in self.needs)
 
 
-KINDS: Mapping[str, Kind] = {
+WRITERS: Mapping[str, Kind] = {
     "csv": Kind(write_csv, (), (".csv", ".CSV", ".txt", ".csv.1")),
     "compressed": Kind(write_compressed, ("pyarrow",), (".csv.gz", ".csv"), is_plain=False),
     "json": Kind(write_json_lines, (), (".ndjson", ".jsonl", ".NDJSON", ".ndjson.gz"), is_named=True),
@@ -423,15 +423,15 @@ def drawn(name: str, home: Path, kinds: Sequence[str]) -> Source:
         found.rows += rows
         above = folder / rnd.choice(("", "", "north", "north/a b"))
         above.mkdir(parents=True, exist_ok=True)
-        is_right = KINDS[kind].is_named or rnd.random() < 0.6
-        ending = rnd.choice(KINDS[kind].endings if is_right else _WRONG)
+        is_right = WRITERS[kind].is_named or rnd.random() < 0.6
+        ending = rnd.choice(WRITERS[kind].endings if is_right else _WRONG)
         names = [*NAMES, *(["note"] if rnd.random() < 0.5 else [])]
         rnd.shuffle(names)
         if rnd.random() < 0.2:
             names = [each.upper() if each == "age" else each for each in names]
         path = above / f"{place}{ending}"
-        KINDS[kind].write(path, rows, names, rnd, how)
-        if KINDS[kind].is_plain:
+        WRITERS[kind].write(path, rows, names, rnd, how)
+        if WRITERS[kind].is_plain:
             path.write_bytes(path.read_bytes().replace(DAMAGED.encode(), b"Qu\xc3(bec"))
             found.unsure += ("write both in UTF-8",) if kind == "csv" else ()
         written.append(path)
@@ -629,7 +629,7 @@ def main() -> int:
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--show", type=int, default=3)
     how = options.parse_args()
-    here = [name for name, kind in KINDS.items() if kind.is_here]
+    here = [name for name, kind in WRITERS.items() if kind.is_here]
     number = how.sources if how.seconds is None else None
     read, broken = run(number, how.seed, here, how.show, how.seconds or 0)
     print(f"{read.total()} files through {len(DOORS)} doors: {dict(read)}; violations: {len(broken)}")

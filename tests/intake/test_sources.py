@@ -30,7 +30,7 @@ from privstats.errors import (
     UnreadableRecordsWarning,
 )
 from privstats.intake.csv_dialect import Dialect
-from privstats.intake.table_sources import KINDS, Catalogue, is_table, table_file
+from privstats.intake.table_sources import TABLE_FILES, Catalogue, is_table, table_file
 from privstats.moments import RecordFile
 from privstats.records.from_file import records_in
 from privstats.workflows.rehearsal import written_as
@@ -40,7 +40,7 @@ from tests.made import refused
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
-HERE = [name for name, kind in fuzz.KINDS.items() if kind.is_here]
+HERE = [name for name, kind in fuzz.WRITERS.items() if kind.is_here]
 CSV = "age,ill\n50,no\n61,yes\n"
 PLAIN = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
 
@@ -65,10 +65,10 @@ def test_many_sources_are_read_whole_by_every_door(part: int) -> None:
     assert broken == []
 
 
-@pytest.mark.parametrize("kind", fuzz.KINDS)
+@pytest.mark.parametrize("kind", fuzz.WRITERS)
 def test_every_kind_of_file_is_read_without_its_ending(kind: str) -> None:
     if kind not in HERE:
-        pytest.skip(f"{', '.join(fuzz.KINDS[kind].needs)}: not installed")
+        pytest.skip(f"{', '.join(fuzz.WRITERS[kind].needs)}: not installed")
     _, broken = fuzz.run(4, 1, [kind])
     assert broken == []
 
@@ -77,8 +77,8 @@ def test_the_generator_writes_every_kind_that_is_read() -> None:
     by_hand = {"SasData"}  # no library writes it
     written = {"csv": "Csv", "compressed": "Csv", "json": "JsonLines", "sas": "SasTransport", "xlsx": "Excel"}
     written["duckdb"] = "DuckDb"
-    names = {written.get(kind, kind.capitalize()) for kind in fuzz.KINDS}
-    assert names == {kind.__name__ for kind in KINDS} - by_hand
+    names = {written.get(kind, kind.capitalize()) for kind in fuzz.WRITERS}
+    assert names == {kind.__name__ for kind in TABLE_FILES} - by_hand
 
 
 @pytest.mark.parametrize(

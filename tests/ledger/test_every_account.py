@@ -75,10 +75,10 @@ def account_of(kind: type[Chargeable], folder: Path) -> tuple[Any, ps.Plan]:
     return kind(**{name: values[name] for name in needed}), subject
 
 
-KINDS = kinds()
+CHARGES = kinds()
 
 
-@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
+@pytest.fixture(params=CHARGES, ids=lambda kind: kind.__name__)
 def paid(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Any, ps.Plan]:
     """An account that has paid for a session, which has sent nothing yet."""
     account, subject = account_of(request.param, tmp_path)
@@ -93,7 +93,7 @@ def cost(account: Any) -> float:
 
 def test_the_types_of_accounts_are_found_where_they_are_defined() -> None:
     known = {ps.session.Charge, ps.session.RoundCharge, ps.session.ReleaseCharge}
-    assert known | {*present({"a stream's": RegistryCharge}).values()} <= set(KINDS)
+    assert known | {*present({"a stream's": RegistryCharge}).values()} <= set(CHARGES)
 
 
 def test_an_upload_is_recorded_once_and_another_is_refused(paid: Any) -> None:
@@ -138,7 +138,7 @@ def test_of_many_uploads_at_once_one_is_sent(paid: Any) -> None:
     assert len(accepted) == 1
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", CHARGES, ids=lambda kind: kind.__name__)
 def test_an_upload_that_nothing_paid_for_is_refused(kind: type[Chargeable], tmp_path: Path) -> None:
     account, subject = account_of(kind, tmp_path)
     made.refused(LedgerError, "no mark|no such run|was withdrawn", account.finish, subject, RUN, FIRST)
@@ -205,13 +205,13 @@ def released_again(kind: type[Chargeable], folder: Path) -> Any:
     return second
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", CHARGES, ids=lambda kind: kind.__name__)
 def test_machines_put_back_to_before_their_uploads_yield_one_sum(kind: type[Chargeable], tmp_path: Path) -> None:
     """With a course's mark both sums were released: their difference had .81 sigma of noise, and was one entry."""
     made.refused(LedgerError, "round 0 .*another|new run name|another vector", released_again, kind, tmp_path)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", CHARGES, ids=lambda kind: kind.__name__)
 def test_the_attack_finds_every_account_that_keeps_no_digest(
     kind: type[Chargeable], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,14 +126,14 @@ _WRITTEN = (
     *("classes", "ridge", "counts", "sites", "within", "score", "hazard", "gradients", "calibration", "mean"),
     *("gaussians", "party-softmax", "party-update", "effect", "scoring"),
 )
-KINDS: tuple[Callable[[random.Random, dict[str, Any]], Schema], ...] = (
+MAKERS: tuple[Callable[[random.Random, dict[str, Any]], Schema], ...] = (
     *(_classes, _ridge, _counts, _sites, _within, _score, _hazard, _effect, _gradients, _calibration, _mean),
     *(_parties, _scoring, _gaussians),
     *(partial(_like, sample) for sample in PROMISED if sample.task not in _WRITTEN),
 )
 
 
-def random_plans(seed: int, kinds: Any = KINDS) -> Iterator[ps.Plan]:
+def random_plans(seed: int, kinds: Any = MAKERS) -> Iterator[ps.Plan]:
     """One plan after another, the kinds in turn; what no plan can hold is drawn again."""
     chance = random.Random(seed)
     while True:

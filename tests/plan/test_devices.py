@@ -165,7 +165,7 @@ def test_the_noise_of_a_panel_does_not_follow_from_who_is_on_the_roster(clients,
     assert (noise.rows, noise.mu) == (devices_plan().noise.rows, devices_plan().noise.mu)
 
 
-KINDS = {
+SCHEMAS = {
     "counts": COUNTS,
     "one variable": ps.CountSchema((ps.Categories("smokes", ("yes", "no")),), (("smokes",),)),
     "a number": ps.CountSchema((), (), numbers=(ps.Number("hours", 0, 80),)),
@@ -178,11 +178,11 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SCHEMAS)
 @pytest.mark.parametrize("most", [1, 3])
 def test_a_person_is_told_at_least_what_one_answer_against_another_costs(kind, most):
     """By sums of answers that were drawn, and the noise of the plan: no two are further apart than a person is told."""
-    schema, runs = KINDS[kind], 3
+    schema, runs = SCHEMAS[kind], 3
     privacy = replace(PERSON, max_records_per_client=most)
     noise = ps.dp.calibrate(schema, privacy, honest_shares=1, members=2)
     told = min_stated_epsilon(schema, privacy, noise, runs)
@@ -198,7 +198,7 @@ def test_a_person_is_told_at_least_what_one_answer_against_another_costs(kind, m
 
 @pytest.mark.parametrize(
     ("schema", "clip"),
-    [(KINDS["classes"], None), (KINDS["classes"], 2.0), (COUNTS, 1.5), (KINDS["numbers by group"], 1.5)],
+    [(SCHEMAS["classes"], None), (SCHEMAS["classes"], 2.0), (COUNTS, 1.5), (SCHEMAS["numbers by group"], 1.5)],
 )
 def test_the_unit_that_stands_for_a_person_promises_the_whole_answer_of_a_device(schema, clip):
     """What unit='person' is refused with: up to so many rows of one device, and with client_clip any so many."""

@@ -17,7 +17,7 @@ from privstats.dp.exact import gaussian_delta_bounds
 from privstats.review.certificate import certificate_text
 from privstats.review.certificate_checker import Refused, bound, check, delta_of, main
 from tests import made
-from tests.plan.random_plans import KINDS, random_plans
+from tests.plan.random_plans import MAKERS, random_plans
 from tests.review.certified import CHECKER, COHORT, PLAN, TEXT, lone
 from tests.schema import samples
 
@@ -35,7 +35,7 @@ def test_the_checker_imports_the_standard_library_alone() -> None:
     assert {name.partition(".")[0] for name in imported} <= set(sys.stdlib_module_names)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MAKERS)
 def test_a_plan_of_every_kind_is_certified(kind: Any) -> None:
     for plan in islice(random_plans(11, [kind]), 3):
         assert check(plan.to_toml(), certificate_text(plan)).startswith("holds")

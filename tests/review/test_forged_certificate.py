@@ -21,7 +21,7 @@ from privstats.review.certificate_checker import Refused, _check_consistent, che
 from tests import made
 from tests.made import refused
 from tests.plan.every_kind import PLANS, certified, with_tables
-from tests.plan.random_plans import KINDS, random_plans
+from tests.plan.random_plans import MAKERS, random_plans
 from tests.review.certified import COHORT, PARTY, PLAN, TEXT, lone, plan_of
 
 
@@ -414,14 +414,14 @@ def test_the_program_ends_with_one_line_and_code_1(tmp_path: Path, text: str | b
 
 @pytest.mark.parametrize("path", [("statistics", "N", "worst"), ("joint", "worst")])
 def test_an_alignment_has_no_worst_records_to_make_up(path: Any) -> None:
-    plan = next(random_plans(1, [KINDS[-1]]))
+    plan = next(random_plans(1, [MAKERS[-1]]))
     document = json.loads(certificate_text(plan))
     put("7", *path, "moves", "N")(document)
     refused(Refused, "^pair: ", check, plan.to_toml(), json.dumps(document))
 
 
 def test_a_cell_of_a_table_is_a_whole_number() -> None:
-    plan = next(random_plans(1, [KINDS[2]]))
+    plan = next(random_plans(1, [MAKERS[2]]))
     document = json.loads(certificate_text(plan))
     put(0.5, "joint", "worst", "come", 0, "values", "age")(document)
     refused(Refused, "^pair: ", check, plan.to_toml(), json.dumps(document))

@@ -44,7 +44,7 @@ def test_a_plan_with_cells_is_its_file():
 
 
 CONSTANT = ps.transforms.ConstantFeature(1.0)
-KINDS = {
+FIELDS = {
     ps.ClassSchema: {"classes": 2, "statistics": "NAB", "clip_norm": 1.0},
     ps.RidgeSchema: {"clip_norm": 1.0, "target_bound": 1.0},
     ps.MeanSchema: {"clip_norm": 1.0},
@@ -59,10 +59,10 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", FIELDS, ids=lambda kind: kind.__name__)
 def test_features_follow_from_declared_columns_and_from_nothing_else(kind):
     """They may be left out, or given alike; and what else is asked for is asked for in one sentence."""
-    known = KINDS[kind]
+    known = FIELDS[kind]
     schema = kind(**known, transform=(CELLS,))
     width = CELLS.width + schema.appended
     assert (schema.features, schema) == (width, kind(**known, transform=(CELLS,), features=width))

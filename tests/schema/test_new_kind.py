@@ -20,7 +20,7 @@ AFTER: dict[str, Callable[[str], str]] = {
         '        "mean":', '        "toy": "privstats.kinds.toy:ToySchema",\n        "mean":'
     ),
     "privstats/review/certificate_checker.py": lambda text: text + '\nKINDS["toy"] = KINDS["mean"]\n',
-    "threat_models/audits/kinds.py": lambda text: text + '\nKINDS["toy"] = KINDS["mean"]\n',
+    "threat_models/audits/kinds.py": lambda text: text + '\nAUDIT_KINDS["toy"] = AUDIT_KINDS["mean"]\n',
     "docs/sensitivity.md": lambda text: text.replace(
         "| `MeanSchema` | [A mean](#a-mean) |", "| `MeanSchema`, `ToySchema` | [A mean](#a-mean) |"
     ),

@@ -51,13 +51,13 @@ def test_a_reader_that_forgets_the_noise_is_flagged(monkeypatch):
 def test_exact_sums_miss_as_often_as_they_may_and_not_less():
     plan = ps.Plan(schema=plan_of().schema, cohort=ps.Cohort(3, 3, 900), privacy=ps.NoPrivacy())
     found = tally(plan, 900, seeded(3), 300)
-    assert (found.told == 300).all()
+    assert (found.reported == 300).all()
     assert 0.02 < found.missed.sum() / 900 < 0.08
 
 
 def test_few_records_under_strong_noise_are_refused_or_not_told():
     found = tally(plan_of(0.1), 60, seeded(4), 30)
-    assert found.unread + 30 * 3 - found.told.sum() > 30
+    assert found.unread + 30 * 3 - found.reported.sum() > 30
     assert (found.missed <= 3).all()
 
 
@@ -87,7 +87,7 @@ def cells_plan(cells=CELLS):
 def test_contrasts_of_cells_are_audited_like_coefficients(ramp):
     found = tally(cells_plan(replace(CELLS, ramp=ramp)), 6_000, seeded(1), 20)
     assert found.names[:2] == ("age: 40 to < 65", "age: >= 65")
-    assert found.told.mean() > 0.8 * found.runs
+    assert found.reported.mean() > 0.8 * found.runs
     assert found.missed.sum() <= 0.05 * found.runs * len(found.names) + 10
 
 

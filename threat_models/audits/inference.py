@@ -47,13 +47,13 @@ class Tally:
     Attributes:
         names: of the parameters.
         runs: releases.
-        told, missed: number of intervals reported, and of those that miss, ``(m,)``.
+        reported, missed: number of intervals reported, and of those that miss, ``(m,)``.
         unread: releases that the reader refused.
     """
 
     names: tuple[str, ...]
     runs: int
-    told: Array
+    reported: Array
     missed: Array
     unread: int
 
@@ -212,7 +212,7 @@ def released(plan: Plan, world: World, rng: Generator) -> Release:
 
 def _rows(records: int, tally: Tally, tail: float) -> list[tuple[str | int | float, ...]]:
     rows: list[tuple[str | int | float, ...]] = []
-    for name, reported, missed in zip(tally.names, tally.told, tally.missed, strict=True):
+    for name, reported, missed in zip(tally.names, tally.reported, tally.missed, strict=True):
         least = float(betaincinv(missed, tally.runs - missed + 1, tail)) if missed else 0.0
         verdict = "violates" if least > _ALPHA else "holds"
         rows.append((records, name, tally.runs, reported / tally.runs, missed / tally.runs, least, _ALPHA, verdict))

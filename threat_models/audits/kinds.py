@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.kinds import KINDS as REGISTERED
-from privstats.kinds import GradientSchema, HazardSchema, ScoreSchema, row_of
+from privstats.kinds import KINDS, GradientSchema, HazardSchema, ScoreSchema, row_of
 from privstats.schema import Categories, Schema
 from privstats.schema.base import INFLUENCES
 from privstats.transforms import ByArm, Centre, Levels, Scale, input_features
@@ -218,7 +217,7 @@ class AuditKind:
     single: str = ""
 
 
-KINDS: Mapping[str, AuditKind] = {
+AUDIT_KINDS: Mapping[str, AuditKind] = {
     "classes": AuditKind(
         outcome=_labelled,
         steps=lambda _, __, feature: {"N": COUNT_STEPS, "A": feature, **dict.fromkeys("BSD", feature * feature)},
@@ -325,6 +324,6 @@ def row_part(field: str, schema: Schema, what: str) -> Any:
     Raises:
         SchemaError: the kind has no row, or nothing in this field of it.
     """
-    parts = {REGISTERED[task]: part for task, row in KINDS.items() if (part := getattr(row, field))}
+    parts = {KINDS[task]: part for task, row in AUDIT_KINDS.items() if (part := getattr(row, field))}
     result = row_of(parts, schema, what)
     return resolve_name(f"{__package__}.{result}") if isinstance(result, str) else result

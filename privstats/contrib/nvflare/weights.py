@@ -18,7 +18,7 @@ from privstats.session import ClientUpdates
 LEDGER = "ledger"
 """The ledger's name in the folder of the site."""
 
-_KINDS = (DataKind.WEIGHT_DIFF, DataKind.WEIGHTS)
+_DATA_KINDS = (DataKind.WEIGHT_DIFF, DataKind.WEIGHTS)
 
 
 class PrivateWeights(Filter):
@@ -88,6 +88,6 @@ def _weights(shareable: Shareable) -> DXO:
         dxo = from_shareable(shareable)
     except ValueError:
         raise DataError("this result is no DXO, so it stays here: name the tasks that train, tasks=['train']") from None
-    if dxo.data_kind not in _KINDS or not isinstance(dxo.data, dict):
+    if dxo.data_kind not in _DATA_KINDS or not isinstance(dxo.data, dict):
         raise DataError(f"a DXO of kind {dxo.data_kind} holds no weights, so it stays here: name the tasks that train")
     return dxo

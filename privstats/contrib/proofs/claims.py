@@ -152,7 +152,7 @@ def _prime(group: Group) -> Prime:
 @lru_cache(maxsize=8)
 def statement_of(claim: Claim) -> Statement:
     """Return the claim's statement."""
-    return _KINDS[claim.sums](claim)
+    return _STATEMENTS[claim.sums](claim)
 
 
 def _classes(claim: Claim) -> Statement:
@@ -175,7 +175,7 @@ def _folds(claim: Claim) -> Statement:
     return of_folds(features, targets, folds, claim.grid_bits, claim.most_records)
 
 
-_KINDS: Mapping[Sums, Callable[[Claim], Statement]] = {
+_STATEMENTS: Mapping[Sums, Callable[[Claim], Statement]] = {
     "classes": _classes,
     "class means": _means,
     "classes apart": _apart,

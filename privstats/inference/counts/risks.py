@@ -26,7 +26,7 @@ from privstats.inference.counts.survival import (
 )
 from privstats.inference.counts.table import CountTable, count_table, gradients, z_of
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, ends_of, formerly, number_of
+from privstats.inference.summary import RowTable, Summary, ends_of, number_of
 from privstats.release import Release
 from privstats.schema import Bins, Categories
 
@@ -133,7 +133,6 @@ def _ratio_end(product: float, above: float, below: float, side: int) -> float:
     return (product + side * math.sqrt(inside)) / below if below > 0 else (math.inf if side > 0 else 0.0)
 
 
-@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class Incidence(RowTable):
     """Cumulative incidence by group and cause, over reported bins.

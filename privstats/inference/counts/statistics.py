@@ -14,7 +14,6 @@ from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.counts.table import CountTable, Interval, count_table, mean_of, ratio, z_of
 from privstats.inference.reporting import listed
-from privstats.inference.summary import formerly
 from privstats.release import Release
 from privstats.schema import Bins
 
@@ -53,7 +52,6 @@ class Histogram:
     shown: Array
 
 
-@formerly(told="reported")
 class Quantile(NamedTuple):
     """A quantile of a binned variable.
 
@@ -95,7 +93,6 @@ class Quantile(NamedTuple):
         return f"{ends} (if values are even inside each bin: {value}, {low} to {high})"
 
 
-@formerly(told="reported")
 class Chi2(NamedTuple):
     """A test of independence, with scipy's names.
 

@@ -17,7 +17,7 @@ from privstats.estimates.score import shrunk_hazards, shrunk_shares
 from privstats.inference.counts.entries import greenwood, person_time, with_entries
 from privstats.inference.counts.table import CountTable, Interval, count_table, gradients, spread, z_of
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, ends_of, formerly
+from privstats.inference.summary import RowTable, Summary, ends_of
 from privstats.release import Release
 from privstats.schema import Bins, Categories
 
@@ -48,7 +48,6 @@ _AT_RISK = {
 _NAMES = ("time", "n_risk", "n_event", "survival", "conf_low", "conf_high")
 
 
-@formerly(told_to="reported_to")
 @dataclass(frozen=True, eq=False)
 class SurvivalCurve(RowTable):
     """Estimated survival in the reported bins.

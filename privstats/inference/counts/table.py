@@ -16,7 +16,6 @@ from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.inversion import quantile as t_quantile
 from privstats.inference.releases import reckoned_sigma, require_gaussian, require_level, require_records
-from privstats.inference.summary import formerly
 from privstats.kinds import CountSchema
 from privstats.plan import Plan
 from privstats.release import Release
@@ -27,7 +26,6 @@ WIDE = 0.5
 """Share of the scale of a share or the range of a number: an interval this wide is of little use."""
 
 
-@formerly(told="reported")
 class Interval(NamedTuple):
     """An estimate and its interval.
 

@@ -23,7 +23,7 @@ from privstats.inference.counts.survival import (
 )
 from privstats.inference.counts.table import CountTable, count_table, gradients, spread
 from privstats.inference.reporting import listed
-from privstats.inference.summary import chance_of, formerly
+from privstats.inference.summary import chance_of
 from privstats.records.variables import Variable
 from privstats.release import Release
 
@@ -42,7 +42,6 @@ def without(test: LogRank | Proportionality) -> str:
     return f", without {listed(test.hidden)}, where too few of a group are at risk" if test.hidden else ""
 
 
-@formerly(told="reported")
 class LogRank(NamedTuple):
     """A log-rank test, with lifelines' names.
 
@@ -206,7 +205,6 @@ def _total(values: Array) -> Array:
     return np.asarray(values.sum(axis=(-2, -1))[..., None])
 
 
-@formerly(told="reported")
 class Proportionality(NamedTuple):
     """A test of "the hazard ratio is the same at all times".
 

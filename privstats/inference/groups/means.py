@@ -18,7 +18,7 @@ from privstats.inference.groups.shares import GroupShares, chosen_names, group_s
 from privstats.inference.inversion import quantile
 from privstats.inference.releases import map_columns, reckoned_sigma, require_gaussian, require_level, require_records
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, chance_of, count_of, ends_of, formerly, number_of
+from privstats.inference.summary import RowTable, Summary, chance_of, count_of, ends_of, number_of
 from privstats.inference.treatment_effects.balance import standardised_differences
 from privstats.kinds import ClassSchema, CountSchema
 from privstats.release import Release
@@ -43,7 +43,6 @@ _METHODS_OF_SHARES = (
 )
 
 
-@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class GroupMeans(RowTable):
     """Means of columns by group; arrays are ``(groups, columns)`` in original units.

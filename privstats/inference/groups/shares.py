@@ -15,7 +15,7 @@ from privstats.estimates.denoise import Array
 from privstats.inference.counts.statistics import chi2_contingency, quantile_of
 from privstats.inference.counts.table import CountTable, Interval, count_table, ratio, z_of
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, chance_of, count_of, formerly
+from privstats.inference.summary import RowTable, Summary, chance_of, count_of
 from privstats.intake.declared.categories import MISSING_CELL
 from privstats.records.variables import Variable
 from privstats.release import Release
@@ -69,7 +69,6 @@ class Shares:
             yield MISSING_CELL, self.missing_counts, self.missing
 
 
-@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class GroupShares(RowTable):
     """Numbers and shares of cells by group.

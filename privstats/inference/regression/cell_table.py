@@ -14,13 +14,12 @@ from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.cell_design import ColumnCells
 from privstats.inference.regression.summary import cells_as_ratios, cells_summary, with_ratios
-from privstats.inference.summary import RowTable, Summary, formerly, framed, rows_by
+from privstats.inference.summary import RowTable, Summary, framed, rows_by
 
 if TYPE_CHECKING:
     from privstats.inference.regression.table import ContrastTest, Regression
 
 
-@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class CellTable(RowTable):
     """Each cell against its column's reference cell, ``(k,)``.

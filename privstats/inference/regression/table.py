@@ -20,14 +20,13 @@ from privstats.inference.regression.clipping import Saturation
 from privstats.inference.regression.interactions import InteractionTest, interaction_tests, slope_row
 from privstats.inference.regression.summary import ratios_summary, summarise, with_ratios
 from privstats.inference.releases import require_level
-from privstats.inference.summary import RowTable, Summary, formerly, framed, rows_by
+from privstats.inference.summary import RowTable, Summary, framed, rows_by
 from privstats.plan import Plan
 from privstats.release import Release
 
 _ALPHA = 0.05
 
 
-@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class Regression(RowTable):
     """A fitted regression; arrays begin with the intercept.
@@ -243,7 +242,6 @@ class Regression(RowTable):
         return self.errors.combined(rows)
 
 
-@formerly(told="reported")
 class ContrastTest(NamedTuple):
     """One linear combination of parameters.
 

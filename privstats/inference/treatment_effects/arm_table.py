@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from privstats.inference.reporting import HIDDEN
-from privstats.inference.summary import RowTable, Summary, ends_of, formerly, number_of
+from privstats.inference.summary import RowTable, Summary, ends_of, number_of
 from privstats.inference.treatment_effects.adjusted import AdjustedMean
 from privstats.inference.treatment_effects.arms import (
     ArmOutcome,
@@ -45,7 +45,6 @@ _LEFT_OUT = (
 )
 
 
-@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class ArmTable(RowTable):
     """Outcomes by arm, the treated first, followed by the effects in all records.

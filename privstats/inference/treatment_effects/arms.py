@@ -12,7 +12,7 @@ from privstats.errors import ReleaseError
 from privstats.inference.inversion import quantile
 from privstats.inference.releases import reckoned_sigma
 from privstats.inference.reporting import HIDDEN
-from privstats.inference.summary import count_of, formerly
+from privstats.inference.summary import count_of
 from privstats.inference.treatment_effects.adjusted import (
     AdjustedMean,
     Standardisation,
@@ -81,7 +81,6 @@ def excluded_records(read: CourseSums) -> tuple[LeftOut, ...]:
     return tuple(LeftOut(arm, *(Total(float(n), sigma) for n in counts[at : at + 2])) for arm, at in places)
 
 
-@formerly(told="reported")
 @dataclass(frozen=True)
 class ArmOutcome:
     """One arm's mean of one outcome, with its interval.

@@ -14,7 +14,7 @@ from privstats.inference.counts.table import gradients
 from privstats.inference.inversion import quantile
 from privstats.inference.releases import column_names, map_columns
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import Framed, Summary, count_of, ends_of, formerly, number_of, rows_by
+from privstats.inference.summary import Framed, Summary, count_of, ends_of, number_of, rows_by
 
 if TYPE_CHECKING:
     from privstats.inference.treatment_effects.table import EffectTable
@@ -25,7 +25,6 @@ _CLEAR = 3.0  # likewise the mean variance of a column in both arms
 _HIDDEN = [*[HIDDEN] * 3, "-inf", "inf", HIDDEN, "-inf", "inf"]
 
 
-@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class Balance(Framed):
     """Columns of the treated compared with the others', ``(m,)``.

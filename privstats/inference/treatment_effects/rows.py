@@ -14,7 +14,7 @@ from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.inversion import holm
 from privstats.inference.releases import all_sessions
-from privstats.inference.summary import RowTable, Summary, formerly, framed
+from privstats.inference.summary import RowTable, Summary, framed
 from privstats.inference.treatment_effects.arm_table import ArmTable, by_arm
 from privstats.inference.treatment_effects.influence_sums import CourseSums, course_sums, is_look
 from privstats.inference.treatment_effects.subgroup_tests import SubgroupTest, equal_effects
@@ -71,7 +71,6 @@ class Verdict(NamedTuple):
         }
 
 
-@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class EffectRows(RowTable):
     """Effects with their intervals: per outcome in all records, then in each subgroup.

@@ -17,7 +17,7 @@ from privstats.estimates.denoise import Array
 from privstats.estimates.effect import ArmSums
 from privstats.inference.releases import all_sessions, require_level
 from privstats.inference.reporting import listed
-from privstats.inference.summary import RowTable, count_of, formerly, framed
+from privstats.inference.summary import RowTable, count_of, framed
 from privstats.inference.treatment_effects.arms import split_of
 from privstats.inference.treatment_effects.balance import Balance, balance_of, weighted_balance
 from privstats.inference.treatment_effects.heterogeneity import GroupSums, Heterogeneity, heterogeneity_of
@@ -46,7 +46,6 @@ _HEAVY = (
 _CHANCE = 6.0  # standard deviations by which the arms of a trial may miss its probability
 
 
-@formerly(kept="mean_weight", told="reported", untold="hidden", why_not_told="why_not_reported")
 @dataclass(frozen=True, eq=False)
 class EffectTable(RowTable):
     """A treatment effect with its interval.

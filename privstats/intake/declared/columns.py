@@ -229,21 +229,21 @@ def _checked_pair(name: str, values: Any, gaps: tuple[Any, ...]) -> tuple[Any, .
 Column: TypeAlias = Numeric | Dates | Truth | Categories
 """A declared column."""
 
-_KINDS: Mapping[str, type[Column]] = {kind.kind: kind for kind in (Numeric, Dates, Truth, Categories)}
+_COLUMN_KINDS: Mapping[str, type[Column]] = {kind.kind: kind for kind in (Numeric, Dates, Truth, Categories)}
 
 
 def column_from_plan(table: Any) -> Column:
     """Invert ``to_plan``; SchemaError for unknown or missing keys."""
-    if type(table) in _KINDS.values():  # exactly: a subclass could have other cells under the same digest
+    if type(table) in _COLUMN_KINDS.values():  # exactly: a subclass could have other cells under the same digest
         column: Column = table
         return column
-    known = ", ".join(kind.__name__ for kind in _KINDS.values())
+    known = ", ".join(kind.__name__ for kind in _COLUMN_KINDS.values())
     if not isinstance(table, Mapping):
         raise SchemaError(f"columns must hold {known}, got {type(table).__name__}")
-    cls = _KINDS.get(kind) if isinstance(kind := table.get("kind"), str) else None
+    cls = _COLUMN_KINDS.get(kind) if isinstance(kind := table.get("kind"), str) else None
     where = f"the column {shown(table['name'])}" if "name" in table else "a column"
     if cls is None:
-        raise SchemaError(f"{where} has the kind {shown(kind)}; say what it holds: one of {', '.join(_KINDS)}")
+        raise SchemaError(f"{where} has the kind {shown(kind)}; say what it holds: one of {', '.join(_COLUMN_KINDS)}")
     names = {field.name for field in fields(cls)}
     unknown = sorted(str(key) for key in set(table) - names - {"kind"})
     if unknown:

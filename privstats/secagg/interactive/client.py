@@ -20,7 +20,7 @@ from privstats.secagg import kem, wire
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.interactive import checks, messages
 from privstats.secagg.interactive.client_secrets import Channel, ClientSecrets
-from privstats.secagg.interactive.dealing import KINDS, fits_share, part
+from privstats.secagg.interactive.dealing import POLYNOMIALS, fits_share, part
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.non_inclusion import Receipt
 from privstats.secagg.interactive.parameters import Parameters, StepName
@@ -372,7 +372,7 @@ class Client(Uploader):
         public = (part(pairs, place) for pairs in (message.commitments, message.responses, message.challenges))
         if not all(
             fits_share(*fields, transcript=state.transcript, kind=kind, owner=owner, holder=me)
-            for kind, fields in zip(KINDS, _by_kind((shares, *public)), strict=True)
+            for kind, fields in zip(POLYNOMIALS, _by_kind((shares, *public)), strict=True)
         ):
             self._faults.append(RemoteProtocolError(owner, "share", "bad_share", proven=False))
             return

@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from privstats.secagg import kem
 from privstats.secagg.interactive.dealing import (
-    KINDS,
+    POLYNOMIALS,
     Dealing,
     challenges_of,
     commitments_to,
@@ -62,7 +62,7 @@ from privstats.secagg.wire import HEADER_BYTES, TAG_BYTES, Refusal, session_of, 
 NONCE = bytes(12)
 
 _NAMES = ("self", "pair")
-"""Names of the two polynomials g and f, in the order of :data:`~privstats.secagg.interactive.dealing.KINDS`."""
+"""Names of the two polynomials g and f, in the order of :data:`~privstats.secagg.interactive.dealing.POLYNOMIALS`."""
 
 
 class ClientSecrets:
@@ -112,7 +112,7 @@ class ClientSecrets:
         values = split(rows, len(holders))
         self._pair_values = {transcript: values[:, 2].tolist()}
         key, blind = rows[0][0], rows[1][0]
-        at_zero = share_commitment(transcript, KINDS[0], owner, owner, to_bytes(key), to_bytes(blind))
+        at_zero = share_commitment(transcript, POLYNOMIALS[0], owner, owner, to_bytes(key), to_bytes(blind))
         commitments = commitments_to(values, transcript, owner, holders)
         challenges = challenges_of(transcript, owner, at_zero + commitments)
         proofs = at_zero + to_bytes((blind + challenges[0] * key) % ORDER)

@@ -33,7 +33,7 @@ from privstats.secagg.interactive.messages import (
 from privstats.secagg.scalars import ORDER, scalar_of, to_bytes
 from privstats.secagg.wire import HASH_BYTES, HiddenRepr, Refusal
 
-KINDS = (b"s", b"k")
+POLYNOMIALS = (b"s", b"k")
 """The polynomials g and f: their order in every pair."""
 
 
@@ -71,7 +71,7 @@ def commitments_to(values: Values, transcript: bytes, owner: int, holders: Seque
     return b"".join(
         share_commitment(transcript, kind, owner, holder, to_bytes(line[2 * k]), to_bytes(line[2 * k + 1]))
         for holder, line in zip(holders, values, strict=True)
-        for k, kind in enumerate(KINDS)
+        for k, kind in enumerate(POLYNOMIALS)
     )
 
 
@@ -88,7 +88,7 @@ def shares_in(values: Values) -> bytes:
 
 def challenges_of(transcript: bytes, owner: int, commitments: bytes) -> list[int]:
     """Return the challenge of g, then that of f: hashes of all commitments, that of g(0) first."""
-    words = (dealing_challenge(transcript, kind, owner, commitments) for kind in KINDS)
+    words = (dealing_challenge(transcript, kind, owner, commitments) for kind in POLYNOMIALS)
     return [int.from_bytes(sha512(each).digest(), "little") % ORDER for each in words]
 
 
@@ -116,7 +116,7 @@ def verified(
     if (len(commitments), len(responses), len(proofs)) != (2 * HASH_BYTES * holders, PAIR_BYTES * holders, PROOF_BYTES):
         raise Refusal("wrong_length")
     try:
-        values = [scalar_of(part(responses, place, SECRET_BYTES)) for place in range(len(KINDS) * holders)]
+        values = [scalar_of(part(responses, place, SECRET_BYTES)) for place in range(len(POLYNOMIALS) * holders)]
         lines = [scalar_of(part(proofs, 1, SECRET_BYTES)), *values[::2]], values[1::2]
     except ValueError:
         raise Refusal("malformed", "a number is not below the order of the curve") from None
@@ -131,7 +131,7 @@ def is_self_key(key: bytes, dealing: Public, owner: int, transcript: bytes) -> b
     """Return whether ``key`` is the committed g(0)."""
     e = part(dealing.challenges, 0, HASH_BYTES)
     at_zero, response = dealing.at_zero[:HASH_BYTES], dealing.at_zero[HASH_BYTES:]
-    return fits_share(key, at_zero, response, e, transcript=transcript, kind=KINDS[0], owner=owner, holder=owner)
+    return fits_share(key, at_zero, response, e, transcript=transcript, kind=POLYNOMIALS[0], owner=owner, holder=owner)
 
 
 def fits_share(
@@ -153,11 +153,11 @@ def fits_share(
 
 def fits_point(share: bytes, point: int, dealing: Public, k: int, transcript: bytes, owner: int, holder: int) -> bool:
     """Return whether a share of the ``k``-th polynomial fits the dealing at this point."""
-    at = len(KINDS) * (point - 1) + k
+    at = len(POLYNOMIALS) * (point - 1) + k
     values = part(dealing.commitments, at, HASH_BYTES), part(dealing.responses, at, HASH_BYTES)
     e = part(dealing.challenges, k, HASH_BYTES)
-    return fits_share(share, *values, e, transcript=transcript, kind=KINDS[k], owner=owner, holder=holder)
+    return fits_share(share, *values, e, transcript=transcript, kind=POLYNOMIALS[k], owner=owner, holder=holder)
 
 
 _NAMES = ("self-mask key", "pair secrets")
-"""The values of g and f, in the order of :data:`KINDS`, for messages."""
+"""The values of g and f, in the order of :data:`POLYNOMIALS`, for messages."""

@@ -144,8 +144,8 @@ class Assumed:
     @property
     def sentences(self) -> tuple[Sentence, ...]:
         """Each fact, its value, and its place in a study."""
-        named = {kind: [each.name for each in self.columns if isinstance(each, kind)] for kind in _KINDS}
-        kinds = "; ".join(f"{word}: {_few(named[kind])}" for kind, word in _KINDS.items() if named[kind])
+        named = {kind: [each.name for each in self.columns if isinstance(each, kind)] for kind in _COLUMN_WORDS}
+        kinds = "; ".join(f"{word}: {_few(named[kind])}" for kind, word in _COLUMN_WORDS.items() if named[kind])
         lists = [each for each in self.columns if isinstance(each, Categories)]
         sentences = [
             Sentence("columns", _few([each.name for each in self.columns]), "the data dictionary that all parties use"),
@@ -180,7 +180,7 @@ class Assumed:
         return {what: size for what, size in sizes.items() if size is not None}
 
 
-_KINDS: Mapping[type, str] = {Numeric: "numbers", Dates: "dates", Truth: "yes or no", Categories: "categories"}
+_COLUMN_WORDS: Mapping[type, str] = {Numeric: "numbers", Dates: "dates", Truth: "yes or no", Categories: "categories"}
 
 
 def assumed_of(

@@ -24,7 +24,7 @@ STEPS = {
     "interactive": ("advertise", "share", "check", "mask", "agree", "unmask"),
     "split": ("report", "check", "reveal"),
 }
-KINDS = ["drop", "duplicate", "truncate", "flip", "extend", "replay", "late"]
+FAULTS = ["drop", "duplicate", "truncate", "flip", "extend", "replay", "late"]
 OF_HELPERS = (("split", "check"), ("split", "reveal"))
 EACH_STEP = [(protocol, step) for protocol, steps in STEPS.items() for step in steps]
 
@@ -61,7 +61,7 @@ def test_a_session_ends_in_the_exact_sum_with_one_line_per_step(protocol: str) -
 
 @pytest.mark.ci
 @pytest.mark.parametrize("direction", ["up", "down"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FAULTS)
 @pytest.mark.parametrize(("protocol", "step"), EACH_STEP)
 def test_one_fault_costs_nobody(protocol: str, step: str, kind: str, direction: str) -> None:
     """Whoever is not heard is asked again, and a repeat gets the same answer."""
@@ -76,7 +76,7 @@ faults = st.builds(
     st.sampled_from([step for steps in STEPS.values() for step in steps]),
     st.integers(0, 7),
     st.sampled_from(["up", "down"]),
-    st.sampled_from(KINDS),
+    st.sampled_from(FAULTS),
     st.integers(0, 1 << 16),
 )
 

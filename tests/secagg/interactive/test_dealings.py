@@ -61,7 +61,7 @@ def proven(
     cohort.clients[LIAR].receive(outbox[LIAR])
     transcript = inside(cohort.clients[LIAR]).state.transcript
     key, blind = at_zero
-    zero = share_commitment(transcript, dealing.KINDS[0], LIAR, LIAR, to_bytes(key), to_bytes(blind))
+    zero = share_commitment(transcript, dealing.POLYNOMIALS[0], LIAR, LIAR, to_bytes(key), to_bytes(blind))
     commitments = dealing.commitments_to(dealt, transcript, LIAR, HOLDERS)
     challenges = challenges_of(transcript, LIAR, zero + commitments)
     public = {

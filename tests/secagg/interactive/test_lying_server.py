@@ -144,7 +144,7 @@ def none(field: str) -> dict[str, tuple[Change, str]]:
     return {name: (lambda *_, data=data: {field: data}, "wrong_length") for name, data in NO_BITMAPS.items()}
 
 
-KINDS = {step: row.opens for step, row in STEPS.items()}
+OPENS = {step: row.opens for step, row in STEPS.items()}
 LIES: dict[str, dict[str, tuple[Any, ...]]] = {
     # every key is signed by the roster's identity for this session, and everybody sees one transcript
     "share": {
@@ -202,7 +202,7 @@ def test_a_lie_is_refused_by_name(cohort: Cohort, step: str, what: str) -> None:
     change, code, *dropouts = LIES[step][what]
     assert cohort.parameters.quorum == 3
     data = play_until(cohort, step, *dropouts)[VICTIM]
-    message = read(cohort, VICTIM, data, KINDS[step])
+    message = read(cohort, VICTIM, data, OPENS[step])
     refused(cohort, lie(cohort, VICTIM, msgspec.structs.replace(message, **change(cohort, message))), code)
 
 

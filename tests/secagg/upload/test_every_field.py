@@ -26,7 +26,7 @@ from tests.without import needing, present
 MAKERS: dict[str, Callable[..., Uploads]] = present({"plain": uploads_of, "proved": proved_of})
 ANSWERS = ("report", "checked", messages.Reveal, messages.Abandoned)
 REQUESTS = ("batch", messages.Survivors)
-KINDS = (*ANSWERS, *REQUESTS, messages.Listed)
+MESSAGES = (*ANSWERS, *REQUESTS, messages.Listed)
 """All messages of a session. Those named in words are of another type where reports are proved."""
 
 
@@ -86,7 +86,7 @@ def changed(message: Any, field: str) -> Any:
     return msgspec.structs.replace(message, **{field: other})
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MESSAGES)
 @pytest.mark.parametrize("session", MAKERS)
 def test_a_message_with_another_field_is_refused(session: str, kind: Any) -> None:
     """Its signature stays: what no signature, tag or check covers would be accepted."""
@@ -100,7 +100,7 @@ def test_a_message_with_another_field_is_refused(session: str, kind: Any) -> Non
 
 @needing("privstats.contrib.proofs")
 def test_every_message_has_a_direction_and_the_limits_of_a_direction_are_those_of_its_messages() -> None:
-    assert {kind_of(parameters, kind) for parameters in SESSIONS.values() for kind in KINDS} == set(
+    assert {kind_of(parameters, kind) for parameters in SESSIONS.values() for kind in MESSAGES} == set(
         get_args(messages.Wire)
     )
     for parameters in SESSIONS.values():
@@ -140,7 +140,7 @@ def test_a_limit_is_the_size_of_the_largest_message_to_the_byte(session: str) ->
     for clients, helpers, ring in product((6, 17, 140, 257, 70_000), (1, 3), rings):
         parameters = replace(base, clients=clients, helpers=helpers, tolerated=helpers - 1, ring=ring)
         found = list(largest_of(parameters))
-        assert {type(message) for message in found} == {kind_of(parameters, kind) for kind in KINDS}
+        assert {type(message) for message in found} == {kind_of(parameters, kind) for kind in MESSAGES}
         for message in found:
             assert messages.size_limit(type(message), parameters) == len(messages.encode(message))
 

@@ -235,14 +235,14 @@ def test_a_discarded_helper_is_gone() -> None:
 
 # --- sizes ---
 
-KINDS = (messages.Report, messages.Batch, messages.Checked, messages.Survivors, messages.Reveal, messages.Abandoned)
+MESSAGES = (messages.Report, messages.Batch, messages.Checked, messages.Survivors, messages.Reveal, messages.Abandoned)
 
 
 @pytest.mark.parametrize("helpers", [1, 2, 3, 5])
 def test_size_limits_are_exact(helpers: int) -> None:
     """The longest message of each type is as long as its limit."""
     run = uploads_of(clients=6, helpers=helpers)
-    limit = {kind: messages.size_limit(kind, run.parameters) for kind in KINDS}
+    limit = {kind: messages.size_limit(kind, run.parameters) for kind in MESSAGES}
     assert len(run.report(5)) == limit[messages.Report]
     asked = run.play_until("check")
     ((_, checked),) = run.helpers[0].receive(asked[6])

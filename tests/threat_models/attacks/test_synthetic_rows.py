@@ -7,7 +7,7 @@ import pytest
 import privstats as ps
 from privstats.contrib.synthetic.columns import schema_of
 from privstats.contrib.synthetic.course import Synthetic
-from privstats.course.kinds import KINDS
+from privstats.course.kinds import COURSE_KINDS
 from privstats.errors import DataError, PlanError
 from privstats.randomness import seeded
 from tests import made
@@ -53,7 +53,7 @@ def rows_of(course, trials=40, names=NAMES) -> LeakageReport:
 
 @pytest.mark.parametrize("goal", ["membership", "reconstruction"])
 def test_what_is_drawn_from_a_course_is_read_by_an_attack_of_each_sort(goal):
-    drawing = {kind.name for kind in KINDS.values() if kind.draws}
+    drawing = {kind.name for kind in COURSE_KINDS.values() if kind.draws}
     of_courses = [each for each in attacks() if isinstance(each, CourseExamination) and each.goal == goal]
     assert drawing == {name for each in of_courses for name in each.courses}
     assert "synthetic" in drawing

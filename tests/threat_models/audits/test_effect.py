@@ -75,7 +75,7 @@ def test_a_plan_of_another_kind_is_refused() -> None:
 def test_the_reader_keeps_its_claim(world: str) -> None:
     found = tally(course_of(), world, 1_000, seeded(2), 40)
     assert found.unread == 0
-    assert found.told[0] == 40
+    assert found.reported[0] == 40
     assert found.missed[0] <= 7
 
 
@@ -83,7 +83,7 @@ def test_the_reader_keeps_its_claim(world: str) -> None:
 def test_the_reader_keeps_its_claim_where_nobody_assigned_the_treatment(world: str, least: int) -> None:
     found = tally(observed("overlap", 8.0), world, 3_000, seeded(2), 20)
     assert found.unread == 0
-    assert found.told[0] >= least
+    assert found.reported[0] >= least
     assert found.missed[0] <= 4
 
 
@@ -106,7 +106,7 @@ def test_every_row_of_several_keeps_the_claim(design: Any, world: str, epsilon: 
     found = tally(several(design, epsilon, 4_000), world, 4_000, seeded(2), 12)
     assert found.names[:2] == (f"{world}, first", f"{world}, first, a: under -0.2")
     assert (len(found.names), found.unread) == (8, 0)
-    assert found.told[[0, 4]].min() >= least
+    assert found.reported[[0, 4]].min() >= least
     assert found.missed.max() <= 4
     assert found.missed.mean() <= 2
 

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import pytest
 
 import privstats as ps
-from privstats.course.kinds import KINDS as COURSE_KINDS
+from privstats.course.kinds import COURSE_KINDS
 from privstats.course.promise import longest
 from privstats.dp.privacy import MODELS as DP_MODELS
 from privstats.dp.privacy import Adjacency, Unit

@@ -20,7 +20,7 @@ from tests.hazard.worlds import promise, schema, world
 
 pandas = pytest.importorskip("pandas")
 pytestmark = pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning", "ignore::UserWarning")
-KINDS = ("csv", "parquet", "csv", "parquet", "csv")
+ENDINGS = ("csv", "parquet", "csv", "parquet", "csv")
 
 
 def study_of_files(place: Path) -> CourseStudy:
@@ -35,7 +35,7 @@ def study_of_files(place: Path) -> CourseStudy:
 
 
 def bring(study: CourseStudy, peer: int, frame: Any) -> None:
-    path = study.home(peer) / f"ward.{KINDS[peer]}"
+    path = study.home(peer) / f"ward.{ENDINGS[peer]}"
     if path.suffix == ".csv":
         frame.to_csv(path, index=False)
     else:

@@ -12,7 +12,7 @@ import msgspec
 from privstats.secagg import Client
 from privstats.secagg.interactive import messages as kinds
 from privstats.secagg.interactive import messages as said
-from privstats.secagg.interactive.dealing import KINDS, part
+from privstats.secagg.interactive.dealing import POLYNOMIALS, part
 from privstats.secagg.wire import members, to_bitmap
 from tests.secagg.interactive.cohorts import Cohort, forge, nothing, read
 from tests.secagg.interactive.inside import inside
@@ -98,7 +98,7 @@ def _dealt(cohort: Cohort, liar: Client, honest: kinds.Share) -> Iterator[kinds.
         for place in chosen:
             adverts = state.adverts
             if others[place] in adverts:
-                wrong = bytes(len(KINDS) * kinds.PAIR_BYTES // 2)
+                wrong = bytes(len(POLYNOMIALS) * kinds.PAIR_BYTES // 2)
                 boxes[place] = secrets.seal_box(wrong, liar.index, adverts[others[place]], state.transcript)
         yield msgspec.structs.replace(honest, boxes=b"".join(boxes))
 
