@@ -67,7 +67,9 @@ def test_no_package_replaces_a_row_of_ours(brings: Brings) -> None:
 
 def test_no_package_stops_what_names_an_announced_row_of_ours(brings: Brings) -> None:
     door = brings(("green", "privstats.doors:Option", "privstats"), ("green", "GREEN", "stranger"))
-    with pytest.raises(PlanError, match="privstats 0.1 announces the colour 'green' as 'privstats.doors:Option', which"):
+    with pytest.raises(
+        PlanError, match="privstats 0.1 announces the colour 'green' as 'privstats.doors:Option', which"
+    ):
         door["green"]  # ours is read, and is no colour
     assert door.origin("green") == ""
     with pytest.raises(PlanError, match="both have the colour 'green'; rename it in one of them") as refused:
