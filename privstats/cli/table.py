@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, make_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import click
 import typer
@@ -50,9 +50,16 @@ def _chosen() -> type[Any]:
 def _options() -> type[Any]:
     """Return the options of all readers."""
     from privstats.workflows.tables.options import joined
-    from privstats.workflows.tables.rows import READERS
+    from privstats.workflows.tables.rows import READERS, usable
 
-    return joined({name: reader.options for name, reader in READERS.items()}, READERS.origin)
+    return joined({name: reader.options for name, reader in usable(_reserved()).items()}, READERS.origin)
+
+
+def _reserved() -> set[str]:
+    """Return names and flags of the options that the command has besides those of readers."""
+    hints = get_type_hints(Output, include_extras=True)
+    flags = {flag for each in hints.values() for flag in each.__metadata__[0].param_decls}
+    return {"releases", "reader", "--reader", "--help", *flags, *hints, *(f"--{name}" for name in hints)}
 
 
 @dataclass(frozen=True)
@@ -157,7 +164,7 @@ def table(
         _require_no_synthetic_rows(release)
     rounds, named = [ps.Release.load(release) for release in releases], given(options)
     reader = chosen.reader or fitting(rounds, named)
-    result = table_of(reader, rounds, named, flags=True)
+    result = table_of(reader, rounds, named, flags=True, reserved=_reserved())
     facts: dict[str, object] = {
         "reader": reader,
         "plan_digest": rounds[-1].plan.digest,
