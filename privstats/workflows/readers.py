@@ -31,7 +31,8 @@ def possible(plan: Plan) -> tuple[str, ...]:
         heads = able(sent(schema))
     elif schema.predicts in ("ridge", "parties"):
         heads = named(predicted(schema))
-    return (*heads, *(name for name, table in usable().items() if table.proposed and table.accepts(plan)))
+    proposed = (name for name, table in usable().items() if table.proposed and table.accepts(plan))
+    return (*heads, *(name for name in proposed if not refused(name, plan)))
 
 
 def reads(name: str, plan: Plan) -> str:

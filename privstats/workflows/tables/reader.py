@@ -168,14 +168,26 @@ def _names_function(place: object) -> bool:
 
 
 def origin_of(name: str) -> str:
-    """Return the package that announces a reader; empty for ours."""
+    """Return the package that announces a reader; empty for ours.
+
+    Example:
+        >>> from privstats.workflows.tables.reader import origin_of
+        >>> origin_of("ols")
+        ''
+    """
     from privstats.workflows.tables.rows import READERS
 
     return READERS.origin(name)
 
 
 def titled(name: str) -> str:
-    """Return a reader with its package, for a message."""
+    """Return a reader with its package, for a message.
+
+    Example:
+        >>> from privstats.workflows.tables.reader import titled
+        >>> titled("ols")
+        "the table reader 'ols'"
+    """
     origin = origin_of(name)
     return f"the table reader {name!r}{f' of {origin}' if origin else ''}"
 

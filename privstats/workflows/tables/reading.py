@@ -58,8 +58,6 @@ def table_of(
         reserved: names and flags of options that the command has besides those of readers.
     """
     reader = reader_of(name, reserved)
-    if len(releases) > 1 and not reader.of_courses:
-        raise ReleaseError(f"{_word(flags)} {name} reads one release, got {len(releases)}; name one file")
     for option in given:
         if option not in names_in(reader.options):
             raise ReleaseError(_lacks(option, reader, flags))
@@ -67,6 +65,8 @@ def table_of(
     require_level(options.alpha)
     if not releases or not all(isinstance(each, Release) for each in releases):
         raise ReleaseError(f"releases must be a Release, or a course's in order, got {releases!r:.80}; load a file")
+    if len(releases) > 1 and not reader.of_courses:
+        raise ReleaseError(f"{_word(flags)} {name} reads one release, got {len(releases)}; name one file")
     if why := refused(name, releases[-1].plan):
         if len(releases) > 1:
             in_places(releases)  # refuses another order

@@ -27,8 +27,11 @@ def refused(name: str, plan: Plan) -> str:
     reader, schema = reader_of(name), plan.schema
     origin = origin_of(name)
     if origin:
-        reader.require_place()
-        _require_letters(reader, plan)
+        try:
+            reader.require_place()
+            _require_letters(reader, plan)
+        except PrivstatsError as error:
+            return str(error)
     whose = f"{name} of {origin}" if origin else name
     if not reader.fits(schema):
         family: str = getattr(schema, "family", "") if reader.family else ""

@@ -210,7 +210,7 @@ def _require_own_options(row: TableReader, rows: Mapping[str, TableReader], rese
 
 
 @cache
-def _meanings(options: type[Options]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+def _meanings(options: type[Any]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
     """Return each option's name, flag and meaning, without its sentence: readers may word one differently."""
     hints = get_type_hints(options, include_extras=True)
     return tuple(
