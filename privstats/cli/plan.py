@@ -22,8 +22,8 @@ from privstats.cli.parts.options import (
     expanded,
     flags_given,
     flags_of,
+    for_readers,
     option,
-    readers_completed,
 )
 from privstats.cli.parts.questions import Part, answers_in, options_of
 from privstats.cli.parts.suggest import suggest
@@ -52,6 +52,7 @@ PlanFile = Annotated[Path, argument("The plan document.", "PLAN.TOML")]
 _TABLE = "--from"
 _OF_TASKS = (_TABLE, "--public")
 """Options of columns that every task with declared columns accepts."""
+_for = partial(for_readers, "A table that will be read, or a head; repeat for more.", several=True)
 ANSWERS = partial(options_of, get_args(Part))
 
 
@@ -254,20 +255,14 @@ def _write_columns(
 
 
 @app.command()
+@expanded
 def check(
     path: PlanFile,
     head: Annotated[
         list[str] | None, option("A head that will be fitted; repeat for more. Default: the first for the plan.")
     ] = None,
-    readers: Annotated[
-        list[str] | None,
-        option(
-            "A table that will be read, or a head; repeat for more.",
-            "READER",
-            flag="--for",
-            autocompletion=readers_completed,
-        ),
-    ] = None,
+    *,
+    chosen: Annotated[Any, _for],
     as_json: Annotated[bool, option("Print one JSON object instead.", flag="--json")] = False,
 ) -> None:
     """Validate a plan and print its budget, what its masking needs, what dropouts change, and who reads what."""
@@ -275,7 +270,7 @@ def check(
     from privstats.workflows.readers import unread_statistics
 
     plan = ps.Plan.read(path)
-    unread = unread_statistics(plan, (*heads_spelled(head or ()), *readers_spelled(readers or ())))
+    unread = unread_statistics(plan, (*heads_spelled(head or ()), *readers_spelled(chosen.readers or ())))
     above = _course_above(path)
     if as_json:
         course = None if above is None else above[1].digest

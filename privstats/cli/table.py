@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass, fields, make_dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +13,7 @@ import typer
 import privstats as ps
 from privstats.cli.parts.options import Force, argument, expanded, option
 from privstats.cli.parts.terminal import drawable, say, writable
-from privstats.doors import given
+from privstats.doors import Option, flag_of, given
 from privstats.errors import ReleaseError
 from privstats.files.atomic import atomic_write
 from privstats.files.text import json_text
@@ -50,9 +50,15 @@ def _chosen() -> type[Any]:
 def _options() -> type[Any]:
     """Return the options of all readers."""
     from privstats.workflows.tables.options import joined
-    from privstats.workflows.tables.rows import READERS
+    from privstats.workflows.tables.rows import READERS, usable
 
-    return joined({name: reader.options for name, reader in READERS.items()}, READERS.origin)
+    return joined({name: reader.options for name, reader in usable(_reserved()).items()}, READERS.origin)
+
+
+def _reserved() -> set[str]:
+    """Return names and flags of the options that the command has besides those of readers."""
+    names = [each.name for each in fields(Output)]
+    return {"releases", "reader", "--reader", "--help", *names, *(flag_of(Output, name) for name in names)}
 
 
 @dataclass(frozen=True)
@@ -61,21 +67,21 @@ class Output:
 
     figure: Annotated[
         Path | None,
-        option("Also draw it (.svg, .png, .pdf): survival, a scorecard, a head's score, or else a forest plot."),
+        Option("Also draw it (.svg, .png, .pdf): survival, a scorecard, a head's score, or else a forest plot."),
     ] = None
     methods: Annotated[
-        bool, option("Print a paragraph for a paper's Methods in place of the table.", flag="--methods")
+        bool, Option("Print a paragraph for a paper's Methods in place of the table.", flag="--methods")
     ] = False
     out: Annotated[
         Path | None,
-        option(
+        Option(
             "Write it to a file: .csv as data (numbers in full, NA), or .txt, .html, .tex, and .docx by pandoc; "
             "--methods adds its paragraph.",
             "FILE",
         ),
     ] = None
     force: Force = False
-    form: Annotated[Form, option("The output format.", flag="--format")] = Form.TEXT
+    form: Annotated[Form, Option("The output format.", flag="--format")] = Form.TEXT
 
     def check(self) -> None:
         """Refuse an unwritable file before a release is read."""
@@ -157,7 +163,7 @@ def table(
         _require_no_synthetic_rows(release)
     rounds, named = [ps.Release.load(release) for release in releases], given(options)
     reader = chosen.reader or fitting(rounds, named)
-    result = table_of(reader, rounds, named, flags=True)
+    result = table_of(reader, rounds, named, flags=True, reserved=_reserved())
     facts: dict[str, object] = {
         "reader": reader,
         "plan_digest": rounds[-1].plan.digest,

@@ -12,8 +12,9 @@ from privstats.errors import PlanError
 from privstats.heads.registry import HEADS, able, named
 from privstats.plan import Plan
 from privstats.schema import Schema, predicted
-from privstats.workflows.tables.reader import TableReader, refusal, sent
-from privstats.workflows.tables.rows import READERS
+from privstats.workflows.tables.reader import TableReader, sent
+from privstats.workflows.tables.refusals import refused
+from privstats.workflows.tables.rows import READERS, usable
 
 
 def possible(plan: Plan) -> tuple[str, ...]:
@@ -30,7 +31,8 @@ def possible(plan: Plan) -> tuple[str, ...]:
         heads = able(sent(schema))
     elif schema.predicts in ("ridge", "parties"):
         heads = named(predicted(schema))
-    return (*heads, *(name for name, table in READERS.items() if table.proposed and table.accepts(plan)))
+    proposed = (name for name, table in usable().items() if table.proposed and table.accepts(plan))
+    return (*heads, *(name for name in proposed if not refused(name, plan)))
 
 
 def reads(name: str, plan: Plan) -> str:
@@ -49,17 +51,9 @@ def reads(name: str, plan: Plan) -> str:
     schema = plan.schema
     if name not in READERS:
         return HEADS[name].reads(sent(schema))
-    table = READERS[name]
-    if table.intervals and (why := refusal(plan)):
-        raise PlanError(f"{name} has intervals, which are {why}, or name a head")
-    if table.fits(schema) and (why := table.refusal(plan)):
-        raise PlanError(f"{name} refuses a release under this plan: {why}")
-    if not table.fits(schema):
-        raise PlanError(
-            f"{name} reads {table.wanted}, and the plan measures {', '.join(sent(schema))} of a "
-            f"{type(schema).__name__}; change [schema], or name another reader"
-        )
-    return table.read_of(schema)
+    if why := refused(name, plan):
+        raise PlanError(why)
+    return READERS[name].read_of(schema)
 
 
 def suggested(plan: Plan, reader: str | None = None) -> dict[str, float]:
@@ -196,7 +190,7 @@ def unread_statistics(plan: Plan, chosen: Sequence[str] = ()) -> UnreadStatistic
 
 
 def _proposed(plan: Plan) -> list[TableReader]:
-    return [table for table in READERS.values() if table.proposed and plan.schema.task in table.letters]
+    return [table for table in usable().values() if table.proposed and plan.schema.task in table.letters]
 
 
 def _refused(plan: Plan) -> str:

@@ -122,5 +122,5 @@ def test_a_notebook_reads_a_table_by_name() -> None:
 
 def test_the_letters_of_a_strangers_kind_need_not_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch, READERS, "far", TableReader("far", {"abs": "x"}, "nowhere:far"))
-    assert READERS["far"].wanted == "an abs with statistics x"
+    assert READERS["far"].wanted == "the task 'abs', which no installed kind of schema has, with statistics x"
     assert not READERS["far"].fits(CARD)

@@ -206,6 +206,14 @@ def readers_spelled(names: Iterable[str]) -> tuple[str, ...]:
     return _spelled(names, _readers(), f"--for {{}} is unknown; the readers are {', '.join(_readers())}")
 
 
+def for_readers(about: str, *, several: bool) -> type[Any]:
+    """Return the option ``--for``, whose help lists the names of table readers and heads of this installation."""
+    listed = option(
+        f"{about} Names: {', '.join(_readers())}.", "READER", flag="--for", autocompletion=readers_completed
+    )
+    return make_dataclass("For", [("readers", Annotated[list[str] | None if several else str | None, listed], None)])
+
+
 def _readers() -> tuple[str, ...]:
     from privstats.heads.registry import HEADS
     from privstats.workflows.tables.rows import READERS

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import TABLE, Dialect, Target, expanded, option, readers_completed
+from privstats.cli.parts.options import TABLE, Dialect, Target, expanded, for_readers, option
 from privstats.cli.parts.terminal import escape, table_of, terminal
 from privstats.errors import PlanError
 from privstats.files.text import json_text
@@ -44,6 +45,9 @@ class Guesses:
     ] = None
 
 
+_for = partial(for_readers, "Suggest shares of --plan's budget for this table or head.", several=False)
+
+
 @expanded
 def suggest(
     dialect: Dialect,
@@ -53,15 +57,8 @@ def suggest(
     labels: Annotated[Path | None, option("The labels of the public features (.npy, integers).")] = None,
     plan: Annotated[Path | None, option("Apply this plan's transform, and suggest shares for it.")] = None,
     tolerance: Annotated[float, option("Accuracy a choice may lose, 0 to 1.")] = 0.005,
-    reader: Annotated[
-        str | None,
-        option(
-            "Suggest shares of --plan's budget for this table or head.",
-            "READER",
-            flag="--for",
-            autocompletion=readers_completed,
-        ),
-    ] = None,
+    *,
+    chosen: Annotated[Any, _for],
     as_json: Annotated[bool, option("Print JSON instead of tables.", flag="--json")] = False,
 ) -> None:
     """Show what clip norms and grids lose on public data, suggest one of each, or predict how wide intervals will be.
@@ -74,9 +71,9 @@ def suggest(
     if public is None:
         if plan is None:
             raise PlanError("pass public features with --public, or --plan for its shares or with --half-width")
-        _show_shares(ps.Plan.read(plan), reader, as_json)
+        _show_shares(ps.Plan.read(plan), chosen.readers, as_json)
         return
-    if reader is not None:
+    if chosen.readers is not None:
         raise PlanError("--for suggests shares and reads no public data: pass it with --plan and without --public")
     governing = ps.Plan.read(plan) if plan else None
     _suggest_from(_public(dialect.file(public, target), labels, governing), governing, tolerance, as_json)

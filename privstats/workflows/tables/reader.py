@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from privstats.doors import resolved
-from privstats.errors import ReleaseError
-from privstats.workflows.tables.options import Options
+from privstats.errors import PrivstatsError, ReleaseError
+from privstats.workflows.tables.options import Options, fault_of_options, names_in
 
 if TYPE_CHECKING:
     from privstats.plan import Plan
@@ -29,7 +30,7 @@ class TableReader:
             blanks, the preferred one first. Empty: all that are sent.
         place: function of releases and options that returns the table.
         options: dataclass of its options.
-        check: function of a plan that raises ``ReleaseError`` where every release under it would be refused.
+        check: function of a plan that raises a ``PrivstatsError`` where every release under it would be refused.
         shares: budget shares for plans that send these statistics; empty: the schema's.
         family: of the models that it reads; empty: any.
         intervals: whether its intervals need Gaussian noise and sums of records or of persons' averages.
@@ -61,8 +62,16 @@ class TableReader:
 
     def read(self, releases: Sequence[Release], options: Options) -> TableResult:
         """Return the table of releases, with an instance of :attr:`options`."""
-        table: TableResult = resolved(self.place)(releases, options)
+        from privstats.workflows.tables.result import TableResult
+
+        table = self._called("place", releases, options)
+        if not isinstance(table, TableResult):
+            raise ReleaseError(f"{self.place!r}, the place of {titled(self.name)}, returns no TableResult: return one")
         return table
+
+    def require_place(self) -> None:
+        """Refuse a ``place`` that names no function."""
+        self._function("place")
 
     def fits(self, schema: Schema) -> bool:
         """Return whether a release holds these statistics."""
@@ -79,8 +88,8 @@ class TableReader:
             return f"intervals are {why}"
         try:
             if self.check is not None:
-                resolved(self.check)(plan)
-        except ReleaseError as error:
+                self._called("check", plan)
+        except PrivstatsError as error:
             return str(error)
         return ""
 
@@ -97,6 +106,90 @@ class TableReader:
         held = set(sent(schema))
         ways = self.letters[schema.task].split() or [""]
         return next((way for way in ways if held >= set(way)), None)
+
+    def _function(self, part: str) -> Callable[..., Any]:
+        """Return the function that a field names."""
+        with self._blamed(part):
+            function = resolved(getattr(self, part))
+            if not callable(function):
+                raise TypeError("it is no function")
+        return cast("Callable[..., Any]", function)
+
+    def _called(self, part: str, *given: Any) -> Any:
+        function = self._function(part)
+        with self._blamed(part):
+            return function(*given)
+
+    @contextmanager
+    def _blamed(self, part: str) -> Iterator[None]:
+        """Name a row's package and field where its function fails; a fault of ours keeps its traceback."""
+        try:
+            yield
+        except PrivstatsError:
+            raise
+        except Exception as fault:
+            if not origin_of(self.name):
+                raise
+            raise ReleaseError(
+                f"{getattr(self, part)!r}, the {part} of {titled(self.name)}, fails: {type(fault).__name__}: {fault}; "
+                "mend or uninstall that package"
+            ) from fault
+
+
+def fault_of(row: TableReader) -> str:
+    """Return what a row states wrongly, with the remedy, or an empty text; load none of its functions.
+
+    Example:
+        >>> from privstats.workflows.tables import TableReader
+        >>> from privstats.workflows.tables.reader import fault_of
+        >>> fault_of(TableReader("totals", {"classes": "NA"}, "totals_reader"))
+        "place must be a function or 'module:name', got 'totals_reader'"
+    """
+    if not isinstance(row.letters, Mapping) or not row.letters or not _texts(*row.letters, *row.letters.values()):
+        return f"letters must state statistics by task, such as {{'classes': 'NA'}}, got {row.letters!r}"
+    for part in ("place", "check"):
+        own = getattr(row, part)
+        if not (callable(own) or (part == "check" and own is None)) and not _names_function(own):
+            return f"{part} must be a function or 'module:name', got {own!r}"
+    if why := fault_of_options(row.options):
+        return why
+    if row.requested_by and row.requested_by not in names_in(row.options):
+        return f"requested_by must be one of {', '.join(names_in(row.options))}, got {row.requested_by!r}"
+    return ""
+
+
+def _texts(*given: object) -> bool:
+    return all(isinstance(each, str) for each in given)
+
+
+def _names_function(place: object) -> bool:
+    parts = place.split(":") if isinstance(place, str) else ()
+    return len(parts) == 2 and all(each.isidentifier() for part in parts for each in part.split("."))
+
+
+def origin_of(name: str) -> str:
+    """Return the package that announces a reader; empty for ours.
+
+    Example:
+        >>> from privstats.workflows.tables.reader import origin_of
+        >>> origin_of("ols")
+        ''
+    """
+    from privstats.workflows.tables.rows import READERS
+
+    return READERS.origin(name)
+
+
+def titled(name: str) -> str:
+    """Return a reader with its package, for a message.
+
+    Example:
+        >>> from privstats.workflows.tables.reader import titled
+        >>> titled("ols")
+        "the table reader 'ols'"
+    """
+    origin = origin_of(name)
+    return f"the table reader {name!r}{f' of {origin}' if origin else ''}"
 
 
 def sent(schema: Schema) -> str:
@@ -135,7 +228,9 @@ def refusal(plan: Plan) -> str:
 def _named(task: str) -> str:
     from privstats.kinds import KINDS
 
-    name = getattr(KINDS.get(task), "__name__", task)
+    if task not in KINDS:
+        return f"the task {task!r}, which no installed kind of schema has,"
+    name = KINDS[task].__name__
     return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
 
 

@@ -7,12 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from privstats.course.positions import in_places
 from privstats.doors import flag_of
 from privstats.errors import ReleaseError
-from privstats.inference.releases import require_gaussian
+from privstats.inference.releases import require_gaussian, require_level
 from privstats.release import Release
 from privstats.workflows.tables.options import clause_of, names_in
 from privstats.workflows.tables.reader import TableReader, sent
+from privstats.workflows.tables.refusals import refused
 from privstats.workflows.tables.result import TableResult
-from privstats.workflows.tables.rows import READERS
+from privstats.workflows.tables.rows import reader_of, usable
 
 
 def read(name: str, releases: Release | Sequence[Release], **options: object) -> TableResult:
@@ -24,7 +25,7 @@ def read(name: str, releases: Release | Sequence[Release], **options: object) ->
         options: the reader's, by the names of the fields of its ``options``.
 
     Raises:
-        ReleaseError: no such reader, an option that it lacks, or a release that it refuses.
+        ReleaseError: no such reader, an option that it lacks, a level out of (0, .5], or a release that it refuses.
 
     Example:
         >>> schema = ps.RidgeSchema(2, clip_norm=9.0, target_bound=9.0, transform=(ps.transforms.ConstantFeature(1.0),))
@@ -42,21 +43,35 @@ def read(name: str, releases: Release | Sequence[Release], **options: object) ->
 
 
 def table_of(
-    name: str, releases: Sequence[Release], given: Mapping[str, object], *, flags: bool = False
+    name: str,
+    releases: Sequence[Release],
+    given: Mapping[str, object],
+    *,
+    flags: bool = False,
+    reserved: Collection[str] = (),
 ) -> TableResult:
     """Return the table that :func:`read` returns.
 
     Args:
         given: the options that a user names.
         flags: whether messages spell options as the command does.
+        reserved: names and flags of options that the command has besides those of readers.
     """
-    reader = _reader(name)
-    if len(releases) > 1 and not reader.of_courses:
-        raise ReleaseError(f"{_word(flags)} {name} reads one release, got {len(releases)}; name one file")
+    reader = reader_of(name, reserved)
     for option in given:
         if option not in names_in(reader.options):
             raise ReleaseError(_lacks(option, reader, flags))
-    return reader.read(releases, reader.options(**given))  # type: ignore[arg-type]
+    options = reader.options(**given)  # type: ignore[arg-type]
+    require_level(options.alpha)
+    if not releases or not all(isinstance(each, Release) for each in releases):
+        raise ReleaseError(f"releases must be a Release, or a course's in order, got {releases!r:.80}; load a file")
+    if len(releases) > 1 and not reader.of_courses:
+        raise ReleaseError(f"{_word(flags)} {name} reads one release, got {len(releases)}; name one file")
+    if why := refused(name, releases[-1].plan):
+        if len(releases) > 1:
+            in_places(releases)  # refuses another order
+        raise ReleaseError(why)
+    return reader.read(releases, options)
 
 
 def fitting(releases: Sequence[Release], given: Collection[str]) -> str:
@@ -66,7 +81,7 @@ def fitting(releases: Sequence[Release], given: Collection[str]) -> str:
         ReleaseError: none accepts it.
     """
     plan = releases[-1].plan
-    accepting = [reader for reader in READERS.values() if reader.accepts(plan)]
+    accepting = [reader for reader in usable().values() if reader.accepts(plan)]
     if not accepting:
         if len(releases) > 1:
             in_places(releases)  # refuses another order
@@ -78,14 +93,8 @@ def fitting(releases: Sequence[Release], given: Collection[str]) -> str:
     return next((reader for reader in having if reader.requested_by in given), having[0]).name
 
 
-def _reader(name: str) -> TableReader:
-    if name not in READERS:
-        raise ReleaseError(f"reader must be one of {', '.join(READERS)}, got {name!r}")
-    return READERS[name]
-
-
 def _lacks(option: str, reader: TableReader, flags: bool) -> str:
-    having = {name: row.options for name, row in READERS.items() if option in names_in(row.options)}
+    having = {name: row.options for name, row in usable().items() if option in names_in(row.options)}
     if not having:
         return f"{reader.name} has no option {option!r}; it has {', '.join(names_in(reader.options))}"
     *first, last = having

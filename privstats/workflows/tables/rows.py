@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from collections.abc import Collection, Mapping
+from dataclasses import fields
+from functools import cache
+from typing import Any, get_type_hints
 
-from privstats.doors import Door, is_row
-from privstats.errors import ReleaseError
+from privstats.doors import Door, default_of, flag_of, is_row
+from privstats.errors import PrivstatsError, ReleaseError
 from privstats.tables import by_name
 from privstats.workflows.tables.options import (
     Grouped,
@@ -20,10 +24,17 @@ from privstats.workflows.tables.options import (
     OfSurvival,
     OfTableOne,
     Options,
+    stated,
 )
-from privstats.workflows.tables.reader import TableReader
+from privstats.workflows.tables.reader import TableReader, fault_of, titled
 
 _HERE = "privstats.workflows.tables"
+
+
+class UnusableReaderWarning(UserWarning):
+    """A row of an installed package is left out of the table readers."""
+
+
 _CHECKS = f"{_HERE}.checks"
 _BY_GROUP = {"by": "--reader table-one --by NAME has shares by group, and averages has the groups of a number's `by`"}
 
@@ -109,8 +120,104 @@ _OWN = by_name(
 
 
 def _is_row(row: Any, name: str) -> bool:
-    return is_row(TableReader, options="options")(row, name) and issubclass(row.options, Options)
+    if not is_row(TableReader)(row, name):
+        return False
+    if why := fault_of(row):
+        raise ReleaseError(f"{titled(name)} cannot be used: {why}")
+    return True
 
 
 READERS: Door[TableReader] = Door("privstats.readers", "table reader", ReleaseError, _is_row, _OWN)
 """The table readers by the name that users type: ours, then those that installed packages announce."""
+
+
+def sorted_out(reserved: Collection[str] = ()) -> tuple[dict[str, TableReader], dict[str, PrivstatsError]]:
+    """Return the readers that can be used, and the refusals of the others.
+
+    A reader cannot be used where its row cannot be loaded, or where an option is unlike one of its name in a reader
+    before it. Ours come first, so no package takes a reader of ours away.
+
+    Args:
+        reserved: names and flags of options that the command has besides those of readers.
+
+    Example:
+        >>> from privstats.workflows.tables.rows import sorted_out
+        >>> rows, refused = sorted_out()
+        >>> "ols" in rows, refused
+        (True, {})
+    """
+    rows: dict[str, TableReader] = {}
+    refused: dict[str, PrivstatsError] = {}
+    for name in READERS:
+        try:
+            row = READERS[name]
+            if name not in _OWN:
+                _require_own_options(row, rows, reserved)
+        except PrivstatsError as fault:
+            refused[name] = fault
+        else:
+            rows[name] = row
+    return rows, refused
+
+
+def usable(reserved: Collection[str] = ()) -> dict[str, TableReader]:
+    """Return the readers that can be used, and warn of each other one: it stops no reader but itself.
+
+    Example:
+        >>> from privstats.workflows.tables.rows import usable
+        >>> next(iter(usable()))
+        'ols'
+    """
+    rows, refused = sorted_out(reserved)
+    for fault in refused.values():
+        warnings.warn(str(fault), UnusableReaderWarning, stacklevel=2)
+    return rows
+
+
+def reader_of(name: str, reserved: Collection[str] = ()) -> TableReader:
+    """Return a reader by its name.
+
+    Raises:
+        PrivstatsError: no such reader, or one that cannot be used.
+
+    Example:
+        >>> from privstats.workflows.tables.rows import reader_of
+        >>> reader_of("ols").name
+        'ols'
+    """
+    if name not in READERS:
+        raise ReleaseError(f"reader must be one of {', '.join(READERS)}, got {name!r}")
+    rows, refused = ({name: READERS[name]}, {}) if name in _OWN else sorted_out(reserved)
+    if name in refused:
+        raise refused[name]
+    return rows[name]
+
+
+def _require_own_options(row: TableReader, rows: Mapping[str, TableReader], reserved: Collection[str]) -> None:
+    for name, flag, meaning in _meanings(row.options):
+        if {name, flag} & set(reserved):
+            raise ReleaseError(
+                f"{titled(row.name)} cannot be used: its option {name!r}, {flag}, is one of the command itself; "
+                "rename it"
+            )
+        for other in rows.values():
+            for known, its, its_meaning in _meanings(other.options):
+                if (known == name or its == flag) and (known, its, its_meaning) != (name, flag, meaning):
+                    raise ReleaseError(
+                        f"{titled(row.name)} cannot be used: its option {name!r} is unlike {known!r} of "
+                        f"{titled(other.name)}; rename it, or give both one type, default, metavar and flag"
+                    )
+
+
+@cache
+def _meanings(options: type[Any]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """Return each option's name, flag and meaning, without its sentence: readers may word one differently."""
+    hints = get_type_hints(options, include_extras=True)
+    return tuple(
+        (
+            each.name,
+            flag_of(options, each.name),
+            (str(hints[each.name].__origin__), str(stated(options, each.name).metavar), repr(default_of(each))),
+        )
+        for each in fields(options)
+    )
