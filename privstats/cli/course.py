@@ -66,7 +66,7 @@ _FAMILIES = ("primary", "secondary", "subgroups")
 def _terms() -> type[Any]:
     from privstats.course.kinds import KINDS
 
-    terms = {name: kind.terms for name, kind in KINDS.items() if kind.terms is not None}
+    terms = {name: kind.terms for name, kind in KINDS.rows().items() if kind.terms is not None}
     return together("Terms", terms, KINDS.origin)
 
 

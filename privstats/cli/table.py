@@ -52,7 +52,7 @@ def _options() -> type[Any]:
     from privstats.workflows.tables.options import joined
     from privstats.workflows.tables.rows import READERS
 
-    return joined({name: reader.options for name, reader in READERS.items()}, READERS.origin)
+    return joined({name: reader.options for name, reader in READERS.rows().items()}, READERS.origin)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def possible(plan: Plan) -> tuple[str, ...]:
         heads = able(sent(schema))
     elif schema.predicts in ("ridge", "parties"):
         heads = named(predicted(schema))
-    return (*heads, *(name for name, table in READERS.items() if table.proposed and table.accepts(plan)))
+    return (*heads, *(name for name, table in READERS.rows().items() if table.proposed and table.accepts(plan)))
 
 
 def reads(name: str, plan: Plan) -> str:
@@ -196,7 +196,7 @@ def unread_statistics(plan: Plan, chosen: Sequence[str] = ()) -> UnreadStatistic
 
 
 def _proposed(plan: Plan) -> list[TableReader]:
-    return [table for table in READERS.values() if table.proposed and plan.schema.task in table.letters]
+    return [table for table in READERS.rows().values() if table.proposed and plan.schema.task in table.letters]
 
 
 def _refused(plan: Plan) -> str:

@@ -66,7 +66,7 @@ def fitting(releases: Sequence[Release], given: Collection[str]) -> str:
         ReleaseError: none accepts it.
     """
     plan = releases[-1].plan
-    accepting = [reader for reader in READERS.values() if reader.accepts(plan)]
+    accepting = [reader for reader in READERS.rows().values() if reader.accepts(plan)]
     if not accepting:
         if len(releases) > 1:
             in_places(releases)  # refuses another order
@@ -85,7 +85,7 @@ def _reader(name: str) -> TableReader:
 
 
 def _lacks(option: str, reader: TableReader, flags: bool) -> str:
-    having = {name: row.options for name, row in READERS.items() if option in names_in(row.options)}
+    having = {name: row.options for name, row in READERS.rows().items() if option in names_in(row.options)}
     if not having:
         return f"{reader.name} has no option {option!r}; it has {', '.join(names_in(reader.options))}"
     *first, last = having
