@@ -31,6 +31,7 @@ from benchmarks import (
     refinement_tables,
     regression_tables,
     rival_tables,
+    row_tables,
     sentences,
     setting_tables,
     site_level_tables,
@@ -390,6 +391,7 @@ TABLES: Tables = {
     **speed_tables.TABLES,
     **raw_table_tables.TABLES,
     **rival_tables.TABLES,
+    **row_tables.TABLES,
     **paper_tables.TABLES,
 }
 """By the name in a page's marker."""
