@@ -32,6 +32,7 @@ from benchmarks import (
     refinement_tables,
     regression_tables,
     rival_tables,
+    row_tables,
     sentences,
     setting_tables,
     site_level_tables,
@@ -392,6 +393,7 @@ TABLES: Tables = {
     **speed_tables.TABLES,
     **raw_table_tables.TABLES,
     **rival_tables.TABLES,
+    **row_tables.TABLES,
     **paper_tables.TABLES,
 }
 """By the name in a page's marker."""

@@ -6,15 +6,20 @@ from a plan, a file's header or a user: text of the core names no row that anoth
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, field, fields, is_dataclass, make_dataclass
+from enum import Enum
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from pkgutil import resolve_name
-from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar, get_type_hints
+from types import MappingProxyType, NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from privstats.errors import PrivstatsError
-from privstats.plug_ins import announced, dist_name, is_ours, loaded
+from privstats.errors import BrokenPackageWarning, PrivstatsError
+from privstats.plug_ins import announced, dist_name, is_ours, loaded, one_line
+from privstats.row_fields import RowError, fault_of, shown
 
 Row = TypeVar("Row")
 
@@ -22,15 +27,15 @@ Row = TypeVar("Row")
 class Door(Mapping[str, Row]):
     """Rows by name: ours, then those that installed packages announce, each loaded on first use.
 
-    Reading one row of ours looks at no package. Listing rows refuses a package that takes the name of another row, and
-    loading all rows refuses a package that is broken.
+    Reading one row of ours looks at no package. A broken package, or two packages with one name, stop no other row:
+    the row is refused where it is named, and lists leave it out with a warning.
 
     Args:
         group: entry points that announce a row under its name.
         noun: what a row is, for messages.
         error: raised where an announced row cannot be loaded, is no row, or is missing: the error of the room whose
             call needs the row.
-        fits: whether an object is a row of this name.
+        fits: whether an object is a row of this name; raises ``RowError`` with what is wrong.
         own: our rows by name.
 
     Example:
@@ -66,34 +71,79 @@ class Door(Mapping[str, Row]):
         if entry is None:
             raise KeyError(name)
         row: Row = loaded(entry, self.noun, self._error)
+        if why := self._fault(row, name):
+            raise self._error(
+                f"{dist_name(entry)} announces the {self.noun} {name!r} as {entry.value!r}, which is no {self.noun} of "
+                f"that name: {why}; repair or uninstall that package"
+            )
+        return row
+
+    def _fault(self, row: Any, name: str) -> str:
+        """Return why an object is no row of this name, a clause; empty for a row."""
         try:
-            good = self._fits(row, name)
-        except PrivstatsError:
-            raise
-        except Exception:  # a check may run another package's code
-            good = False
-        if good:
-            return row
-        raise self._error(
-            f"{dist_name(entry)} announces the {self.noun} {name!r} as {entry.value!r}, which is no {self.noun} of "
-            "that name; repair or uninstall that package"
-        )
+            return "" if self._fits(row, name) else f"it is {shown(row)}"
+        except (RowError, PrivstatsError) as fault:
+            return str(fault)
+        except Exception as fault:  # a check may run another package's code
+            return f"its check fails with {type(fault).__name__}: {one_line(fault)}"
 
     def __contains__(self, name: object) -> bool:
         return name in self._own or any(entry.name == name for entry in announced(self.group))
 
     def __iter__(self) -> Iterator[str]:
-        """Yield our names, then announced ones by name; refuse two rows of one name."""
-        holders = dict.fromkeys(self._own, "privstats")
-        for entry in announced(self.group):
-            holder = "privstats" if is_ours(entry) else dist_name(entry)
-            if entry.name in holders:
-                raise self._error(clash(self.noun, entry.name, holders[entry.name], holder))
-            holders[entry.name] = holder
-        return iter(holders)
+        """Yield our names, then announced ones by name; warn of a name that two rows have, and yield ours alone."""
+        names = dict.fromkeys(self._own)
+        for name in dict.fromkeys(entry.name for entry in announced(self.group)):
+            if why := self._clash(name):
+                warnings.warn(why, BrokenPackageWarning, stacklevel=2)
+            if not why or any(map(is_ours, self._entries(name))):
+                names[name] = None
+        return iter(names)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def rows(self, *, of_others: bool = True) -> dict[str, Row]:
+        """Return all rows by name, ours first; warn of each package whose row is broken, and leave that row out.
+
+        Args:
+            of_others: whether to load the rows of other packages.
+        """
+        names = [name for name in self if name not in self._own]
+        ours = [name for name in names if not self.origin(name)]
+        rows = {name: self[name] for name in (*self._own, *ours)}
+        for name in names if of_others else ():
+            if name in rows:
+                continue
+            try:
+                rows[name] = self[name]
+            except PrivstatsError as fault:
+                warnings.warn(str(fault), BrokenPackageWarning, stacklevel=2)
+        return rows
+
+    @contextmanager
+    def using(self, name: str) -> Iterator[None]:
+        """Refuse by the name of its package what the code of a row raises in this block.
+
+        Errors of privstats, of the system and of memory pass as they are, and so does every error of our own rows.
+
+        Example:
+            >>> from privstats.review.plan_notes import NOTES
+            >>> with NOTES.using("of no package"):
+            ...     len([1, 2])
+            2
+        """
+        try:
+            yield
+        except (PrivstatsError, OSError, MemoryError):
+            raise
+        except Exception as fault:
+            if not (package := self.origin(name)):
+                raise
+            raise self._error(
+                f"the {self.noun} {name!r} of {package} failed with {type(fault).__name__}: {one_line(fault)}; mend or "
+                "uninstall that package"
+            ) from fault
 
     def needed(self, name: str, by: str, otherwise: str = "") -> Row:
         """Return a row that something else needs.
@@ -120,11 +170,21 @@ class Door(Mapping[str, Row]):
         return "" if entry is None or is_ours(entry) else dist_name(entry)
 
     def _entry(self, name: str) -> EntryPoint | None:
-        entries = [entry for entry in announced(self.group) if entry.name == name]
+        entries = self._entries(name)
         entries = [entry for entry in entries if is_ours(entry)] or entries  # no package stops what names our rows
         if len(entries) > 1:
-            raise self._error(clash(self.noun, name, *map(dist_name, entries[:2])))
+            raise self._error(self._clash(name))
         return entries[0] if entries else None
+
+    def _entries(self, name: str) -> list[EntryPoint]:
+        return [entry for entry in announced(self.group) if entry.name == name]
+
+    def _clash(self, name: str) -> str:
+        """Return the refusal of two rows of one name; empty for one row."""
+        entries = sorted(self._entries(name), key=is_ours, reverse=True)
+        packages = ["privstats" if is_ours(entry) else dist_name(entry) for entry in entries]
+        packages = ["privstats", *packages] if name in self._own else packages
+        return clash(self.noun, name, *packages[:2]) if len(packages) > 1 else ""
 
     def _listed(self) -> str:
         """Return all names for a message, without a refusal of two rows of one name."""
@@ -153,23 +213,55 @@ def is_row(cls: type[Any], key: str = "name", options: str = "") -> Callable[[An
     Example:
         >>> from privstats.doors import Option, is_row
         >>> fits = is_row(Option, "help")
-        >>> fits(Option("One sentence."), "One sentence."), fits(Option("One sentence."), "Another one.")
-        (True, False)
+        >>> fits(Option("One sentence."), "One sentence.")
+        True
+        >>> fits(Option("One sentence."), "Another one.")
+        Traceback (most recent call last):
+            ...
+        privstats.row_fields.RowError: its help is 'One sentence.', and must be 'Another one.', the name of the ...
     """
 
     def fits(row: Any, name: str) -> bool:
-        if not isinstance(row, cls) or getattr(row, key) != name:
-            return False
-        if not options:
-            return True
-        own = getattr(row, options)
-        return _is_options(own) or own is getattr(cls, options, MISSING)  # a field's default is one of its class
+        if not isinstance(row, cls):
+            raise RowError(f"it is {shown(row)}, and must be an instance of {cls.__name__}")
+        if why := fault_of(row) if is_dataclass(cls) else "":
+            raise RowError(why)
+        if (own := getattr(row, key)) != name:
+            raise RowError(f"its {key} is {shown(own)}, and must be {name!r}, the name of the entry point")
+        if options and (own := getattr(row, options)) is not getattr(cls, options, MISSING):
+            _check_options(options, own)  # a field's default is one of its class
+        return True
 
     return fits
 
 
-def _is_options(own: Any) -> bool:
-    return isinstance(own, type) and is_dataclass(own) and all(default_of(each) is not MISSING for each in fields(own))
+def _check_options(name: str, own: Any) -> None:
+    if not (isinstance(own, type) and is_dataclass(own)):
+        raise RowError(f"its {name} is {shown(own)}, and must be a dataclass of options")
+    for each in fields(own):
+        if default_of(each) is MISSING:
+            raise RowError(f"the option {each.name!r} of its {name} has no default: give it one")
+    try:
+        hints = get_type_hints(own, include_extras=True)
+    except Exception as fault:
+        raise RowError(f"the annotations of its {name} fail with {type(fault).__name__}: {one_line(fault)}") from fault
+    for each in fields(own):
+        if not _is_typed(hints[each.name]):
+            raise RowError(
+                f"the option {each.name!r} of its {name} has a type that no command line has: annotate it as str, int, "
+                "float, bool, Path, a Literal or an Enum, or as a list of one of these"
+            )
+
+
+def _is_typed(hint: Any) -> bool:
+    """Return whether a command can read a value of this type."""
+    if isinstance(hint, type) and not get_args(hint):
+        return hint in (str, int, float, bool, Path) or issubclass(hint, Enum)
+    if get_origin(hint) is Literal:
+        return True
+    parts = get_args(hint)[:1] if get_origin(hint) is Annotated else get_args(hint)
+    named = get_origin(hint) in (Annotated, Union, UnionType, list)
+    return named and all(_is_typed(each) for each in parts if each is not NoneType)
 
 
 def resolved(place: Any) -> Any:
@@ -232,14 +324,17 @@ def given(options: Any) -> dict[str, Any]:
 
 
 def together(name: str, parts: Mapping[str, type[Any]], origin: Callable[[str], str]) -> type[Any]:
-    """Return one frozen dataclass with the fields of several rows' options.
+    """Return one frozen dataclass with the fields of several rows' options, our rows' first.
+
+    Options of another package that differ from earlier ones of their name are left out, with a warning.
 
     Args:
         parts: each row's options, by the row's name.
         origin: returns the package of a row, as :meth:`Door.origin` does.
 
     Raises:
-        PrivstatsError: two rows have an option of one name with another type, default or :class:`Option`.
+        PrivstatsError: two rows of privstats have an option of one name with another type, default or
+            :class:`Option`.
 
     Example:
         >>> from dataclasses import dataclass
@@ -252,16 +347,23 @@ def together(name: str, parts: Mapping[str, type[Any]], origin: Callable[[str], 
     """
     joined: dict[str, tuple[str, Any, Any]] = {}
     first: dict[str, tuple[object, str]] = {}
-    for row, part in parts.items():
+    for row, part in sorted(parts.items(), key=lambda item: bool(origin(item[0]))):  # ours first
         hints = get_type_hints(part, include_extras=True)
+        meanings = {
+            each.name: (str(hints[each.name]), repr(each.default), repr(each.default_factory)) for each in fields(part)
+        }
+        if unlike := [each for each, meaning in meanings.items() if first.get(each, (meaning,))[0] != meaning]:
+            _, other = first[unlike[0]]
+            why = (
+                f"{other!r} of {origin(other) or 'privstats'} and {row!r} of {origin(row) or 'privstats'} have "
+                f"different options {unlike[0]!r}; rename one, or give both one type, default and Option"
+            )
+            if not origin(row):
+                raise PrivstatsError(why)
+            warnings.warn(f"{why} (the options of {row!r} are left out)", BrokenPackageWarning, stacklevel=2)
+            continue
         for each in fields(part):
-            meaning = str(hints[each.name]), repr(each.default), repr(each.default_factory)
-            known, other = first.setdefault(each.name, (meaning, row))
-            if meaning != known:
-                raise PrivstatsError(
-                    f"{other!r} of {origin(other) or 'privstats'} and {row!r} of {origin(row) or 'privstats'} have "
-                    f"different options {each.name!r}; rename one, or give both one type, default and Option"
-                )
+            first.setdefault(each.name, (meanings[each.name], row))
             joined.setdefault(each.name, (each.name, hints[each.name], anew(each)))
     return make_dataclass(name, joined.values(), frozen=True, kw_only=True)
 

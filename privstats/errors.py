@@ -24,6 +24,7 @@
           SessionEndedError       start a new run
 
     AssumedPublicWarning          make it an error where no person reads warnings
+    BrokenPackageWarning          mend or uninstall the package that it names
     ClippedWarning                for the data holder alone
     UnevenSplitWarning            for the data holder alone
     UnreadableRecordsWarning      for the data holder alone
@@ -211,6 +212,20 @@ class AssumedPublicWarning(UserWarning):
         ...
         >>> caught[0].category.__name__  # classes were read off the labels; give classes=("ill", "well")
         'AssumedPublicWarning'
+    """
+
+
+class BrokenPackageWarning(UserWarning):
+    """A row of another package is broken, or has the name of another row: lists leave it out.
+
+    Example:
+        >>> import warnings
+        >>> from privstats.workflows.tables import READERS
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("error", ps.errors.BrokenPackageWarning)  # stop at a broken package
+        ...     "ols" in READERS.rows()
+        ...
+        True
     """
 
 

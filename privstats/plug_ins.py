@@ -43,15 +43,30 @@ def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
     _ = dist_name(entry)  # the version that is loaded now, whatever pip installs later
     if entry.dist is None or is_ours(entry):  # what it raises is our own fault, and shown with its lines
         return entry.load()
+    if not entry.pattern.match(entry.value):
+        raise error(
+            f"the {noun} {entry.name!r} of {dist_name(entry)} cannot be loaded: its entry point is {entry.value!r}, "
+            'and must be "module:name"; mend or uninstall that package'
+        )
     try:
         return entry.load()
-    except PrivstatsError:
-        raise
     except Exception as fault:
+        own = isinstance(fault, PrivstatsError)  # which says what to do
         raise error(
-            f"the {noun} {entry.name!r} of {dist_name(entry)} cannot be loaded: {type(fault).__name__}: {fault}; mend "
-            "or uninstall that package"
+            f"the {noun} {entry.name!r} of {dist_name(entry)} cannot be loaded: "
+            f"{'' if own else f'{type(fault).__name__}: '}{one_line(fault)}; mend or uninstall that package"
         ) from fault
+
+
+def one_line(fault: BaseException) -> str:
+    """Return an error's text without line breaks, for a sentence.
+
+    Example:
+        >>> from privstats.plug_ins import one_line
+        >>> one_line(ValueError("one\\ntwo"))
+        'one two'
+    """
+    return " ".join(str(fault).split())
 
 
 def is_ours(entry: EntryPoint) -> bool:
@@ -79,6 +94,29 @@ def _place(package: Distribution) -> str:
     """Return the URL of the folder in which pip installed a package in place; empty for any other package."""
     origin = json.loads(package.read_text("direct_url.json") or "{}")
     return str(origin["url"]) if origin.get("dir_info", {}).get("editable") else ""
+
+
+def failed_in(fault: BaseException) -> str:
+    """Return the package of another author whose code an error passed through; empty for an error of ours alone.
+
+    Example:
+        >>> from privstats.plug_ins import failed_in
+        >>> failed_in(ValueError("raised nowhere"))
+        ''
+    """
+    package, frames = "", fault.__traceback__
+    others = {entry.module.partition(".")[0]: entry for entry in _of_others()}
+    while frames is not None:
+        module = str(frames.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+        package = dist_name(others[module]) if module in others else package
+        frames = frames.tb_next
+    return package
+
+
+def _of_others() -> list[EntryPoint]:
+    groups = (entries for group, entries in _groups().items() if group.startswith(f"{_NAME}."))
+    valid = (entry for entries in groups for entry in entries if entry.pattern.match(entry.value))
+    return [entry for entry in valid if not is_ours(entry)]
 
 
 def definer(cls: type) -> str:

@@ -47,7 +47,7 @@ def plant_entries(
     entries = [EntryPoint(name, place, group) for name, place in rows.items()]
     known = doors.announced
     for entry in entries:
-        own = distribution("privstats") if entry.module.startswith("privstats.") else None
+        own = distribution("privstats") if entry.value.startswith("privstats.") else None
         vars(entry).update(dist=_Package(package) if package else own)
 
     def found(asked: str) -> list[EntryPoint]:

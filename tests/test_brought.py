@@ -1,5 +1,6 @@
 """pip installs the packages of strangers, and the tests' own copies are as pip leaves them."""
 
+import re
 import subprocess
 import sys
 from importlib.metadata import distributions
@@ -59,6 +60,13 @@ def test_pip_installs_each_package_as_the_tests_do(tmp_path: Path) -> None:
         for group, rows in project.get("entry-points", {}).items()
         for name in rows
     )
+
+
+def test_a_page_shows_a_package_as_it_is() -> None:
+    page = (FOLDER.parents[1] / "docs" / "how_to_add.md").read_text("utf-8")
+    shown = re.findall(r"^<!-- brought: (\S+) -->\n```py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert shown
+    assert [(name, text) for name, text in shown if text != (FOLDER / name).read_text("utf-8")] == []
 
 
 @pytest.mark.parametrize("what", EXTENSIONS)

@@ -252,7 +252,7 @@ def test_a_file_states_no_promise_that_the_rounds_break(monkeypatch: pytest.Monk
 def test_a_kind_of_course_forms_no_sums_noise_or_charges(value: str, fields: str, brought: Any) -> None:
     brought(COURSE_KINDS.group, "a", value)
     with pytest.raises(
-        PlanError, match=f"the kind of course 'a' of stranger 0.1 states {fields}, and only kinds of pr"
+        PlanError, match=f"stranger 0.1 announces .* 'a' .*: it states {fields}, and only kinds of privstats form"
     ):
         COURSE_KINDS["a"]
     assert (COURSE_KINDS["stream"].charge, COURSE_KINDS["stream"].changing is None) == ("registry", False)  # ours

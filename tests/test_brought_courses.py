@@ -17,7 +17,7 @@ from privstats.cli.parts.questions import questions
 from privstats.course.kinds import COURSE_KINDS, CourseKind
 from privstats.course.records_engines import ENGINES, RecordsEngine, engine_for
 from privstats.doors import Option, announced
-from privstats.errors import PrivstatsError
+from privstats.errors import BrokenPackageWarning, PrivstatsError
 from privstats.workflows.sources import SOURCES, Study, StudySource
 from tests.brought import install
 from tests.cli.test_loading import COMPUTES, loaded
@@ -134,8 +134,8 @@ def test_a_command_of_another_package_is_listed_by_its_name_and_run(brought: Any
     assert ("sites Plan one more round after those of a logistic regression" in listed) == ("sites" in names)
     assert CliRunner().invoke(app, ["course", "ward", "Ulm"]).stdout == "the ward in Ulm\n"
     brought("privstats.commands.course", "check", "ward")
-    refused = CliRunner().invoke(app, ["course", "ward", "Ulm"]).exception
-    assert "privstats and stranger 0.1 both have the command of privstats course 'check'" in str(refused)
+    with pytest.warns(BrokenPackageWarning, match="privstats and stranger 0.1 both have the command of privstats cour"):
+        assert CliRunner().invoke(app, ["course", "ward", "Ulm"]).stdout == "the ward in Ulm\n"
 
 
 @dataclass(frozen=True)

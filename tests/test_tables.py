@@ -121,17 +121,17 @@ def test_no_command_has_two_subcommands_of_a_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words", "one"),
-    [("plan", ["--help"], "privstats"), ("audit", ["audit", "--help"], "threat_models.cli:audit (no package)")],
+    ("name", "words", "one", "code"),
+    [("plan", ["--help"], "privstats", 0), ("audit", ["audit", "--help"], "threat_models.cli:audit (no package)", 2)],
 )
-def test_a_second_command_of_a_name_is_refused_in_one_sentence(name, words, one, monkeypatch, capsys):
-    """A command of ours runs whatever another package calls its own; a list of all refuses that package."""
+def test_a_second_command_of_a_name_is_refused_in_one_sentence(name, words, one, code, monkeypatch, capsys):
+    """A command of ours runs whatever another package calls its own; a list of all warns of that package."""
     plant_entries(monkeypatch, COMMANDS.group, {"audit": "threat_models.cli:audit"}, alone=True)
     plant_entries(monkeypatch, COMMANDS.group, {name: "other:app"})
     monkeypatch.setattr("sys.argv", ["privstats", *words])
     with pytest.raises(SystemExit) as ending:
         command_line()
-    assert ending.value.code == 2
+    assert ending.value.code == code
     said = " ".join(capsys.readouterr().err.split())
     assert f"{one} and other:app (no package) both have the command '{name}'; rename it in one of them" in said
     assert isinstance(COMMANDS["plan"], typer.Typer)

@@ -22,6 +22,7 @@ from privstats.errors import DataError, PlanError
 from privstats.kinds import RecordSchema
 from privstats.plan import Plan
 from privstats.randomness import Generator
+from privstats.row_fields import RowError, fault_of_class, shown
 from privstats.schema import Schema
 from privstats.tables import load_all, register
 from threat_models.adversary import Adversary, View
@@ -32,6 +33,8 @@ Goal: TypeAlias = Literal["membership", "reconstruction", "inference", "unmaskin
 Scored: TypeAlias = Literal["records", "pairs", "images"]
 
 _ATTACKS: dict[str, type[Listed]] = {}
+_OURS = 16
+"""Attacks of docs/attacks.md have the numbers 1 to 16; those of other packages have higher ones."""
 
 
 class Listed(ABC):  # the two kinds below have the abstract methods
@@ -181,18 +184,33 @@ def attacks() -> tuple[AnyAttack, ...]:
     """Every attack there is, by number and name: all files of ``attacks/``, and what other packages announce.
 
     Raises:
-        DataError: two attacks have one name, or one that is announced cannot be loaded or is no attack of its name.
+        DataError: two attacks have one name. One that is announced and broken is left out, with a warning.
     """
     load_all("threat_models.attacks")  # ours first: they keep their names
-    list(ANNOUNCED.values())  # each registers itself, as ours do
-    result: list[Any] = list(map(_built, _ATTACKS.values()))  # of the two kinds below ``Listed``
+    ANNOUNCED.rows()  # each registers itself, as ours do
+    sound = (kind for kind in _ATTACKS.values() if not _fault(kind))  # a refused class has registered itself too
+    result: list[Any] = list(map(_built, sound))  # of the two kinds below ``Listed``
     return tuple(sorted(result, key=lambda attack: (attack.number, attack.name)))
 
 
 def _is_complete(found: Any, name: str) -> bool:
-    """Whether an object is an attack of this name that can be run: it has all of its methods."""
-    complete = inspect.isclass(found) and issubclass(found, Attack | Examination) and not inspect.isabstract(found)
-    return complete and _ATTACKS.get(name) is found
+    """Whether an object is an attack of this name that can be run: it has all of its attributes and methods."""
+    if why := _fault(found):
+        raise RowError(why)
+    if found.name != name:
+        raise RowError(f"its name is {shown(found.name)}, and must be {name!r}, the name of the entry point")
+    if found.number <= _OURS:
+        raise RowError(f"its number is {found.number}, and must be above {_OURS}: docs/attacks.md has the others")
+    return _ATTACKS.get(name) is found
+
+
+def _fault(found: Any) -> str:
+    """Return why an object is no attack that can be run, a clause; empty for one."""
+    if not (inspect.isclass(found) and issubclass(found, Attack | Examination)):
+        return f"it is {shown(found)}, and must be a class over Attack or Examination"
+    if lacking := sorted(found.__abstractmethods__):
+        return f"it lacks the method {lacking[0]}"
+    return fault_of_class(found, Attack if issubclass(found, Attack) else Listed)
 
 
 ANNOUNCED: Door[type[Listed]] = Door("privstats.attacks", "attack", DataError, _is_complete)
@@ -208,5 +226,6 @@ def attacks_named(names: Sequence[str]) -> tuple[AnyAttack, ...]:
     known = {attack.name: attack for attack in attacks()}
     unknown = [name for name in names if name not in known]
     if unknown:
+        _ = ANNOUNCED.get(unknown[0])  # refuses by the name of its package one that is broken
         raise DataError(f"there is no attack {unknown[0]!r}; the attacks are {', '.join(known)}")
     return tuple(known[name] for name in dict.fromkeys(names)) if names else tuple(known.values())

@@ -66,7 +66,7 @@ _FAMILIES = ("primary", "secondary", "subgroups")
 def _terms() -> type[Any]:
     from privstats.course.kinds import COURSE_KINDS
 
-    terms = {name: kind.terms for name, kind in COURSE_KINDS.items() if kind.terms is not None}
+    terms = {name: kind.terms for name, kind in COURSE_KINDS.rows().items() if kind.terms is not None}
     return together("Terms", terms, COURSE_KINDS.origin)
 
 

@@ -24,7 +24,9 @@ from privstats.cli.parts.group import LISTED, command_of, sentence_of
 from privstats.cli.parts.terminal import escape, say, terminal
 from privstats.doors import Door
 from privstats.errors import PrivstatsError
+from privstats.plug_ins import failed_in, one_line
 from privstats.printable import printable
+from privstats.row_fields import RowError, shown
 from privstats.tables import LazyRows
 from privstats.version import __version__
 
@@ -53,9 +55,15 @@ def _own() -> dict[str, str]:
     return {room.rstrip("_"): f"{_PACKAGE}.{room}:app" for room in rooms if f"{_PACKAGE}.{room}" != __name__}
 
 
-COMMANDS: Door[typer.Typer] = Door(
-    "privstats.commands", "command", PrivstatsError, lambda row, _: isinstance(row, typer.Typer), LazyRows(_own)
-)
+def _is_app(row: Any, _: str) -> bool:
+    if not isinstance(row, typer.Typer):
+        raise RowError(f"it is {shown(row)}, and must be a typer.Typer")
+    if not row.registered_commands:
+        raise RowError("it has no command: decorate a function with its command()")
+    return True
+
+
+COMMANDS: Door[typer.Typer] = Door("privstats.commands", "command", PrivstatsError, _is_app, LazyRows(_own))
 """The commands by name: this package's modules, then those that packages and ``privstats.contrib`` announce."""
 
 
@@ -70,7 +78,7 @@ class _Commands(TyperGroup):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows = {panel: list[tuple[str, str]]() for panel in _PANELS}
-        for name, own in COMMANDS.items():
+        for name, own in COMMANDS.rows().items():
             panel = own.rich_help_panel
             sentence = cast("click.Command", self.get_command(ctx, name)).get_short_help_str(_LONGEST)
             rows[panel if panel in rows else _PANELS[-1]].append((name, sentence))
@@ -185,6 +193,12 @@ def _run() -> int:
 
 
 def _bug() -> int:
+    fault = sys.exception()
+    if fault is not None and (package := failed_in(fault)):
+        return _failed(
+            f"the code of {package} failed with {type(fault).__name__}: {one_line(fault)}; report it to its authors, "
+            "or uninstall that package"
+        )
     traceback.print_exc()
     return _failed("this is a bug in privstats; please report it with the lines above")
 

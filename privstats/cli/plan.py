@@ -92,7 +92,8 @@ class Columns:
         drop, row = self.drop or (), TASKS.get(task or "")
         columns: Declaration | Declared
         if row is not None and row.declared is not None:
-            columns = row.declared(self.public, [each for each in flags_given(self) if each not in _OF_TASKS])
+            with TASKS.using(row.name):
+                columns = row.declared(self.public, [each for each in flags_given(self) if each not in _OF_TASKS])
         elif row is not None and (unread := [each for each in flags_given(self) if each != _TABLE]):
             raise PlanError(f"--task {row.name} declares no columns: omit {', '.join(unread)}")
         elif self.public_file:
@@ -111,7 +112,7 @@ class Columns:
 def _of_sources() -> type[Any]:
     from privstats.workflows.sources import SOURCES
 
-    return together("Sources", {name: source.terms for name, source in SOURCES.items()}, SOURCES.origin)
+    return together("Sources", {name: source.terms for name, source in SOURCES.rows().items()}, SOURCES.origin)
 
 
 def _study(sources: Any, columns: Sequence[str]) -> Study | None:
@@ -122,11 +123,11 @@ def _study(sources: Any, columns: Sequence[str]) -> Study | None:
     """
     from privstats.workflows.sources import SOURCES
 
-    stated = flags_given(sources)
-    source = next((source for source in SOURCES.values() if getattr(sources, source.field) is not None), None)
+    stated, rows = flags_given(sources), SOURCES.rows().values()
+    source = next((source for source in rows if getattr(sources, source.field) is not None), None)
     if source is None:
         if stated:
-            *some, last = [flag_of(source.terms, source.field) for source in SOURCES.values()]
+            *some, last = [flag_of(source.terms, source.field) for source in rows]
             named = f"{', '.join(some)} or {last}" if some else last
             raise PlanError(f"{', '.join(stated)} goes with a source that is not named: pass {named}, or omit it")
         return None
@@ -134,7 +135,8 @@ def _study(sources: Any, columns: Sequence[str]) -> Study | None:
     if others := [*columns, *(flag for flag in stated if flag not in flags_given(own))]:
         means = flag_of(source.terms, source.field)
         raise PlanError(f"{means} declares every column and the outcome: omit {', '.join(others)}")
-    return source.study(own)
+    with SOURCES.using(source.name):
+        return source.study(own)
 
 
 @app.command()

@@ -47,7 +47,7 @@ def _searches() -> type[Any]:
 
 
 def _pages() -> type[Any]:
-    return switches("Pages", PAGES.values())
+    return switches("Pages", PAGES.rows().values())
 
 
 @app.command()
@@ -74,7 +74,7 @@ def report(
 
     course = ps.course.read(plan) if is_course(plan) else None
     subject = ps.Plan.read(plan) if course is None else course.first
-    chosen, requested = _chosen(switched(further, PAGES.values())), switched(searches, finders())
+    chosen, requested = _chosen(switched(further, PAGES.rows().values())), switched(searches, finders())
     _require_its_own(chosen, [*given(beside), *(row.name for row in requested)])
     page = out / chosen.file
     writable([page, signature_path(page), *(out / each.name for each in chosen.files)], force, makes=out)
@@ -111,23 +111,25 @@ def _require_its_own(page: FurtherPage, options: list[str]) -> None:
 def _write(statement: pages.Statement, page: Path, chosen: FurtherPage, signer: ps.secagg.Identity | None) -> None:
     from privstats.files.envelope import sign_beside, signature_path
 
-    text = chosen.page(statement)
+    with PAGES.using(chosen.name):
+        encoded = chosen.page(statement).encode()
+        others = [(each, each.text(statement).encode()) for each in chosen.files]
     earlier = signature_path(page)
     if signer is None and earlier.exists():
         earlier.unlink()
         say(f"removed {earlier}, which signed the earlier file: privstats identity sign signs this one")
-    atomic_write(page, text.encode(), shared=True)
+    atomic_write(page, encoded, shared=True)
     say(f"wrote {page.name} to {page.parent}")
-    for each in chosen.files:
-        atomic_write(page.parent / each.name, each.text(statement).encode(), shared=True)
+    for each, adjacent in others:
+        atomic_write(page.parent / each.name, adjacent, shared=True)
         say(f"wrote {each.name} next to it: {each.what}")
     if signer is not None:
-        say(f"signed it in {sign_beside(page, text.encode(), signer, DataError)}")
+        say(f"signed it in {sign_beside(page, encoded, signer, DataError)}")
 
 
 def _findings(row: FurtherFindings, plan: ps.Plan, search: Search) -> list[pages.Finding]:
     from privstats.progress import progress_bar
     from privstats.workflows import report as pages
 
-    with progress_bar(row.name) as advance:
+    with progress_bar(row.name) as advance, FINDERS.using(row.name):
         return list(row.find(plan, pages.Search(search.seed, search.trials, lambda: advance(1))))

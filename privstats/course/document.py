@@ -159,12 +159,10 @@ def stated(path: str | os.PathLike[str]) -> tuple[Written, Promise | None]:
 def _stated(path: Path, bases: Sequence[str]) -> tuple[Written, Promise | None]:
     table, promise, declared = _tables(read_text(path))
     kind = table.get(_KIND)
-    kinds = {row.name: row for row in COURSE_KINDS.values() if row.promise is not None}
-    row = kinds.get(kind) if isinstance(kind, str) else None
-    if row is None:
-        raise PlanError(
-            f"course.kind must be one of {', '.join(kinds)}, got {kind!r}; the course is of another privstats"
-        )
+    row = COURSE_KINDS.get(kind) if isinstance(kind, str) else None
+    if row is None or row.promise is None:
+        listed = ", ".join(name for name, each in COURSE_KINDS.rows().items() if each.promise is not None)
+        raise PlanError(f"course.kind must be one of {listed}, got {kind!r}; the course is of another privstats")
     cls, key = row.type, next((key for key in bases if key in table), "plan")
     known, own = _numbers(cls), (_KIND, key, f"{key}_digest")
     wrong = sorted(set(table).difference(known, own))

@@ -22,6 +22,7 @@ from privstats.doors import Door, given, is_row, resolved
 from privstats.errors import PlanError
 from privstats.kinds.registry import KINDS
 from privstats.plug_ins import definer
+from privstats.row_fields import Place, RowError
 from privstats.tables import by_name
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class CourseKind:
 
     name: str
     what: str
-    place: str | type[Any]
+    place: Place | type[Any]
     charge: Literal["plan", "course", "registry"] = "course"
     changing: Changing | None = None
     gives_back: bool = False
@@ -126,7 +127,8 @@ class CourseKind:
     @property
     def type(self) -> type[Any]:
         """The class, a :class:`~privstats.course.planned.Planned` dataclass."""
-        course_type: type[Any] = resolved(self.place)
+        with KINDS.using(self.name):
+            course_type: type[Any] = resolved(self.place)
         return course_type
 
     @property
@@ -290,15 +292,18 @@ _is_course = is_row(CourseKind, options="terms")
 
 def _is_kind(row: Any, name: str) -> bool:
     """Return whether an announced object is a kind of course; refuse one of another package that does more."""
-    if not _is_course(row, name):
-        return False
-    package = COURSE_KINDS.origin(name)
-    if package and (stated := [each for each in _OURS_ALONE if getattr(row, each) != getattr(CourseKind, each)]):
-        raise PlanError(
-            f"the kind of course {name!r} of {package} states {', '.join(stated)}, and only kinds of privstats form "
-            "sums, noise or charges themselves: leave it out there, or uninstall that package"
+    good = _is_course(row, name)
+    if row.task and row.task not in KINDS:
+        raise RowError(f"its task is {row.task!r:.80}, and must be one of {', '.join(KINDS)}")
+    if row.asked and row.terms is not None and row.asked not in (known := [each.name for each in fields(row.terms)]):
+        raise RowError(f"its asked is {row.asked!r:.80}, and must be an option of its terms: {', '.join(known)}")
+    stated = [each for each in _OURS_ALONE if getattr(row, each) != getattr(CourseKind, each)]
+    if stated and COURSE_KINDS.origin(name):
+        raise RowError(
+            f"it states {', '.join(stated)}, and only kinds of privstats form sums, noise or charges themselves: leave "
+            "it out there"
         )
-    return True
+    return good
 
 
 COURSE_KINDS: Door[CourseKind] = Door("privstats.courses", "kind of course", PlanError, _is_kind, _OWN)
@@ -322,7 +327,7 @@ def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
     The order is: kinds that the plan requires, an option of one kind alone, the schema's task, a flag, refinement
     rounds. A kind of another package counts only where its ``asked`` is given, or for a task of another package.
     """
-    written = [kind for kind in COURSE_KINDS.values() if kind.promise is not None]
+    written = [kind for kind in COURSE_KINDS.rows().values() if kind.promise is not None]
     ours = [kind for kind in written if not COURSE_KINDS.origin(kind.name)]
     needed = (kind for kind in ours if kind.means(schema))
     flagged = [kind for kind in written if kind.asked in asked]
@@ -396,4 +401,4 @@ def _reading(course: Course, name: str) -> Callable[..., Any] | None:
 def _row_of(course: Course) -> CourseKind | None:
     own = type(course)
     places = (own, f"{own.__module__}:{own.__qualname__}")
-    return next((kind for kind in COURSE_KINDS.values() if kind.place in places and kind.type is own), None)
+    return next((kind for kind in COURSE_KINDS.rows().values() if kind.place in places and kind.type is own), None)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from privstats.doors import Door, is_row, resolved
 from privstats.errors import DataError
+from privstats.row_fields import Place
 
 if TYPE_CHECKING:
     from privstats.dp import NoPrivacy, Privacy
@@ -28,12 +29,13 @@ class RecordsEngine:
 
     name: str
     holds: Callable[[Any], bool]
-    place: str | Callable[..., Moments]
+    place: Place | Callable[..., Moments]
 
     @property
     def measure(self) -> Callable[..., Moments]:
         """The function that measures."""
-        measure: Callable[..., Moments] = resolved(self.place)
+        with ENGINES.using(self.name):
+            measure: Callable[..., Moments] = resolved(self.place)
         return measure
 
 
@@ -60,8 +62,7 @@ def engine_for(X: object, privacy: Privacy | NoPrivacy | None = None) -> Records
     from privstats.dp import NoPrivacy  # which loads what computes
 
     plain = type(X).__module__ in ("builtins", "numpy") or isinstance(X, os.PathLike)
-    names = [name for name in sorted(ENGINES, key=ENGINES.origin) if not (plain and ENGINES.origin(name))]
-    engine = next((ENGINES[name] for name in names if ENGINES[name].holds(X)), None)
+    engine = next((row for row in ENGINES.rows(of_others=not plain).values() if row.holds(X)), None)
     package = "" if engine is None or isinstance(privacy, NoPrivacy) else ENGINES.origin(engine.name)
     if package:
         raise DataError(

@@ -12,5 +12,6 @@ if TYPE_CHECKING:
     from privstats.doors import Option as Option
     from privstats.doors import is_row as is_row
     from privstats.doors import together as together
+    from privstats.row_fields import RowError as RowError
 else:
     __getattr__, __dir__ = lazy_names(__name__, {"privstats.doors": ["Door", "Option", "is_row", "together"]})

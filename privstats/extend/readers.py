@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from privstats.inference.releases import require_gaussian as require_gaussian
     from privstats.inference.releases import require_level as require_level
     from privstats.inference.releases import require_records as require_records
+    from privstats.inference.reporting import Source as Source
     from privstats.workflows.tables.options import Ratios as Ratios
     from privstats.workflows.tables.regressions import regression as regression
 else:

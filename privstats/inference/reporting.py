@@ -41,6 +41,14 @@ class Source:
         ahead: whether the whole course is charged before its first session, so that sessions to come count.
         converged: whether the rounds have converged for all numbers; those for which they have not are not reported.
         known: for count tables, variables of which the reader uses the known values alone, by table.
+
+    Example:
+        >>> from privstats.extend.readers import Source
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> release = ps.Release.exact(schema, ps.measure(schema, [[0.5, 0.0], [0.25, 0.0]], [0, 1]))
+        >>> table = Source(release, 0.05, "").summary("Records", ("", "records"), [("all", "2")], methods="")
+        >>> table.title, table.promise
+        ('Records from a release', 'Exact sums: no differential privacy.')
     """
 
     release: Release

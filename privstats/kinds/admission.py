@@ -9,6 +9,7 @@ from typing import Any
 from privstats.errors import SchemaError
 from privstats.kinds.base import Kind, reserved
 from privstats.kinds.clipped_rows import OF_DATACLASSES, ClippedRows, is_clipped, overridden, require_open, sealed
+from privstats.row_fields import RowError, shown
 from privstats.schema.base import Schema
 
 _TASK = re.compile("[a-z][a-z0-9-]{0,31}")
@@ -16,19 +17,26 @@ _TASK = re.compile("[a-z][a-z0-9-]{0,31}")
 
 
 def is_kind(row: Any, task: str) -> bool:
-    """Return whether an object is a kind of this task.
+    """Return True for a kind of this task, and refuse any other object with the reason.
 
     Its class derives from ``Kind``, and from no kind of ours: code that reads ours would take its sums for theirs.
     """
     # By identity: an abstract class may count others among its subclasses, and a metaclass may define ==.
     if not isinstance(row, type) or not any(each is Kind for each in row.__mro__):
-        return False
-    if any("task" in vars(each) and each.__module__.startswith("privstats.") for each in row.__mro__[1:]):
-        return False
+        raise RowError(f"it is {shown(row)}, and must be a class over ClippedRows or Kind")
+    ours = (each for each in row.__mro__[1:] if "task" in vars(each) and each.__module__.startswith("privstats."))
+    if (base := next(ours, None)) is not None:
+        raise RowError(f"it derives from {base.__name__}, a kind of privstats: derive it from ClippedRows or Kind")
     own = getattr_static(row, "task", None)
-    named = type(own) is str and own == task and _TASK.fullmatch(task) is not None
-    if not named or isabstract(row):
-        return False
+    if type(own) is not str or own != task:
+        raise RowError(f"its task is {shown(own)}, and must be {task!r}, the name of the entry point")
+    if _TASK.fullmatch(task) is None:
+        raise RowError(
+            f"its task is {task!r:.80}, and must be 1 to 32 lower-case letters, digits and '-', a letter first"
+        )
+    if isabstract(row):
+        own = row.__dict__["__abstractmethods__"]
+        raise RowError(f"it lacks {', '.join(sorted(own))}")
     if is_clipped(row):
         require_open(row, {*overridden(row), *_changed(row, ClippedRows, sealed() | OF_DATACLASSES)})
     else:

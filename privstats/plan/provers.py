@@ -53,8 +53,7 @@ def level_for(level: str, statements: Collection[str]) -> str:
     It is ``level`` where that proves one of the sums' ``statements``, else the first level of privstats that does.
     Without any, it is ``level``, which then refuses the plan.
     """
-    ours = (PROVERS[each] for each in PROVERS if not PROVERS.origin(each))
-    rows = chain([PROVERS.needed(level, "a plan with [validity]")], ours)
+    rows = chain([PROVERS.needed(level, "a plan with [validity]")], PROVERS.rows(of_others=False).values())
     return next((row.level for row in rows if not set(row.statements).isdisjoint(statements)), level)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from privstats.doors import Door, is_row
 from privstats.errors import PrivstatsError
+from privstats.row_fields import shown
 
 if TYPE_CHECKING:
     from privstats.plan import Plan
@@ -35,4 +36,16 @@ NOTES: Door[PlanNote] = Door("privstats.notes", "note on plans", PrivstatsError,
 
 def plan_notes(plan: Plan) -> list[str]:
     """Return every installed package's sentences about a plan."""
-    return [sentence for note in NOTES.values() for sentence in note.sentences(plan)]
+    return [sentence for name, note in NOTES.rows().items() for sentence in _sentences(name, note, plan)]
+
+
+def _sentences(name: str, note: PlanNote, plan: Plan) -> list[str]:
+    """Return one note's sentences; where its code fails, a warning that names its package."""
+    try:
+        with NOTES.using(name):
+            sentences = list(note.sentences(plan))
+            if wrong := [each for each in sentences if not isinstance(each, str) or len(each) == 1]:
+                raise TypeError(f"it returns {shown(wrong[0])} as a sentence; return a list of texts")
+    except PrivstatsError as fault:
+        return [f"WARNING: {fault}"]
+    return sentences

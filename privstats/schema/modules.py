@@ -170,7 +170,9 @@ def module_of(word: object) -> Module:
     if not is_word(word):
         raise SchemaError(f"module must be KIND/SIZE, such as 'mlp/64', got {word!r:.80}; omit it for a linear softmax")
     kind, _, size = str(word).partition("/")
-    module = _built(MODULES.needed(kind, f"module = {word!r}", "omit module for a linear softmax"), size)
+    build = MODULES.needed(kind, f"module = {word!r}", "omit module for a linear softmax")
+    with MODULES.using(kind):
+        module = _built(build, size)
     if not isinstance(module, Module):
         raise SchemaError(
             f"the module {kind!r} of {MODULES.origin(kind) or 'privstats'} builds no Module from a size; repair or "

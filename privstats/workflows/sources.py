@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from privstats.doors import Door, is_row
 from privstats.errors import PrivstatsError
+from privstats.row_fields import RowError
 
 if TYPE_CHECKING:
     from privstats.intake.declared.columns import Column, Truth
@@ -56,8 +57,10 @@ class StudySource:
 
 
 def _is_source(row: Any, name: str) -> bool:
-    named = is_row(StudySource, options="terms")(row, name)
-    return named and any(each.name == row.field and each.default is None for each in fields(row.terms))
+    good = is_row(StudySource, options="terms")(row, name)
+    if not any(each.name == row.field and each.default is None for each in fields(row.terms)):
+        raise RowError(f"its terms has no option {row.field!r} with the default None, which means this source: add it")
+    return good
 
 
 SOURCES: Door[StudySource] = Door("privstats.sources", "source of a study", PrivstatsError, _is_source)

@@ -1,40 +1,15 @@
 """A door's row loads nothing that computes, because `--help` reads the rows of every command's doors."""
 
-import ast
-from collections.abc import Iterator
-from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
 
+from benchmarks import row_tables, tables
 from tests.cli.test_loading import COMPUTES, loaded
+from tests.project.every_door import ROOT, doors, every_door, row_classes
 from tests.without import WHOLE
 
-ROOT = Path(__file__).parents[2]
 READ_ALL = "from pkgutil import resolve_name\ndict(resolve_name({!r}))\n"
-
-
-def doors(text: str) -> Iterator[tuple[str, str]]:
-    """Yield name and rows of each door that a module defines, as its annotation states them."""
-    for node in ast.parse(text).body:
-        match node:
-            case ast.AnnAssign(
-                target=ast.Name(id=name), annotation=ast.Subscript(value=ast.Name(id="Door"), slice=row)
-            ):
-                yield name, ast.unparse(row)
-
-
-def every_door() -> dict[str, str]:
-    """The place of each door of the library and its attacker, with what its rows are."""
-    files = [path for package in ("privstats", "threat_models") for path in sorted((ROOT / package).rglob("*.py"))]
-    return {
-        f"{path.relative_to(ROOT).with_suffix('').as_posix().replace('/', '.')}:{name}": row
-        for path in files
-        if "Door(" in (text := path.read_text("utf-8"))
-        for name, row in doors(text)
-    }
-
-
 EVERY = every_door()
 
 
@@ -64,3 +39,12 @@ def test_the_rows_of_a_door_load_nothing_that_computes(place: str) -> None:
     """A door of classes, or of functions that build them, is read when a file or a user names one of them."""
     names = {name.partition(".")[0] for name in loaded(READ_ALL.format(place))}
     assert not names & COMPUTES, "import in the function of the row what it loads"
+
+
+@WHOLE
+def test_the_page_for_authors_has_the_fields_of_every_row() -> None:
+    """``python -m benchmarks.tables`` compares the tables with the classes."""
+    page = (ROOT / "docs" / "how_to_add.md").read_text("utf-8")
+    assert {"TableReader", "CourseKind", "AdjacentFile", "Study"} <= {cls.__name__ for cls in row_classes()}
+    assert [name for name in row_tables.TABLES if f"<!-- table: {name} -->" not in page] == []
+    assert tables.rewritten(page) == page, "run: python -m benchmarks.tables --write"

@@ -17,7 +17,6 @@ from privstats.randomness import seeded
 from privstats.workflows.readers import possible, reads
 from privstats.workflows.tables import READERS, Options, TableReader, TableResult, read
 from privstats.workflows.tables.reading import fitting
-from privstats.workflows.tables.rows import UnusableReaderWarning
 from tests import made
 from tests.moments.test_readable import published_of, records_of
 from tests.planted import plant_entries
@@ -252,9 +251,9 @@ def test_a_wrong_row_is_refused_by_its_package_and_stops_no_other_reader(
         why = sentence_of(call)
         assert why.startswith("the table reader 'late' of stranger 0.1 cannot be used: ")
         assert words in why
-    with pytest.warns(UnusableReaderWarning, match="the table reader 'late' of stranger 0.1 cannot be used"):
+    with pytest.warns(BrokenPackageWarning, match="the table reader 'late' of stranger 0.1 cannot be used"):
         assert fitting([release], ()) == "table-one"
-    with pytest.warns(UnusableReaderWarning):
+    with pytest.warns(BrokenPackageWarning):
         assert {"table-one", "totals"} <= set(possible(release.plan))
     assert read("totals", release).rows[0]["n"] == 120
     for name, code in (("late", 1), ("totals", 0), ("table-one", 0)):

@@ -121,7 +121,7 @@ def declaration(public: Path, target: str | None, drop: Sequence[str]) -> Declar
 def _without_target() -> str:
     from privstats.cli.parts.plan_tasks import TASKS
 
-    return "".join(f", or pass --task {name} for {task.makes}" for name, task in TASKS.items() if task.declared)
+    return "".join(f", or pass --task {name} for {task.makes}" for name, task in TASKS.rows().items() if task.declared)
 
 
 def of_public_file(file: RecordFile, drop: Sequence[str], trusted: Sequence[str] = ()) -> Declaration:

@@ -19,6 +19,7 @@ from typer.models import CommandInfo, TyperInfo
 
 from privstats.doors import Door
 from privstats.errors import PrivstatsError
+from privstats.row_fields import RowError, shown
 from privstats.tables import LazyRows
 
 LISTED = f"{__name__}.listed"
@@ -65,7 +66,7 @@ class _Group(TyperGroup):
             f"privstats.commands.{name}",
             f"command of privstats {name}",
             PrivstatsError,
-            lambda row, _: inspect.isfunction(row),
+            _is_function,
             {each: cast("Any", info.callback) for each, info in infos.items()},
         )
         self._door = door
@@ -90,6 +91,12 @@ class _Group(TyperGroup):
             sentence = f"A command of {origin}." if origin else _sentence(self._door[cmd_name])
             return click.Command(cmd_name, short_help=sentence, hidden=cmd_name in self._hidden)
         return self.commands.get(cmd_name)
+
+
+def _is_function(row: Any, _: str) -> bool:
+    if not inspect.isfunction(row):
+        raise RowError(f"it is {shown(row)}, and must be a function")
+    return True
 
 
 def _name(callback: Any) -> str:

@@ -529,7 +529,8 @@ QUESTIONS: tuple[Question, ...] = (
 @cache
 def questions() -> tuple[Question, ...]:
     """Return all questions in order: the task, those of tasks that packages bring, and our own."""
-    made = {**_MADE, **{name: row.makes for name, row in TASKS.items()}}
+    tasks = TASKS.rows()
+    made = {**_MADE, **{name: row.makes for name, row in tasks.items()}}
     *names, last = made
     task = Question(
         "task",
@@ -542,4 +543,4 @@ def questions() -> tuple[Question, ...]:
         why="; ".join(f"{name}: {what}" for name, what in made.items()) + ".",
         help=f"{', '.join(names)} or {last}.",
     )
-    return (task, *(each for row in TASKS.values() for each in row.questions), *QUESTIONS)
+    return (task, *(each for row in tasks.values() for each in row.questions), *QUESTIONS)

@@ -125,8 +125,9 @@ def _plan(answers: Answers, fields: Mapping[str, Any]) -> ps.Plan:
         return _scoring(answers).plan(**terms)
     if answers["task"] == "survey":
         return _survey(answers, **terms)
-    if answers["task"] in TASKS:
-        return TASKS[answers["task"]].plan(answers, fields, terms)
+    if (task := answers["task"]) in TASKS:
+        with TASKS.using(task):
+            return TASKS[task].plan(answers, fields, terms)
     plan: ps.Plan = _FULL_PLANS.get(answers["task"], ps.Plan)(schema=_schema(answers, **fields), **terms)
     return plan
 

@@ -117,7 +117,7 @@ def renew(
 def _summing() -> type[Any]:
     from privstats.engines.carriers import SUMMERS
 
-    return together("Summing", {name: row.terms for name, row in SUMMERS.items()}, SUMMERS.origin)
+    return together("Summing", {name: row.terms for name, row in SUMMERS.rows().items()}, SUMMERS.origin)
 
 
 @app.command()

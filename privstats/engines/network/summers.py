@@ -42,6 +42,11 @@ SUMMERS: Door[Summer] = Door("privstats.summers", "summer of reports", Privstats
 """The summers by name, as packages and ``privstats.contrib`` announce them."""
 
 
+def _is_requested(row: Summer, options: Any) -> bool:
+    with SUMMERS.using(row.name):
+        return row.is_requested(options)
+
+
 def summer_for(options: Any) -> Summer | None:
     """Return the summer that a leader's options request, if any.
 
@@ -53,7 +58,7 @@ def summer_for(options: Any) -> Summer | None:
         >>> summer_for(SUMMERS["dask"].terms()) is None  # no option is given
         True
     """
-    asked = [row for row in SUMMERS.values() if row.is_requested(options)]
+    asked = [row for row in SUMMERS.rows().values() if _is_requested(row, options)]
     if len(asked) > 1:
         raise PrivstatsError(
             f"one run has one summer of its reports, got {asked[0].name} and {asked[1].name}: omit one"

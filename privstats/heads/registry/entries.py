@@ -11,6 +11,7 @@ import ast
 import math
 import pkgutil
 import re
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -20,13 +21,15 @@ from importlib.abc import InspectLoader
 from importlib.machinery import PathFinder
 from importlib.metadata import EntryPoint
 from importlib.util import find_spec
+from itertools import groupby
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeGuard
 
 from privstats.doors import clash
-from privstats.errors import HeadError
-from privstats.plug_ins import announced, dist_name, loaded
+from privstats.errors import BrokenPackageWarning, HeadError
+from privstats.plug_ins import announced, dist_name, is_ours, loaded, one_line
+from privstats.row_fields import fault_of
 from privstats.tables import by_name
 
 Task: TypeAlias = Literal["classes", "ridge", "parties"]
@@ -85,23 +88,33 @@ class _Written:
 
 
 class _Registry(Mapping[str, Entry]):
+    """The heads that can be listed. One of a broken package is refused where it is named, and lists warn of it."""
+
     @cached_property
-    def _heads(self) -> Mapping[str, _Written]:
+    def _found(self) -> tuple[Mapping[str, _Written], Mapping[str, str]]:
+        """The heads by name, and why other names are refused."""
         folder = Path(__file__).parents[1]
         rooms = [room.name for room in pkgutil.iter_modules([str(folder)]) if not room.ispkg]
-        heads = [head for room in rooms for head in _heads_in(f"{_PACKAGE}.{room}", _text(folder / f"{room}.py"))]
-        own, entries = by_name(heads, lambda head: head.name, "head"), announced(_GROUP)
-        origins = dict.fromkeys(own, "privstats")
-        for entry in entries:
-            if entry.name in origins:
-                raise HeadError(clash("head", entry.name, origins[entry.name], dist_name(entry)))
-            origins[entry.name] = dist_name(entry)
-        every = sorted((*own.values(), *map(_announced, entries)), key=lambda head: head.order)
-        return {head.name: head for head in every}
+        written = [head for room in rooms for head in _heads_in(f"{_PACKAGE}.{room}", _text(folder / f"{room}.py"))]
+        heads, refused = by_name(written, lambda head: head.name, "head"), dict[str, str]()
+        for name, group in groupby(announced(_GROUP), key=lambda entry: entry.name):  # sorted by name
+            entries = list(group)
+            packages = [*(["privstats"] if name in heads else []), *map(dist_name, entries)]
+            why = clash("head", name, *packages[:2]) if len(packages) > 1 else ""
+            ours = list(filter(is_ours, entries))
+            try:
+                if not why or (ours and name not in heads):
+                    heads[name] = _announced((ours or entries)[0])
+            except HeadError as fault:
+                why = str(fault)
+            if why:
+                warnings.warn(why, BrokenPackageWarning, stacklevel=2)
+                refused |= {} if name in heads else {name: why}  # ours is found whatever another package announces
+        return {head.name: head for head in sorted(heads.values(), key=lambda head: head.order)}, refused
 
     def class_of(self, name: str) -> Any:
         """Import and return a head's class."""
-        head = self._heads[name]
+        head = self._written(name)
         if head.announced is not None:
             return loaded(head.announced, "head", HeadError)
         return getattr(import_module(head.module), name)
@@ -111,14 +124,20 @@ class _Registry(Mapping[str, Entry]):
         rows = ((name, entry) for name, entry in self.items() if entry.task == task and not entry.after_rounds)
         return tuple(name for name, entry in rows if trained or entry.closed_form)
 
+    def _written(self, name: str) -> _Written:
+        heads, refused = self._found
+        if name in refused:
+            raise HeadError(refused[name])
+        return heads[name]
+
     def __getitem__(self, name: str) -> Entry:
-        return self._heads[name].entry
+        return self._written(name).entry
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._heads)
+        return iter(self._found[0])
 
     def __len__(self) -> int:
-        return len(self._heads)
+        return len(self._found[0])
 
 
 HEADS = _Registry()
@@ -145,7 +164,15 @@ def _text(module: Path) -> str:
 
 
 def _announced(entry: EntryPoint) -> _Written:
-    for head in _heads_in(entry.module, _text_of(entry.module) or ""):
+    try:
+        heads = list(_heads_in(entry.module, _text_of(entry.module) or ""))
+    except Exception as fault:  # of an entry point without a module, or of its text
+        own = isinstance(fault, HeadError)
+        raise HeadError(
+            f"the head {entry.name!r} of {dist_name(entry)} cannot be listed from {entry.value!r}: "
+            f"{'' if own else f'{type(fault).__name__}: '}{one_line(fault)}; mend or uninstall that package"
+        ) from fault
+    for head in heads:
         if head.name == entry.name == entry.attr:
             return replace(head, announced=entry)
     raise HeadError(
@@ -177,12 +204,21 @@ def _is_class(node: ast.AST) -> TypeGuard[ast.ClassDef]:
 
 
 def _row(head: str, written: ast.expr) -> Entry:
+    entry = _literal(written)
+    if entry is None:
+        raise HeadError(f"the row of {head} is {ast.unparse(written)!r:.80}; write Entry(...) with literals alone")
+    if why := fault_of(entry):
+        raise HeadError(f"the row of {head} is wrong: {why}")
+    return entry
+
+
+def _literal(written: ast.expr) -> Entry | None:
     try:
         if isinstance(written, ast.Call) and ast.unparse(written.func) == Entry.__name__ and not written.args:
             return Entry(**{str(each.arg): ast.literal_eval(each.value) for each in written.keywords})
     except (ValueError, TypeError):
         pass
-    raise HeadError(f"the row of {head} is {ast.unparse(written)!r:.80}; write Entry(...) with literals alone")
+    return None
 
 
 _LONGEST_SHOWN = 60

@@ -21,6 +21,7 @@ from privstats.intake.frames import in_memory, named_target
 from privstats.intake.meaning import listed
 from privstats.intake.tables import as_table, numbers_of, ordered_columns
 from privstats.records.table import codes_of
+from privstats.row_fields import RowError, shown
 from privstats.tables import load_all, register
 from privstats.transforms import Transform, apply, input_features
 from privstats.transforms.exact import arrays_of
@@ -79,7 +80,15 @@ class Rule(ABC):
         return {field.name: np.ascontiguousarray(getattr(self, field.name)) for field in fields(self)}
 
 
-RULES: Door[type[Rule]] = Door("privstats.rules", "rule", HeadError, lambda row, name: _RULES.get(name) is row)
+def _is_rule(row: Any, name: str) -> bool:
+    if not (isinstance(row, type) and issubclass(row, Rule)):
+        raise RowError(f"it is {shown(row)}, and must be a class over Rule")
+    if (own := getattr(row, "kind", None)) != name:
+        raise RowError(f"its kind is {shown(own)}, and must be {name!r}, the name of the entry point")
+    return _RULES.get(name) is row
+
+
+RULES: Door[type[Rule]] = Door("privstats.rules", "rule", HeadError, _is_rule)
 """The rules that packages announce; a rule registers itself, so this room's own need no row."""
 
 

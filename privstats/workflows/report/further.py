@@ -5,19 +5,23 @@ The library must not import its attacker: audits and attacks are findings of ano
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from privstats.doors import Door, is_row
 from privstats.errors import PrivstatsError
+from privstats.row_fields import RowError
 
 if TYPE_CHECKING:
-    from privstats.workflows.report.layout import Finder
+    from privstats.plan import Plan
+    from privstats.workflows.report.layout import Finder, Finding, Search
     from privstats.workflows.report.privacy_report import Statement
 
 Text: TypeAlias = "Callable[[Statement], str]"
 """Returns a file's text from a plan, its course and the findings on it."""
+Find: TypeAlias = "Callable[[Plan, Search], Sequence[Finding]]"
+"""Returns the sections of a search for a plan."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class FurtherFindings:
 
     name: str
     help: str
-    find: Finder
+    find: Find
     order: int = 100
 
 
@@ -98,7 +102,9 @@ _ETHICS = FurtherPage(
 
 
 def _is_page(row: object, name: str) -> bool:
-    return is_row(FurtherPage)(row, name) and name != REPORT.name
+    if name == REPORT.name:
+        raise RowError(f"the page {name!r} is written without an option: choose another name")
+    return is_row(FurtherPage)(row, name)
 
 
 FINDERS: Door[FurtherFindings] = Door("privstats.findings", "finder", PrivstatsError, is_row(FurtherFindings))
@@ -109,7 +115,7 @@ PAGES: Door[FurtherPage] = Door("privstats.pages", "page of a report", Privstats
 
 def finders() -> list[FurtherFindings]:
     """Return all searches in the order of their sections."""
-    return sorted(FINDERS.values(), key=lambda row: row.order)
+    return sorted(FINDERS.rows().values(), key=lambda row: row.order)
 
 
 def finder(name: str) -> Finder:

@@ -9,7 +9,8 @@ from functools import cache
 from typing import Any, get_type_hints
 
 from privstats.doors import Door, default_of, flag_of, is_row
-from privstats.errors import PrivstatsError, ReleaseError
+from privstats.errors import BrokenPackageWarning, PrivstatsError, ReleaseError
+from privstats.row_fields import RowError
 from privstats.tables import by_name
 from privstats.workflows.tables.options import (
     Grouped,
@@ -23,16 +24,11 @@ from privstats.workflows.tables.options import (
     OfShares,
     OfSurvival,
     OfTableOne,
-    Options,
     stated,
 )
 from privstats.workflows.tables.reader import TableReader, fault_of, titled
 
 _HERE = "privstats.workflows.tables"
-
-
-class UnusableReaderWarning(UserWarning):
-    """A row of an installed package is left out of the table readers."""
 
 
 _CHECKS = f"{_HERE}.checks"
@@ -123,7 +119,7 @@ def _is_row(row: Any, name: str) -> bool:
     if not is_row(TableReader)(row, name):
         return False
     if why := fault_of(row):
-        raise ReleaseError(f"{titled(name)} cannot be used: {why}")
+        raise RowError(why)
     return True
 
 
@@ -170,7 +166,7 @@ def usable(reserved: Collection[str] = ()) -> dict[str, TableReader]:
     """
     rows, refused = sorted_out(reserved)
     for fault in refused.values():
-        warnings.warn(str(fault), UnusableReaderWarning, stacklevel=2)
+        warnings.warn(str(fault), BrokenPackageWarning, stacklevel=2)
     return rows
 
 

@@ -7,11 +7,15 @@ from typing import Any
 
 from privstats.contrib.sweep.rivals.base import Rival
 from privstats.errors import DataError
-from privstats.extend.doors import Door
+from privstats.extend.doors import Door, RowError
 
 
 def _makes_rival(make: Any, _: str) -> bool:
-    return callable(make) and isinstance(make(), Rival)
+    if not callable(make):
+        raise RowError("it must be a function without parameters, or a class, that makes a Rival")
+    if not isinstance(made := make(), Rival):
+        raise RowError(f"it makes an object of {type(made).__name__}, and must make a Rival")
+    return True
 
 
 RIVALS: Door[Callable[[], Rival]] = Door("privstats.rivals", "rival", DataError, _makes_rival)
