@@ -14,4 +14,6 @@ if TYPE_CHECKING:
     from privstats.doors import together as together
     from privstats.row_fields import RowError as RowError
 else:
-    __getattr__, __dir__ = lazy_names(__name__, {"privstats.doors": ["Door", "Option", "is_row", "together"]})
+    __getattr__, __dir__ = lazy_names(
+        __name__, {"privstats.doors": ["Door", "Option", "is_row", "together"], "privstats.row_fields": ["RowError"]}
+    )

@@ -32,6 +32,7 @@ else:
             "privstats.inference.inversion": ["condition", "quantile"],
             "privstats.inference.regression.restricted_likelihood": ["MixedErrors"],
             "privstats.inference.releases": ["chosen_columns", "require_gaussian", "require_level", "require_records"],
+            "privstats.inference.reporting": ["Source"],
             "privstats.workflows.tables.options": ["Ratios"],
             "privstats.workflows.tables.regressions": ["regression"],
         },
