@@ -260,7 +260,7 @@ def test_code_of_a_package_that_fails_in_a_command_is_one_sentence(
         command_line()
     said = capsys.readouterr().err
     assert ending.value.code == 2
-    assert "error: the code of totals 0.1 failed with AttributeError: " in said
+    assert "error: the place of the table reader 'totals' of totals 0.1 fails: AttributeError: " in said
     assert "Traceback" not in said
     assert "bug in privstats" not in said
     assert points("totals", "privstats.readers") == {"totals": "totals_reader:READER"}

@@ -6,17 +6,18 @@ from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import privstats as ps
 from privstats.contrib.alignment import Alignment
 from privstats.course import document, read, verify_next, write
+from privstats.course.base import mu_of
 from privstats.course.kinds import COURSE_KINDS
 from privstats.course.promise import Promise
 from tests import made
 from tests.contrib.alignment.cohort import first
 from tests.course.announced_samples import Samples
+from tests.course.histories import walked
 from tests.course.test_kinds import ANNOUNCED, SAMPLES, WHOLES
 from tests.lengths import sized
 from tests.made import promise, refused
@@ -143,10 +144,8 @@ def test_no_history_of_lost_sessions_meets_a_place_that_is_too_cheap(name: str) 
     course = replace(PRIVATE[name], retries=2, promise=None)
     places = range(course.most)
     three = sized(zip(places, places[1:], places[2:], strict=False), combinations(places, 3))
-    for lost in chain(*(combinations(places, count) for count in range(3)), three):
-        releases: list[Any] = []
-        for round_ in ps.course.iter_rounds(course, releases):
-            assert verify_next(course, round_.plan, releases).place == round_.place
-            zeros = np.zeros(round_.plan.layout.size, np.int64)
-            everybody = tuple(range(round_.plan.cohort.clients))
-            releases.append(None if round_.place in lost else ps.Release(round_.plan, zeros, everybody))
+    lost = [*chain(*(combinations(places, count) for count in range(3)), three)]
+    for plans, releases in walked(course, lost):
+        assert math.hypot(*map(mu_of, plans)) <= course.mu * (1 + 1e-12)
+        if len(plans) > len(releases):
+            assert verify_next(course, plans[-1], releases).place == len(releases)

@@ -17,6 +17,7 @@ from privstats.errors import DataError, PlanError
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
 from tests import made
+from tests.course.histories import walked
 
 COLUMNS = {"age": (20, 90), "dose": (0, 10)}
 TRIAL = ps.EffectSchema.of(COLUMNS, treatment="arm", outcome=(0, 1), probability=0.5)
@@ -177,15 +178,12 @@ def test_every_history_of_lost_sessions_ends_in_the_last_session(rounds: int, sh
     found = ps.Effect.start(OBSERVED, COHORT, promise, rounds=rounds, share=share, retries=retries)
     whole = ps.Effect.full_plan(schema=OBSERVED, cohort=COHORT, privacy=promise)
     assert whole.noise.mu * (1 - 1e-6) < found.mu <= whole.noise.mu
-    for lost in without_sums(found):
-        tasks = []
-        for round_ in ps.course.iter_rounds(found, releases := []):  # type: ignore[var-annotated]
-            assert verify_next(found, round_.plan, releases).place == round_.place
-            held = round_.place not in lost
-            vector = np.zeros(round_.plan.layout.size, np.int64)
-            releases.append(ps.Release(round_.plan, vector, (0, 1, 2)) if held else None)
-            tasks += [round_.plan.schema.task] * held
-        assert tasks == ["score"] * rounds + ["ridge", "effect"], lost
+    for plans, releases in walked(found, [*without_sums(found)]):
+        if len(plans) > len(releases):
+            assert verify_next(found, plans[-1], releases).place == len(releases)
+        else:
+            tasks = [plan.schema.task for plan, release in zip(plans, releases, strict=True) if release is not None]
+            assert tasks == ["score"] * rounds + ["ridge", "effect"], releases
 
 
 def test_a_course_whose_retries_cannot_be_used_is_not_built(adjusted: Any) -> None:

@@ -84,7 +84,7 @@ def test_at_the_margin_a_false_claim_is_as_rare_as_the_level(measure: str | None
     away = (0.3 if measure else -0.9) if claimed == "both" else None
     ends = {"low": edge} if claimed == "above" else {"low": away, "high": edge}
     course = course_of(Margin("relapse", **ends, measure=measure or "difference"), measure=measure)
-    runs, false = sized(120, 600), 0
+    runs, false = sized(40, 600), 0
     for seed in range(runs):
         false += played(course, risks, 2_000, seed).verdicts()[0].shown
     assert false <= binom.ppf(0.999, runs, 0.025)

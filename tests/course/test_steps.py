@@ -86,15 +86,22 @@ def outcome(plan: ps.Plan, rng: np.random.Generator) -> ps.Release:
 
 @pytest.mark.parametrize("name", FOLLOWING)
 def test_every_history_keeps_to_its_order_its_price_and_its_bytes(name: str) -> None:
-    """The sessions without a sum alone decide which step is open: their releases hold any sums."""
+    """The sessions without a sum alone decide which step is open: their releases hold any sums.
+
+    Of four kinds, each plan is that of an order written by hand, too.
+    """
     for course in COURSES[name]:
         rng, stated = np.random.default_rng(0), total_of(course)
+        by_hand = BY_HAND[name](course) if name in BY_HAND else None
+        if by_hand is not None:
+            assert list(map(mu_of, course.priced)) == list(map(mu_of, by_hand.priced))
         assert len(course.priced) == course.most == course.steps.places
         for lost in lost_places(course.most, rng):
             expected, releases, plans = opened(course.steps, lost), list[ps.Release | None](), list[ps.Plan]()
             for step in expected:
                 plan = course.next(tuple(releases)) if releases else course.first
                 assert plan is not None, (course, lost, len(releases))
+                assert by_hand is None or not releases or by_hand.next(tuple(releases)) == plan
                 plans.append(plan)
                 assert plan.schema.task == step.plan.schema.task
                 assert mu_of(plan) == pytest.approx(mu_of(step.plan), rel=1e-9)
@@ -102,23 +109,10 @@ def test_every_history_keeps_to_its_order_its_price_and_its_bytes(name: str) -> 
                 assert verify_next(course, plan, tuple(releases)).place == len(releases)
                 releases.append(None if len(releases) in lost else as_next(course, releases, outcome(plan, rng)))
             assert course.next(tuple(releases)) is None
+            assert by_hand is None or by_hand.next(tuple(releases)) is None
             assert sum(plan.masking.upload_bytes for plan in plans) <= stated.upload_bytes
             assert sum(plan.layout.size for plan in plans) <= stated.numbers
             assert math.hypot(*(mu_of(step.plan) for step in expected)) <= course.mu * (1 + 1e-12)
-
-
-@pytest.mark.parametrize("name", BY_HAND)
-def test_steps_go_on_as_an_order_written_by_hand(name: str) -> None:
-    for course in COURSES[name]:
-        rng, by_hand = np.random.default_rng(0), BY_HAND[name](course)
-        assert list(map(mu_of, course.priced)) == list(map(mu_of, by_hand.priced))
-        for lost in lost_places(course.most, rng):
-            releases: list[ps.Release | None] = []
-            plan: ps.Plan | None = course.first
-            while plan is not None:
-                releases.append(None if len(releases) in lost else as_next(course, releases, outcome(plan, rng)))
-                plan = by_hand.next(tuple(releases))
-                assert course.next(tuple(releases)) == plan, (course, lost, len(releases))
 
 
 def opened(steps: Steps, lost: frozenset[int]) -> list[Step]:

@@ -17,6 +17,7 @@ from privstats.errors import LedgerError, RecordError
 from privstats.heads import row_count
 from privstats.heads.private import FitPromise, OwnRecords
 from privstats.heads.provenance import behind_counts, is_row_count
+from tests.lengths import sized
 
 N, D = 900, 3
 TERMS: dict[str, Any] = {"clip_norm": 1.0, "target_bound": 1.0, "adjacency": "add-remove", "ledger": "uncharged"}
@@ -84,7 +85,7 @@ def test_counts_have_the_noise_that_their_part_of_the_promise_asks_for(monkeypat
     """
     for module, name in ((row_count, "single_party_plan"), (row_count, "part_of"), (alone, "single_party_plan")):
         monkeypatch.setattr(module, name, cache(getattr(module, name)))
-    mu, draws = gaussian_mu(4.0, 1e-6) / 8, 1_500
+    mu, draws = gaussian_mu(4.0, 1e-6) / 8, sized(600, 1_500)
     found = []
     for n in (20, 21):
         own = OwnRecords.of(*records(n))

@@ -60,8 +60,9 @@ def python(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
 
 @WHOLE
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.usefixtures("few_draws")
 def test_python_and_shell_snippets_run_in_order(page, privstats, tmp_path, monkeypatch):
-    """All in this process, but for ``python -m`` and for programs that the page wrote.
+    """All in this process, but for ``python -m`` and for programs that the page wrote; forecasts are of three draws.
 
     What a page marks as printed are lines of what the commands above it print, numbers apart.
     """

@@ -1,4 +1,4 @@
-"""Every number, letter and key of a plan and its certificate, changed: refused, or a promise that the library computes.
+"""Every number, letter and table of a plan and its certificate, changed: refused, or a promise of the library's.
 
 Twelve changes of each plan by default, drawn from its name; in the night a hundred and twenty and pairs of
 changes, and under the profile nightly all of each leaf.
@@ -73,9 +73,7 @@ def others(value: Any, chance: random.Random) -> list[Any]:
             cut = [value[:place] + value[place + 1 :] for place in range(len(value))]
             return [[], value * 2, value[::-1], *cut, None, {}, "x", [*value, 0]]
         case dict():
-            renamed = [{**{k: v for k, v in value.items() if k != key}, f"{key}s": value[key]} for key in value]
-            cut = [{k: v for k, v in value.items() if k != key} for key in value]
-            return [{}, [], None, "x", *renamed, *cut]
+            return [{}, [], None, "x"]  # a key less or more: test_certificate_keys
     raise TypeError(type(value))
 
 

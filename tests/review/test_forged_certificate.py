@@ -280,14 +280,6 @@ def test_a_certificate_of_sites_for_another_grid_than_the_files_is_refused() -> 
 
 
 @pytest.mark.parametrize("name", [name for name, plan in PLANS.items() if "grid_bits" in plan.tables["schema"]])
-def test_a_certificate_that_leaves_out_the_grid_is_refused(name: str) -> None:
-    """A file may leave it out and means 12; noise for steps of 1 would be 4,096 times too small."""
-    _, _, tables, document = certified(name)
-    del tables["schema"]["grid_bits"]
-    refused(Refused, "^plan: schema lacks grid_bits", check, tomli_w.dumps(tables), with_tables(document, tables))
-
-
-@pytest.mark.parametrize("name", [name for name, plan in PLANS.items() if "grid_bits" in plan.tables["schema"]])
 @pytest.mark.parametrize("bits", [1, 21, 10**9])
 def test_a_grid_that_no_plan_has_is_refused_before_anything_is_computed(name: str, bits: int) -> None:
     """Of sites a billion bits kept the program busy for half a minute, and then it held."""

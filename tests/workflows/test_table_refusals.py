@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import privstats as ps
 from privstats.cli.main import app
 from privstats.doors import Option
-from privstats.errors import PlanError, PrivstatsError, ReleaseError
+from privstats.errors import BrokenPackageWarning, PlanError, PrivstatsError, ReleaseError
 from privstats.randomness import seeded
 from privstats.workflows.readers import possible, reads
 from privstats.workflows.tables import READERS, Options, TableReader, TableResult, read
@@ -196,21 +196,27 @@ UNUSABLE: dict[str, tuple[dict[str, Any], str]] = {
     "an option of an unknown type": ({"options": Unknown}, "the options Unknown cannot be read: NameError"),
     "an option unlike one of ours": ({"options": Unlike}, "its option 'columns' is unlike 'columns' of the table re"),
     "a flag of ours": ({"options": SameFlag}, "its option 'digits' is unlike 'columns' of the table reader 'ols'"),
-    "letters are a text": ({"letters": "classes"}, "letters must state statistics by task, such as"),
-    "letters are a list": ({"letters": {"classes": ["N"]}}, "letters must state statistics by task, such as"),
-    "no letters": ({"letters": {}}, "letters must state statistics by task, such as"),
-    "place is no name": ({"place": "totals"}, "place must be a function or 'module:name', got 'totals'"),
-    "place is none": ({"place": None}, "place must be a function or 'module:name', got None"),
-    "check is no name": ({"check": "a b:c"}, "check must be a function or 'module:name', got 'a b:c'"),
-    "requested by nothing": ({"requested_by": "time"}, "requested_by must be one of alpha, digits, got 'time'"),
+    "letters are a text": ({"letters": "classes"}, "its letters is 'classes', and must be a dict, each value a text"),
+    "letters are a list": ({"letters": {"classes": ["N"]}}, "its letters is a dict, and must be a dict, each value a"),
+    "no letters": ({"letters": {}}, "its letters are empty, and must state statistics by task, such as"),
+    "place is no name": ({"place": "totals"}, "its place is 'totals', and must be a function of 2 arguments or a text"),
+    "place is none": ({"place": None}, "its place is None, and must be a function of 2 arguments or a text"),
+    "check is no name": ({"check": "a b:c"}, "its check is 'a b:c', and must be a function of 1 argument or a text"),
+    "requested by nothing": ({"requested_by": "time"}, "its requested_by is 'time', and must be an option of its own"),
 }
 """Rows that are refused when they are loaded, before any of their functions."""
 FAILING: dict[str, tuple[dict[str, Any], str]] = {
-    "place in no module": ({"place": "nowhere.far:total"}, "'nowhere.far:total', the place of the table reader 'late'"),
+    "place in no module": (
+        {"place": "nowhere.far:total"},
+        "the place of the table reader 'late' of stranger 0.1, 'nowhere.far:total', fails",
+    ),
     "place of no name": ({"place": f"{__name__[:-1]}:total"}, "the place of the table reader 'late' of stranger 0.1"),
     "place is no function": ({"place": f"{__name__}:CLASSES"}, "fails: TypeError: it is no function; mend or uni"),
-    "check in no module": ({"check": "nowhere.far:check"}, "'nowhere.far:check', the check of the table reader 'la"),
-    "check fails": ({"check": lambda plan: plan.colour}, "the check of the table reader 'late' of stranger 0.1, fails"),
+    "check in no module": (
+        {"check": "nowhere.far:check"},
+        "the check of the table reader 'late' of stranger 0.1, 'nowhere.far:check', fails",
+    ),
+    "check fails": ({"check": lambda plan: plan.colour}, "the check of the table reader 'late' of stranger 0.1 fails"),
     "an unknown letter": ({"letters": {"classes": "NX"}}, "its letters 'NX' for the task 'classes' are in no plan alo"),
     "a letter alone": ({"letters": {"classes": "A"}}, "its letters 'A' for the task 'classes' are in no plan alone"),
     "an unknown task": ({"letters": {"clases": "NA"}}, "late of stranger 0.1 reads the task 'clases', which no insta"),
@@ -249,9 +255,12 @@ def test_a_wrong_row_is_refused_by_its_package_and_stops_no_other_reader(
     release = ps.Release.load(folder / "r.release")
     for call in (lambda: read("late", release), lambda: reads("late", release.plan)):
         why = sentence_of(call)
-        assert why.startswith("the table reader 'late' of stranger 0.1 cannot be used: ")
+        assert "the table reader 'late'" in why
+        assert "stranger 0.1" in why
         assert words in why
-    with pytest.warns(BrokenPackageWarning, match="the table reader 'late' of stranger 0.1 cannot be used"):
+    with pytest.warns(
+        BrokenPackageWarning, match=r"stranger 0\.1.*the table reader 'late'|the table reader 'late' of stranger 0\.1"
+    ):
         assert fitting([release], ()) == "table-one"
     with pytest.warns(BrokenPackageWarning):
         assert {"table-one", "totals"} <= set(possible(release.plan))

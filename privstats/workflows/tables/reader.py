@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from privstats.doors import resolved
 from privstats.errors import PrivstatsError, ReleaseError
+from privstats.plug_ins import one_line
+from privstats.row_fields import Place
 from privstats.workflows.tables.options import Options, fault_of_options, names_in
 
 if TYPE_CHECKING:
@@ -49,9 +51,9 @@ class TableReader:
 
     name: str
     letters: Mapping[str, str]
-    place: Callable[[Sequence[Release], Any], TableResult] | str
+    place: Callable[[Sequence[Release], Any], TableResult] | Place
     options: type[Options] = field(default_factory=lambda: Options)  # no class attribute: Sphinx would list it twice
-    check: Callable[[Plan], object] | str | None = None
+    check: Callable[[Plan], object] | Place | None = None
     shares: Mapping[str, float] = field(default_factory=dict)
     family: str = ""
     intervals: bool = True
@@ -66,7 +68,7 @@ class TableReader:
 
         table = self._called("place", releases, options)
         if not isinstance(table, TableResult):
-            raise ReleaseError(f"{self.place!r}, the place of {titled(self.name)}, returns no TableResult: return one")
+            raise ReleaseError(f"the place of {titled(self.name)} returns no TableResult: return one")
         return table
 
     def require_place(self) -> None:
@@ -130,41 +132,30 @@ class TableReader:
         except Exception as fault:
             if not origin_of(self.name):
                 raise
+            own = getattr(self, part)
+            place = f", {own!r}," if isinstance(own, str) else ""
             raise ReleaseError(
-                f"{getattr(self, part)!r}, the {part} of {titled(self.name)}, fails: {type(fault).__name__}: {fault}; "
-                "mend or uninstall that package"
+                f"the {part} of {titled(self.name)}{place} fails: {type(fault).__name__}: {one_line(fault)}; mend or "
+                "uninstall that package"
             ) from fault
 
 
 def fault_of(row: TableReader) -> str:
-    """Return what a row states wrongly, with the remedy, or an empty text; load none of its functions.
+    """Return what a row states wrongly beyond the types of its fields, a clause, or an empty text.
 
     Example:
         >>> from privstats.workflows.tables import TableReader
         >>> from privstats.workflows.tables.reader import fault_of
-        >>> fault_of(TableReader("totals", {"classes": "NA"}, "totals_reader"))
-        "place must be a function or 'module:name', got 'totals_reader'"
+        >>> fault_of(TableReader("totals", {}, "totals_reader:total"))
+        "its letters are empty, and must state statistics by task, such as {'classes': 'NA'}"
     """
-    if not isinstance(row.letters, Mapping) or not row.letters or not _texts(*row.letters, *row.letters.values()):
-        return f"letters must state statistics by task, such as {{'classes': 'NA'}}, got {row.letters!r}"
-    for part in ("place", "check"):
-        own = getattr(row, part)
-        if not (callable(own) or (part == "check" and own is None)) and not _names_function(own):
-            return f"{part} must be a function or 'module:name', got {own!r}"
+    if not row.letters:
+        return "its letters are empty, and must state statistics by task, such as {'classes': 'NA'}"
     if why := fault_of_options(row.options):
         return why
-    if row.requested_by and row.requested_by not in names_in(row.options):
-        return f"requested_by must be one of {', '.join(names_in(row.options))}, got {row.requested_by!r}"
+    if row.requested_by and row.requested_by not in (names := names_in(row.options)):
+        return f"its requested_by is {row.requested_by!r}, and must be an option of its own: {', '.join(names)}"
     return ""
-
-
-def _texts(*given: object) -> bool:
-    return all(isinstance(each, str) for each in given)
-
-
-def _names_function(place: object) -> bool:
-    parts = place.split(":") if isinstance(place, str) else ()
-    return len(parts) == 2 and all(each.isidentifier() for part in parts for each in part.split("."))
 
 
 def origin_of(name: str) -> str:
