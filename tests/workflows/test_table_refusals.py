@@ -189,8 +189,8 @@ def plain(*_: Any) -> str:
 
 UNUSABLE: dict[str, tuple[dict[str, Any], str]] = {
     "no options": ({"options": NoOptions}, "options must be a frozen dataclass that derives from privstats.workflows"),
-    "options are a value": ({"options": Digits()}, "options must be a frozen dataclass that derives from"),
-    "options are a dict": ({"options": {"digits": 3}}, "options must be a frozen dataclass that derives from"),
+    "options are a value": ({"options": Digits()}, "its options is a Digits, and must be a class"),
+    "options are a dict": ({"options": {"digits": 3}}, "its options is a dict, and must be a class"),
     "an option without help": ({"options": Bare}, "the option 'digits' of Bare has no help: annotate it with an Op"),
     "an option of no type": ({"options": Unread}, "the option 'digits' of Unread is of no type that a command reads"),
     "an option of an unknown type": ({"options": Unknown}, "the options Unknown cannot be read: NameError"),
@@ -208,13 +208,13 @@ UNUSABLE: dict[str, tuple[dict[str, Any], str]] = {
 FAILING: dict[str, tuple[dict[str, Any], str]] = {
     "place in no module": (
         {"place": "nowhere.far:total"},
-        "the place of the table reader 'late' of stranger 0.1, 'nowhere.far:total', fails",
+        "'late' of stranger 0.1, 'nowhere.far:total', fails",
     ),
     "place of no name": ({"place": f"{__name__[:-1]}:total"}, "the place of the table reader 'late' of stranger 0.1"),
     "place is no function": ({"place": f"{__name__}:CLASSES"}, "fails: TypeError: it is no function; mend or uni"),
     "check in no module": (
         {"check": "nowhere.far:check"},
-        "the check of the table reader 'late' of stranger 0.1, 'nowhere.far:check', fails",
+        "'late' of stranger 0.1, 'nowhere.far:check', fails",
     ),
     "check fails": ({"check": lambda plan: plan.colour}, "the check of the table reader 'late' of stranger 0.1 fails"),
     "an unknown letter": ({"letters": {"classes": "NX"}}, "its letters 'NX' for the task 'classes' are in no plan alo"),

@@ -7,8 +7,8 @@ from typing import Any
 
 from privstats.errors import PrivstatsError, ReleaseError
 from privstats.plan import Plan
-from privstats.workflows.tables.reader import TableReader, origin_of, sent, titled
-from privstats.workflows.tables.rows import reader_of, usable
+from privstats.workflows.tables.reader import TableReader, sent, titled
+from privstats.workflows.tables.rows import READERS, reader_of, usable
 
 
 def refused(name: str, plan: Plan) -> str:
@@ -25,7 +25,7 @@ def refused(name: str, plan: Plan) -> str:
         'ols reads a RidgeSchema, and the plan measures x of a MeanSchema, which no table reader reads: fit a head'
     """
     reader, schema = reader_of(name), plan.schema
-    origin = origin_of(name)
+    origin = READERS.origin(name)
     if origin:
         try:
             reader.require_place()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import fields
-from functools import cache
-from typing import Any, get_type_hints
+from typing import Any, TypeAlias, get_type_hints
 
 from privstats.doors import Door, default_of, flag_of, is_row
 from privstats.errors import BrokenPackageWarning, PrivstatsError, ReleaseError
@@ -26,10 +25,11 @@ from privstats.workflows.tables.options import (
     OfTableOne,
     stated,
 )
-from privstats.workflows.tables.reader import TableReader, fault_of, titled
+from privstats.workflows.tables.reader import GROUP, TableReader, fault_of, titled
+
+_Meanings: TypeAlias = list[tuple[str, str, tuple[str, str | None, str]]]
 
 _HERE = "privstats.workflows.tables"
-
 
 _CHECKS = f"{_HERE}.checks"
 _BY_GROUP = {"by": "--reader table-one --by NAME has shares by group, and averages has the groups of a number's `by`"}
@@ -123,7 +123,7 @@ def _is_row(row: Any, name: str) -> bool:
     return True
 
 
-READERS: Door[TableReader] = Door("privstats.readers", "table reader", ReleaseError, _is_row, _OWN)
+READERS: Door[TableReader] = Door(GROUP, "table reader", ReleaseError, _is_row, _OWN)
 """The table readers by the name that users type: ours, then those that installed packages announce."""
 
 
@@ -144,15 +144,17 @@ def sorted_out(reserved: Collection[str] = ()) -> tuple[dict[str, TableReader], 
     """
     rows: dict[str, TableReader] = {}
     refused: dict[str, PrivstatsError] = {}
+    known: dict[str, _Meanings] = {}
     for name in READERS:
         try:
             row = READERS[name]
+            meanings = _meanings(row.options)
             if name not in _OWN:
-                _require_own_options(row, rows, reserved)
+                _require_own_options(name, meanings, known, reserved)
         except PrivstatsError as fault:
             refused[name] = fault
         else:
-            rows[name] = row
+            rows[name], known[name] = row, meanings
     return rows, refused
 
 
@@ -189,31 +191,30 @@ def reader_of(name: str, reserved: Collection[str] = ()) -> TableReader:
     return rows[name]
 
 
-def _require_own_options(row: TableReader, rows: Mapping[str, TableReader], reserved: Collection[str]) -> None:
-    for name, flag, meaning in _meanings(row.options):
+def _require_own_options(
+    reader: str, meanings: _Meanings, known: Mapping[str, _Meanings], reserved: Collection[str]
+) -> None:
+    for name, flag, meaning in meanings:
         if {name, flag} & set(reserved):
             raise ReleaseError(
-                f"{titled(row.name)} cannot be used: its option {name!r}, {flag}, is one of the command itself; "
-                "rename it"
+                f"{titled(reader)} cannot be used: its option {name!r}, {flag}, is one of the command itself; rename it"
             )
-        for other in rows.values():
-            for known, its, its_meaning in _meanings(other.options):
-                if (known == name or its == flag) and (known, its, its_meaning) != (name, flag, meaning):
-                    raise ReleaseError(
-                        f"{titled(row.name)} cannot be used: its option {name!r} is unlike {known!r} of "
-                        f"{titled(other.name)}; rename it, or give both one type, default, metavar and flag"
-                    )
+        for other, each in ((other, each) for other, own in known.items() for each in own):
+            if (each[0] == name or each[1] == flag) and each != (name, flag, meaning):
+                raise ReleaseError(
+                    f"{titled(reader)} cannot be used: its option {name!r} is unlike {each[0]!r} of {titled(other)}; "
+                    "rename it, or give both one type, default, metavar and flag"
+                )
 
 
-@cache
-def _meanings(options: type[Any]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+def _meanings(options: type[Any]) -> _Meanings:
     """Return each option's name, flag and meaning, without its sentence: readers may word one differently."""
     hints = get_type_hints(options, include_extras=True)
-    return tuple(
+    return [
         (
             each.name,
             flag_of(options, each.name),
-            (str(hints[each.name].__origin__), str(stated(options, each.name).metavar), repr(default_of(each))),
+            (str(hints[each.name].__origin__), stated(options, each.name).metavar, repr(default_of(each))),
         )
         for each in fields(options)
-    )
+    ]
