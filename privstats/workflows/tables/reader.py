@@ -107,10 +107,13 @@ class TableReader:
         """Kinds and statistics, as a phrase."""
         return " or ".join(_named(task) + _with(letters) for task, letters in self.letters.items())
 
+    def alternatives(self, schema: Schema) -> list[str]:
+        """Return the letters by which it reads this kind, each alternative alone; empty: any, or it does not."""
+        return self.letters.get(schema.task, "").split()
+
     def _read(self, schema: Schema) -> str | None:
         held = set(sent(schema))
-        ways = self.letters[schema.task].split() or [""]
-        return next((way for way in ways if held >= set(way)), None)
+        return next((way for way in self.alternatives(schema) or [""] if held >= set(way)), None)
 
     def _function(self, part: str) -> Callable[..., Any]:
         """Return the function that a field names."""

@@ -48,7 +48,7 @@ def refused(name: str, plan: Plan) -> str:
 def _require_letters(reader: TableReader, plan: Plan) -> None:
     """Refuse letters that no plan of this kind sends alone, because shares for the reader could not be suggested."""
     schema: Any = plan.schema
-    for letters in reader.letters.get(schema.task, "").split() if schema.optional else ():
+    for letters in reader.alternatives(schema) if schema.optional else ():
         try:
             replace(schema, statistics=letters)
         except PrivstatsError as error:

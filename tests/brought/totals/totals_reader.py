@@ -21,12 +21,10 @@ def check(plan):
 
 def total(releases, options):
     from privstats.dp import noise_copies
-    from privstats.extend.readers import Source, quantile, require_gaussian, require_records
+    from privstats.extend.readers import Source, quantile
     from privstats.workflows.tables import TableResult
 
-    release = require_records(releases[0])
-    require_gaussian(release)
-    check(plan := release.plan)
+    release, plan = releases[0], releases[0].plan
     n = float(release.moments.N.sum())  # a suppressed class has 0 here, or its records are in the class it merged into
     copies = noise_copies(plan.schema.classes, release.suppressed, plan.merge).sum()
     reach = quantile(options.alpha, inf) * release.sigma["N"] * sqrt(copies)
