@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from privstats.intake.table_sources import is_table as is_table
     from privstats.intake.table_sources import path_of as path_of
     from privstats.intake.tables import Codes as Codes
+    from privstats.intake.tables import has_order as has_order
     from privstats.intake.tables import is_frame as is_frame
     from privstats.intake.tables import is_list as is_list
     from privstats.intake.tables import names_of_columns as names_of_columns
@@ -40,6 +41,7 @@ else:
             "privstats.intake.table_sources": ["is_table", "path_of"],
             "privstats.intake.tables": [
                 "Codes",
+                "has_order",
                 "is_frame",
                 "is_list",
                 "names_of_columns",

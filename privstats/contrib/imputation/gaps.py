@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, ReleaseError, SchemaError
-from privstats.extend.records import in_memory, is_list, names_of_columns, read
+from privstats.extend.records import has_order, in_memory, is_list, names_of_columns, read
 from privstats.intake.columns import typed
 from privstats.kinds import ClassSchema
 from privstats.schema import Schema, narrowed
@@ -183,8 +183,7 @@ def _read(table: Mapping[str, Any], name: str) -> tuple[NDArray[np.float64], NDA
         raise DataError(f"the table {found}; pass all columns of the schema, each once, by name")
     values = typed(table[name])
     axes = getattr(values, "ndim", 1)
-    has_order = hasattr(values, "__getitem__") or hasattr(values, "__array__")  # a set has none
-    if isinstance(values, str | bytes | Mapping | np.ma.MaskedArray) or axes != 1 or not has_order:
+    if isinstance(values, str | bytes | Mapping | np.ma.MaskedArray) or axes != 1 or not has_order(values):
         raise DataError(
             f"column {name!r} must be one list, array or frame column with one value per record, not masked; write "
             f"NaN or None for a gap; got {_kind(values, axes)}"

@@ -266,7 +266,7 @@ def test_attack_a_server_invents_a_list_without_a_party_that_it_counted(
 
 def everything_again(registry: RecordRegistry, view: Any, level: int) -> tuple[set[bytes], set[bytes]]:
     """Whatever was sent before, every record that is in is to be added."""
-    return {key for (key,) in view.log.connection.execute("SELECT key FROM registry_states")}, set()
+    return {key for (key,) in view.held.connection.execute("SELECT key FROM registry_states")}, set()
 
 
 @pytest.mark.ci
