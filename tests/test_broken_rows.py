@@ -228,6 +228,14 @@ def test_a_command_that_lists_rows_does_without_a_broken_one(
 
 
 @WHOLE
+def test_a_module_that_exits_is_refused_and_ends_no_command(package: Package) -> None:
+    """A check of a plan ended with code 0 and without its notes."""
+    package.write("ulm", "exits.py", "raise SystemExit(0)\n")
+    package.announce("privstats.notes", "late", "exits:NOTE")
+    assert "'late' of stranger 0.1 cannot be loaded: SystemExit: 0;" in refusal("privstats.notes", "late", "exits:NOTE")
+
+
+@WHOLE
 def test_the_sentence_on_levels_of_proofs_does_without_a_broken_one(package: Package) -> None:
     package.announce("privstats.provers", "late", "nowhere:late")
     with pytest.warns(BrokenPackageWarning, match="the prover 'late' of stranger 0.1 cannot be loaded"):
