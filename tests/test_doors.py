@@ -234,7 +234,17 @@ def test_options_of_a_row_are_a_dataclass_whose_fields_have_defaults() -> None:
 
 
 READ = (int, str | None, list[Path], list[float] | None, Literal["a", "b"] | None, datetime, Annotated[bool, "flag"])
-UNREAD = (int | str, Literal[1], list[Literal["a"]], list[list[int]], list[int | None], list[None], list, dict[str, int], tuple[int])
+UNREAD = (
+    int | str,
+    Literal[1],
+    list[Literal["a"]],
+    list[list[int]],
+    list[int | None],
+    list[None],
+    list,
+    dict[str, int],
+    tuple[int],
+)
 
 
 @pytest.mark.parametrize(("hint", "reads"), [*((each, True) for each in READ), *((each, False) for each in UNREAD)])
