@@ -10,12 +10,14 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, field, fields, is_dataclass, make_dataclass
+from datetime import datetime
 from enum import Enum
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from pkgutil import resolve_name
 from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from uuid import UUID
 
 from privstats.errors import BrokenPackageWarning, PrivstatsError
 from privstats.plug_ins import announced, dist_name, is_ours, loaded, one_line
@@ -91,14 +93,16 @@ class Door(Mapping[str, Row]):
         return name in self._own or any(entry.name == name for entry in announced(self.group))
 
     def __iter__(self) -> Iterator[str]:
-        """Yield our names, then announced ones by name; warn of a name that two rows have, and yield ours alone."""
-        names = dict.fromkeys(self._own)
+        """Yield our names, then those of other packages; warn of a name that two rows have, and yield ours alone."""
+        ours, others = dict.fromkeys(self._own), dict[str, None]()
         for name in dict.fromkeys(entry.name for entry in announced(self.group)):
             if why := self._clash(name):
                 warnings.warn(why, BrokenPackageWarning, stacklevel=2)
-            if not why or any(map(is_ours, self._entries(name))):
-                names[name] = None
-        return iter(names)
+            if any(map(is_ours, self._entries(name))):
+                ours[name] = None
+            elif not why:
+                others[name] = None
+        return iter([*ours, *others])
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -109,16 +113,15 @@ class Door(Mapping[str, Row]):
         Args:
             of_others: whether to load the rows of other packages.
         """
-        names = [name for name in self if name not in self._own]
-        ours = [name for name in names if not self.origin(name)]
-        rows = {name: self[name] for name in (*self._own, *ours)}
-        for name in names if of_others else ():
-            if name in rows:
-                continue
-            try:
-                rows[name] = self[name]
-            except PrivstatsError as fault:
-                warnings.warn(str(fault), BrokenPackageWarning, stacklevel=2)
+        rows: dict[str, Row] = {}
+        for name in self:
+            if not self.origin(name):
+                rows[name] = self[name]  # a broken row of ours is refused, so that no list lacks it without a word
+            elif of_others:
+                try:
+                    rows[name] = self[name]
+                except PrivstatsError as fault:
+                    warnings.warn(str(fault), BrokenPackageWarning, stacklevel=2)
         return rows
 
     @contextmanager
@@ -246,22 +249,39 @@ def _check_options(name: str, own: Any) -> None:
     except Exception as fault:
         raise RowError(f"the annotations of its {name} fail with {type(fault).__name__}: {one_line(fault)}") from fault
     for each in fields(own):
-        if not _is_typed(hints[each.name]):
-            raise RowError(
-                f"the option {each.name!r} of its {name} has a type that no command line has: annotate it as str, int, "
-                "float, bool, Path, a Literal or an Enum, or as a list of one of these"
-            )
+        if not is_typed(hints[each.name]):
+            raise RowError(f"the option {each.name!r} of its {name} is of no type that a command reads: {TYPES}")
 
 
-def _is_typed(hint: Any) -> bool:
-    """Return whether a command can read a value of this type."""
-    if isinstance(hint, type) and not get_args(hint):
-        return hint in (str, int, float, bool, Path) or issubclass(hint, Enum)
-    if get_origin(hint) is Literal:
-        return True
-    parts = get_args(hint)[:1] if get_origin(hint) is Annotated else get_args(hint)
-    named = get_origin(hint) in (Annotated, Union, UnionType, list)
-    return named and all(_is_typed(each) for each in parts if each is not NoneType)
+TYPES = (
+    "use a str, int, float, bool, Path, datetime, UUID or Enum, a list of one of these, a Literal of texts, or one of "
+    "all these or None"
+)
+"""The types that an option may have, for refusals."""
+
+
+def is_typed(hint: Any) -> bool:
+    """Return whether a command can read a value of this type.
+
+    Example:
+        >>> from privstats.doors import is_typed
+        >>> is_typed(list[int] | None), is_typed(int | str), is_typed(dict[str, int])
+        (True, False, False)
+    """
+    origin, parts = get_origin(hint), [each for each in get_args(hint) if each is not NoneType]
+    if origin is Annotated:
+        return is_typed(parts[0])
+    if origin is Literal:
+        return all(isinstance(each, str) for each in parts)
+    if origin in (Union, UnionType):
+        return len(parts) == 1 and is_typed(parts[0])
+    if origin is list:
+        return len(parts) == 1 and _is_plain(parts[0])
+    return _is_plain(hint)
+
+
+def _is_plain(hint: Any) -> bool:
+    return hint in (str, int, float, bool, Path, datetime, UUID) or (isinstance(hint, type) and issubclass(hint, Enum))
 
 
 def resolved(place: Any) -> Any:

@@ -50,7 +50,7 @@ def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
         )
     try:
         return entry.load()
-    except Exception as fault:
+    except (Exception, SystemExit) as fault:  # a script that lacks ``if __name__ == "__main__"`` may exit, with code 0
         own = isinstance(fault, PrivstatsError)  # which says what to do
         raise error(
             f"the {noun} {entry.name!r} of {dist_name(entry)} cannot be loaded: "

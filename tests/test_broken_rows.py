@@ -22,6 +22,8 @@ from privstats.doors import Door
 from privstats.errors import BrokenPackageWarning, PrivstatsError
 from privstats.heads.registry import HEADS, entries
 from privstats.heads.rules import rule
+from privstats.plan.forms import Levels
+from privstats.plan.provers import PROVERS
 from privstats.review.plan_notes import plan_notes
 from privstats.row_fields import fault_of, hints_of
 from tests import made
@@ -223,6 +225,21 @@ def test_a_command_that_lists_rows_does_without_a_broken_one(
         assert "A command of stranger 0.1." in done.stdout
     else:
         assert [each for each in said if "'late' of stranger 0.1 cannot be loaded: ModuleNotFoundError" in each]
+
+
+@WHOLE
+def test_a_module_that_exits_is_refused_and_ends_no_command(package: Package) -> None:
+    """A check of a plan ended with code 0 and without its notes."""
+    package.write("ulm", "exits.py", "raise SystemExit(0)\n")
+    package.announce("privstats.notes", "late", "exits:NOTE")
+    assert "'late' of stranger 0.1 cannot be loaded: SystemExit: 0;" in refusal("privstats.notes", "late", "exits:NOTE")
+
+
+@WHOLE
+def test_the_sentence_on_levels_of_proofs_does_without_a_broken_one(package: Package) -> None:
+    package.announce("privstats.provers", "late", "nowhere:late")
+    with pytest.warns(BrokenPackageWarning, match="the prover 'late' of stranger 0.1 cannot be loaded"):
+        assert '"norm"' in Levels(PROVERS, remedy="omit validity").bounds
 
 
 NOTES = {

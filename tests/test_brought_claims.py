@@ -47,6 +47,7 @@ ODD = replace(MOMENTS, level="odd", statements=(*MOMENTS.statements, "odd"))
 CHANGING = CourseKind("a", "sums of changes", f"{__name__}:Cheap", changing=Changing(None, None, None))  # type: ignore[arg-type]
 GIVING = CourseKind("a", "a price that comes back", f"{__name__}:Cheap", gives_back=True)
 APART = CourseKind("a", "records of a registry", f"{__name__}:Cheap", charge="registry")
+CENTRED = CourseKind("a", "another centre", f"{__name__}:Cheap", asked="centred")
 ANY = CourseKind("a", "all plans", f"{__name__}:Cheap", task="classes", asked="odd", means=lambda _: True)
 
 
@@ -256,6 +257,32 @@ def test_a_kind_of_course_forms_no_sums_noise_or_charges(value: str, fields: str
     ):
         COURSE_KINDS["a"]
     assert (COURSE_KINDS["stream"].charge, COURSE_KINDS["stream"].changing is None) == ("registry", False)  # ours
+
+
+@dataclass(frozen=True)
+class OfOnePlan(CourseKind):
+    """A row whose course would be charged as a plan alone."""
+
+    @property
+    def single(self) -> bool:
+        return True
+
+
+ONE = OfOnePlan("a", "one charge", f"{__name__}:Cheap")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("ONE", "it is of the class OfOnePlan over CourseKind, and must be a CourseKind itself"),
+        ("CENTRED", "its asked is 'centred', which means the kind of course 'centred' of privstats: choose another"),
+    ],
+)
+def test_a_kind_of_course_changes_no_charge_and_no_option_of_ours(value: str, said: str, brought: Any) -> None:
+    """The first was charged as one plan, and ``course init --centred`` wrote the second."""
+    brought(COURSE_KINDS.group, "a", value)
+    with pytest.raises(PlanError, match=f"stranger 0.1 announces .* 'a' .*: {said}"):
+        COURSE_KINDS["a"]
 
 
 def test_another_package_s_course_is_written_where_it_is_asked_for_alone(brought: Any) -> None:

@@ -14,10 +14,11 @@ import privstats as ps
 from privstats.cli.main import app
 from privstats.cli.parts.plan_tasks import TASKS, PlanTask
 from privstats.cli.parts.questions import questions
+from privstats.cli.plan import _of_sources, _study
 from privstats.course.kinds import COURSE_KINDS, CourseKind
 from privstats.course.records_engines import ENGINES, RecordsEngine, engine_for
 from privstats.doors import Option, announced
-from privstats.errors import BrokenPackageWarning, PrivstatsError
+from privstats.errors import BrokenPackageWarning, PlanError, PrivstatsError
 from privstats.workflows.sources import SOURCES, Study, StudySource
 from tests.brought import install
 from tests.cli.test_loading import COMPUTES, loaded
@@ -218,6 +219,33 @@ def test_a_source_has_an_option_of_its_own_name(monkeypatch: pytest.MonkeyPatch,
     assert str(refused) == "--register declares every column and the outcome: omit --target"
     refused = CliRunner().invoke(app, ["plan", "init", "other.toml", "--in", "9"]).exception
     assert str(refused) == "--in goes with a source that is not named: pass --register, --fhir or --omop, or omit it"
+
+
+@dataclass(frozen=True)
+class UnlikeOmop:
+    late: Annotated[Path | None, Option("A registry's file.", "FILE")] = None
+    omop: Annotated[int, Option("A number.")] = 0
+
+
+LATE = StudySource("late", UnlikeOmop, _of_registry)
+MISSING = CourseKind("missing", "nothing", "nowhere.far:Course")
+
+
+@needing("privstats.sources:omop")
+def test_a_source_whose_options_were_left_out_stops_no_plan(brought: Any) -> None:
+    """Every ``plan init`` ended in an AttributeError."""
+    brought(SOURCES.group, "late", "LATE")
+    with pytest.warns(BrokenPackageWarning, match="have different options 'omop'"):
+        sources = _of_sources()
+    assert _study(sources(), []) is None
+
+
+def test_a_course_whose_class_is_missing_is_refused_by_its_package(brought: Any) -> None:
+    """The package of a kind of schema with the course's name was named in its place, or none."""
+    brought(COURSE_KINDS.group, "missing", "MISSING")
+    said = "the kind of course 'missing' of stranger 0.1 failed with ModuleNotFoundError"
+    with pytest.raises(PlanError, match=said):
+        _ = COURSE_KINDS["missing"].type
 
 
 NAMELESS = StudySource("nameless", Registry, _of_registry)

@@ -1,13 +1,17 @@
 """A door lists our rows and those of installed packages; nobody assigns a row, and no package replaces one of ours."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from typing import Annotated, Any
+from dataclasses import dataclass, field, fields, make_dataclass
+from datetime import datetime
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import pytest
+import typer
 
 from privstats.course.kinds import COURSE_KINDS
-from privstats.doors import Door, Option, given, is_row, together
+from privstats.doors import Door, Option, given, is_row, is_typed, together
 from privstats.errors import BrokenPackageWarning, PlanError, PrivstatsError
 from privstats.heads.rules.rule import kinds as rules
 from privstats.kinds import KINDS
@@ -54,6 +58,11 @@ def test_ours_come_first_and_each_row_has_an_origin(brings: Brings) -> None:
     assert (len(door), "green" in door, "blue" in door, door.get("blue")) == (2, True, False, None)
     assert brings(("green", "GREEN", "privstats")).origin("green") == "privstats 0.1"  # outside our modules
     assert brings(("green", "privstats.doors:Option", "privstats")).origin("green") == ""
+
+
+def test_ours_come_first_whatever_another_package_s_row_is_called(brings: Brings) -> None:
+    door = brings(("blue", "GREEN", "stranger"), ("white", "privstats.doors:Option", "privstats"))
+    assert list(door) == ["red", "white", "blue"]
 
 
 def test_no_package_replaces_a_row_of_ours(brings: Brings) -> None:
@@ -222,3 +231,45 @@ def test_options_of_a_row_are_a_dataclass_whose_fields_have_defaults() -> None:
     for row, said in ((Row("y", Digits), "its name is 'y', and must be 'x'"), ("x", "it is 'x', and must be an inst")):
         with pytest.raises(RowError, match=said):
             has(row, "x")
+
+
+READ = (int, str | None, list[Path], list[float] | None, Literal["a", "b"] | None, datetime, Annotated[bool, "flag"])
+UNREAD = (
+    int | str,
+    Literal[1],
+    list[Literal["a"]],
+    list[list[int]],
+    list[int | None],
+    list[None],
+    list,
+    dict[str, int],
+    tuple[int],
+)
+
+
+@pytest.mark.parametrize(("hint", "reads"), [*((each, True) for each in READ), *((each, False) for each in UNREAD)])
+def test_an_option_is_of_a_type_that_a_command_reads(hint: Any, reads: bool) -> None:
+    """An option of two types was a row, and each call of the command for help ended in an AssertionError."""
+
+    def call(**given: Any) -> None:
+        """Do nothing."""
+
+    command, parameter = typer.Typer(), Parameter("value", Parameter.KEYWORD_ONLY, default=None, annotation=hint)
+    call.__signature__ = Signature([parameter])  # type: ignore[attr-defined]
+    call.__annotations__ = {}
+    command.command()(call)
+    try:
+        typer.main.get_command(command)
+    except (AssertionError, RuntimeError):
+        assert not reads
+    assert is_typed(hint) == reads
+    own = make_dataclass("Own", [("value", Annotated[hint, Option("A value.")], None)])
+    assert (_refused(own) == "") == reads
+
+
+def _refused(own: type[Any]) -> str:
+    try:
+        is_row(Row, options="terms")(Row("x", own), "x")
+    except RowError as why:
+        return str(why)
+    return ""

@@ -123,7 +123,8 @@ def _study(sources: Any, columns: Sequence[str]) -> Study | None:
     """
     from privstats.workflows.sources import SOURCES
 
-    stated, rows = flags_given(sources), SOURCES.rows().values()
+    stated = flags_given(sources)
+    rows = [row for row in SOURCES.rows().values() if hasattr(sources, row.field)]  # some options may be left out
     source = next((source for source in rows if getattr(sources, source.field) is not None), None)
     if source is None:
         if stated:

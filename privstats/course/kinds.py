@@ -127,7 +127,7 @@ class CourseKind:
     @property
     def type(self) -> type[Any]:
         """The class, a :class:`~privstats.course.planned.Planned` dataclass."""
-        with KINDS.using(self.name):
+        with COURSE_KINDS.using(self.name):
             course_type: type[Any] = resolved(self.place)
         return course_type
 
@@ -297,13 +297,26 @@ def _is_kind(row: Any, name: str) -> bool:
         raise RowError(f"its task is {row.task!r:.80}, and must be one of {', '.join(KINDS)}")
     if row.asked and row.terms is not None and row.asked not in (known := [each.name for each in fields(row.terms)]):
         raise RowError(f"its asked is {row.asked!r:.80}, and must be an option of its terms: {', '.join(known)}")
-    stated = [each for each in _OURS_ALONE if getattr(row, each) != getattr(CourseKind, each)]
-    if stated and COURSE_KINDS.origin(name):
+    if COURSE_KINDS.origin(name):
+        _check_anothers(row)
+    return good
+
+
+def _check_anothers(row: CourseKind) -> None:
+    """Refuse a row of another package that decides what is charged, or that means an option of a kind of ours."""
+    if type(row) is not CourseKind:  # a property such as ``single`` decides what a ledger is charged
+        raise RowError(f"it is of the class {type(row).__name__} over CourseKind, and must be a CourseKind itself")
+    if stated := [each for each in _OURS_ALONE if getattr(row, each) != getattr(CourseKind, each)]:
         raise RowError(
             f"it states {', '.join(stated)}, and only kinds of privstats form sums, noise or charges themselves: leave "
             "it out there"
         )
-    return good
+    ours = {each.asked: each.name for each in COURSE_KINDS.rows(of_others=False).values() if each.asked}
+    if row.asked in ours:
+        raise RowError(
+            f"its asked is {row.asked!r:.80}, which means the kind of course {ours[row.asked]!r} of privstats: choose "
+            "another option"
+        )
 
 
 COURSE_KINDS: Door[CourseKind] = Door("privstats.courses", "kind of course", PlanError, _is_kind, _OWN)

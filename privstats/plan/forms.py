@@ -94,7 +94,8 @@ class Levels(Words):
     @property
     def bounds(self) -> str:
         """The levels as files write them, each with its meaning."""
-        meanings = {row.level: row.meaning.format(max_records="`most_records`") for row in self._provers.values()}
+        rows = self._provers.rows().values()
+        meanings = {row.level: row.meaning.format(max_records="`most_records`") for row in rows}
         return "; ".join(f'`"{level}"`: {meaning}' for level, meaning in meanings.items())
 
     def checked(self, name: str, value: Any) -> Any:

@@ -16,11 +16,14 @@ from privstats.errors import BrokenPackageWarning, PlanError, PrivstatsError, Re
 from privstats.randomness import seeded
 from privstats.workflows.readers import possible, reads
 from privstats.workflows.tables import READERS, Options, TableReader, TableResult, read
+from privstats.workflows.tables.reader import origin_of, titled
 from privstats.workflows.tables.reading import fitting
+from privstats.workflows.tables.rows import usable
 from tests import made
 from tests.moments.test_readable import published_of, records_of
-from tests.planted import plant_entries
+from tests.planted import plant, plant_entries
 from tests.schema.samples import SCHEMAS as SAMPLES
+from tests.without import needing
 from tests.workflows.test_plans_and_readers import COHORT, ROOM, STUDIES, Study, asked, planned, shards
 
 
@@ -324,3 +327,42 @@ def test_another_family_of_one_kind_is_named() -> None:
     plan = made.plan(schema, COHORT, made.promise(), published=published_of(schema))
     with pytest.raises(PlanError, match="logit reads a ScoreSchema of the family logistic, .* of the family poisson"):
         reads("logit", plan)
+
+
+@dataclass(frozen=True)
+class UnlikeImputed(Options):
+    interactions: Annotated[int, Option("a number of interactions.")] = 0
+
+
+@needing("privstats.readers:imputed")
+def test_no_package_takes_a_reader_of_a_room_away(brings: Brings) -> None:
+    """A name in front of ours made that package's options the ones that ours must share."""
+    brings(replace(TOTALS, name="aa", options=UnlikeImputed))
+    said = "the table reader 'aa' of stranger 0.1 cannot be used: its option 'interactions' is unlike .* 'imputed';"
+    with pytest.warns(BrokenPackageWarning, match=said):
+        rows = usable()
+    assert "imputed" in rows
+    assert "aa" not in rows
+
+
+def test_a_reader_that_two_packages_have_is_refused_by_their_names(
+    brings: Brings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was a KeyError."""
+    brings(TOTALS)
+    plant_entries(monkeypatch, READERS.group, {"totals": f"{__name__}:row_totals"}, "other")
+    release = released(CLASSES)
+    for call in (lambda: read("totals", release), lambda: reads("totals", release.plan)):
+        why = sentence_of(call)
+        assert why.startswith("stranger 0.1 and other 0.1 both have the table reader 'totals'")
+
+
+def test_a_package_that_announces_a_name_of_ours_is_not_its_origin(
+    brings: Brings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault of ours was one sentence that told to uninstall that package."""
+    brings(replace(TOTALS, name="ols"))
+    assert (origin_of("ols"), titled("ols")) == ("", "the table reader 'ols'")
+    plant(monkeypatch, READERS, "ols", replace(READERS["ols"], place=lambda *_: {}["n"]))
+    with pytest.raises(KeyError, match="n"):
+        READERS["ols"].read([], Options())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from privstats.doors import Door, is_row
@@ -47,6 +47,11 @@ def _is_requested(row: Summer, options: Any) -> bool:
         return row.is_requested(options)
 
 
+def _has_options(options: Any, terms: type[Any]) -> bool:
+    """Return whether no option of a row was left out because another row has an unlike one of its name."""
+    return all(hasattr(options, each.name) for each in fields(terms))
+
+
 def summer_for(options: Any) -> Summer | None:
     """Return the summer that a leader's options request, if any.
 
@@ -58,7 +63,8 @@ def summer_for(options: Any) -> Summer | None:
         >>> summer_for(SUMMERS["dask"].terms()) is None  # no option is given
         True
     """
-    asked = [row for row in SUMMERS.rows().values() if _is_requested(row, options)]
+    rows = [row for row in SUMMERS.rows().values() if _has_options(options, row.terms)]
+    asked = [row for row in rows if _is_requested(row, options)]
     if len(asked) > 1:
         raise PrivstatsError(
             f"one run has one summer of its reports, got {asked[0].name} and {asked[1].name}: omit one"

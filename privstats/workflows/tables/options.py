@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, make_dataclass
-from datetime import datetime
-from enum import Enum
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
-from uuid import UUID
+from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
-from privstats.doors import Option, anew, default_of, together
+from privstats.doors import TYPES, Option, anew, default_of, is_typed, together
 from privstats.errors import PrivstatsError, ReleaseError
+from privstats.row_fields import shown
 
 Times: TypeAlias = Literal["discrete", "continuous"]
 
@@ -248,33 +245,23 @@ def fault_of_options(options: object) -> str:
         "the option 'digits' of Digits has no help: annotate it with an Option"
     """
     if not (isinstance(options, type) and issubclass(options, Options) and is_dataclass(options)):
-        return f"options must be a frozen dataclass that derives from privstats.workflows.tables.Options, got {options}"
+        return (
+            "its options must be a frozen dataclass that derives from privstats.workflows.tables.Options, got "
+            f"{shown(options)}"
+        )
     try:
         hints = get_type_hints(options, include_extras=True)
         for each in fields(options):
             if default_of(each) is MISSING:
                 return f"the option {each.name!r} of {options.__qualname__} has no default: give it one"
             stated(options, each.name)
-            if not _is_typed(hints[each.name].__origin__):
-                return (
-                    f"the option {each.name!r} of {options.__qualname__} is of no type that a command reads: use a "
-                    "str, int, float, bool, Path or Literal, a list of one, or one of these or None"
-                )
+            if not is_typed(hints[each.name]):
+                return f"the option {each.name!r} of {options.__qualname__} is of no type that a command reads: {TYPES}"
     except PrivstatsError as error:
         return str(error)
     except Exception as fault:  # annotations and factories are another package's code
         return f"the options {options.__qualname__} cannot be read: {type(fault).__name__}: {fault}; correct them"
     return ""
-
-
-def _is_typed(hint: Any) -> bool:
-    """Return whether a command can read a value of this type."""
-    origin, parts = get_origin(hint), [each for each in get_args(hint) if each is not NoneType]
-    if origin is Literal:
-        return all(isinstance(each, str) for each in parts)
-    if origin in (Union, UnionType, list):
-        return len(parts) == 1 and _is_typed(parts[0])
-    return hint in (str, int, float, bool, Path, datetime, UUID) or (isinstance(hint, type) and issubclass(hint, Enum))
 
 
 def clause_of(options: type[Options], name: str) -> str:

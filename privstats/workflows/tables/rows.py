@@ -25,7 +25,7 @@ from privstats.workflows.tables.options import (
     OfTableOne,
     stated,
 )
-from privstats.workflows.tables.reader import GROUP, TableReader, fault_of, titled
+from privstats.workflows.tables.reader import TableReader, fault_of, titled
 
 _Meanings: TypeAlias = list[tuple[str, str, tuple[str, str | None, str]]]
 
@@ -123,7 +123,7 @@ def _is_row(row: Any, name: str) -> bool:
     return True
 
 
-READERS: Door[TableReader] = Door(GROUP, "table reader", ReleaseError, _is_row, _OWN)
+READERS: Door[TableReader] = Door("privstats.readers", "table reader", ReleaseError, _is_row, _OWN)
 """The table readers by the name that users type: ours, then those that installed packages announce."""
 
 
@@ -185,10 +185,11 @@ def reader_of(name: str, reserved: Collection[str] = ()) -> TableReader:
     """
     if name not in READERS:
         raise ReleaseError(f"reader must be one of {', '.join(READERS)}, got {name!r}")
-    rows, refused = ({name: READERS[name]}, {}) if name in _OWN else sorted_out(reserved)
+    row = READERS[name]  # refuses a name that two packages have, which no list holds
+    refused = {} if name in _OWN else sorted_out(reserved)[1]
     if name in refused:
         raise refused[name]
-    return rows[name]
+    return row
 
 
 def _require_own_options(

@@ -15,6 +15,12 @@ class Given:
     far: str | None = None
 
 
+@dataclass(frozen=True)
+class Further:
+    further: str | None = None
+
+
+FURTHER = Summer("further", Further, lambda options: options.further is not None, lambda options, folder: None)
 NEAR = Summer("near", Given, lambda options: options.near is not None, lambda options, folder: options.near)
 FAR = Summer("far", Given, lambda options: options.far is not None, lambda options, folder: options.far)
 
@@ -32,3 +38,10 @@ def test_the_options_choose_a_summer_and_without_them_the_leader_sums():
 def test_two_summers_of_one_run_are_refused():
     with pytest.raises(PrivstatsError, match="one run has one summer of its reports, got far and near: omit one"):
         summer_for(Given("here", "there"))
+
+
+def test_a_summer_whose_options_were_left_out_stops_no_other(monkeypatch):
+    """It was asked for an option that the command does not have, and each leader ended."""
+    plant_entries(monkeypatch, SUMMERS.group, {"further": f"{__name__}:FURTHER"}, "stranger")
+    assert summer_for(Given(far="there")) is FAR
+    assert summer_for(Further("there")) is FURTHER
