@@ -113,16 +113,28 @@ class Door(Mapping[str, Row]):
         Args:
             of_others: whether to load the rows of other packages.
         """
-        rows: dict[str, Row] = {}
-        for name in self:
+        return {name: row for name in self if of_others or not self.origin(name) for row in self._sound(name)}
+
+    def first(self, wanted: Callable[[Row], bool]) -> Row | None:
+        """Return the first row that is wanted, ours first, and load none after it; None where no row is.
+
+        Example:
+            >>> from privstats.course.kinds import COURSE_KINDS
+            >>> COURSE_KINDS.first(lambda kind: kind.task == "of no kind of schema") is None
+            True
+        """
+        return next((row for name in self for row in self._sound(name) if wanted(row)), None)
+
+    def _sound(self, name: str) -> Iterator[Row]:
+        """Yield one row; none, with a warning, where it is broken and of another package."""
+        try:
+            row = self[name]
+        except PrivstatsError as fault:
             if not self.origin(name):
-                rows[name] = self[name]  # a broken row of ours is refused, so that no list lacks it without a word
-            elif of_others:
-                try:
-                    rows[name] = self[name]
-                except PrivstatsError as fault:
-                    warnings.warn(str(fault), BrokenPackageWarning, stacklevel=2)
-        return rows
+                raise  # so that no list lacks a row of ours without a word
+            warnings.warn(str(fault), BrokenPackageWarning, stacklevel=4)
+        else:
+            yield row
 
     @contextmanager
     def using(self, name: str) -> Iterator[None]:

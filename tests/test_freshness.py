@@ -207,7 +207,7 @@ PLACES = {  # every call that draws noise or makes a generator, and the doors th
     "session/noise.py: draw_member": {"a helper's noise", "helpers' answers", "a panel leader's release"},
     "session/noise.py: bound_to": {"a helper's noise", "helpers' answers"},
     "session/noise.py: draw_central": {"a server's release", "one party alone", "a course of one party"},
-    "contrib/streams/stream.py: rounded_gaussian": {"epochs of a weighed stream"},
+    "session/noise.py: rounded_gaussian": {"epochs of a weighed stream"},
     "contrib/streams/stream.py: bound_to": {"epochs of a weighed stream"},
     "engines/journal/server_view.py: bound_to": {"a server with a journal"},
     "randomness.py: Generator": {"a server's release"},

@@ -414,4 +414,4 @@ def _reading(course: Course, name: str) -> Callable[..., Any] | None:
 def _row_of(course: Course) -> CourseKind | None:
     own = type(course)
     places = (own, f"{own.__module__}:{own.__qualname__}")
-    return next((kind for kind in COURSE_KINDS.rows().values() if kind.place in places and kind.type is own), None)
+    return COURSE_KINDS.first(lambda kind: kind.place in places and kind.type is own)

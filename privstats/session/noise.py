@@ -1,4 +1,4 @@
-"""Sample the noise of a plan's parties and releases."""
+"""Sample the noise of a plan's parties, releases and streams."""
 
 from __future__ import annotations
 
@@ -76,3 +76,13 @@ def with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVec
     noisy = plan.ring.encode(sampled)
     noisy.add(total)
     return noisy
+
+
+def epoch_noise(noise: Noise, layout: Layout, rng: Generator, fixed_bits: int) -> NDArray[np.int64]:
+    """Sample the noise of one epoch of a stream, in steps of ``2**-fixed_bits`` of a wire step.
+
+    These steps are finer, because the stream's server multiplies each epoch by a weight.
+    """
+    sigmas = [noise.share_sigma(segment) * (1 << fixed_bits) for segment in layout.segments]
+    samples = [dp.rounded_gaussian(sigma, each.size, rng) for sigma, each in zip(sigmas, layout.segments, strict=True)]
+    return np.concatenate(samples)

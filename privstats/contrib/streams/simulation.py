@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from privstats import session
 from privstats.contrib.streams.moments_delta import MomentsDelta
-from privstats.contrib.streams.stream import SEED_BYTES, Stream, weighed_release
+from privstats.contrib.streams.stream import Stream, weighed_release
 from privstats.course import Round
 from privstats.course import run as follow
 from privstats.encoding import RingVector
@@ -20,6 +20,7 @@ from privstats.extend.support import Generator
 from privstats.intake.person_ids import names_of
 from privstats.moments import Moments, warn_if_clipped
 from privstats.plan import Plan
+from privstats.randomness import SEED_BYTES
 from privstats.release import Release
 from privstats.workflows.simulate import measured, summed
 

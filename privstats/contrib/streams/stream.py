@@ -31,7 +31,7 @@ from privstats.contrib.streams.mechanisms import (
 from privstats.contrib.streams.mechanisms import total_weights as weights_of
 from privstats.course import Releases
 from privstats.course.planned import Planned
-from privstats.dp import Noise, NoPrivacy, Privacy, averaged_mu, joint_mu, rounded_gaussian
+from privstats.dp import Noise, NoPrivacy, Privacy, averaged_mu, joint_mu
 from privstats.dp.sensitivities import apart
 from privstats.encoding import RingVector, to_real
 from privstats.errors import AggregationError, PlanError, ReleaseError
@@ -39,12 +39,11 @@ from privstats.extend.courses import Promise, part_of, require_plan
 from privstats.extend.kinds import Adjacency
 from privstats.kinds import ClassSchema, RidgeSchema
 from privstats.plan import Plan
-from privstats.randomness import bound_to
+from privstats.randomness import SEED_BYTES, bound_to
 from privstats.release import Release, require_survivors
 from privstats.schema import COUNT_SCALE
+from privstats.session.noise import epoch_noise
 
-SEED_BYTES = 32
-"""Length of the secret behind the noise of all weighed epochs."""
 _MOST_EPOCHS = 1024
 _DISCLOSED = (
     "without noise an unlearned record is the difference of two sums, to half a grid step: add a Privacy to the "
@@ -355,11 +354,7 @@ def _noise(plan: Plan, seed: bytes, sums: Sequence[Summed | None]) -> NDArray[np
     epoch = (len(sums) - 1).to_bytes(4, "big")
     rng = bound_to(seed, domains.STREAM_NOISE, bytes.fromhex(plan.digest), epoch, bytes_of_sums(sums))
     assert plan.noise is not None  # noqa: S101  the caller has refused it
-    segments = plan.layout.segments
-    # Steps are finer than a wire step by the weights' binary digits, because each epoch is multiplied by a weight.
-    sigmas = [plan.noise.share_sigma(segment) * (1 << FIXED_BITS) for segment in segments]
-    samples = [rounded_gaussian(sigma, each.size, rng) for sigma, each in zip(sigmas, segments, strict=True)]
-    return np.concatenate(samples)
+    return epoch_noise(plan.noise, plan.layout, rng, FIXED_BITS)
 
 
 def _times(vector: RingVector, weight: int) -> RingVector:

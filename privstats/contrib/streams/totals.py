@@ -10,11 +10,12 @@ from hashlib import sha256
 from pathlib import Path
 
 from privstats import domains
-from privstats.contrib.streams.stream import SEED_BYTES, Stream, Summed, bytes_of_sums, weighed_release
+from privstats.contrib.streams.stream import Stream, Summed, bytes_of_sums, weighed_release
 from privstats.course import Course, Releases
 from privstats.encoding import RingVector
 from privstats.engines.carriers import read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, PlanError
+from privstats.randomness import SEED_BYTES
 from privstats.release import Release
 
 _DRAWN, _TOTAL = ".drawn", ".total"
