@@ -29,7 +29,7 @@ def imputation_mice() -> Cells:
         for row in rows:
             about = [row["world"], f"{100 * row['missing']:.0f} %", row["way"], _epsilon(row)]
             half = "-" if row["half width"] is None else f"{row['half width']:.3f}"
-            lines.append([*about, f"{100 * row['told']:.0f} %", _imputed(row), half])
+            lines.append([*about, f"{100 * row['reported']:.0f} %", _imputed(row), half])
     return [head, *lines]
 
 
@@ -51,7 +51,7 @@ def imputation_cells_mice() -> Cells:
         for row in rows:
             about = [row["world"], f"{100 * row['missing']:.0f} %", row["way"], _epsilon(row)]
             half = "-" if row["half width"] is None else f"{row['half width']:.3f}"
-            lines.append([*about, f"{100 * row['told']:.0f} %", _missed(row, ""), half])
+            lines.append([*about, f"{100 * row['reported']:.0f} %", _missed(row, ""), half])
     return [head, *lines]
 
 
@@ -77,10 +77,10 @@ _WHAT = {"odds": "coefficients", "risks": "log odds of risks", "differences": "r
 
 
 def _missed(row: Row, prefix: str) -> str:
-    told = row[f"{prefix}told"]
-    if not told:
+    reported = row[f"{prefix}reported"]
+    if not reported:
         return "not reported"
-    share = "" if told > 0.995 or "way" in row else f" ({100 * told:.0f} % reported)"
+    share = "" if reported > 0.995 or "way" in row else f" ({100 * reported:.0f} % reported)"
     return f"{_number(row[f'{prefix}bias'])} / {100 * row[f'{prefix}worst']:.1f} %{share}"
 
 
@@ -104,10 +104,10 @@ def _by_world(missing: float) -> Cells:
 
 
 def _imputed(row: Row) -> str:
-    if not row["told"]:
+    if not row["reported"]:
         return "not reported"
-    share = "" if row["told"] > 0.995 or "way" in row else f" ({100 * row['told']:.0f} % reported)"
-    return f"{row['bias']:.3f} / {100 * (1 - row['worst slope'] / row['told']):.1f} %{share}"
+    share = "" if row["reported"] > 0.995 or "way" in row else f" ({100 * row['reported']:.0f} % reported)"
+    return f"{row['bias']:.3f} / {100 * (1 - row['worst slope'] / row['reported']):.1f} %{share}"
 
 
 def _complete(row: Row) -> str:

@@ -56,30 +56,40 @@ def _half_width(row: Row) -> str:
 
 def inference_cells() -> Cells:
     """benchmarks/raw_tables/numbers.md: contrasts of cells of declared columns."""
-    head = ["cuts", "missing", "records", "epsilon", "told", "told and missed", "worst cell", "half width"]
+    head = ["cuts", "missing", "records", "epsilon", "reported", "reported and missed", "worst cell", "half width"]
     lines = []
     for _, rows in titled("inference.cells"):
         for row in rows:
             about = [str(row["cuts"]), f"{100 * row['gaps']:g} %", f"{row['records']:,}", _epsilon(row)]
-            found = [_percent(row["told"]), _missed(row), _percent(row["worst parameter"]), _number(row, "half width")]
+            found = [
+                _percent(row["reported"]),
+                _missed(row),
+                _percent(row["worst parameter"]),
+                _number(row, "half width"),
+            ]
             lines.append([*about, *found])
     return [head, *lines]
 
 
 def found_cuts() -> Cells:
     """benchmarks/raw_tables/numbers.md: the same behind cut points that were found."""
-    head = ["cuts", "records", "epsilon", "told", "told and missed", "worst cell", "half width"]
+    head = ["cuts", "records", "epsilon", "reported", "reported and missed", "worst cell", "half width"]
     lines = []
     for _, rows in titled("inference.found_cuts"):
         for row in rows:
-            found = [_percent(row["told"]), _missed(row), _percent(row["worst parameter"]), _number(row, "half width")]
+            found = [
+                _percent(row["reported"]),
+                _missed(row),
+                _percent(row["worst parameter"]),
+                _number(row, "half width"),
+            ]
             lines.append([str(row["cuts"]), f"{row['records']:,}", _epsilon(row), *found])
     return [head, *lines]
 
 
 def inference_peers() -> Cells:
     """benchmarks/inference/numbers.md: other ways on the same records."""
-    head = ["table", "way", "version", "epsilon", "told and missed", "half width", "median error", "bytes", "shows"]
+    head = ["table", "way", "version", "epsilon", "reported and missed", "half width", "median error", "bytes", "shows"]
     lines = []
     for title, rows in titled("inference.peers"):
         for place, row in enumerate(rows):
@@ -91,18 +101,26 @@ def inference_peers() -> Cells:
 
 def inference_readers() -> Cells:
     """benchmarks/inference/numbers.md: the readers that the first tables leave out."""
-    head = ["table", "records", "epsilon", "told", "told and missed", "half width"]
+    head = ["table", "records", "epsilon", "reported", "reported and missed", "half width"]
     lines = []
     for title, rows in titled("inference.readers"):
         for place, row in enumerate(rows):
-            about = [title if not place else "", f"{row['records']:,}", _epsilon(row), _percent(row["told"])]
+            about = [title if not place else "", f"{row['records']:,}", _epsilon(row), _percent(row["reported"])]
             lines.append([*about, _missed(row), _number(row, "half width")])
     return [head, *lines]
 
 
 def inference_levels() -> Cells:
     """benchmarks/inference/numbers.md: the arm's interval where a declared level has few records, or none."""
-    head = ["table", "epsilon", "level", "worlds", "told", "told and missed", "width over that without the level"]
+    head = [
+        "table",
+        "epsilon",
+        "level",
+        "worlds",
+        "reported",
+        "reported and missed",
+        "width over that without the level",
+    ]
     lines = []
     for title, rows in titled("inference.levels"):
         whole: dict[float, float] = {}
@@ -110,7 +128,7 @@ def inference_levels() -> Cells:
             whole.setdefault(row["epsilon"], row["half width"])  # the first row does not declare the level
             wide = "-" if row["half width"] is None else f"{row['half width'] / whole[row['epsilon']]:.2f}"
             about = [title if not place else "", _epsilon(row), row["level"], f"{row['runs']:,}"]
-            lines.append([*about, _percent(row["told"]), _missed(row), wide])
+            lines.append([*about, _percent(row["reported"]), _missed(row), wide])
     return [head, *lines]
 
 
@@ -148,11 +166,11 @@ def _between(row: Row, low: str, high: str) -> str:
 
 def inference_head_scores() -> Cells:
     """benchmarks/heads/numbers.md: the score of a head against its population, and against the same records pooled."""
-    head = ["head", "measure", "epsilon", "told", "told and missed", "missed the pooled number", "half width"]
+    head = ["head", "measure", "epsilon", "reported", "reported and missed", "missed the pooled number", "half width"]
     lines = []
     for title, rows in titled("inference.head_scores"):
         for place, row in enumerate(rows):
-            about = [title if not place else "", row["measure"], _epsilon(row), _percent(row["told"])]
+            about = [title if not place else "", row["measure"], _epsilon(row), _percent(row["reported"])]
             lines.append([*about, _percent(row["missed"]), _percent(row["missed pooled"]), _number(row, "half width")])
     return [head, *lines]
 
@@ -177,11 +195,20 @@ def frame_columns() -> Cells:
 
 def inference_standardised() -> Cells:
     """benchmarks/inference/numbers.md: public ranges beside those that a first session finds."""
-    head = ["ranges", "records", "epsilon", "told", "told and missed", "worst slope", "half width", "median error"]
+    head = [
+        "ranges",
+        "records",
+        "epsilon",
+        "reported",
+        "reported and missed",
+        "worst slope",
+        "half width",
+        "median error",
+    ]
     lines = []
     for title, rows in titled("inference.standardised"):
         for place, row in enumerate(rows):
-            about = [title if not place else "", f"{row['records']:,}", _epsilon(row), _percent(row["told"])]
+            about = [title if not place else "", f"{row['records']:,}", _epsilon(row), _percent(row["reported"])]
             found = [_missed(row), _percent(row["worst parameter"])]
             lines.append([*about, *found, _number(row, "half width"), _number(row, "median error")])
     return [head, *lines]
@@ -189,24 +216,29 @@ def inference_standardised() -> Cells:
 
 def inference_hazards() -> Cells:
     """benchmarks/inference/numbers.md: intervals of hazard ratios."""
-    head = ["events", "records", "epsilon", "runs", "told", "told and missed", "worst ratio", "half width"]
+    head = ["events", "records", "epsilon", "runs", "reported", "reported and missed", "worst ratio", "half width"]
     lines = []
     for title, rows in titled("inference.hazards")[:2]:
         for place, row in enumerate(rows):
             about = [title if not place else "", f"{row['records']:,}", _epsilon(row), str(row["runs"])]
-            found = [_percent(row["told"]), _missed(row), _percent(row["worst parameter"]), _number(row, "half width")]
+            found = [
+                _percent(row["reported"]),
+                _missed(row),
+                _percent(row["worst parameter"]),
+                _number(row, "half width"),
+            ]
             lines.append([*about, *found])
     return [head, *lines]
 
 
 def inference_proportionality() -> Cells:
     """benchmarks/inference/numbers.md: how often proportionality is rejected at .05."""
-    head = ["ratio", "records", "epsilon", "told", "rejected"]
+    head = ["ratio", "records", "epsilon", "reported", "rejected"]
     lines = []
     for title, rows in titled("inference.hazards")[2:4]:
         for place, row in enumerate(rows):
             about = [title if not place else "", f"{row['records']:,}", _epsilon(row)]
-            lines.append([*about, _percent(row["told"]), _percent(row["rejected"])])
+            lines.append([*about, _percent(row["reported"]), _percent(row["rejected"])])
     return [head, *lines]
 
 
@@ -224,12 +256,12 @@ def inference_cox() -> Cells:
 
 def inference_leaving() -> Cells:
     """benchmarks/inference/numbers.md: hazard ratios and their tests where two arms leave at rates of their own."""
-    head = ["world", "log ratio", "records", "months a bin", "epsilon", "told", "arm missed", "95 % of it"]
+    head = ["world", "log ratio", "records", "months a bin", "epsilon", "reported", "arm missed", "95 % of it"]
     lines = []
     for title, rows in titled("inference.hazards")[4:8]:
         for place, row in enumerate(rows):
             about = [title if not place else "", f"{row['log ratio']:g}", f"{row['records']:,}"]
-            about += [str(row["months a bin"]), _epsilon(row), _percent(row["told"]), _percent(row["arm missed"])]
+            about += [str(row["months a bin"]), _epsilon(row), _percent(row["reported"]), _percent(row["arm missed"])]
             found = (_percent(row[name]) for name in ("age missed", "log-rank rejects", "proportionality rejects"))
             lines.append([*about, _ends_of(row), *found])
     return [[*head, "age missed", "log-rank rejects", "proportionality rejects"], *lines]
@@ -237,11 +269,11 @@ def inference_leaving() -> Cells:
 
 def inference_causes() -> Cells:
     """benchmarks/inference/numbers.md: cause-specific ratios."""
-    head = ["records", "epsilon", "releases", "told", "told and missed", "worst", "95 % of it", "half width"]
+    head = ["records", "epsilon", "releases", "reported", "reported and missed", "worst", "95 % of it", "half width"]
     ((_, rows),) = titled("inference.hazards", "one cause")
     lines = []
     for row in rows:
-        about = [f"{row['records']:,}", _epsilon(row), f"{row['runs']:,}", _percent(row["told"]), _missed(row)]
+        about = [f"{row['records']:,}", _epsilon(row), f"{row['runs']:,}", _percent(row["reported"]), _missed(row)]
         lines.append([*about, _percent(row["worst parameter"]), _ends_of(row), _half_width(row)])
     return [head, *lines]
 
@@ -258,33 +290,33 @@ def inference_forecasts() -> Cells:
                 f"{row['forecast reported']} of {row['forecast draws']}",
                 "-" if width is None else f"{width:.3f}",
             ]
-            reported = f"{_percent(row['told of the worst'])} of {row['runs']:,}"
+            reported = f"{_percent(row['reported of the worst'])} of {row['runs']:,}"
             lines.append([*about, *promised, reported, _half_width(row), _missed(row)])
     return [[*head, "reported", "half width", "reported and missed"], *lines]
 
 
 def inference_strata() -> Cells:
     """benchmarks/inference/numbers.md: ratios with a baseline for each stratum."""
-    head = ["records", "epsilon", "releases", "told", "told and missed", "worst", "95 % of it", "half width"]
+    head = ["records", "epsilon", "releases", "reported", "reported and missed", "worst", "95 % of it", "half width"]
     lines = []
     for _, rows in titled("inference.hazards", "two strata"):
         for row in rows:
-            about = [f"{row['records']:,}", _epsilon(row), f"{row['runs']:,}", _percent(row["told"]), _missed(row)]
+            about = [f"{row['records']:,}", _epsilon(row), f"{row['runs']:,}", _percent(row["reported"]), _missed(row)]
             about += [_percent(row["worst parameter"]), _ends_of(row), _half_width(row)]
-            lines.append([*about, *(_percent(row[name]) for name in ("check told", "proportionality rejects"))])
-    return [[*head, "check told", "proportionality rejects"], *lines]
+            lines.append([*about, *(_percent(row[name]) for name in ("check reported", "proportionality rejects"))])
+    return [[*head, "check reported", "proportionality rejects"], *lines]
 
 
 def inference_columns() -> Cells:
     """benchmarks/inference/numbers.md: how often each column's proportionality is rejected at .05."""
     start = "each column's proportionality, "
-    head = ["world", "records", "epsilon", "releases", "told", "arm rejected", "age rejected", "95 % of it"]
+    head = ["world", "records", "epsilon", "releases", "reported", "arm rejected", "age rejected", "95 % of it"]
     lines, before = [], ""
     for title, rows in titled("inference.hazards", start):
         world = title.partition(":")[0]
         for row in rows:
             about = [world if world != before else "", f"{row['records']:,}", _epsilon(row), f"{row['runs']:,}"]
-            shares = (_percent(row[name]) for name in ("told", "arm rejected", "age rejected"))
+            shares = (_percent(row[name]) for name in ("reported", "arm rejected", "age rejected"))
             lines.append([*about, *shares, _ends_of(row)])
             before = world
     return [head, *lines]
@@ -297,7 +329,7 @@ def inference_repeated() -> Cells:
         "worst of its first runs",
         "parameter",
         "releases",
-        "told",
+        "reported",
         "missed",
         "95 % of it",
         "above the truth",
@@ -307,19 +339,30 @@ def inference_repeated() -> Cells:
         for place, row in enumerate(rows):
             first = f"{_percent(row['first missed'])} of {row['first runs']}"
             about = [title, first] if not place else ["", ""]
-            about += [row["parameter"], f"{row['runs']:,}", _percent(row["told"]), _percent(row["missed"])]
+            about += [row["parameter"], f"{row['runs']:,}", _percent(row["reported"]), _percent(row["missed"])]
             lines.append([*about, _ends_of(row), _percent(row["above"])])
     return [head, *lines]
 
 
 def inference_stretched() -> Cells:
     """benchmarks/inference/numbers.md: printed assumptions at their edge, and the worst parameter of each world."""
-    head = ["table", "assumed", "world", "records", "epsilon", "runs", "told", "told and missed", "worst", "95 % of it"]
+    head = [
+        "table",
+        "assumed",
+        "world",
+        "records",
+        "epsilon",
+        "runs",
+        "reported",
+        "reported and missed",
+        "worst",
+        "95 % of it",
+    ]
     lines = []
     for title, rows in sorted(titled("inference.stretched"), key=lambda each: each[0].startswith("beyond")):
         for place, row in enumerate(rows):
             about = [title if not place else "", row["assumed"], row["world"], f"{row['records']:,}", _epsilon(row)]
-            found = [f"{row['runs']:,}", _percent(row["told"]), _missed(row)]
+            found = [f"{row['runs']:,}", _percent(row["reported"]), _missed(row)]
             found += [_percent(row["worst parameter"]), _ends_of(row)]
             lines.append([*about, *found])
     return [head, *lines]
@@ -328,14 +371,14 @@ def inference_stretched() -> Cells:
 def inference_robust_price() -> Cells:
     """benchmarks/inference/numbers.md: what robust errors cost beside the model's."""
     head = ["regression", "records", "epsilon", "budget for J"]
-    head += ["seconds", "seconds, robust", "told", "told, robust", "width"]
+    head += ["seconds", "seconds, robust", "reported", "reported, robust", "width"]
     lines = []
     for title, rows in titled("inference.robust_price"):
         for place, row in enumerate(rows):
             about = [title if not place else "", f"{row['records']:,}", _epsilon(row), f"{100 * row['share']:.0f} %"]
             seconds = [f"{row[name]:.3f}" for name in ("seconds", "seconds, robust")]
-            told = [_percent(row[name]) for name in ("told", "told, robust")]
-            lines.append([*about, *seconds, *told, "-" if row["width"] is None else f"x {row['width']:.2f}"])
+            reported = [_percent(row[name]) for name in ("reported", "reported, robust")]
+            lines.append([*about, *seconds, *reported, "-" if row["width"] is None else f"x {row['width']:.2f}"])
     return [head, *lines]
 
 
@@ -353,11 +396,20 @@ def inference_risks() -> Cells:
 
 def inference_real() -> Cells:
     """benchmarks/inference/numbers.md: columns of real data sets."""
-    head = ["columns", "errors", "epsilon", "`cov_type`", "told", "told and missed", "worst parameter", "half width"]
+    head = [
+        "columns",
+        "errors",
+        "epsilon",
+        "`cov_type`",
+        "reported",
+        "reported and missed",
+        "worst parameter",
+        "half width",
+    ]
     ((_, rows),) = titled("inference.real")
     lines = []
     for row in rows:
-        about = [row["columns"], row["errors"], _epsilon(row), row["cov_type"], _percent(row["told"])]
+        about = [row["columns"], row["errors"], _epsilon(row), row["cov_type"], _percent(row["reported"])]
         lines.append([*about, _missed(row), _percent(row["worst parameter"]), _number(row, "half width")])
     return [head, *lines]
 
@@ -373,7 +425,7 @@ def _epsilon(row: Row) -> str:
 def _missed(row: Row) -> str:
     if "not run" in row:
         return str(row["not run"])
-    return "no interval" if row["told and missed"] is None else _percent(row["told and missed"])
+    return "no interval" if row["reported and missed"] is None else _percent(row["reported and missed"])
 
 
 def _number(row: Row, key: str) -> str:
@@ -382,15 +434,15 @@ def _number(row: Row, key: str) -> str:
 
 _RELEASE: dict[str, Shown] = {"records": "{records:,}", "epsilon": "{epsilon:g}"}
 _INTERVALS: dict[str, Shown] = {
-    "told": _unless_refused(_share("told"), "refused"),
-    "told and missed": _unless_refused(_share("told and missed")),
+    "reported": _unless_refused(_share("reported"), "refused"),
+    "reported and missed": _unless_refused(_share("reported and missed")),
     "naive covers": _unless_refused(_share("naive covers")),
     "half width": _unless_refused(_half_width),
     "without noise": "{without noise:.3f}",
 }
 _ENDS: dict[str, Shown] = {
-    "told": _share("told"),
-    "told and missed": _share("told and missed"),
+    "reported": _share("reported"),
+    "reported and missed": _share("reported and missed"),
     "95 % of it": _ends_of,
     "half width": lambda row: "-" if row["half width"] is None else f"{row['half width']:.4f}",
 }
@@ -399,8 +451,8 @@ _RUNS: dict[str, Shown] = {"runs": "{runs:,}"}
 _OF_EFFECTS: dict[str, Shown] = _WORLD | _RELEASE | _RUNS | _ENDS
 _QUESTIONS: dict[str, Shown] = {
     "rows": "{rows}",
-    "told": _share("told"),
-    "told and missed": _share("told and missed"),
+    "reported": _share("reported"),
+    "reported and missed": _share("reported and missed"),
     "worst row": _share("worst row"),
     "95 % of it": _ENDS["95 % of it"],
     "half width": _ENDS["half width"],
@@ -408,14 +460,14 @@ _QUESTIONS: dict[str, Shown] = {
 _COVERED: dict[str, Shown] = {
     **_RELEASE,
     **_RUNS,
-    **{name: _QUESTIONS[name] for name in ("told", "told and missed", "worst row", "95 % of it")},
+    **{name: _QUESTIONS[name] for name in ("reported", "reported and missed", "worst row", "95 % of it")},
 }
 _LATE: dict[str, Shown] = {
     "times": "{times}",
     **_RELEASE,
     **_RUNS,
-    "told": _share("told"),
-    "missed": _share("told and missed"),
+    "reported": _share("reported"),
+    "missed": _share("reported and missed"),
     "worst": _share("worst point"),
     "rejected": _share("rejected"),
     "95 %": _ends_of,
@@ -439,7 +491,7 @@ _NEGATIVE: dict[str, Shown] = {
     **{
         f"{name}: {what}": _share(f"{name}: {what}")
         for name in ("robust", "quasi-Poisson")
-        for what in ("told", "worst row")
+        for what in ("reported", "worst row")
     },
     **{f"{name}: half width": _width_of(f"{name}: half width") for name in ("robust", "quasi-Poisson")},
     "pooled": "{pooled:.3f}",
@@ -474,14 +526,14 @@ _ALPHA: dict[str, Shown] = {
     **{
         f"{name}: {what}": _share(f"{name}: {what}")
         for name in ("robust", "quasi-Poisson")
-        for what in ("told", "worst row")
+        for what in ("reported", "worst row")
     },
 }
 _MEANS: dict[str, Shown] = {
     "world": "{world}",
     **_EXACT,
     **_RUNS,
-    "told": _share("told"),
+    "reported": _share("reported"),
     **{f"{name}: missed": _share(f"{name}: missed") for name in ("mean a", "mean b", "difference", "ratio")},
     **{f"{name}: missed": _share(f"{name}: missed") for name in ("follow-up a", "follow-up b")},
     "95 % of the worst": _ends_of,
@@ -502,7 +554,7 @@ _CLAIMS: dict[str, Shown] = {
     "claim": "{claim}",
     **_EXACT,
     **_RUNS,
-    "told": _share("told"),
+    "reported": _share("reported"),
     "shown": _share("shown"),
     "95 % of it": _ends_of,
     "more often shown": _share("more often shown"),
@@ -513,7 +565,7 @@ _LOOKS: dict[str, Shown] = {
     **_RELEASE,
     **_RUNS,
     "noise": _share("noise"),
-    "all looks told": _share("told"),
+    "all looks reported": _share("reported"),
     "missed": _share("missed"),
     "95 % of it": _ends_of,
     "crossed": _share("crossed"),
@@ -536,7 +588,7 @@ _SITES: dict[str, Shown] = {
     "sd of effects": "{deviation between sites:g}",
     "rejected": _share("rejected"),
     "95 % of it": _ends_of,
-    "sd told": "{site sd:.3f}",
+    "sd reported": "{site sd:.3f}",
     "I2": _share("I2"),
     "mean missed": _share("mean missed"),
 }
@@ -552,15 +604,15 @@ _ADJUSTED: dict[str, Shown] = {
     "of the columns": "{of columns}",
     "probability": "{probability:g}",
     **_RELEASE,
-    **{name: _share(name) for name in ("told", "treated", "others")},
+    **{name: _share(name) for name in ("reported", "treated", "others")},
     "width": "{width:.2f}",
 }
 _BALANCE: dict[str, Shown] = {
     **_RELEASE,
     "spread of age": "{spread:g}",
     "years between the arms": "{apart:g}",
-    "told": _share("told"),
-    "told and missed": _share("told and missed"),
+    "reported": _share("reported"),
+    "reported and missed": _share("reported and missed"),
     "half width": lambda row: "-" if row["half width"] is None else f"{row['half width']:.2f}",
 }
 _RISKS: dict[str, Shown] = {"risk": "{risk:g}", "ratio": "{ratio:g}", "probability": "{probability:g}"}
@@ -592,7 +644,7 @@ TABLES: Tables = {
     "inference_survival": Table(
         _RESULT,
         "Kaplan-Meier, central",
-        _RELEASE | {"told": _share("told"), "told and missed": _share("told and missed")},
+        _RELEASE | {"reported": _share("reported"), "reported and missed": _share("reported and missed")},
     ),
     "inference_trials": Table(
         _EFFECTS, "trials", {"world": "{world}", "probability": "{probability:g}"} | _RELEASE | _RUNS | _ENDS

@@ -214,7 +214,7 @@ def levels_standing() -> str:
     shares = []
     for declared in (True, False):
         rows = [row for row in own if (row["level"] != "not declared") is declared]
-        worlds, missed = sum(row["runs"] for row in rows), sum(row["runs"] * row["told and missed"] for row in rows)
+        worlds, missed = sum(row["runs"] for row in rows), sum(row["runs"] * row["reported and missed"] for row in rows)
         shares.append(f"{round(missed):,} of {worlds:,} ({100 * missed / worlds:.1f} %)")
     return (
         f"Of logistic, Poisson and hazard regressions, {shares[0]} intervals miss where the level is declared, and "

@@ -88,7 +88,7 @@ def site_levels_glmer() -> Cells:
     for _, rows in titled("inference.site_levels_logit", "beside lme4"):
         for row in rows:
             half = ", ".join(f"{each:.3f}" for each in row["half widths"])
-            missed = f"{_one(row['missed'][0], row['told'])} / {_one(max(row['missed'][1:]), row['told'])}"
+            missed = f"{_one(row['missed'][0], row['reported'])} / {_one(max(row['missed'][1:]), row['reported'])}"
             runs = f"{row['runs']}"
             lines.append([f"{row['sites']}", row["way"], _epsilon(row), runs, missed, half, f"{row['estimate']:.2f}"])
     return [head, *lines]
@@ -96,19 +96,20 @@ def site_levels_glmer() -> Cells:
 
 def _apart(row: Row) -> str:
     """Return the shares as :func:`_missed` does, with the intercept's first."""
-    shares = (_one(missed, row["told"]) for missed in (row["missed"][0], max(row["missed"][1:])))
-    return " / ".join((*shares, _one(row["tau told and missed"], row["tau told"])))
+    shares = (_one(missed, row["reported"]) for missed in (row["missed"][0], max(row["missed"][1:])))
+    return " / ".join((*shares, _one(row["tau reported and missed"], row["tau reported"])))
 
 
 def _missed(row: Row) -> str:
     """Return the shares of all releases, and of reported ones where some are not."""
-    return f"{_one(row['worst coefficient'], row['told'])} / {_one(row['tau told and missed'], row['tau told'])}"
+    level = _one(row["tau reported and missed"], row["tau reported"])
+    return f"{_one(row['worst coefficient'], row['reported'])} / {level}"
 
 
-def _one(missed: float, told: float) -> str:
-    if told < 0.005:
+def _one(missed: float, reported: float) -> str:
+    if reported < 0.005:
         return "not reported"
-    return f"{100 * missed:.1f} %" + ("" if told > 0.9 else f" ({100 * told:.0f} % reported)")
+    return f"{100 * missed:.1f} %" + ("" if reported > 0.9 else f" ({100 * reported:.0f} % reported)")
 
 
 def _epsilon(row: Row) -> str:

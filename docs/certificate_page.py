@@ -33,7 +33,7 @@ def card(plan_text: str | None = None) -> str:
     meanings = {row.letter: row.meaning for row in plan.schema.sent}
     rows = [_row(letter, meanings[letter], claim) for letter, claim in claims["statistics"].items()]
     facts = [*_promise(claims), *_whole(claims)]
-    said = "".join(f"<dt>{term}</dt><dd>{escape(told)}</dd>" for term, told in facts)
+    said = "".join(f"<dt>{term}</dt><dd>{escape(stated)}</dd>" for term, stated in facts)
     head = ("statistic", "a record that moves it most", "square of the move", "bounds on it", "noise on a party's sum")
     table = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     titles = "".join(f'<th scope="col">{title}</th>' for title in head)

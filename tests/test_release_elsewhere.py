@@ -63,17 +63,17 @@ def test_r_reads_a_table_as_data(privstats, tmp_path):
     rows = json.loads(privstats("table", "sums.release", "--format", "json", cwd=tmp_path, code=0).stdout)["rows"]
     numbers = ("estimate", "conf_low", "conf_high")
     reader = (
-        'x <- read.csv("rows.csv"); stopifnot(is.logical(x$told)); '
-        f"cat(x$told, format(c({', '.join(f'x${name}' for name in numbers)}), digits = 17))"
+        'x <- read.csv("rows.csv"); stopifnot(is.logical(x$reported)); '
+        f"cat(x$reported, format(c({', '.join(f'x${name}' for name in numbers)}), digits = 17))"
     )
     done = subprocess.run(["Rscript", "-e", reader], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     words = done.stdout.split()
-    assert words[: len(rows)] == [str(row["told"]).upper() for row in rows]
+    assert words[: len(rows)] == [str(row["reported"]).upper() for row in rows]
     read = [None if word == "NA" else float(word) for word in words[len(rows) :]]
     assert read == [row[name] for name in numbers for row in rows]
-    assert {row["told"] for row in rows} == {True, False}
-    assert all(row["told"] or all(row[name] is None for name in numbers) for row in rows)
+    assert {row["reported"] for row in rows} == {True, False}
+    assert all(row["reported"] or all(row[name] is None for name in numbers) for row in rows)
 
 
 def test_the_page_states_every_key_of_the_manifest(tmp_path):

@@ -24,7 +24,7 @@ from benchmarks.measuring import Row, Rows, Tables, command, standard_error
 from benchmarks.refinement.models import one_shot_plan
 from privstats import heads
 from privstats.estimates.denoise import positive_part
-from privstats.heads.estimates import class_covariance
+from privstats.heads.fitting import class_covariance
 from privstats.randomness import seeded
 
 HEADS = {"LDA": heads.LDA, "QDA": heads.QDA, "LowRankQDA": heads.LowRankQDA, "RDA": heads.RDA}

@@ -28,7 +28,7 @@ from benchmarks.measuring import Row, Rows, Tables, command, standard_error
 from privstats import heads
 from privstats.dp.gaussian import gaussian_mu
 from privstats.estimates.denoise import adassp_penalty
-from privstats.heads.estimates.least_squares import Solver
+from privstats.heads.fitting.least_squares import Solver
 
 TITLE = "R2, %: "
 EPSILONS, DELTA = (0.3, 1.0, 3.0), 1e-5

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.measuring import Row, Tables, command, results
 from privstats import heads
-from privstats.heads.estimates import class_covariance
+from privstats.heads.fitting import class_covariance
 
 FITTED: Mapping[str, Callable[[], Any]] = {"QDA": heads.QDA, "RDA": heads.RDA, "LowRankQDA": heads.LowRankQDA}
 

@@ -17,7 +17,7 @@ import numpy as np
 
 import privstats as ps
 from benchmarks.inference.coverings import Answer, Array, Way, plan_of, promise, ran
-from benchmarks.inference.coverings import tallied as told_and_missed
+from benchmarks.inference.coverings import tallied as reported_and_missed
 from benchmarks.inference.runs import add_options, others_of
 from benchmarks.measuring import Row, Tables, command
 from privstats import inference as inf
@@ -184,14 +184,14 @@ def adjusted(kind: str, shape: str, probability: float, records: int, epsilon: f
 
     missed = _missed(f"adjusted {kind} {shape} {probability} {records} {epsilon}", answer, runs)
     about = {"outcome": kind, "of columns": shape, "probability": probability, "records": records, "epsilon": epsilon}
-    share = {"told": float(np.isfinite(widths).mean()), "width": float(np.nanmedian(widths))}
+    share = {"reported": float(np.isfinite(widths).mean()), "width": float(np.nanmedian(widths))}
     return {**about, "runs": runs, **dict(zip(("treated", "others"), map(float, missed), strict=True)), **share}
 
 
 def balance(records: int, epsilon: float, spread: float, apart: float, runs: int) -> Row:
     """The standardised difference of an age on a public range of 70 years, in a trial with a second column."""
     name = f"balance {records} {epsilon} {spread} {apart}"
-    found = told_and_missed(name, difference_of_ages(records, epsilon, spread, apart), runs)
+    found = reported_and_missed(name, difference_of_ages(records, epsilon, spread, apart), runs)
     return {"records": records, "epsilon": epsilon, "spread": spread, "apart": apart, **found}
 
 
@@ -223,7 +223,7 @@ def _missed(name: str, answer: Way, runs: int) -> Array:
         hits.append((found.low > found.truth) | (found.high < found.truth))
         return found  # type: ignore[no-any-return]
 
-    told_and_missed(name, kept, runs)
+    reported_and_missed(name, kept, runs)
     return np.asarray(np.mean(hits, axis=0))
 
 

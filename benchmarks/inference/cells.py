@@ -88,7 +88,7 @@ class CellWorld:
 
 
 def coverage(world: CellWorld, records: int, epsilon: float, runs: int) -> Row:
-    """Told, told and missed, and width over ``runs`` releases."""
+    """Reported, reported and missed, and width over ``runs`` releases."""
     plan = plan_of(world.schema, CLIENTS, records, epsilon)
     name = f"cells {world} {records} {epsilon}"
     found = tallied(name, lambda chance, rng: world.read(records, plan, chance, rng), runs)

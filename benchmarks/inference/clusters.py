@@ -92,19 +92,19 @@ def crossed(persons: int, epsilon: float, runs: int) -> Row:
     course = ps.Effect.start(schema, ps.Cohort(2, 2, 2 * persons), privacy)
     seed = zlib.crc32(repr((persons, epsilon)).encode())
     chance, rng = np.random.default_rng(seed), seeded(seed)
-    told = missed = 0
+    reported = missed = 0
     widths = []
     for _ in range(runs):
         low, high = ps.inference.effect(played(course, *crossover(persons, chance), rng)).conf_int() / 2
-        told, missed = told + math.isfinite(high - low), missed + (not low <= BENEFIT <= high)
+        reported, missed = reported + math.isfinite(high - low), missed + (not low <= BENEFIT <= high)
         widths.append((high - low) / 2)
     width = float(np.median(widths))
     return {
         "records": persons,
         "epsilon": epsilon,
         "runs": runs,
-        "told": told / runs,
-        "told and missed": missed / runs,
+        "reported": reported / runs,
+        "reported and missed": missed / runs,
         **ends(missed, runs),
         "half width": width if math.isfinite(width) else None,
     }
@@ -122,13 +122,13 @@ def measured(world: World, runs: int) -> Row:
     seed = zlib.crc32(repr(world).encode())
     chance, rng = np.random.default_rng(seed), seeded(seed)
     clusters, patients = course_of(world, RANGE, world.clusters), course_of(world, (0.0, 1.0), LARGEST * world.clusters)
-    told = missed = rows = 0
+    reported = missed = rows = 0
     widths = []
     for run in range(runs):
         region, arm, size, improved = world.drawn(chance)
         table = ps.inference.effect(played(clusters, np.c_[region, arm], improved / size, rng))
         low, high = table.conf_int()
-        told, missed = told + math.isfinite(high - low), missed + (not low <= EFFECT <= high)
+        reported, missed = reported + math.isfinite(high - low), missed + (not low <= EFFECT <= high)
         widths.append((high - low) / 2)
         if run < _FEW:
             each = np.repeat(np.arange(world.clusters), size)
@@ -143,8 +143,8 @@ def measured(world: World, runs: int) -> Row:
         "factor": world.factor,
         "epsilon": world.epsilon,
         "runs": runs,
-        "told": told / runs,
-        "told and missed": missed / runs,
+        "reported": reported / runs,
+        "reported and missed": missed / runs,
         **ends(missed, runs),
         "half width": width if math.isfinite(width) else None,
         "rows of patients miss": rows / min(runs, _FEW),

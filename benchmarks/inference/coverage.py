@@ -64,9 +64,9 @@ def tables(options: argparse.Namespace) -> Tables:
 
 
 def regression(records: int, epsilon: float, model: str, runs: int) -> Row:
-    """Told, told and missed, naive coverage and width."""
+    """Reported, reported and missed, naive coverage and width."""
     plan, rng, chance = plan_of(SCHEMA, records, epsilon, model), *_chance(records, epsilon, model)
-    told: list[float] = []
+    reported: list[float] = []
     missed: list[float] = []
     naive: list[float] = []
     widths: list[float] = []
@@ -79,7 +79,7 @@ def regression(records: int, epsilon: float, model: str, runs: int) -> Row:
             unread += 1
             continue
         low, high = table.conf_int().T
-        told += table.reported.tolist()
+        reported += table.reported.tolist()
         missed += ((low > world.truth) | (high < world.truth)).tolist()
         naive += _naive(table, world.truth)
         widths += ((high - low) / 2)[table.reported].tolist()
@@ -90,8 +90,8 @@ def regression(records: int, epsilon: float, model: str, runs: int) -> Row:
         "model": model,
         "runs": runs,
         "refused": unread,
-        "told": float(np.mean(told)) if told else 0.0,
-        "told and missed": float(np.mean(missed)) if missed else 0.0,
+        "reported": float(np.mean(reported)) if reported else 0.0,
+        "reported and missed": float(np.mean(missed)) if missed else 0.0,
         "naive covers": float(np.mean(naive)) if naive else math.nan,
         "half width": float(np.median(widths)) if widths else math.inf,
         "without noise": exact,
@@ -119,19 +119,19 @@ def survival(records: int, epsilon: float, runs: int) -> Row:
     """Coverage of the reported points of a curve."""
     plan, rng, chance = plan_of(CURVE, records, epsilon, "central"), *_chance(records, epsilon, "survival")
     truth = (1 - HAZARD) ** np.arange(1, POINTS + 1)
-    told = missed = 0
+    reported = missed = 0
     for _ in range(runs):
         curve = inf.kaplan_meier(_followed(plan, records, chance, rng), time="t", event="e", times="discrete")
         assert isinstance(curve, inf.SurvivalCurve)
         low, high = curve.confidence_interval_[:POINTS].T
-        told += len(low)
+        reported += len(low)
         missed += int(((low > truth[: len(low)]) | (high < truth[: len(low)])).sum())
     return {
         "records": records,
         "epsilon": epsilon,
         "runs": runs,
-        "told": told / (POINTS * runs),
-        "told and missed": missed / (POINTS * runs),
+        "reported": reported / (POINTS * runs),
+        "reported and missed": missed / (POINTS * runs),
     }
 
 

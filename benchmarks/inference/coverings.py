@@ -50,7 +50,7 @@ class Answer:
 
     Attributes:
         estimate: ``(m,)``; NaN where it says nothing.
-        low, high: ends of 95 % intervals, infinite where they are not told; None where the way has no intervals.
+        low, high: ends of 95 % intervals, infinite where they are not reported; None where the way has no intervals.
         truth: what the parameters are, ``(m,)``.
     """
 
@@ -75,7 +75,7 @@ def seed_of(cell: str, run: int) -> int:
 
 
 def tallied(cell: str, answer: Way, runs: int) -> Row:
-    """Told, told and missed (of all parameters, and of the worst), half width and error over ``runs`` worlds.
+    """Reported, reported and missed (of all parameters, and of the worst), half width and error over ``runs`` worlds.
 
     Args:
         cell: names the worlds: the same name, the same records.
@@ -91,15 +91,15 @@ def tallied(cell: str, answer: Way, runs: int) -> Row:
     with_ends = [each for each in answers if each.low is not None]
     widths = np.concatenate([(each.high - each.low) / 2 for each in with_ends]) if with_ends else np.zeros(0)  # type: ignore[operator]
     missed = [(each.low > each.truth) | (each.high < each.truth) for each in with_ends]  # type: ignore[operator]
-    told = np.isfinite(widths)
+    reported = np.isfinite(widths)
     share = (runs - refused) / runs
     errors = np.concatenate([np.abs(each.estimate - each.truth) for each in answers]) if answers else np.zeros(0)
     return {
         "runs": runs,
-        "told": share * float(told.mean()) if with_ends else (None if answers else 0.0),
-        "told and missed": share * float(np.mean(missed)) if with_ends else (None if answers else 0.0),
+        "reported": share * float(reported.mean()) if with_ends else (None if answers else 0.0),
+        "reported and missed": share * float(np.mean(missed)) if with_ends else (None if answers else 0.0),
         "worst parameter": share * float(np.mean(missed, axis=0).max()) if with_ends else None,
-        "half width": float(np.median(widths[told])) if told.any() else None,
+        "half width": float(np.median(widths[reported])) if reported.any() else None,
         "median error": float(np.nanmedian(errors)) if np.isfinite(errors).any() else None,
     }
 

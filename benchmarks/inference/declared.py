@@ -64,26 +64,28 @@ def covered(world: str, estimand: str | None, records: int, epsilon: float, runs
     seed = zlib.crc32(repr((world, estimand, records, epsilon)).encode())
     chance, rng, made = np.random.default_rng(seed), seeded(seed), worlds_of(course.schema)[world]
     asked = questions_of(course.schema)
-    told, missed, widths = np.zeros(len(asked)), np.zeros(len(asked)), list[Any]()
+    reported, missed, widths = np.zeros(len(asked)), np.zeros(len(asked)), list[Any]()
     for _ in range(runs):
         table = ps.inference.effects(played(course, *made.draw(course.schema, records, chance), rng), course)
         ends, w = table.conf_int(), population_of(table.tables[0])
         truths = np.array([made.truth(course.schema, w, place, blocks) for place, blocks in asked])
-        told += [row.reported for row in table]
+        reported += [row.reported for row in table]
         missed += (truths < ends[:, 0]) | (truths > ends[:, 1])
         widths.append(np.where([row.reported for row in table], (ends[:, 1] - ends[:, 0]) / 2, math.nan))
     whole = np.array([blocks is None for _, blocks in asked])
     head = {"world": world, "estimand": estimand or "trial", "records": records, "epsilon": epsilon, "runs": runs}
     parts = (("all records", whole), ("subgroups", ~whole))
-    return [{**head, "rows": name, **_of(told[at], missed[at], np.array(widths)[:, at], runs)} for name, at in parts]
+    return [
+        {**head, "rows": name, **_of(reported[at], missed[at], np.array(widths)[:, at], runs)} for name, at in parts
+    ]
 
 
-def _of(told: Any, missed: Any, widths: Any, runs: int) -> Row:
+def _of(reported: Any, missed: Any, widths: Any, runs: int) -> Row:
     """Shares of several rows together, and of the one that misses most."""
     worst = float(missed.max())
     return {
-        "told": float(told.mean()) / runs,
-        "told and missed": float(missed.mean()) / runs,
+        "reported": float(reported.mean()) / runs,
+        "reported and missed": float(missed.mean()) / runs,
         "worst row": worst / runs,
         **ends(worst, runs),
         "half width": float(np.nanmedian(widths)) if np.isfinite(widths).any() else math.inf,

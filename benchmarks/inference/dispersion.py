@@ -274,8 +274,8 @@ class Coefficients:
         """Return the shares, and the median half width of the first slope."""
         worst = float(self.missed.max())
         return {
-            "told": float(self.reported.mean()) / runs,
-            "told and missed": float(self.missed.mean()) / runs,
+            "reported": float(self.reported.mean()) / runs,
+            "reported and missed": float(self.missed.mean()) / runs,
             "worst row": worst / runs,
             **ends(worst, runs),
             "half width": _finite(float(np.median(self.widths))),

@@ -87,18 +87,21 @@ def _cell(schema: ps.EffectSchema, world: str, records: int, epsilon: float, run
     course = ps.Effect.start(schema, ps.Cohort(2, 2, 2 * records), privacy)
     seed = zlib.crc32(repr((world, schema.estimand, schema.probability, records, epsilon)).encode())
     chance, rng, made = np.random.default_rng(seed), seeded(seed), worlds_of(schema)[world]
-    told, missed, widths = 0, 0, list[float]()
+    reported, missed, widths = 0, 0, list[float]()
     for _ in range(runs):
         table = ps.inference.effect(played(course, *made.draw(schema, records, chance), rng))
         low, high = table.conf_int()
-        told, missed = told + table.reported, missed + (not low <= made.truth(schema, population_of(table)) <= high)
+        reported, missed = (
+            reported + table.reported,
+            missed + (not low <= made.truth(schema, population_of(table)) <= high),
+        )
         widths += [(high - low) / 2] * table.reported
     return {
         "records": records,
         "epsilon": epsilon,
         "runs": runs,
-        "told": told / runs,
-        "told and missed": missed / runs,
+        "reported": reported / runs,
+        "reported and missed": missed / runs,
         **ends(missed, runs),
         "half width": float(np.median(widths)) if widths else math.inf,
     }

@@ -138,18 +138,18 @@ def _covered(
 ) -> Row:
     course = ps.Effect.start(schema, ps.Cohort(clients, clients, 2 * records), promise(epsilon))
     chance, rng = _chances(schema.measure, schema.probability, truth, records, epsilon)
-    told, missed, widths = 0, 0, list[float]()
+    reported, missed, widths = 0, 0, list[float]()
     for _ in range(runs):
         table = ps.inference.effect(played(course, *drawn(chance), rng))
         low, high = table.conf_int()
-        told, missed = told + table.reported, missed + (not low <= truth <= high)
+        reported, missed = reported + table.reported, missed + (not low <= truth <= high)
         widths += [(high - low) / 2] * table.reported
     return {
         "records": records,
         "epsilon": epsilon,
         "runs": runs,
-        "told": told / runs,
-        "told and missed": missed / runs,
+        "reported": reported / runs,
+        "reported and missed": missed / runs,
         **ends(missed, runs),
         "half width": float(np.median(widths)) if widths else math.inf,
     }

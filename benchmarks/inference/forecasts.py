@@ -78,7 +78,7 @@ def promised(strata: int, rarest: float | None, rounds: int | None, records: int
         "forecast draws": said.draws,
         "forecast half width": worst.half_width if math.isfinite(worst.half_width) else None,
         **found,
-        "told of the worst": float(reported.min() / runs),
+        "reported of the worst": float(reported.min() / runs),
         **ends(int(reported.min()), runs),
         "advice of six rounds": bool(notes),
     }

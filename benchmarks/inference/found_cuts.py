@@ -68,7 +68,7 @@ class FoundWorld:
         first = np.split(found.reference, np.cumsum([len(each) for each in blocks])[:-1])
         truth = np.concatenate([each - each[here] for each, here in zip(blocks, first, strict=True)])
         shown = ~found.reference & np.isfinite(truth)
-        lacking = len(SPREADS) * self.cuts + 1 - int(shown.sum())  # a cut that was not found is not told
+        lacking = len(SPREADS) * self.cuts + 1 - int(shown.sum())  # a cut that was not found is not reported
         pairs = ((found.estimate, np.nan), (found.low, -np.inf), (found.high, np.inf), (truth, np.nan))
         return Answer(*(np.append(each[shown], np.full(lacking, untold)) for each, untold in pairs))
 
@@ -80,7 +80,7 @@ def _means(cuts: Array) -> Array:
 
 
 def coverage(world: FoundWorld, records: int, epsilon: float, runs: int) -> Row:
-    """Told, told and missed, and width over ``runs`` courses."""
+    """Reported, reported and missed, and width over ``runs`` courses."""
     plan = plan_of(world.schema, CLIENTS, records, epsilon)
     name = f"found cuts {world.cuts} {records} {epsilon}"
     found = tallied(name, lambda chance, rng: world.read(records, plan, chance, rng), runs)

@@ -76,21 +76,21 @@ def covered(world: World, records: int, epsilon: float, runs: int) -> Rows:
             if name not in world.truth:  # at the released prevalence, which moves from release to release
                 continue
             low, high = row["conf_low"], row["conf_high"]
-            missed = [row["told"] and not low <= of[name] <= high for of in (world.truth, pooled)]
-            found.setdefault(name, []).append((row["told"], missed[0], missed[1], (high - low) / 2))
+            missed = [row["reported"] and not low <= of[name] <= high for of in (world.truth, pooled)]
+            found.setdefault(name, []).append((row["reported"], missed[0], missed[1], (high - low) / 2))
     return [_row(name, epsilon, answers) for name, answers in found.items()]
 
 
 def _row(name: str, epsilon: float, answers: list[tuple[bool, bool, bool, float]]) -> Row:
-    told, missed, missed_pooled, widths = (np.array(column) for column in zip(*answers, strict=True))
+    reported, missed, missed_pooled, widths = (np.array(column) for column in zip(*answers, strict=True))
     return {
         "measure": name,
         "epsilon": epsilon,
         "runs": len(answers),
-        "told": float(told.mean()),
+        "reported": float(reported.mean()),
         "missed": float(missed.mean()),
         "missed pooled": float(missed_pooled.mean()),
-        "half width": float(np.median(widths[told])) if told.any() else None,
+        "half width": float(np.median(widths[reported])) if reported.any() else None,
     }
 
 

@@ -124,7 +124,7 @@ def _measured(about: World, found: Sums, epsilon: float, rng: np.random.Generato
     mode, places, truth = completed(sums), [*about.regressors, by.shape[-1] - 1], np.array(about.slopes)
     again = sums.with_noise(rng, sigma, DRAWS)
     modes = completed_again(again, np.broadcast_to(mode.T, (DRAWS, *mode.T.shape)), sigma)
-    told = np.array([
+    reported = np.array([
         not hides(
             Patterns(sums.S[k], shown, CONSTANT),
             Mode(mode.T[k], mode.converged[k]),
@@ -134,22 +134,21 @@ def _measured(about: World, found: Sums, epsilon: float, rng: np.random.Generato
         )
         for k in range(runs)
     ])  # fmt: skip
-    reported = Patterns(again.S[:, told], shown, CONSTANT)
-    draws = drawn(reported, modes.T[:, told], rng)
-    slopes, half = rubin(mode.T[told], modes.T[:, told], draws, places)
+    draws = drawn(Patterns(again.S[:, reported], shown, CONSTANT), modes.T[:, reported], rng)
+    slopes, half = rubin(mode.T[reported], modes.T[:, reported], draws, places)
     complete = rubin(sums.S[:, 0], again.S[:, :, 0], again.S[:, :, 0], places)
     missed = (np.abs(slopes - truth) > half).sum(0) / runs
     worst = float(missed.max() * runs)
-    lost = missing_information(Patterns(sums.S[told], shown, CONSTANT), mode.T[told])
+    lost = missing_information(Patterns(sums.S[reported], shown, CONSTANT), mode.T[reported])
     return {
         "epsilon": epsilon if math.isfinite(epsilon) else None,
-        "told": float(told.mean()),
-        "told and missed": float(missed.mean()),
+        "reported": float(reported.mean()),
+        "reported and missed": float(missed.mean()),
         "worst slope": worst / runs,
         **ends(worst, runs),
         "bias": _bias(slopes, truth),
-        "half width": float(np.median(half)) if told.any() else None,
-        "missing information": float(np.median(lost)) if told.any() else None,
+        "half width": float(np.median(half)) if reported.any() else None,
+        "missing information": float(np.median(lost)) if reported.any() else None,
         "complete cases: bias": _bias(complete[0], truth),
         "complete cases miss": float((np.abs(complete[0] - truth) > complete[1]).mean(0).max()),
         "pairwise: bias": _bias(solved(pairwise(by, shown), places, by.shape[-1] - 2)[0][:, :-1], truth),
@@ -166,14 +165,14 @@ def beside_mice(world: str, records: int, missing: float, runs: int) -> list[Row
     with tempfile.NamedTemporaryFile() as file:
         np.concatenate(found.rows)[..., :-1].tofile(file.name)
         words = ["Rscript", "--vanilla", str(_MICE), file.name, *map(str, (runs, records, len(names))), model]
-        told = np.array(child(words).split(), float).reshape(runs, 3, -1)[:, :, 1:]
+        printed = np.array(child(words).split(), float).reshape(runs, 3, -1)[:, :, 1:]
     truth = np.array(about.slopes)
-    slopes, missed = told[:, 0], (told[:, 1] > truth) | (told[:, 2] < truth)
+    slopes, missed = printed[:, 0], (printed[:, 1] > truth) | (printed[:, 2] < truth)
     shared = {"world": world, "missing": missing, "runs": runs}
     rows: list[Row] = [
-        {**shared, "way": "mice, pooled records", "epsilon": None, "told": 1.0, "bias": _bias(slopes, truth),
-         "told and missed": float(missed.mean()), "worst slope": float(missed.mean(0).max()),
-         "half width": float(np.median(told[:, 2] - told[:, 1]) / 2)}
+        {**shared, "way": "mice, pooled records", "epsilon": None, "reported": 1.0, "bias": _bias(slopes, truth),
+         "reported and missed": float(missed.mean()), "worst slope": float(missed.mean(0).max()),
+         "half width": float(np.median(printed[:, 2] - printed[:, 1]) / 2)}
     ]  # fmt: skip
     for epsilon in reversed(EPSILONS):
         ours = _measured(about, found, epsilon, rng)

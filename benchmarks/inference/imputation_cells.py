@@ -221,17 +221,17 @@ def _read(world: World, layout: Layout, counts: Array, sigma: float) -> tuple[Ar
 
 def _judged(truth: Array, found: Array) -> Row:
     estimate, error = found
-    runs, told = len(estimate), np.isfinite(error)
-    missed = (np.abs(np.nan_to_num(estimate) - truth) > _Z * error) & told
+    runs, reported = len(estimate), np.isfinite(error)
+    missed = (np.abs(np.nan_to_num(estimate) - truth) > _Z * error) & reported
     worst = float(missed.sum(axis=0).max())
-    shown = np.where(told, estimate - truth, np.nan)
-    some = told.any(axis=0)
+    shown = np.where(reported, estimate - truth, np.nan)
+    some = reported.any(axis=0)
     return {
-        "told": float(told.mean()),
+        "reported": float(reported.mean()),
         "worst": worst / runs,
         **ends(worst, runs),
         "bias": float(np.abs(np.nanmean(shown[:, some], axis=0)).max()) if some.any() else None,
-        "half width": float(_Z * np.median(error[told])) if told.any() else None,
+        "half width": float(_Z * np.median(error[reported])) if reported.any() else None,
     }
 
 
@@ -244,10 +244,10 @@ def beside_mice(world: str, records: int, missing: float, runs: int) -> Iterator
     with tempfile.NamedTemporaryFile() as file:
         np.concatenate([np.repeat(codes, each, axis=0) for each in counts]).tofile(file.name)
         words = ["Rscript", "--vanilla", str(_MICE), file.name, *map(str, (runs, records, codes.shape[1]))]
-        told = np.array(child(words).split(), float).reshape(runs, 3, -1)[:, :, 1:]
+        printed = np.array(child(words).split(), float).reshape(runs, 3, -1)[:, :, 1:]
     truth = _truth(about)[0][1:]
     shared = {"world": world, "missing": missing, "runs": runs}
-    theirs = _judged(truth, np.stack([told[:, 0], (told[:, 2] - told[:, 1]) / (2 * _Z)]))
+    theirs = _judged(truth, np.stack([printed[:, 0], (printed[:, 2] - printed[:, 1]) / (2 * _Z)]))
     yield {**shared, "way": "mice, pooled records", "epsilon": None, **theirs}
     for epsilon in reversed(EPSILONS):
         sigma = 1 / gaussian_mu(epsilon, _DELTA) if math.isfinite(epsilon) else 0.0

@@ -74,23 +74,23 @@ def linear(X: Array, moved: bool) -> tuple[Array, Array]:
 
 def _counted(found: Iterator[tuple[Any, Array]], moved: bool, runs: int, about: Row) -> Row:
     """Count misses by coefficient, or rejections by test of interactions that do not exist."""
-    told: list[Any] = []
+    reported: list[Any] = []
     missed: list[Any] = []
     for table, truth in found:
         if moved:
             low, high = table.conf_int()[-len(truth) :].T
-            told.append(np.asarray(table.reported[-len(truth) :]))
+            reported.append(np.asarray(table.reported[-len(truth) :]))
             missed.append((low > truth) | (high < truth))
         else:
             p = np.array([test.p_value for test in table.interactions()], np.float64)  # NaN where hidden
-            told.append(~np.isnan(p))
+            reported.append(~np.isnan(p))
             missed.append(p < ALPHA)
     worst = float(np.sum(missed, axis=0).max())
     return {
         **about,
         "runs": runs,
-        "told": float(np.mean(told)),
-        "told and missed": float(np.mean(missed)),
+        "reported": float(np.mean(reported)),
+        "reported and missed": float(np.mean(missed)),
         "worst row": worst / runs,
         **ends(worst, runs),
     }
@@ -174,16 +174,16 @@ def equal(records: int, epsilon: float, runs: int) -> Row:
     )
     course = ps.Effect.start(schema, ps.Cohort(2, 2, 2 * records), _privacy(epsilon))
     chance, rng = _chances("subgroups", records, epsilon, False)
-    told = rejected = 0
+    reported = rejected = 0
     for _ in range(runs):
         of = chance.choice(3, records, p=(0.8, 0.15, 0.05))
         arm = chance.integers(0, 2, records)
         spread = np.array([0.1, 0.3, 0.9])[of]
         y = np.clip(0.1 * arm + 0.2 * (of == 2) - 0.1 + spread * chance.uniform(-1, 1, records), -1, 1)
         (test,) = ps.inference.effects(played(course, np.column_stack([of, arm]), y, rng), course).interactions()
-        told += test.p_value is not None
+        reported += test.p_value is not None
         rejected += test.p_value is not None and test.p_value < ALPHA
-    shares = {"told": told / runs, "told and missed": rejected / runs, "worst row": rejected / runs}
+    shares = {"reported": reported / runs, "reported and missed": rejected / runs, "worst row": rejected / runs}
     return {"records": records, "epsilon": epsilon, "runs": runs, **shares, **ends(rejected, runs)}
 
 

@@ -76,8 +76,8 @@ def measured(times: Any, records: int, epsilon: float, runs: int) -> Row:
     plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 2 * records), privacy=privacy)
     seed = zlib.crc32(repr((times, records, epsilon)).encode())
     chance, rng = np.random.default_rng(seed), seeded(seed)
-    told, missed, ignored = np.zeros(4), np.zeros(4), np.zeros(4)
-    tests = {"told tests": 0, "rejected": 0, "entry ignored rejects": 0}
+    reported, missed, ignored = np.zeros(4), np.zeros(4), np.zeros(4)
+    tests = {"reported tests": 0, "rejected": 0, "entry ignored rejects": 0}
     for _ in range(runs):
         table, truth = persons(records, times, chance)
         parts = [{name: column[k::2] for name, column in table.items()} for k in (0, 1)]
@@ -87,11 +87,11 @@ def measured(times: Any, records: int, epsilon: float, runs: int) -> Row:
         pairs = [(arm, at) for arm in ("a", "b") for at in AT]
         for place, (arm, at) in enumerate(pairs):
             inside = _inside(late[arm], at, truth[at])
-            told[place] += inside is not None
+            reported[place] += inside is not None
             missed[place] += inside is False
             ignored[place] += _inside(plain[arm], at, truth[at] * math.exp(-0.04 * START)) is False
         test = ps.inference.logrank_test(release, **WORDS, times=times, entry="enters", start=START)
-        tests["told tests"] += test.reported
+        tests["reported tests"] += test.reported
         tests["rejected"] += test.p_value < ALPHA
         tests["entry ignored rejects"] += ps.inference.logrank_test(release, **WORDS, times=times).p_value < ALPHA
     worst = float(max(missed.max(), tests["rejected"]))
@@ -100,8 +100,8 @@ def measured(times: Any, records: int, epsilon: float, runs: int) -> Row:
         "records": records,
         "epsilon": epsilon,
         "runs": runs,
-        "told": float(told.mean()) / runs,
-        "told and missed": float(missed.mean()) / runs,
+        "reported": float(reported.mean()) / runs,
+        "reported and missed": float(missed.mean()) / runs,
         "worst point": float(missed.max()) / runs,
         **{name: count / runs for name, count in tests.items()},
         **ends(worst, runs),
@@ -151,7 +151,7 @@ def ratios(records: int, epsilon: float, runs: int) -> Row:
     }
     seed = zlib.crc32(repr(("ratios", records, epsilon)).encode())
     chance, rng, truth = np.random.default_rng(seed), seeded(seed), np.array([*LOGS.values()])
-    told, missed, ignored, few = np.zeros(2), np.zeros(2), np.zeros(2), min(runs, _IGNORED)
+    reported, missed, ignored, few = np.zeros(2), np.zeros(2), np.zeros(2), min(runs, _IGNORED)
     for run in range(runs):
         table = _entering(records, chance)
         parts = [({name: column[k::2] for name, column in table.items()}, None) for k in (0, 1)]
@@ -164,14 +164,14 @@ def ratios(records: int, epsilon: float, runs: int) -> Row:
             if entry is None:
                 ignored += wrong
             else:
-                told, missed = told + found.reported, missed + wrong
+                reported, missed = reported + found.reported, missed + wrong
     worst = float(missed.max())
     return {
         "records": records,
         "epsilon": epsilon,
         "runs": runs,
-        "told": float(told.mean()) / runs,
-        "told and missed": float(missed.mean()) / runs,
+        "reported": float(reported.mean()) / runs,
+        "reported and missed": float(missed.mean()) / runs,
         "worst row": worst / runs,
         **ends(worst, runs),
         "entry ignored misses": float(ignored.max()) / few,

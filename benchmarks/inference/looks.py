@@ -56,7 +56,7 @@ def looked(number: int, spending: Any, records: int, epsilon: float, effect: flo
     course = ps.Effect.start(schema, ps.Cohort(2, 2, 2 * records), privacy, analysis=declared)
     seed = zlib.crc32(repr((number, spending, records, epsilon, effect)).encode())
     chance, rng = np.random.default_rng(seed), seeded(seed)
-    counts = {"told": 0, "crossed": 0, "missed": 0, "usual levels": 0, "information alone": 0}
+    counts = {"reported": 0, "crossed": 0, "missed": 0, "usual levels": 0, "information alone": 0}
     noise: list[float] = []
     for _ in range(runs):
         age, arm = chance.uniform(20, 90, records), chance.integers(0, 2, records)
@@ -72,7 +72,7 @@ def looked(number: int, spending: Any, records: int, epsilon: float, effect: flo
 
         found = ps.inference.looks(courses.run(course, release), course)
         reported = [each for each in found if math.isfinite(each.conf_low)]
-        counts["told"] += len(reported) == len(found)
+        counts["reported"] += len(reported) == len(found)
         counts["crossed"] += found.stopped is not None
         counts["missed"] += any(not each.conf_low <= effect <= each.conf_high for each in reported)
         counts["usual levels"] += any(each.table.pvalue < ALPHA for each in found)

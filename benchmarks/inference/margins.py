@@ -161,7 +161,7 @@ def means(world: World, runs: int) -> Row:
     truth = {"mean a": first, "mean b": second, "difference": second - first, "ratio": second / first}
     truth |= dict(zip(("follow-up a", "follow-up b"), world.follow_up, strict=True))
     chance, rng = _generators(world)
-    told, missed = dict.fromkeys(truth, 0), dict.fromkeys(truth, 0)
+    reported, missed = dict.fromkeys(truth, 0), dict.fromkeys(truth, 0)
     for _ in range(runs):
         release = _released(plan, persons(world, chance), world.epsilon, rng)
         found = ps.inference.restricted_means(ps.inference.kaplan_meier(release, **_WORDS), TAU)
@@ -170,7 +170,7 @@ def means(world: World, runs: int) -> Row:
         read |= {"difference": found.difference, "ratio": found.ratio}
         read |= {f"follow-up {arm}": each for arm, each in medians.items()}
         for name, each in read.items():
-            told[name] += each.reported
+            reported[name] += each.reported
             missed[name] += each.reported and not each.low <= truth[name] <= each.high
     worst = max(missed.values())
     return {
@@ -178,7 +178,7 @@ def means(world: World, runs: int) -> Row:
         "records": world.records,
         "epsilon": world.epsilon,
         "runs": runs,
-        "told": sum(told.values()) / len(told) / runs,
+        "reported": sum(reported.values()) / len(reported) / runs,
         **{f"{name}: missed": hits / runs for name, hits in missed.items()},
         "worst row": worst / runs,
         **ends(worst, runs),
@@ -229,20 +229,20 @@ def curves(hazard: float, records: int, epsilon: float | None, runs: int) -> Row
     plan = _plan(_CURVE, records, epsilon)
     ends_of_bins = np.array(_EDGES[1:-1])
     truth = np.exp(-hazard * ends_of_bins)
-    told, missed, widths = np.zeros(len(truth), int), np.zeros(len(truth), int), []
-    few_told, few_missed = 0, 0
+    reported, missed, widths = np.zeros(len(truth), int), np.zeros(len(truth), int), []
+    few_reported, few_missed = 0, 0
     chance, rng = _generators("curves", hazard, records, epsilon)
     for _ in range(runs):
         curve = _survival(plan, hazard, chance, epsilon, rng)
         low, high = curve.confidence_interval_.T
         n, out = len(low), (low > truth[: len(low)]) | (high < truth[: len(low)])
         few = curve.at_risk < _FEW
-        told[:n] += ~few
+        reported[:n] += ~few
         missed[:n] += out & ~few
-        few_told, few_missed = few_told + int(few.sum()), few_missed + int((out & few).sum())
+        few_reported, few_missed = few_reported + int(few.sum()), few_missed + int((out & few).sum())
         widths.append(float((high - low)[~few][-1]) / 2)
-    often = told >= runs / 2
-    shares = missed[often] / told[often]
+    often = reported >= runs / 2
+    shares = missed[often] / reported[often]
     worst = int(np.argmax(shares))
     return {
         "hazard": 2 * hazard,
@@ -250,12 +250,12 @@ def curves(hazard: float, records: int, epsilon: float | None, runs: int) -> Row
         "epsilon": epsilon,
         "runs": runs,
         "bins": int(often.sum()),
-        "missed": float(missed.sum() / told.sum()),
+        "missed": float(missed.sum() / reported.sum()),
         "last bin": float(shares[-1]),
         "worst bin": float(shares[worst]),
-        **ends(int(missed[often][worst]), int(told[often][worst])),
+        **ends(int(missed[often][worst]), int(reported[often][worst])),
         "half width of the last": float(np.median(widths)),
-        "fewer at risk: missed": few_missed / few_told if few_told else None,
+        "fewer at risk: missed": few_missed / few_reported if few_reported else None,
     }
 
 
@@ -272,7 +272,7 @@ def claims(claim: str, records: int, epsilon: float | None, runs: int) -> Row:
     analysis = ps.course.Analysis(primary=("first", "second"), margins=margins)
     course = ps.Effect.start(schema, ps.Cohort(2, 2, 2 * records), privacy, analysis=analysis)
     chance, rng = _generators(claim, records, epsilon)
-    told, shown, each = 0, 0, np.zeros(2)
+    reported, shown, each = 0, 0, np.zeros(2)
     for _ in range(runs):
         age, arm = chance.uniform(-1, 1, records), chance.integers(0, 2, records)
         risk = base + effect * arm + base / 2 * age
@@ -280,7 +280,7 @@ def claims(claim: str, records: int, epsilon: float | None, runs: int) -> Row:
         X = np.column_stack([age, arm])
         releases = _exact(course, X, y) if epsilon is None else played(course, X, y, rng)
         verdicts = ps.inference.effects(releases, course).verdicts()
-        told += all(math.isfinite(verdict.conf_low) for verdict in verdicts)
+        reported += all(math.isfinite(verdict.conf_low) for verdict in verdicts)
         shown += any(verdict.shown for verdict in verdicts)
         each += [verdict.shown for verdict in verdicts]
     return {
@@ -288,7 +288,7 @@ def claims(claim: str, records: int, epsilon: float | None, runs: int) -> Row:
         "records": records,
         "epsilon": epsilon,
         "runs": runs,
-        "told": told / runs,
+        "reported": reported / runs,
         "shown": shown / runs,
         **ends(shown, runs),
         "more often shown": float(each.max()) / runs,

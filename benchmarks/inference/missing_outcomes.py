@@ -55,20 +55,22 @@ def tables(options: argparse.Namespace) -> Tables:
 
 
 def cell_of(world: str, records: int, epsilon: float, runs: int) -> Row:
-    """A cell: how often an interval is told and misses the population that the table names, and how complete cases do
-    that of all records."""
+    """Count intervals that are reported and miss the population that the table names; complete cases, that of all."""
     schema = ps.EffectSchema.of(RANGES, treatment="arm", outcome=(-1, 1), probability=0.5, missing="weights", trim=0.5)
     privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6)
     course = ps.Effect.start(schema, ps.Cohort(2, 2, 2 * records), privacy)
     seed = zlib.crc32(repr((world, records, epsilon)).encode())
     chance, rng, made = np.random.default_rng(seed), seeded(seed), INCOMPLETE[world]
-    told, missed, complete, widths, kept, seen = 0, 0, 0, list[float](), list[float](), list[float]()
+    reported, missed, complete, widths, kept, seen = 0, 0, 0, list[float](), list[float](), list[float]()
     of_all = made.truth(schema, None)
     for _ in range(runs):
         X, y = made.draw(schema, records, chance)
         table = ps.inference.effect(played(course, X, y, rng))
         low, high = table.conf_int()
-        told, missed = told + table.reported, missed + (not low <= made.truth(schema, population_of(table)) <= high)
+        reported, missed = (
+            reported + table.reported,
+            missed + (not low <= made.truth(schema, population_of(table)) <= high),
+        )
         widths += [(high - low) / 2] * table.reported
         kept.append(table.mean_weight or 0.0)
         there = np.isfinite(y)
@@ -83,8 +85,8 @@ def cell_of(world: str, records: int, epsilon: float, runs: int) -> Row:
         "runs": runs,
         "observed": float(np.mean(seen)),
         "kept": float(np.median(kept)),
-        "told": told / runs,
-        "told and missed": missed / runs,
+        "reported": reported / runs,
+        "reported and missed": missed / runs,
         **ends(missed, runs),
         "half width": float(np.median(widths)) if widths else math.inf,
         "complete cases missed": complete / runs,

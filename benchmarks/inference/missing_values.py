@@ -44,7 +44,7 @@ def measured(records: int, epsilon: float, runs: int) -> Row:
     plan = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(2, 2, 2 * records), privacy=privacy)
     seed = zlib.crc32(repr((records, epsilon)).encode())
     chance, rng = np.random.default_rng(seed), seeded(seed)
-    told: list[Any] = []
+    reported: list[Any] = []
     missed: list[Any] = []
     for _ in range(runs):
         arm = (chance.random(records) < 0.3).astype(int)
@@ -55,15 +55,15 @@ def measured(records: int, epsilon: float, runs: int) -> Row:
         parts = [exact_moments(SCHEMA, {name: column[k::2] for name, column in table.items()}) for k in (0, 1)]
         found = ps.inference.missing_values(session.aggregate_unmasked(plan, parts, rng), by="arm")
         truth = [SHARES[each.column][each.group == "b"] for each in found]
-        told.append([each.share.reported for each in found])
+        reported.append([each.share.reported for each in found])
         missed.append([not each.share.low <= p <= each.share.high for each, p in zip(found, truth, strict=True)])
     worst = float(np.sum(missed, axis=0).max())
     return {
         "records": records,
         "epsilon": epsilon,
         "runs": runs,
-        "told": float(np.mean(told)),
-        "told and missed": float(np.mean(missed)),
+        "reported": float(np.mean(reported)),
+        "reported and missed": float(np.mean(missed)),
         "worst row": worst / runs,
         **ends(worst, runs),
     }

@@ -104,9 +104,11 @@ def _wilson(world: Array, _: Generator) -> Answer:
 
 def _ours_of_shares(plan: ps.Plan, world: Array, rng: Generator) -> Answer:
     found = list(inf.proportions(_counted(plan, {"cell": world.astype(int)}, rng), "cell").values())
-    told = np.array([each.reported for each in found])
+    reported = np.array([each.reported for each in found])
     value, low, high = (np.array([getattr(each, name) for each in found]) for name in ("value", "low", "high"))
-    return Answer(np.where(told, value, np.nan), np.where(told, low, -np.inf), np.where(told, high, np.inf), SHARES)
+    return Answer(
+        np.where(reported, value, np.nan), np.where(reported, low, -np.inf), np.where(reported, high, np.inf), SHARES
+    )
 
 
 def _naive_shares(plan: ps.Plan, world: Array, rng: Generator) -> Answer:
@@ -151,7 +153,7 @@ def _greenwood(plan: ps.Plan, world: Followed, rng: Generator) -> Answer:
 
 
 def _padded(value: Array, low: Array, high: Array) -> Answer:
-    """Points beyond the told part of the curve are not told."""
+    """Points beyond the reported part of the curve are not reported."""
     missing = max(POINTS - len(value), 0)
     value, low, high = (
         np.append(part[:POINTS], np.full(missing, rest))

@@ -93,16 +93,16 @@ class World:
         """Return how many intervals miss the mean of the pool, and how wide they are."""
         truth = self._reader.truth(ps.encoding.to_real(self._reader.schema, self._exact[averaged]))
         ends = np.array([self._reader.read(self.release(persons, epsilon, averaged, draw)) for draw in range(draws)])
-        told = np.isfinite(ends).all(axis=1)
-        missed = told & ((ends[:, 0] > truth) | (ends[:, 1] < truth))
+        reported = np.isfinite(ends).all(axis=1)
+        missed = reported & ((ends[:, 0] > truth) | (ends[:, 1] < truth))
         return {
             "releases": draws,
             "persons": persons,
             "epsilon": epsilon,
             "unit": "a person's average" if averaged else "rows as records",
-            "told": float(told.mean()),
+            "reported": float(reported.mean()),
             "missed": float(missed.mean()),
-            "half width": float(np.median(np.diff(ends[told], axis=1)) / 2),
+            "half width": float(np.median(np.diff(ends[reported], axis=1)) / 2),
             "truth": truth,
         }
 

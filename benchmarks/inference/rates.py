@@ -119,7 +119,7 @@ def negative(alpha: float, records: int, epsilon: float, runs: int) -> Row:
     course = course_of(records, epsilon, rates=True)
     seed = zlib.crc32(repr((alpha, records, epsilon)).encode())
     chance, rng = np.random.default_rng(seed), seeded(seed)
-    told, missed = np.zeros((2, 3)), np.zeros((2, 3))
+    reported, missed = np.zeros((2, 3)), np.zeros((2, 3))
     widths: list[list[float]] = []
     for _ in range(runs):
         X, y = followed(records, alpha, chance)
@@ -132,7 +132,7 @@ def negative(alpha: float, records: int, epsilon: float, runs: int) -> Row:
                 own.append(math.inf)
                 continue
             low, high = found.conf_int().T
-            told[place] += found.reported
+            reported[place] += found.reported
             missed[place] += (low > SLOPES) | (high < SLOPES)
             own.append(float(high[1] - low[1]) / 2)
         widths.append([*own, _negative_binomial(alpha, X, y[:, 1])])
@@ -143,7 +143,7 @@ def negative(alpha: float, records: int, epsilon: float, runs: int) -> Row:
         "records": records,
         "epsilon": epsilon,
         "runs": runs,
-        **{f"{name}: told": float(each.mean()) / runs for name, each in zip(_ERRORS, told, strict=True)},
+        **{f"{name}: reported": float(each.mean()) / runs for name, each in zip(_ERRORS, reported, strict=True)},
         **{f"{name}: worst row": float(each) / runs for name, each in zip(_ERRORS, worst, strict=True)},
         **{
             f"{name}: {end}": x
@@ -178,7 +178,7 @@ def measured(world: World, runs: int) -> Row:
     seed = zlib.crc32(repr(world).encode())
     chance, rng = np.random.default_rng(seed), seeded(seed)
     truth = SLOPES if rates else np.array([0.0, *SLOPES[1:]])
-    told, missed, widths = np.zeros(3), np.zeros(3), []
+    reported, missed, widths = np.zeros(3), np.zeros(3), []
     for _ in range(runs):
         X, y = (
             followed(world.records, world.frailty, chance)
@@ -192,7 +192,7 @@ def measured(world: World, runs: int) -> Row:
             widths.append(math.inf)
             continue
         low, high = found.conf_int().T
-        told, missed = told + found.reported, missed + ((low > truth) | (high < truth))
+        reported, missed = reported + found.reported, missed + ((low > truth) | (high < truth))
         widths.append((high - low)[1] / 2)
     worst, width = float(missed.max()), float(np.median(widths))
     return {
@@ -201,8 +201,8 @@ def measured(world: World, runs: int) -> Row:
         "records": world.records,
         "epsilon": world.epsilon,
         "runs": runs,
-        "told": float(told.mean()) / runs,
-        "told and missed": float(missed.mean()) / runs,
+        "reported": float(reported.mean()) / runs,
+        "reported and missed": float(missed.mean()) / runs,
         "worst row": worst / runs,
         **ends(worst, runs),
         "half width": width if math.isfinite(width) else None,

@@ -154,8 +154,10 @@ def confusion(records: int, epsilon: float, runs: int) -> Row:
 def intervals_of(found: Sequence[inf.Interval], truth: Array) -> Answer:
     """Build an answer from intervals of count readers."""
     value, low, high = (np.array([getattr(each, end) for each in found]) for end in ("value", "low", "high"))
-    told = np.array([each.reported for each in found])
-    return Answer(np.where(told, value, np.nan), np.where(told, low, -np.inf), np.where(told, high, np.inf), truth)
+    reported = np.array([each.reported for each in found])
+    return Answer(
+        np.where(reported, value, np.nan), np.where(reported, low, -np.inf), np.where(reported, high, np.inf), truth
+    )
 
 
 def _row(kind: str, records: int, epsilon: float, runs: int, answer: Way) -> Row:

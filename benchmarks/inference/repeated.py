@@ -187,11 +187,11 @@ def repeated(cell: Cell, runs: int, before: Sequence[Row] = ()) -> Rows:
     """Run a cell on worlds that no table had, after those of the stored rows.
 
     Returns:
-        For each parameter the number of runs, the share that is told, the share whose interval misses with its 95 %
+        For each parameter the number of runs, the share that is reported, the share whose interval misses with its 95 %
         range, and the share whose interval lies above the truth. Without bias half of the misses lie above.
     """
     start = before[0]["runs"] if before else 0
-    way, names = cell.way(), ("told", "missed", "above")
+    way, names = cell.way(), ("reported", "missed", "above")
     counts = np.array([[row[name] * start for name in names] for row in before]) if before else np.zeros(())
     counts = np.rint(counts) + np.zeros((len(cell.parameters), len(names)))
     for run in range(start, start + runs):

@@ -70,8 +70,8 @@ def priced(title: str, world: World, records: int, epsilon: float, runs: int) ->
         "share": SQUARE.share,
         "seconds": float(np.median(seconds[:, 0])),
         "seconds, robust": float(np.median(seconds[:, 1])),
-        "told": float(np.isfinite(plain).mean()),
-        "told, robust": float(np.isfinite(robust).mean()),
+        "reported": float(np.isfinite(plain).mean()),
+        "reported, robust": float(np.isfinite(robust).mean()),
         "width": float(np.median(robust[reported] / plain[reported])) if reported.any() else None,
     }
 

@@ -169,24 +169,24 @@ def noisy(sums: SiteSums, epsilon: float, rng: np.random.Generator) -> SiteSums:
 
 def row_of(fits: Sequence[Fit], coefficients: tuple[float, ...], tau: float, epsilon: float) -> Row:
     """Count the reported intervals that miss."""
-    told = [fit for fit in fits if fit.reported]
-    b = np.array([fit.b for fit in told]).reshape(-1, 3)
-    half = np.array([_half(fit) for fit in told]).reshape(-1, 3)
+    shown = [fit for fit in fits if fit.reported]
+    b = np.array([fit.b for fit in shown]).reshape(-1, 3)
+    half = np.array([_half(fit) for fit in shown]).reshape(-1, 3)
     missed = (np.abs(b - coefficients) > half).sum(axis=0)
     found = np.array([fit.tau(0.05) for fit in fits])
     reported = np.isfinite(found[:, 1])
     off = reported & ((found[:, 0] > tau) | (found[:, 1] < tau))
     return {
         "epsilon": epsilon if math.isfinite(epsilon) else None,
-        "told": len(told) / len(fits),
-        "told and missed": float(missed.mean() / len(fits)),
+        "reported": len(shown) / len(fits),
+        "reported and missed": float(missed.mean() / len(fits)),
         "missed": [float(each) for each in missed / len(fits)],
         "worst coefficient": float(missed.max() / len(fits)),
         **ends(float(missed.max()), len(fits)),
-        "bias": [float(each) for each in b.mean(axis=0) - coefficients] if told else None,
-        "half widths": [float(each) for each in np.median(half, axis=0)] if told else None,
-        "tau told": float(reported.mean()),
-        "tau told and missed": float(off.mean()),
+        "bias": [float(each) for each in b.mean(axis=0) - coefficients] if shown else None,
+        "half widths": [float(each) for each in np.median(half, axis=0)] if shown else None,
+        "tau reported": float(reported.mean()),
+        "tau reported and missed": float(off.mean()),
         "tau interval": [float(each) for each in np.median(found[reported], axis=0)] if reported.any() else None,
     }
 
@@ -216,14 +216,14 @@ def beside_lmer(sites: int, tau: float, runs: int) -> list[Row]:
     found = by_lme4("lmer", parts)
     b, half, (low, high) = found[:, :3], 1.96 * found[:, 3:6], found[:, 7:9].T
     missed = (np.abs(b - COEFFICIENTS) > half).mean(axis=0)
-    told = np.isfinite(low) & np.isfinite(high)
-    off = told & ((low > tau) | (high < tau))
+    reported = np.isfinite(low) & np.isfinite(high)
+    off = reported & ((low > tau) | (high < tau))
     about = {"sites": sites, "tau": tau, "runs": runs}
     rows: list[Row] = [
-        {**about, "way": "lmer, pooled records", "epsilon": None, "told": 1.0, "worst coefficient": float(missed.max()),
-         "half widths": [float(each) for each in np.median(half, axis=0)], "tau told": float(told.mean()),
-         "tau told and missed": float(off.mean()),
-         "tau interval": [float(np.median(low[told])), float(np.median(high[told]))]}
+        {**about, "way": "lmer, pooled records", "epsilon": None, "reported": 1.0,
+         "worst coefficient": float(missed.max()), "half widths": [float(each) for each in np.median(half, axis=0)],
+         "tau reported": float(reported.mean()), "tau reported and missed": float(off.mean()),
+         "tau interval": [float(np.median(low[reported])), float(np.median(high[reported]))]}
     ]  # fmt: skip
     exact = [sums_of(each, sites) for each in parts]
     for epsilon in reversed(EPSILONS):

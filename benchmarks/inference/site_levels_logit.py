@@ -297,16 +297,16 @@ def beside_glmer(sites: int, tau: float, runs: int) -> list[Row]:
     missed = (np.abs(found[:, :3] - HALF) > half).mean(axis=0)
     about = {"sites": sites, "tau": tau, "runs": runs}
     rows: list[Row] = [
-        {**about, "way": "glmer, pooled records", "epsilon": None, "told": 1.0,
+        {**about, "way": "glmer, pooled records", "epsilon": None, "reported": 1.0,
          "missed": [float(each) for each in missed],
          "half widths": [float(each) for each in np.median(half, axis=0)], "estimate": float(np.median(found[:, 6]))}
     ]  # fmt: skip
     for epsilon in reversed(EPSILONS):
         fits = [fit_of(each, sites, epsilon, rng) for each in parts]
         ours = row_of(fits, HALF, tau, epsilon)
-        told = [math.sqrt(fit.level) for fit in fits if fit.reported]
-        kept = ("epsilon", "told", "missed", "half widths", "tau told", "tau told and missed")
-        estimate = float(np.median(told)) if told else None
+        reported = [math.sqrt(fit.level) for fit in fits if fit.reported]
+        kept = ("epsilon", "reported", "missed", "half widths", "tau reported", "tau reported and missed")
+        estimate = float(np.median(reported)) if reported else None
         rows.append({**about, "way": "site sums", **{key: ours[key] for key in kept}, "estimate": estimate})
     return rows
 

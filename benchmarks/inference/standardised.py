@@ -32,7 +32,7 @@ def tables(options: argparse.Namespace) -> Tables:
 
 
 def covered(records: int, epsilon: float, runs: int, *, ranged: bool) -> Row:
-    """Told, told and missed, and half width of five slopes."""
+    """Reported, reported and missed, and half width of five slopes."""
     return {
         "records": records,
         "epsilon": epsilon,

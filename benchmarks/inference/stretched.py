@@ -638,7 +638,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def covered(assumed: str, stretched: str, records: int, epsilon: float, makes: Any, runs: int) -> Row:
-    """A world: told, told and missed, and of the parameter that is missed most often with its 95 % interval."""
+    """A world: reported, reported and missed, and of the parameter that is missed most often with its 95 % interval."""
     name = f"{assumed} {stretched} {records} {epsilon} {runs}"
     found = tallied(name, makes(records, epsilon), runs)
     worst = found["worst parameter"] or 0.0

@@ -85,12 +85,12 @@ def measured(records: int, epsilon: float, leaving: float, runs: int) -> Row:
     course, other = (course_of(each, records, epsilon) for each in (schema, replace(schema, ratios=None)))
     seed = zlib.crc32(repr((records, epsilon, leaving)).encode())
     chance, rng, truth = np.random.default_rng(seed), seeded(seed), np.array([*LOGS.values()])
-    told, missed, specific = np.zeros(2), np.zeros(2), np.zeros(2)
+    reported, missed, specific = np.zeros(2), np.zeros(2), np.zeros(2)
     for run in range(runs):
         table = persons(records, leaving, chance)
         found = ps.inference.hazards(played(course, table, rng))
         low, high = found.conf_int().T
-        told, missed = told + found.reported, missed + ((low > truth) | (high < truth))
+        reported, missed = reported + found.reported, missed + ((low > truth) | (high < truth))
         if run < _FEW:
             low, high = ps.inference.hazards(played(other, table, rng)).conf_int().T
             specific += (low > truth) | (high < truth)
@@ -100,8 +100,8 @@ def measured(records: int, epsilon: float, leaving: float, runs: int) -> Row:
         "epsilon": epsilon,
         "leaving": leaving,
         "runs": runs,
-        "told": float(told.mean()) / runs,
-        "told and missed": float(missed.mean()) / runs,
+        "reported": float(reported.mean()) / runs,
+        "reported and missed": float(missed.mean()) / runs,
         "worst row": worst / runs,
         **ends(worst, runs),
         "cause-specific misses": float(specific.max()) / min(runs, _FEW),

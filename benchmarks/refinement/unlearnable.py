@@ -21,8 +21,8 @@ from benchmarks.measuring import Row, Tables, command
 from benchmarks.refinement.prototype import play_ridge
 from privstats.dp import gaussian_mu
 from privstats.estimates.recipes import RidgeRecipe
-from privstats.heads.estimates.least_squares import eliminate_constant, solve
 from privstats.heads.evidence import GramEvidence
+from privstats.heads.fitting.least_squares import eliminate_constant, solve
 from tests.estimates.rounds import symmetric_noise
 from tests.heads.worlds import TARGETS, UNLEARNABLE
 

@@ -13,10 +13,10 @@ from privstats.lazy_names import lazy_names
 if TYPE_CHECKING:
     from privstats.estimates.discriminant import Priors as Priors
     from privstats.estimates.discriminant import Shrinkage as Shrinkage
-    from privstats.heads.estimates.subspace import Subspace as Subspace
     from privstats.heads.evidence import ClassEvidence as ClassEvidence
     from privstats.heads.evidence import Released as Released
     from privstats.heads.file_formats import HeadFormat as HeadFormat
+    from privstats.heads.fitting.subspace import Subspace as Subspace
     from privstats.heads.provenance import EXACT as EXACT
     from privstats.heads.registry.entries import HEADS as HEADS
     from privstats.heads.registry.entries import SWITCH as SWITCH
@@ -41,9 +41,9 @@ else:
         __name__,
         {
             "privstats.estimates.discriminant": ["Priors", "Shrinkage"],
-            "privstats.heads.estimates.subspace": ["Subspace"],
             "privstats.heads.evidence": ["ClassEvidence", "Released"],
             "privstats.heads.file_formats": ["HeadFormat"],
+            "privstats.heads.fitting.subspace": ["Subspace"],
             "privstats.heads.provenance": ["EXACT"],
             "privstats.heads.registry.entries": [
                 "HEADS",

@@ -19,12 +19,12 @@ if TYPE_CHECKING:  # a head that is not here works, and its type is Any
     from privstats.heads.diagnostics import gaussianity_of as gaussianity_of
     from privstats.heads.diagnostics import homogeneity as homogeneity
     from privstats.heads.diagnostics import log_likelihood as log_likelihood
-    from privstats.heads.estimates.subspace import Fisher as Fisher
-    from privstats.heads.estimates.subspace import fisher_subspace as fisher_subspace
     from privstats.heads.estimator import ClassHead as ClassHead
     from privstats.heads.export import to_linear as to_linear
     from privstats.heads.export import to_module as to_module
     from privstats.heads.export import to_onnx as to_onnx
+    from privstats.heads.fitting.subspace import Fisher as Fisher
+    from privstats.heads.fitting.subspace import fisher_subspace as fisher_subspace
     from privstats.heads.lda import LDA as LDA
     from privstats.heads.naive_bayes import NaiveBayes as NaiveBayes
     from privstats.heads.persistence import load as load
@@ -50,9 +50,9 @@ _listed, _listed_dir = lazy_names(
             "homogeneity",
             "log_likelihood",
         ],
-        "privstats.heads.estimates.subspace": ["Fisher", "fisher_subspace"],
         "privstats.heads.estimator": ["ClassHead"],
         "privstats.heads.export": ["to_linear", "to_module", "to_onnx"],
+        "privstats.heads.fitting.subspace": ["Fisher", "fisher_subspace"],
         "privstats.heads.lda": ["LDA"],
         "privstats.heads.naive_bayes": ["NaiveBayes"],
         "privstats.heads.persistence": ["load"],

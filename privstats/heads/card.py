@@ -219,7 +219,7 @@ def _evaluation(scores: Mapping[str, float] | Scored) -> Iterator[str]:
             ("score", "value, and its interval"),
             [
                 (f"{row['metric']} {row['class']}".strip(), f"{row['conf_low']:.4g} to {row['conf_high']:.4g}")
-                if not row["told"]
+                if not row["reported"]
                 else (
                     f"{row['metric']} {row['class']}".strip(),
                     f"{row['estimate']:.4g} ({row['conf_low']:.4g} to {row['conf_high']:.4g})",

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, MissingStatisticError
-from privstats.heads.estimates.class_covariance import ClassCovariances
 from privstats.heads.evidence import Array, Released, class_evidence, class_sums, require_release
+from privstats.heads.fitting.class_covariance import ClassCovariances
 from privstats.heads.rules import local
 
 RARE = (

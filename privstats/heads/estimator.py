@@ -19,9 +19,9 @@ from privstats.dp.privacy import Adjacency
 from privstats.errors import DataError, HeadError, ReleaseError
 from privstats.heads.card import Described
 from privstats.heads.diagnostics import class_indices, quiet_about, warn_of_one_class, warn_of_unlike_columns
-from privstats.heads.estimates.subspace import Subspace, evidence_subspace
 from privstats.heads.evidence import Array, ClassEvidence, Released, class_evidence, class_sums, records_evidence
 from privstats.heads.export import Exported
+from privstats.heads.fitting.subspace import Subspace, evidence_subspace
 from privstats.heads.persistence import FittedState, Stored
 from privstats.heads.private import (
     FitPromise,

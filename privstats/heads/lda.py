@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from privstats.errors import HeadError
 from privstats.estimates.discriminant import Discriminant, Priors, Shrinkage, temperature
 from privstats.heads.diagnostics import warn_of_few_records
-from privstats.heads.estimates.subspace import Subspace
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import ClassEvidence
+from privstats.heads.fitting.subspace import Subspace
 from privstats.heads.registry import PRIORS, SHRINKAGE, SUBSPACE, Bounds, Entry, Text
 from privstats.heads.rules import LinearRule
 from privstats.release import Release

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privstats.estimates.discriminant import Priors, conditioned
-from privstats.heads.estimates.class_covariance import PRIOR_RECORDS, class_variances, pooled_variances
-from privstats.heads.estimates.subspace import Subspace
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import ClassEvidence
+from privstats.heads.fitting.class_covariance import PRIOR_RECORDS, class_variances, pooled_variances
+from privstats.heads.fitting.subspace import Subspace
 from privstats.heads.registry import NONE, PRIORS, SUBSPACE, Bounds, Entry, Number, Text
 from privstats.heads.rules import DiagonalRule
 

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from privstats.estimates.discriminant import Priors, Shrinkage
 from privstats.heads.diagnostics import warn_of_few_records
-from privstats.heads.estimates.class_covariance import ClassCovariances, one_blas_thread, real_share
-from privstats.heads.estimates.subspace import Subspace, discriminant_directions
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
+from privstats.heads.fitting.class_covariance import ClassCovariances, one_blas_thread, real_share
+from privstats.heads.fitting.subspace import Subspace, discriminant_directions
 from privstats.heads.registry import NONE, PRIORS, SHRINKAGE, SUBSPACE, WEIGHT, Bounds, Entry, Number, Text
 from privstats.heads.rules import QuadraticRule
 
@@ -94,7 +94,7 @@ class RDA(_Quadratic):
     Args:
         pooled_weight: w in [0, 1]: 0 is QDA, 1 is LDA; ``"auto"`` is ``max(.8, .92 - .24 r)``, r the share of
             differences between class covariances beyond sampling
-            (:func:`~privstats.heads.estimates.class_covariance.real_share`). .8 was near the best on six data sets.
+            (:func:`~privstats.heads.fitting.class_covariance.real_share`). .8 was near the best on six data sets.
         shrinkage: as in :class:`QDA`, by the effective count ``(1 - w) N_c + w N``.
         degrees: Student's t degrees of freedom; None for Gaussian scores.
         priors, subspace: as in ``LDA``.

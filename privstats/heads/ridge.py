@@ -12,9 +12,9 @@ from sklearn.utils.validation import validate_data
 
 from privstats.errors import HeadError, ReleaseError
 from privstats.estimates import denoise
-from privstats.heads.estimates.least_squares import Penalty, Solver, solve
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence, GramEvidence, Released, records_gram, release_gram
+from privstats.heads.fitting.least_squares import Penalty, Solver, solve
 from privstats.heads.private import FitPromise, OwnRecords, arrays, opened_by
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance, behind_cut_points, present
 from privstats.heads.registry import (

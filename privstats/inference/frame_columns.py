@@ -90,7 +90,9 @@ FRAME_COLUMNS: Mapping[str, FrameColumn] = MappingProxyType(
         "margin_low": FrameColumn("lower end of the declared margin; empty without one", "that of the measure"),
         "margin_high": FrameColumn("upper end of it", "that of the measure"),
         "shown": FrameColumn("whether the claim about the margin is shown at its one-sided level", "True, False"),
-        "told": FrameColumn("whether the row is reported; where noise hides it, its estimate is NaN", "True, False"),
+        "reported": FrameColumn(
+            "whether the row is reported; where noise hides it, its estimate is NaN", "True, False"
+        ),
     }
 )
 """Every column of every ``to_frame``, and of the rows of ``privstats table --format json``, by name."""

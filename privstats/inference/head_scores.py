@@ -150,7 +150,7 @@ class HeadScore(RowTable):
                 "estimate": each.value if each.reported else math.nan,
                 "conf_low": each.low,
                 "conf_high": each.high,
-                "told": each.reported,
+                "reported": each.reported,
             }
             for name, label, each in self._measures()
         ]

@@ -252,7 +252,7 @@ class Scorecard(RowTable):
                 "conf_high": float(column.high[row, step]),
                 "discrepancy": float(column.discrepancy[row, place]),
                 "proportion": float(column.shares[place]),
-                "told": bool(column.reported[row, place]),
+                "reported": bool(column.reported[row, place]),
             }
             for row, outcome in enumerate(self.outcomes)
             for column in self.columns
@@ -267,7 +267,7 @@ class Scorecard(RowTable):
                 "conf_high": float(pair.high[i, j]),
                 "discrepancy": math.nan,
                 "proportion": math.nan,
-                "told": bool(pair.low[i, j] > 0 or pair.high[i, j] < 0),
+                "reported": bool(pair.low[i, j] > 0 or pair.high[i, j] < 0),
             }
             for pair in self.pairs
             for i, first in enumerate(pair.levels[0])

@@ -32,8 +32,8 @@ def test_told_missed_and_refused_are_shares_of_all_runs():
         return found
 
     row = tallied("cell", answer, 4)
-    assert row["told"] == pytest.approx(5 / 8)
-    assert row["told and missed"] == pytest.approx(1 / 8)
+    assert row["reported"] == pytest.approx(5 / 8)
+    assert row["reported and missed"] == pytest.approx(1 / 8)
     assert row["worst parameter"] == pytest.approx(1 / 4)
     assert row["half width"] == 1.0
 
@@ -49,7 +49,7 @@ def test_all_ways_read_the_same_records_and_a_missing_package_is_said(monkeypatc
     rows = compared("title", lambda chance: float(chance.random()), ways, 3)
     assert drawn[:3] == drawn[3:]
     assert len(set(drawn)) == 3
-    assert [row["told and missed"] for row in rows] == [None, None]
+    assert [row["reported and missed"] for row in rows] == [None, None]
     monkeypatch.setattr(coverings.importlib.util, "find_spec", lambda name: None)
     (row,) = compared("title", lambda chance: 0.0, [Peer("a", "statsmodels", None, 8, "all", answer)], 3)
     assert row["not run"] == "statsmodels is not installed"
@@ -67,7 +67,7 @@ def test_further_runs_of_a_cell_add_to_those_that_are_stored():
     cell = repeated.Cell("a cell", ("x", "y"), lambda: answer, (0.07, 500))
     whole = repeated.repeated(cell, 30)
     assert repeated.repeated(cell, 17, repeated.repeated(cell, 13)) == whole
-    assert [row["told"] for row in whole] == [1, 0]
+    assert [row["reported"] for row in whole] == [1, 0]
     assert whole[0]["missed"] > whole[0]["above"] > 0
     assert whole[0]["low end"] < whole[0]["missed"] < whole[0]["high end"]
     assert whole[1]["missed"] == whole[1]["above"]

@@ -139,14 +139,28 @@ def test_an_option_of_every_reader_names_none():
 
 def test_a_row_that_noise_hides_has_no_number_in_data():
     rows = [
-        {"name": "a", "estimate": 1 / 3, "n": 5, "told": True, "conf_high": math.inf, "p_value": math.nan},
-        {"name": "b", "estimate": 0.25, "n": np.int64(7), "told": False, "conf_high": 1.5, "p_value": np.float64(0.1)},
+        {"name": "a", "estimate": 1 / 3, "n": 5, "reported": True, "conf_high": math.inf, "p_value": math.nan},
+        {
+            "name": "b",
+            "estimate": 0.25,
+            "n": np.int64(7),
+            "reported": False,
+            "conf_high": 1.5,
+            "p_value": np.float64(0.1),
+        },
     ]
     made = TableResult(None, rows, reported=True)
     assert made.data[0] == rows[0]
-    assert made.data[1] == {"name": "b", "estimate": None, "n": None, "told": False, "conf_high": None, "p_value": None}
+    assert made.data[1] == {
+        "name": "b",
+        "estimate": None,
+        "n": None,
+        "reported": False,
+        "conf_high": None,
+        "p_value": None,
+    }
     assert made.csv.splitlines() == [
-        "name,estimate,n,told,conf_high,p_value",
+        "name,estimate,n,reported,conf_high,p_value",
         "a,0.3333333333333333,5,TRUE,Inf,NA",
         "b,NA,NA,FALSE,NA,NA",
     ]
@@ -240,7 +254,7 @@ def test_a_classifier_of_declared_columns_is_a_scorecard(privstats, tmp_path, wh
     assert facts["reader"] == "scorecard"
     assert {row["variable"] for row in facts["rows"]} == {"", "age", "stage", "smoker"}
     assert {name for row in facts["rows"] for name in row} <= set(ps.inference.FRAME_COLUMNS)
-    assert any(row.get("told") for row in facts["rows"])
+    assert any(row.get("reported") for row in facts["rows"])
 
 
 def test_a_reader_names_what_it_misses(privstats, folder):
@@ -252,7 +266,7 @@ def test_a_reader_names_what_it_misses(privstats, folder):
 def test_json_is_one_object_with_finite_numbers_or_null(privstats, folder):
     facts = json.loads(privstats("table", "noisy.privstats", "--format", "json", cwd=folder).stdout)
     assert {row["term"] for row in facts["rows"]} == {"const", "x0", "x1", "x2"}
-    assert all(row["conf_low"] is None for row in facts["rows"] if not row["told"])
+    assert all(row["conf_low"] is None for row in facts["rows"] if not row["reported"])
     hidden = privstats("table", "noisy.privstats", "--format", "json", "--alpha", "0.000001", cwd=folder)
     assert [row["estimate"] for row in json.loads(hidden.stdout)["rows"]] == [None] * 4
 

@@ -97,8 +97,8 @@ def test_the_report_of_a_trial_item_by_item(privstats: Any, files: tuple[Path, A
     # 15: the baseline by arm, every text of a column a row; age is reported at 4,000 records and epsilon 1
     baseline = {row["variable"]: row for row in json.loads(balance.stdout)["rows"]}
     assert set(baseline) == {"age", "smoking: former", "smoking: current"}
-    assert baseline["age"]["told"]
-    assert baseline["smoking: former"]["told"]
+    assert baseline["age"]["reported"]
+    assert baseline["smoking: former"]["reported"]
     assert baseline["age"]["mean_treated"] == pytest.approx(55, abs=2)
     # 12a: how it was estimated
     assert "augmented inverse-probability weighting" in " ".join(methods.stdout.split())

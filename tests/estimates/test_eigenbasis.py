@@ -5,7 +5,7 @@ import pytest
 
 from privstats.estimates.algebra import algebra
 from privstats.estimates.eigenbasis import Eigenbasis, ReflectedBasis, eigenbasis
-from privstats.heads.estimates.least_squares import GramSpectrum, gcv_penalty, penalty_grid
+from privstats.heads.fitting.least_squares import GramSpectrum, gcv_penalty, penalty_grid
 
 
 def gram(d: int, records: int, targets: int = 2) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,7 @@ def test_hazard_ratios_keep_their_claim() -> None:
     report = audit_hazard_intervals(course_of(3_000, 8.0), seeded(1), runs=15)
     assert not report.violated
     assert [row[1] for row in report.rows] == ["arm", "age", "dose"] * 2
-    assert min(row[3] for row in report.rows[:3]) > 0.9  # told
+    assert min(row[3] for row in report.rows[:3]) > 0.9  # reported
 
 
 @pytest.mark.nightly

@@ -103,7 +103,7 @@ def test_a_curve_of_one_cause_is_refused_and_incidence_is_read_from_the_same_cou
 
 
 def test_the_log_rank_test_of_a_cause_keeps_its_level() -> None:
-    """Equal rates of the event, while the other cause and leaving differ by arm; told under noise."""
+    """Equal rates of the event, while the other cause and leaving differ by arm; reported under noise."""
     plan, rng, rejected, runs = course(2_000).first, np.random.default_rng(3), 0, 150
     for run in range(runs):
         data = people(2_000, rng, ratio=0.0)

@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 import privstats as ps
-from privstats.heads.estimates.least_squares import Solver
+from privstats.heads.fitting.least_squares import Solver
 from privstats.heads.registry import HEADS
 from privstats.randomness import seeded
 from tests.heads.conftest import quick

@@ -147,4 +147,4 @@ def test_noise_hides_them_where_it_hides_the_effect_or_an_arm() -> None:
     table = run(SCHEMA, np.c_[u, arm], y, 0.5)
     assert not all(each.reported for each in table.arms)
     assert all(each.adjusted is not None and not each.adjusted.reported for each in table.arms)
-    assert [row["told"] for row in table.to_rows() if row["metric"] == "adjusted risk"] == [False, False]
+    assert [row["reported"] for row in table.to_rows() if row["metric"] == "adjusted risk"] == [False, False]

@@ -76,12 +76,12 @@ def test_without_noise_it_is_the_regression_on_dummy_columns(gaps):
     fit = inf.ols(exact(table, y), gaps_as_cells=True)
     held = [np.unique(places[:, j]) for j in range(3)]
     theirs = sm.OLS(y, dummies(places, held)).fit()
-    told = fit.reported
-    np.testing.assert_allclose(fit.params[told], theirs.params, atol=2e-5)
-    np.testing.assert_allclose(fit.bse[told], theirs.bse, rtol=1e-4)
-    np.testing.assert_allclose(fit.conf_int()[told], theirs.conf_int(), atol=2e-5)
+    reported = fit.reported
+    np.testing.assert_allclose(fit.params[reported], theirs.params, atol=2e-5)
+    np.testing.assert_allclose(fit.bse[reported], theirs.bse, rtol=1e-4)
+    np.testing.assert_allclose(fit.conf_int()[reported], theirs.conf_int(), atol=2e-5)
     assert fit.df_resid == pytest.approx(theirs.df_resid, abs=0.01)  # the constant is on the grid too
-    empty = [name for name, seen in zip(fit.names, told, strict=True) if not seen]
+    empty = [name for name, seen in zip(fit.names, reported, strict=True) if not seen]
     assert sorted(empty) == sorted(each for each in ALL_EMPTY if each == "stage: other" or not gaps)
     assert fit.errors.joint_pvalue() == 1.0
 
@@ -111,8 +111,8 @@ def test_contrasts_are_those_of_least_squares_on_the_rows_whatever_is_declared(c
         moved = (means - means[column.reference]) * 2.0**-cells.bits @ weights[block]
         np.testing.assert_allclose(found.estimate[here][found.reported[here]], moved[found.reported[here]], atol=2e-3)
     held = set(cells.indices(cells.codes(table))[:, 1])
-    told = found.reported[[name == "k" for name in found.columns]]
-    assert set(np.flatnonzero(told)) == held
+    reported = found.reported[[name == "k" for name in found.columns]]
+    assert set(np.flatnonzero(reported)) == held
 
 
 @pytest.mark.parametrize("bits", [8, 12])
@@ -188,11 +188,11 @@ def test_a_declaration_without_gaps_makes_estimates_of_complete_records():
 def test_complete_records_cover_an_arm_without_effect_wherever_gaps_come_from(by):
     runs, world = 60, (5_000, 3.0)
     row = tallied(f"complete {by}", cell_worlds.gaps("linear", 0.3, by, "left out")(*world), runs)
-    assert row["told"] == 1.0
-    assert row["told and missed"] <= 0.05 + 4 * (0.05 * 0.95 / runs) ** 0.5
+    assert row["reported"] == 1.0
+    assert row["reported and missed"] <= 0.05 + 4 * (0.05 * 0.95 / runs) ** 0.5
     biased = tallied(f"cells {by}", cell_worlds.gaps("linear", 0.3, by, "cells")(*world), 10)
-    assert biased["told and missed"] > 0.5, "the world would show a bias"
-    assert tallied(f"hidden {by}", cell_worlds.gaps("linear", 0.3, by, "hidden cells")(*world), 10)["told"] == 0.0
+    assert biased["reported and missed"] > 0.5, "the world would show a bias"
+    assert tallied(f"hidden {by}", cell_worlds.gaps("linear", 0.3, by, "hidden cells")(*world), 10)["reported"] == 0.0
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -310,10 +310,10 @@ def test_columns_that_say_the_same_are_not_told_and_the_others_are():
     table, y, _ = people(600)
     cells = Cells((*COLUMNS, ps.Truth("again")), signs=4, ramp=False)
     fit = inf.ols(exact({**table, "again": table["smoker"]}, y, cells))
-    told = dict(zip(fit.names, fit.reported, strict=True))
-    assert not told["smoker: true"]
-    assert not told["again: true"]
-    assert told["age: 40 to < 65"]
+    reported = dict(zip(fit.names, fit.reported, strict=True))
+    assert not reported["smoker: true"]
+    assert not reported["again: true"]
+    assert reported["age: 40 to < 65"]
     assert any("collinear" in note for note in fit.notes)
 
 
@@ -340,7 +340,7 @@ def test_tables_say_reference_and_what_is_not_told():
     frame = found.to_frame()
     assert list(frame.columns[:4]) == ["variable", "level", "reference", "estimate"]
     assert frame.loc[frame["reference"], "estimate"].tolist() == [0.0, 0.0, 0.0]
-    assert frame["told"].sum() == 3 + 3 + 2
+    assert frame["reported"].sum() == 3 + 3 + 2
 
 
 def test_the_table_warns_of_one_variance_where_no_folds_are():
@@ -455,7 +455,7 @@ def test_empty_cells_under_noise_hide_nothing_but_themselves():
     for _ in range(20):
         found = inf.ols(session.aggregate_unmasked(plan, parts, rng)).cells()
         names = [f"{column}: {cell}" for column, cell in zip(found.columns, found.cells, strict=True)]
-        assert {name for name, told in zip(names, found.reported, strict=True) if not told} == set(ALL_EMPTY)
+        assert {name for name, reported in zip(names, found.reported, strict=True) if not reported} == set(ALL_EMPTY)
     assert places.max() < 4
 
 
@@ -516,7 +516,9 @@ def test_rounds_of_scores_read_cells(family):
     fit = (inf.logit if logistic else inf.poisson)(courses.run(course, release))
     x = dummies(places, [range(3), range(3), range(2)])
     theirs = (sm.Logit(y, x) if logistic else sm.Poisson(y, x)).fit(disp=0)
-    assert sorted(name for name, told in zip(fit.names, fit.reported, strict=True) if not told) == sorted(ALL_EMPTY)
+    assert sorted(name for name, reported in zip(fit.names, fit.reported, strict=True) if not reported) == sorted(
+        ALL_EMPTY
+    )
     assert (np.abs(fit.params[fit.reported] - theirs.params) < 5 * fit.noise_bse[fit.reported] + 0.01).all()
     sampling = np.sqrt(fit.bse[fit.reported] ** 2 - fit.noise_bse[fit.reported] ** 2)
     np.testing.assert_allclose(sampling, theirs.bse, rtol=0.05)
@@ -564,8 +566,8 @@ def test_rounds_of_counts_have_robust_errors_of_cells():
 )
 def test_an_interval_of_a_cell_is_told_and_misses_in_at_most_one_release_of_twenty(world, runs):
     row = coverage(world, 10_000, 1.0, runs)
-    assert row["told and missed"] <= 0.05 + 4 * (0.05 / runs) ** 0.5 / 3
-    assert row["told"] > (0.95 if world.cuts < 7 and world.gap is None else 0.0)
+    assert row["reported and missed"] <= 0.05 + 4 * (0.05 / runs) ** 0.5 / 3
+    assert row["reported"] > (0.95 if world.cuts < 7 and world.gap is None else 0.0)
 
 
 # -- behind cut points that counts have found --------------------------------------------------------------------------
@@ -642,5 +644,5 @@ def test_counts_of_another_course_are_refused():
 def test_an_interval_between_cuts_that_were_found_is_told_and_misses_in_at_most_one_release_of_twenty(cuts):
     runs = 60
     row = found_coverage(FoundWorld(cuts), 20_000, 3.0, runs)
-    assert row["told and missed"] <= 0.05 + 4 * (0.05 / runs) ** 0.5 / 3
-    assert row["told"] > 0.8
+    assert row["reported and missed"] <= 0.05 + 4 * (0.05 / runs) ** 0.5 / 3
+    assert row["reported"] > 0.8

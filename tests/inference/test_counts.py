@@ -373,7 +373,7 @@ def test_a_group_that_is_not_told_has_no_numbers():
 
 
 def test_table_one_covers_under_noise():
-    truth, missed, told = np.array([[0.1, -0.2], [0.3, 0.1]]), [], []
+    truth, missed, reported = np.array([[0.1, -0.2], [0.3, 0.1]]), [], []
     schema = ps.ClassSchema(2, 2, "NAD", 2.0)
     for run in range(60):
         rng = np.random.default_rng(run)
@@ -384,9 +384,9 @@ def test_table_one_covers_under_noise():
             session.aggregate_unmasked(plan, [ps.measure(schema, X[k::2], y[k::2]) for k in range(2)], seeded(run))
         )
         missed.append((found.low > truth) | (found.high < truth))
-        told.append(found.reported)
+        reported.append(found.reported)
     assert np.mean(missed) < 0.1
-    assert np.mean(told) > 0.9
+    assert np.mean(reported) > 0.9
 
 
 @pytest.mark.parametrize(("records", "epsilon", "warned"), [(12, 1.0, True), (200, 0.1, True), (400, 1.0, False)])

@@ -1,4 +1,4 @@
-"""Treatment effects: equal to others without noise, true intervals under it, and told only where they hold."""
+"""Treatment effects: equal to others without noise, true intervals under it, and reported only where they hold."""
 
 from __future__ import annotations
 
@@ -145,18 +145,18 @@ def test_the_noise_of_the_second_moment_costs_degrees_of_freedom() -> None:
 
 
 def coverage(n: int, epsilon: float, runs: int, probability: float, events: float | None = None, seed: int = 0) -> Any:
-    """Told, and told and missed, of so many releases by the library's map, sums and noise."""
+    """Count intervals that are reported, and that miss, in ``runs`` releases by the library's map, sums and noise."""
     schema = schema_of(probability, (-1, 1) if events is None else (0, 1))
     course, chance, rng = course_of(n, epsilon, schema), np.random.default_rng(seed), seeded(seed)
-    truth, told, missed = 0.1 if events is None else 0.5 * events, 0, 0
+    truth, reported, missed = 0.1 if events is None else 0.5 * events, 0, 0
     for _ in range(runs):
         X, y = world(n, chance, probability)
         if events is not None:
             y = (chance.random(n) < events * (1 + 0.5 * X[:, 4])) * 1.0
         table = ps.inference.effect(played(course, X, y, rng))
         low, high = table.conf_int()
-        told, missed = told + table.reported, missed + (not low <= truth <= high)
-    return told, missed
+        reported, missed = reported + table.reported, missed + (not low <= truth <= high)
+    return reported, missed
 
 
 def low_end(missed: int, runs: int) -> float:
@@ -165,8 +165,8 @@ def low_end(missed: int, runs: int) -> float:
 
 def test_intervals_of_a_trial_hold(released: Any) -> None:
     """A quick look; the night has 500 runs of each cell."""
-    told, missed = coverage(500, 1.0, 60, 0.5)
-    assert told == 60
+    reported, missed = coverage(500, 1.0, 60, 0.5)
+    assert reported == 60
     assert low_end(missed, 60) <= 0.05
     table = ps.inference.effect(released)
     assert table.conf_int()[0] < 0.1 < table.conf_int()[1]
@@ -190,15 +190,15 @@ def test_intervals_of_a_trial_hold(released: Any) -> None:
 )
 def test_nightly_intervals_of_trials(n: int, epsilon: float, probability: float, events: Any, least: float) -> None:
     """At (2,000, 8) the noise of the second moment counts; rare events of a rare arm are skewed."""
-    told, missed = coverage(n, epsilon, 500, probability, events)
-    assert told >= least * 500
+    reported, missed = coverage(n, epsilon, 500, probability, events)
+    assert reported >= least * 500
     assert low_end(missed, 500) <= 0.05
 
 
 def test_rare_events_in_a_rare_arm_widen_the_interval_where_noise_is_small() -> None:
     """Without the rule half of these miss: one event in the rare arm weighs as much as all."""
-    told, missed = coverage(400, 100.0, 20, 0.1, 0.01)
-    assert (told, missed) == (20, 0)
+    reported, missed = coverage(400, 100.0, 20, 0.1, 0.01)
+    assert (reported, missed) == (20, 0)
     schema = schema_of(0.1, (0, 1))
     X, _ = world(400, np.random.default_rng(0), 0.1)
     table = ps.inference.effect(played(course_of(400, 100.0, schema), X, np.zeros(400), seeded(0)))

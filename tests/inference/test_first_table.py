@@ -118,16 +118,16 @@ def test_standardised_differences_are_austin_s_and_hold_these_records_under_nois
     assert isinstance(plain, inf.GroupMeans)
     assert plain.differences[:, 0] == pytest.approx(truth, abs=2e-3)  # of the grid
     assert (plain.differences == plain.differences[:, :1]).all()  # of these records, and without noise
-    missed, told = [], []
+    missed, reported = [], []
     for run in range(100):
         found = inf.table_one(released(X, y, 8.0, run))
         assert isinstance(found, inf.GroupMeans)
         if found.differences is None:
             continue
         value, low, high = found.differences.T
-        told.append(~np.isnan(value))
+        reported.append(~np.isnan(value))
         missed.append((low > plain.differences[:, 0]) | (high < plain.differences[:, 0]))
-    assert np.mean(told) > 0.9
+    assert np.mean(reported) > 0.9
     assert np.mean(missed) < 0.1
     assert "SMD" in plain.summary().columns
     assert plain.summary().rows[0][-1] == f"{plain.differences[0, 0]:.2f}"

@@ -1,4 +1,4 @@
-"""Forest and balance plots: a mark where a row is told, its name alone where it is not; words that a phone shows."""
+"""Forest and balance plots: a mark for each reported row, the name alone for another; words that a phone shows."""
 
 import math
 from itertools import pairwise
@@ -64,13 +64,13 @@ def test_rows_of_hazards_are_ratios_beside_1_and_an_untold_row_has_no_mark(ratio
 
 
 def test_effects_by_name_with_one_that_noise_hides() -> None:
-    told, hidden = table_of(2_000, 3.0), table_of(60, 0.01)
+    reported, hidden = table_of(2_000, 3.0), table_of(60, 0.01)
     assert not hidden.reported
-    figure = ps.inference.plot_forest({"progression after a year": told, "died": hidden})
+    figure = ps.inference.plot_forest({"progression after a year": reported, "died": hidden})
     axes, numbers = figure.axes
     assert [label.get_text() for label in numbers.get_yticklabels()][1] == "not reported"
     marks = [line for line in axes.get_lines() if line.get_marker() == "s"]
-    assert [mark.get_xdata()[0] for mark in marks] == [pytest.approx(told.estimate)]
+    assert [mark.get_xdata()[0] for mark in marks] == [pytest.approx(reported.estimate)]
     assert words_of(figure)[0] == "progression after\na year"
     assert is_read_on_a_phone(figure)
     with pytest.raises(ReleaseError, match="noise hides every row"):
@@ -98,9 +98,9 @@ def test_numbers_have_the_digits_that_their_interval_has() -> None:
 
 def test_balance_has_the_largest_difference_on_top_and_no_mark_for_what_is_not_told() -> None:
     nan, inf = math.nan, math.inf
-    names, told = ("age", "sex", "bmi"), np.array([True, False, True])
+    names, reported = ("age", "sex", "bmi"), np.array([True, False, True])
     ends = np.array([-0.02, -inf, -0.3]), np.array([0.06, inf, -0.2])
-    balance = Balance(names, np.full((3, 2), 1.0), np.array([0.02, nan, -0.25]), *ends, told)
+    balance = Balance(names, np.full((3, 2), 1.0), np.array([0.02, nan, -0.25]), *ends, reported)
     figure = ps.inference.plot_balance(balance)
     assert words_of(figure) == ["bmi", "age", "sex"]
     marks = [line for line in figure.axes[0].get_lines() if line.get_marker() == "o"]
@@ -109,7 +109,7 @@ def test_balance_has_the_largest_difference_on_top_and_no_mark_for_what_is_not_t
     assert not figure.legends
     frame = balance.to_frame().set_index("variable")
     assert frame.loc["bmi", "smd"] == -0.25
-    assert not frame.loc["sex", "told"]
+    assert not frame.loc["sex", "reported"]
 
 
 def test_survival_by_arm_has_the_ratio_and_its_interval_in_a_corner(ratios: Any) -> None:

@@ -145,7 +145,7 @@ class World:
         return {**found, **drawn, "calibration error": float(np.abs(gaps).sum() / count)}
 
     def missed(self, truth: dict[str, float], epsilon: float, draws: int, count: int) -> tuple[Missed, Missed]:
-        """By measure how many intervals were told, and how many of these missed; and the same of what is drawn."""
+        """By measure how many intervals were reported, and how many of these missed; and the same of what is drawn."""
         plan = self.scoring.plan(cohort=ps.Cohort(2, 2, count), privacy=made.promise(epsilon=epsilon))
         out = dict.fromkeys(truth, (0, 0))
         for draw in range(draws):
@@ -157,8 +157,11 @@ class World:
             read["calibration error"] = found.calibration.error
             read |= {name: each for name, each in pointwise(found).items() if name in truth}
             for name, each in read.items():
-                told, missed = out[name]
-                out[name] = told + each.reported, missed + (each.reported and not each.low <= truth[name] <= each.high)
+                reported, missed = out[name]
+                out[name] = (
+                    reported + each.reported,
+                    missed + (each.reported and not each.low <= truth[name] <= each.high),
+                )
         drawn = pointwise(found).keys() & out.keys()
         return {name: out[name] for name in out if name not in drawn}, {name: out[name] for name in drawn}
 
@@ -168,9 +171,9 @@ class World:
 def test_intervals_cover_the_population_under_noise(classes: int) -> None:
     world = World(classes)
     missed, drawn = world.missed(world.exact(200_000), 1.0, 30, 500)
-    assert all(told and misses <= 5 for told, misses in missed.values()), missed  # 6 of 30 at 5 %: 3 in 1,000
-    told, misses = map(sum, zip(*drawn.values(), strict=True))
-    assert misses <= 0.08 * told, drawn
+    assert all(reported and misses <= 5 for reported, misses in missed.values()), missed  # 6 of 30 at 5 %: 3 in 1,000
+    reported, misses = map(sum, zip(*drawn.values(), strict=True))
+    assert misses <= 0.08 * reported, drawn
 
 
 @pytest.mark.nightly
@@ -179,10 +182,12 @@ def test_intervals_cover_the_population_under_noise(classes: int) -> None:
 def test_intervals_cover_the_population_in_many_draws(classes: int, epsilon: float) -> None:
     world = World(classes)
     missed, drawn = world.missed(world.exact(1_000_000), epsilon, 300, 1000)
-    assert all(misses <= 0.05 * told + 3 * (0.0475 * told) ** 0.5 for told, misses in missed.values()), missed
-    assert all(misses <= 0.05 * told + 5 * (0.0475 * told) ** 0.5 for told, misses in drawn.values()), drawn
-    told, misses = map(sum, zip(*drawn.values(), strict=True))
-    assert misses <= 0.06 * told
+    assert all(misses <= 0.05 * reported + 3 * (0.0475 * reported) ** 0.5 for reported, misses in missed.values()), (
+        missed
+    )
+    assert all(misses <= 0.05 * reported + 5 * (0.0475 * reported) ** 0.5 for reported, misses in drawn.values()), drawn
+    reported, misses = map(sum, zip(*drawn.values(), strict=True))
+    assert misses <= 0.06 * reported
 
 
 def test_a_head_that_predicts_one_class_is_said_to() -> None:
@@ -205,7 +210,7 @@ def test_a_score_that_noise_hides_says_why() -> None:
     found = ps.inference.head_score(ps.simulate(plan, [(X[::2], y[::2]), (X[1::2], y[1::2])], rng=seeded(0)))
     assert not found.reported
     assert "noise hides how many records" in found.why_not_reported
-    assert {row["told"] for row in found.to_rows()} == {False}
+    assert {row["reported"] for row in found.to_rows()} == {False}
     assert [row[1] for row in found.summary().rows] == ["-"] * 8
 
 

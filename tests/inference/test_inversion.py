@@ -1,4 +1,4 @@
-"""The engine on its own: the covariance behind it, the p-value beside the interval, what is told."""
+"""The engine on its own: the covariance behind it, the p-value beside the interval, what is reported."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The last Newton step of a regression by rounds: what it may have left, when it is told, and how often it misses."""
+"""The last Newton step of a regression by rounds: what it may have left, when it is reported, how often it misses."""
 
 import math
 
@@ -143,7 +143,7 @@ def spread(slope, level):
     return draw, np.array([level, slope, 0.5])
 
 
-WORLDS = {  # family, records, epsilon, rounds, records and coefficients, the least share told
+WORLDS = {  # family, records, epsilon, rounds, records and coefficients, the least share reported
     "odds 5, four rounds": ("logistic", 5_000, 8.0, 4, binary(5.0, 0.15), 0.0),
     "odds 5, eight rounds": ("logistic", 5_000, 8.0, 8, binary(5.0, 0.15), 0.7),
     "odds -5": ("logistic", 5_000, 8.0, 4, binary(-5.0, 0.15), 0.0),
@@ -155,15 +155,15 @@ WORLDS = {  # family, records, epsilon, rounds, records and coefficients, the le
 }
 
 
-def missed_and_told(name, runs):
-    """Of ``runs`` releases: how many told and missed each coefficient, and how many told it."""
+def missed_and_reported(name, runs):
+    """Of ``runs`` releases: how many reported and missed each coefficient, and how many reported it."""
     family, n, epsilon, rounds, (draw, truth), _ = WORLDS[name]
     bound = {"family": "poisson", "target_bound": 30.0} if family == "poisson" else {}
     schema = ps.ScoreSchema(len(truth), math.sqrt(len(truth)), transform=(ConstantFeature(1.0),), **bound)
     promise = made.promise(epsilon=epsilon, delta=1e-6)
     course = ps.Newton.start(schema, ps.Cohort(2, 2, 2 * n), promise, rounds)
     read = inf.logit if family == "logistic" else inf.poisson
-    missed, told = np.zeros(len(truth), int), np.zeros(len(truth), int)
+    missed, reported = np.zeros(len(truth), int), np.zeros(len(truth), int)
     for run in range(runs):
         chance = np.random.default_rng(run)
         X = draw(chance, n)
@@ -172,8 +172,8 @@ def missed_and_told(name, runs):
         table = read(played(course, X, y, run))
         low, high = table.conf_int().T
         missed += (low > truth) | (high < truth)
-        told += table.reported
-    return missed, told
+        reported += table.reported
+    return missed, reported
 
 
 def most_misses(runs):
@@ -184,15 +184,15 @@ def most_misses(runs):
 @pytest.mark.ci
 @pytest.mark.parametrize("name", WORLDS)
 def test_strong_effects_are_missed_no_more_often_than_is_claimed(name):
-    missed, told = missed_and_told(name, 40)
+    missed, reported = missed_and_reported(name, 40)
     assert (missed <= most_misses(40)).all()
-    assert (told >= 40 * WORLDS[name][-1] - 4).all()
+    assert (reported >= 40 * WORLDS[name][-1] - 4).all()
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", WORLDS)
 def test_of_hundreds_of_releases_no_more_are_told_and_missed_than_is_claimed(name):
     runs = sized(200, 500)
-    missed, told = missed_and_told(name, runs)
+    missed, reported = missed_and_reported(name, runs)
     assert (missed <= most_misses(runs)).all()
-    assert (told >= runs * WORLDS[name][-1]).all()
+    assert (reported >= runs * WORLDS[name][-1]).all()

@@ -31,7 +31,7 @@ def test_intervals_cover_the_mean_over_persons_and_rows_as_records_do_not(reader
     """Rows of a person are alike, and more where the person is ill: so the mean over rows is another number."""
     world = World(reader, 150)
     averaged, rows = (world.cell(500, 30.0, each, 40) for each in (True, False))
-    assert averaged["told"] == 1
+    assert averaged["reported"] == 1
     assert averaged["missed"] <= 0.15
     assert rows["missed"] > 0.15
     assert abs(averaged["truth"] - rows["truth"]) > (0.01 if "slope" in reader.name else 0.05)
@@ -75,14 +75,14 @@ def test_a_logistic_regression_is_covered() -> None:
     """The model holds of every row, and rows of a person are as dependent as one draw makes them."""
     schema = ps.ScoreSchema(3, 2.0, transform=(ps.transforms.ConstantFeature(1.0),))
     course = ps.Newton.start(schema, ps.Cohort(2, 2, 4000), made.promise(**{**AVERAGED, "epsilon": 80.0}), 3)
-    missed = told = 0
+    missed = reported = 0
     for draw in range(60):
         parts, _ = shards(np.random.default_rng(draw), 250, lambda x, arm: expit(1.5 * x + 0.5 * arm - 0.2))
         whole = [(X, y.astype(int), ids) for X, y, ids in parts]
         low, high = logit(ps.simulate(course, whole, rng=seeded(draw))).conf_int()[1]
-        told += np.isfinite(high)
+        reported += np.isfinite(high)
         missed += not low <= 1.5 <= high
-    assert told >= 50
+    assert reported >= 50
     assert missed <= 8
 
 

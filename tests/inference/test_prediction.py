@@ -96,7 +96,7 @@ CELLS = [
     for name, rows in COMMITTED.items()
     if name not in ("machine", "beyond the trim")  # the world beyond it breaks what the prediction assumes
     for row in rows
-    if row["told"] > 0.8
+    if row["reported"] > 0.8
 ]
 
 
@@ -153,18 +153,18 @@ HAZARD_CELLS = [(row, rounds, events) for rows, rounds, events in ((FOUR, 4, 0.2
 
 @pytest.mark.parametrize(
     ("row", "rounds", "events"),
-    first_by_day(HAZARD_CELLS, lambda row, *_: math.ceil(row["told"]) + math.floor(row["told"])),
+    first_by_day(HAZARD_CELLS, lambda row, *_: math.ceil(row["reported"]) + math.floor(row["reported"])),
     ids=lambda value: f"{value['records']}-{value['epsilon']:g}" if isinstance(value, dict) else "",
 )
 def test_half_widths_of_hazards_are_near_those_of_the_committed_tables(row, rounds, events):
-    """Nearest where every row is told; none where none is."""
+    """Nearest where every row is reported; none where none is."""
     schema = replace(WORLD, expected_events=round(2 * row["records"] * events))
     course = ps.Hazard.start(schema, ps.Cohort(4, 4, 2 * row["records"]), promise(row["epsilon"]), rounds=rounds)
     found = inf.predicted_half_width(course, row["records"], variance=1 / 3, draws=40)
-    if row["told"] in (0, 1):
-        assert found.reported == 40 * row["told"]
-        assert found.noisy == (pytest.approx(row["half width"], rel=0.08) if row["told"] else math.inf)
-    else:  # the committed widths are of what is told alone
+    if row["reported"] in (0, 1):
+        assert found.reported == 40 * row["reported"]
+        assert found.noisy == (pytest.approx(row["half width"], rel=0.08) if row["reported"] else math.inf)
+    else:  # the committed widths are of what is reported alone
         assert 16 < found.reported < 40
         assert found.noisy > 0.9 * row["half width"]
 

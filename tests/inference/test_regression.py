@@ -146,7 +146,7 @@ def test_without_a_constant_the_number_of_records_is_given():
 @pytest.mark.parametrize(("model", "clients"), [("central", 4), ("distributed", 4), ("local", 4)])
 def test_intervals_cover_through_the_library_s_own_path(model, clients):
     """Of 240 intervals at 95 %, fewer than .88 would be no luck."""
-    slopes, covers, told = np.array([0.1, 0.4, 0.1, -0.2]), [], []
+    slopes, covers, reported = np.array([0.1, 0.4, 0.1, -0.2]), [], []
     for run in range(60):
         rng = np.random.default_rng(100 + run)
         X = np.clip(rng.normal(size=(4_000, 3)) * 0.4, -1, 1)
@@ -155,9 +155,9 @@ def test_intervals_cover_through_the_library_s_own_path(model, clients):
         table = inf.ols(noisy(X, y, 3.0 if model != "local" else 30.0, model, clients, seed=run, **settings))
         low, high = table.conf_int().T
         covers.append((low <= slopes) & (slopes <= high))
-        told.append(table.reported)
+        reported.append(table.reported)
     assert np.mean(covers) > 0.88
-    assert np.mean(told) > 0.9
+    assert np.mean(reported) > 0.9
 
 
 def test_small_cohorts_under_strong_noise_are_not_told():

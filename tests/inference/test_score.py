@@ -196,33 +196,33 @@ def test_a_masked_course_is_read_the_same_from_files(tmp_path):
     ("family", "n", "epsilon", "rounds"), [("logistic", 4_000, 3.0, None), ("poisson", 4_000, 8.0, 6)]
 )
 def test_intervals_cover(family, n, epsilon, rounds):
-    schema, missed, told = (LOGISTIC if family == "logistic" else POISSON), [], []
+    schema, missed, reported = (LOGISTIC if family == "logistic" else POISSON), [], []
     for run in range(50):
         X, y = world(n, run, family)
         table = inf.logit if family == "logistic" else inf.poisson
         found = table(played(course_of(schema, n, epsilon, rounds), X, y, run))
         low, high = found.conf_int().T
         missed.append((low > SLOPES) | (high < SLOPES))
-        told.append(found.reported)
+        reported.append(found.reported)
     assert np.mean(missed) < 0.1
-    assert np.mean(told) > 0.8
+    assert np.mean(reported) > 0.8
 
 
 @pytest.mark.ci
 def test_rounds_that_end_too_early_tell_nothing():
     """At a rate of 2 % four rounds from 0 have not arrived; with a public guess of the rate and six they have."""
-    rare, missed, told = np.array([-4.0, 0.5, -0.3, 0.2]), {}, {}
+    rare, missed, reported = np.array([-4.0, 0.5, -0.3, 0.2]), {}, {}
     guessed = replace(LOGISTIC, rate=0.02)
     for name, schema, rounds in (("from 0", LOGISTIC, 4), ("guessed", guessed, 6)):
-        missed[name], told[name] = [], []
+        missed[name], reported[name] = [], []
         for run in range(25):
             X, y = world(10_000, run, slopes=rare)
             found = inf.logit(played(course_of(schema, 10_000, 3.0, rounds), X, y, run))
             low, high = found.conf_int().T
             missed[name].append((low > rare) | (high < rare))
-            told[name].append(found.reported)
-    assert np.mean(told["from 0"]) < 0.1
-    assert np.mean(told["guessed"]) > 0.5
+            reported[name].append(found.reported)
+    assert np.mean(reported["from 0"]) < 0.1
+    assert np.mean(reported["guessed"]) > 0.5
     assert max(np.mean(each) for each in missed.values()) < 0.1
 
 
@@ -330,7 +330,7 @@ def test_a_bound_that_hides_most_coefficients_is_refused_for_the_cohort_twice_as
 def test_a_bound_that_hides_all_counts_is_refused_before_anything_is_spent(
     bound: float, rate: Any, refused: bool
 ) -> None:
-    """2,000 records, four columns, epsilon 8: with a mean count of 1 told at a bound of 6, and hidden at 20."""
+    """2,000 records, four columns, epsilon 8: with a mean count of 1 reported at a bound of 6, and hidden at 20."""
     schema = ps.ScoreSchema(5, 5**0.5, family="poisson", target_bound=bound, transform=CONSTANT, rate=rate)
     assert _refused(schema, ps.Cohort(2, 2, 2_000), None) == refused
 

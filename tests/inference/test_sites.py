@@ -106,29 +106,29 @@ def test_noise_has_the_law_that_the_intervals_take_it_for():
 
 
 def covered(sizes, epsilon, runs, **changes):
-    hits, told = [], []
+    hits, reported = [], []
     for run in range(runs):
         table = inf.fixed_effects(release_of(world(sizes, 100 + run), epsilon, run, **changes))
         low, high = table.conf_int().T
         hits.append((low <= SLOPES) & (high >= SLOPES))
-        told.append(table.reported)
-    return float(np.mean(hits)), float(np.mean(told))
+        reported.append(table.reported)
+    return float(np.mean(hits)), float(np.mean(reported))
 
 
 def test_intervals_cover_through_the_library_s_own_path():
     """Of 150 intervals at 95 %, fewer than .88 or all of them would be no luck."""
-    rate, told = covered((200,) * 10, 8.0, 50, clip_norm=2.0)
+    rate, reported = covered((200,) * 10, 8.0, 50, clip_norm=2.0)
     assert 0.88 < rate < 1
-    assert told > 0.95
+    assert reported > 0.95
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("model", ["central", "distributed"])
 @pytest.mark.parametrize("epsilon", [3.0, 8.0])
 def test_intervals_cover_in_five_hundred_releases(model, epsilon):
-    rate, told = covered((500,) * 20, epsilon, 500, clip_norm=2.0, model=model)
+    rate, reported = covered((500,) * 20, epsilon, 500, clip_norm=2.0, model=model)
     assert 0.93 < rate < 0.98
-    assert told > 0.9
+    assert reported > 0.9
 
 
 def test_groups_hold_where_slopes_differ_and_one_variance_does_not():

@@ -121,7 +121,7 @@ def test_a_frame_holds_the_numbers():
     frame = table.to_frame()
     assert list(frame["term"]) == list(table.names)
     assert np.array_equal(frame["estimate"], table.params)
-    assert frame["told"].all()
+    assert frame["reported"].all()
 
 
 def test_exact_sums_are_called_so():

@@ -143,17 +143,17 @@ def test_curves_and_restricted_means_cover_under_noise(n, epsilon):
     """The truth is the curve of a very large sample."""
     big = inf.kaplan_meier(exact(people(300_000, 9)), **CURVE)
     truth, area = big.survival_function_, big.restricted_mean(5.0).value
-    missed, told, areas = 0, 0, 0
+    missed, reported, areas = 0, 0, 0
     for run in range(80):
         curve = inf.kaplan_meier(noisy(people(n, 500 + run), epsilon, run), **CURVE)
         low, high = curve.confidence_interval_.T
         k = len(low)
-        told += k
+        reported += k
         missed += int(((low > truth[:k]) | (high < truth[:k])).sum())
         mean = curve.restricted_mean(5.0)
         areas += mean.reported and not mean.low <= area <= mean.high
-    assert told > 200
-    assert missed < 0.09 * told
+    assert reported > 200
+    assert missed < 0.09 * reported
     assert areas <= 9
 
 

@@ -49,7 +49,7 @@ def test_means_that_noise_hides_have_no_contrast() -> None:
     means = inf.restricted_means(curves, 11.0)
     assert not means.difference.reported
     assert (means.difference.low, means.difference.high, means.ratio.high) == (-11.0, 11.0, np.inf)
-    assert [row["told"] for row in means.to_rows()][2:] == [False, False]
+    assert [row["reported"] for row in means.to_rows()][2:] == [False, False]
     assert means.summary().rows[-1][1] == "-"
 
 

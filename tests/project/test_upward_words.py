@@ -27,7 +27,7 @@ PLAIN = {
     ("engines/flower/replaced_names.py", "stream"): "a parameter of Flower's",
     ("intake/frames.py", "dask"): "a package of records",
     ("optional_dependencies.py", "dask"): "an extra",
-    ("heads/estimates/least_squares.py", "evidence"): "a choice of lambda",
+    ("heads/fitting/least_squares.py", "evidence"): "a choice of lambda",
     ("heads/ridge.py", "evidence"): "a choice of lambda",
 }
 """Words that are a row's name by chance, or a name that stays, by file; each with the reason."""

@@ -35,7 +35,7 @@ _CONFIDENCE = 0.999
 MOST_RECORDS = 20_000
 _EFFECTS = 0.3  # coefficients of the model's columns, as a share of what keeps targets inside their bound
 _EVEN = 4.0  # of a Dirichlet law of cells' shares: the larger the more even
-_COLUMNS = ("records", "parameter", "runs", "told", "told and missed", "at least", "claimed", "verdict")
+_COLUMNS = ("records", "parameter", "runs", "reported", "reported and missed", "at least", "claimed", "verdict")
 
 Array: TypeAlias = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from privstats.extend.heads import Bounds, ClassEvidence, Entry, Number, Priors, Shrinkage, Subspace, Text, Whole
 from privstats.extend.support import Array
 from privstats.heads import QDA, ClassHead
-from privstats.heads.estimates.class_covariance import ClassCovariances
+from privstats.heads.fitting.class_covariance import ClassCovariances
 from privstats.heads.rules import LowRankRule
 
 _SMALLEST_SHARE = 1e-3

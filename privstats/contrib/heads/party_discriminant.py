@@ -37,7 +37,7 @@ class PartyDiscriminant(ClassHead):
     """``argmax_c W_c . (x - m)``: W is the released sum of one direction of each party, m the mean of a site's rows.
 
     With ``PartyRounds`` W is the sum of both releases. m removes the rows' common offset, which W alone would read as a
-    preference. With a site's rows, each direction retains the likely share of W (``heads.estimates.site``).
+    preference. With a site's rows, each direction retains the likely share of W (:func:`site_weights`).
     Probabilities are not calibrated. ``fit`` reads local records as one party's.
 
     Attributes:

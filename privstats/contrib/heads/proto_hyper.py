@@ -12,7 +12,7 @@ from privstats.contrib.heads.synthetic import TRAINING, Convergence, World, choo
 from privstats.extend.heads import Bounds, ClassEvidence, Entry, Number, Priors, Shrinkage, Subspace, Text, Whole
 from privstats.extend.support import Array, optional_dependencies
 from privstats.heads import ClassHead
-from privstats.heads.estimates.class_covariance import ClassCovariances
+from privstats.heads.fitting.class_covariance import ClassCovariances
 from privstats.heads.rules import QuadraticRule
 
 _STUDENT_DEGREES = 10.0

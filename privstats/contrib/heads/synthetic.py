@@ -16,8 +16,8 @@ from privstats.errors import DataError
 from privstats.extend.heads import SWITCH, Bounds, ClassEvidence, Constraint, Number, Shrinkage, Subspace, Text, Whole
 from privstats.extend.support import Array, progress_bar
 from privstats.heads import QDA
-from privstats.heads.estimates.class_covariance import ClassCovariances
-from privstats.heads.estimates.subspace import discriminant_directions
+from privstats.heads.fitting.class_covariance import ClassCovariances
+from privstats.heads.fitting.subspace import discriminant_directions
 
 if TYPE_CHECKING:
     import torch

@@ -84,7 +84,7 @@ class Risks(RowTable):
 
     def to_rows(self) -> list[dict[str, object]]:
         """Return a row per measure."""
-        names = ("measure", "group", "estimate", "std_error", "conf_low", "conf_high", "told", "p_value")
+        names = ("measure", "group", "estimate", "std_error", "conf_low", "conf_high", "reported", "p_value")
         return [dict(zip(names, each, strict=True)) for each in self.measures]
 
     def summary(self) -> Summary:

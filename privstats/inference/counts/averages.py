@@ -83,7 +83,7 @@ def average_rows(found: Mapping[str, Mapping[tuple[str, ...], Average]]) -> list
     for name, groups in found.items():
         for group, each in groups.items():
             reported = each.mean.reported
-            rows.append({"number": name, "group": ", ".join(group), "records": each.records, "told": reported})
+            rows.append({"number": name, "group": ", ".join(group), "records": each.records, "reported": reported})
             for what, value in (("mean", each.mean), ("variance", each.variance)):
                 rows[-1] |= {what: value.value, f"{what}_low": value.low, f"{what}_high": value.high}
     return rows
@@ -94,7 +94,7 @@ def averages_summary(rows: list[dict[str, object]], release: Release, alpha: flo
     texts = [
         (
             f"{row['number']}" + (f" ({row['group']})" if row["group"] else ""),
-            *(f"{row[key]:.5g}" if row["told"] else HIDDEN for key in _COLUMNS),
+            *(f"{row[key]:.5g}" if row["reported"] else HIDDEN for key in _COLUMNS),
         )
         for row in rows
     ]

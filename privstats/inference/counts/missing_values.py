@@ -79,7 +79,7 @@ class MissingTable(RowTable):
                 "proportion": each.share.value if each.share.reported else math.nan,
                 "conf_low": each.share.low,
                 "conf_high": each.share.high,
-                "told": each.share.reported,
+                "reported": each.share.reported,
             }
             for each in self.values
         ]

@@ -50,7 +50,7 @@ class RestrictedMeans(RowTable):
                 "conf_low": each.low,
                 "conf_high": each.high,
                 "time": self.tau,
-                "told": each.reported,
+                "reported": each.reported,
             }
             for group, metric, each in rows
         ]

@@ -361,7 +361,7 @@ class FollowUp(RowTable):
                 "estimate": median.value if median.reported else math.nan,
                 "conf_low": median.low,
                 "conf_high": median.high,
-                "told": median.reported,
+                "reported": median.reported,
             }
             for group, median in self.medians.items()
         ]

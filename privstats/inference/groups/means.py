@@ -293,7 +293,7 @@ def _row(means: GroupMeans, j: int, i: int) -> dict[str, Any]:
     row["p_value"] = math.nan if i or means.pvalues is None else float(means.pvalues[j])
     apart = [math.nan] * 3 if i or means.differences is None else map(float, means.differences[j])
     row |= dict(zip(("smd", "smd_low", "smd_high"), apart, strict=True))
-    return {**row, "told": bool(means.reported[i])}
+    return {**row, "reported": bool(means.reported[i])}
 
 
 def means_summary(means: GroupMeans) -> Summary:
@@ -318,7 +318,7 @@ def means_summary(means: GroupMeans) -> Summary:
 
 
 def _numbers(row: Mapping[str, Any]) -> tuple[str, ...]:
-    if not row["told"]:
+    if not row["reported"]:
         return (HIDDEN, *(("0.0", "100.0", "") if row["level"] else ("-inf", "inf", HIDDEN)))
     if not row["level"]:
         return tuple(number_of(row[name]) for name in ("mean", "conf_low", "conf_high", "std_dev"))

@@ -220,7 +220,7 @@ def _pvalue(release: Release, by: str, name: str) -> float:
 def proportion_row(share: Interval) -> dict[str, object]:
     """Return a share's plain values."""
     value = share.value if share.reported else math.nan
-    return {"proportion": value, "conf_low": share.low, "conf_high": share.high, "told": share.reported}
+    return {"proportion": value, "conf_low": share.low, "conf_high": share.high, "reported": share.reported}
 
 
 def _cell(count: float, share: Interval) -> str:

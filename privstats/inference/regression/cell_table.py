@@ -72,7 +72,7 @@ class CellTable(RowTable):
         """Return rows by cell; ``exponentiate`` adds ratios."""
         columns: dict[str, Any] = {"variable": self.columns, "level": self.cells, "reference": self.reference}
         columns |= {"estimate": self.estimate, "std_error": self.error, "noise_std_error": self.noise_error}
-        columns |= {"p_value": self.pvalue, "conf_low": self.low, "conf_high": self.high, "told": self.reported}
+        columns |= {"p_value": self.pvalue, "conf_low": self.low, "conf_high": self.high, "reported": self.reported}
         rows = rows_by(columns)
         return with_ratios(rows, self.regression.model) if exponentiate else rows
 

@@ -230,7 +230,7 @@ class Regression(RowTable):
         low, high = self.conf_int(alpha).T
         columns: dict[str, Any] = {"term": self.names, "estimate": self._shown(alpha), "std_error": self.bse}
         columns |= {"noise_std_error": self.noise_bse, "statistic": self.tvalues, "p_value": self.pvalues}
-        rows = rows_by({**columns, "conf_low": low, "conf_high": high, "told": self.errors.reported(alpha)})
+        rows = rows_by({**columns, "conf_low": low, "conf_high": high, "reported": self.errors.reported(alpha)})
         return with_ratios(rows, self.model) if exponentiate else rows
 
     def _shown(self, alpha: float) -> Array:

@@ -41,7 +41,7 @@ class AdjustedMean:
 
     def to_row(self) -> dict[str, object]:
         """Return values by column name."""
-        return {"estimate": self.mean, "conf_low": self.low, "conf_high": self.high, "told": self.reported}
+        return {"estimate": self.mean, "conf_low": self.low, "conf_high": self.high, "reported": self.reported}
 
 
 def has_adjusted_means(schema: EffectSchema) -> bool:

@@ -81,20 +81,25 @@ class ArmTable(RowTable):
             for arm in self.arms[2 * place : 2 * place + 2]:
                 events = math.nan if arm.events is None else arm.events.value
                 numbers: dict[str, object] = {"n": arm.analysed.value, "n_event": events}
-                result = {"estimate": arm.mean, "conf_low": arm.low, "conf_high": arm.high, "told": arm.reported}
+                result = {"estimate": arm.mean, "conf_low": arm.low, "conf_high": arm.high, "reported": arm.reported}
                 rows.append({"outcome": arm.outcome, "group": arm.arm, "metric": arm.measure, **numbers, **result})
                 if arm.adjusted:
                     numbers = {"n": arm.analysed.value, "n_event": math.nan}
                     rows.append({**rows[-1], "metric": f"adjusted {arm.measure}", **numbers, **arm.adjusted.to_row()})
             for measure, each in effect.measures:
                 row = each.to_row(self.alpha)
-                ends = {name: row[name] for name in ("estimate", "conf_low", "conf_high", "told")}
+                ends = {name: row[name] for name in ("estimate", "conf_low", "conf_high", "reported")}
                 none: dict[str, object] = {"n": math.nan, "n_event": math.nan}
                 rows.append({"outcome": effect.name, "group": "", "metric": measure, **none, **ends})
         hidden = dict.fromkeys(("n_event", "estimate", "conf_low", "conf_high"), math.nan)
         for gone in self.left_out:
             for metric, number in (("no outcome", gone.outcome), ("a column unread", gone.column)):
-                line: dict[str, object] = {"metric": f"left out: {metric}", "n": number.value, **hidden, "told": True}
+                line: dict[str, object] = {
+                    "metric": f"left out: {metric}",
+                    "n": number.value,
+                    **hidden,
+                    "reported": True,
+                }
                 rows.append({"outcome": "", "group": gone.arm, **line})
         return rows
 

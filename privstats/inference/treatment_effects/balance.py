@@ -61,7 +61,7 @@ class Balance(Framed):
         if self.weighted is not None:
             names = ("weighted_smd", "weighted_smd_low", "weighted_smd_high")
             columns |= dict(zip(names, self.weighted.T, strict=True))
-        return rows_by({**columns, "told": self.reported})
+        return rows_by({**columns, "reported": self.reported})
 
 
 def balance_of(sums: ArmSums, schema: Any, alpha: float) -> Balance:

@@ -152,7 +152,7 @@ class LookTable(RowTable):
                 "conf_low": each.conf_low,
                 "conf_high": each.conf_high,
                 "crossed": each.crossed,
-                "told": math.isfinite(each.conf_low),
+                "reported": math.isfinite(each.conf_low),
             }
             for each in self.rounds
         ]

@@ -218,7 +218,7 @@ def _counted(table: EffectTable) -> str:
 
 def _cells(table: EffectTable, alpha: float) -> tuple[str, ...]:
     row, (low, high) = table.to_row(alpha), table.conf_int(alpha)
-    if not row["told"]:
+    if not row["reported"]:
         return (*[HIDDEN] * 3, chance_of(table.pvalue), "-inf", "inf")
     values = (table.estimate, table.bse, table.noise_bse)
     return (*map(number_of, values), chance_of(table.pvalue), number_of(float(low)), number_of(float(high)))

@@ -225,7 +225,7 @@ class EffectTable(RowTable):
         shown = {"estimate": self.estimate, "std_error": self.bse, "noise_std_error": self.noise_bse}
         row: dict[str, object] = {"estimand": self.estimand, "measure": self.measure}
         row |= {name: math.nan if why else value for name, value in shown.items()}
-        return {**row, "p_value": self.pvalue, "conf_low": float(low), "conf_high": float(high), "told": not why}
+        return {**row, "p_value": self.pvalue, "conf_low": float(low), "conf_high": float(high), "reported": not why}
 
     def why_at(self, alpha: float) -> str:
         """Return why this level hides the effect, or empty."""

@@ -238,7 +238,7 @@ def _promise(plan: Plan, course: Course | None, kept: Guarantee) -> Table | None
         ("how well", _how_well(plan, course)),
         ("a guess", _guess(plan, kept)),
         *_several(plan, course, noise, kept),
-        *(("toward another party", told) for _, told, _ in explanations.toward_party(plan, course)),
+        *(("toward another party", promise) for _, promise, _ in explanations.toward_party(plan, course)),
         ("it rests on", f"{explanations.rests_on(plan, noise)}."),
     ]
     return Table("the promise", ("", ""), rows, words=True)

@@ -84,7 +84,7 @@ def averages(releases: Sequence[Release], options: OfAverages) -> TableResult:
         raise ReleaseError("--reader averages needs numbers, and this plan has none: add [[schema.numbers]]")
     rows = average_rows(averages)
     summary = averages_summary(rows, release, options.alpha)
-    return TableResult(summary, rows, any(bool(row["told"]) for row in rows))
+    return TableResult(summary, rows, any(bool(row["reported"]) for row in rows))
 
 
 def missing(releases: Sequence[Release], options: Grouped) -> TableResult:

@@ -35,7 +35,7 @@ def _looks(releases: Sequence[Release], course: Any, options: OfEffect) -> Table
 def effects(table: EffectRows, alpha: float) -> TableResult:
     """Return effects by outcome and subgroup, without estimates that noise hides."""
     rows = table.to_rows(alpha)
-    reported = any(bool(row["told"]) for row in rows)
+    reported = any(bool(row["reported"]) for row in rows)
     if len(table) > 1 or table.analysis is not None:
         tests = (*(each.to_row() for each in table.interactions()), *(each.to_row() for each in table.verdicts()))
         return TableResult(table.summary(alpha), rows, reported, forest(table.named, alpha), tests=tests)

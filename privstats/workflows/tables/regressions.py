@@ -32,7 +32,7 @@ def forest(table: Regression | EffectTable | Mapping[str, EffectTable], alpha: f
 
 
 def _cells(table: CellTable, *, exponentiate: bool) -> TableResult:
-    level = {"variable": "", "level": "all references", "reference": False, "told": table.level.reported}
+    level = {"variable": "", "level": "all references", "reference": False, "reported": table.level.reported}
     level |= {"estimate": table.level.value, "p_value": table.level.pvalue}
     level |= {"conf_low": table.level.low, "conf_high": table.level.high}
     rows = [*([] if exponentiate else [level]), *table.to_rows(exponentiate=exponentiate)]

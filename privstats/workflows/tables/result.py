@@ -23,9 +23,9 @@ class TableResult(NamedTuple):
 
     Example:
         >>> from privstats.workflows.tables import TableResult
-        >>> rows = [{"name": "a", "estimate": 0.5, "told": True}, {"name": "b", "estimate": 0.25, "told": False}]
+        >>> rows = [{"name": "a", "estimate": 0.5, "reported": True}, {"name": "b", "estimate": 0.2, "reported": False}]
         >>> TableResult(None, rows, reported=True).csv.splitlines()
-        ['name,estimate,told', 'a,0.5,TRUE', 'b,NA,FALSE']
+        ['name,estimate,reported', 'a,0.5,TRUE', 'b,NA,FALSE']
     """
 
     summary: Summary
@@ -38,7 +38,7 @@ class TableResult(NamedTuple):
     @property
     def data(self) -> list[dict[str, object]]:
         """The rows, without any number of one that noise hides."""
-        return [_without_numbers(row) if self.hides and not row.get("told", True) else row for row in self.rows]
+        return [_without_numbers(row) if self.hides and not row.get("reported", True) else row for row in self.rows]
 
     @property
     def csv(self) -> str:

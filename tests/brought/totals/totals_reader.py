@@ -28,13 +28,13 @@ def total(releases, options):
     n = float(release.moments.N.sum())  # a suppressed class has 0 here, or its records are in the class it merged into
     copies = noise_copies(plan.schema.classes, release.suppressed, plan.merge).sum()
     reach = quantile(options.alpha, inf) * release.sigma["N"] * sqrt(copies)
-    low, high, told = n - reach, n + reach, n > reach
-    shown = tuple(f"{each:.{options.digits}f}" if told else "-" for each in (n, low, high))
+    low, high, reported = n - reach, n + reach, n > reach
+    shown = tuple(f"{each:.{options.digits}f}" if reported else "-" for each in (n, low, high))
     summary = Source(release, options.alpha, "honest clients").summary(
         "Records", ("", "records", "low", "high"), [("all", *shown)], methods="The number of records is the noisy sum."
     )
-    row = {"term": "all", "n": n, "conf_low": low, "conf_high": high, "told": told}
-    return TableResult(summary, [row], reported=told)
+    row = {"term": "all", "n": n, "conf_low": low, "conf_high": high, "reported": reported}
+    return TableResult(summary, [row], reported=reported)
 
 
 READER = TableReader("totals", {"classes": "NA"}, total, Digits, check)

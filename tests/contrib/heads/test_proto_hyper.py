@@ -5,7 +5,7 @@ import pytest
 
 from privstats.errors import HeadError
 from privstats.heads import ProtoHyper
-from privstats.heads.estimates import class_covariance
+from privstats.heads.fitting import class_covariance
 from tests.heads.conftest import class_release
 
 pytest.importorskip("torch")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from privstats.contrib.heads.synthetic import draw, wider_directions
 from privstats.errors import DataError, MissingExtraError
 from privstats.heads import LDA, FisherMix, ProtoHyper
-from privstats.heads.estimates.class_covariance import ClassCovariances
 from privstats.heads.evidence import records_evidence
+from privstats.heads.fitting.class_covariance import ClassCovariances
 from tests.cards import NEEDS_CARD
 from tests.heads.conftest import class_release
 

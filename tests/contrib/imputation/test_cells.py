@@ -156,19 +156,19 @@ def test_odds_of_a_value_that_noise_empties_are_hidden_and_the_others_keep_their
     X = np.hstack([np.ones((12, 1)), *map(layout.indicators, chosen)])
     places = np.concatenate([layout.places((2,)), *(layout.places((each, 2)) for each in chosen)])
     truth = np.array([math.log(0.14 / 0.36), *np.zeros(len(places) - 1)])
-    missed, told, bound = np.zeros(len(truth)), np.zeros(len(truth)), 0
+    missed, reported, bound = np.zeros(len(truth)), np.zeros(len(truth)), 0
     for counts in rng.multinomial(2_000, seen, 300):
         fit = fitted(layout, counts + sigma * rng.standard_normal(len(counts)), sigma)
         own = coefficients(fit, X, places, whole=len(chosen) == 2)
         assert np.isfinite(own.error[[0, 1]]).all()
         missed += (np.abs(own.estimate - truth) > 1.96 * own.error) & (own.degrees > 0)
-        told += own.degrees > 0
+        reported += own.degrees > 0
         bound += np.abs(fit.theta).max() == 15
         hidden = [each for each in compared("ratio", "abc", risk_errors(fit, 0), 1.96) if not each.reported]
         assert [each.group for each in hidden] == ["c"]
     assert bound > 50
     assert missed.max() < 27  # 5 % of 300, and three standard deviations
-    assert told[2] == 0
+    assert reported[2] == 0
 
 
 def test_an_outcome_in_one_percent_never_ends_in_an_error():

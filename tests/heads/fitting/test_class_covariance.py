@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from privstats.heads.estimates import class_covariance
-from privstats.heads.estimates.class_covariance import ClassCovariances, _own_scatter, _own_share, one_blas_thread
 from privstats.heads.evidence import ClassEvidence, class_evidence
+from privstats.heads.fitting import class_covariance
+from privstats.heads.fitting.class_covariance import ClassCovariances, _own_scatter, _own_share, one_blas_thread
 from privstats.heads.rules import LowRankRule, QuadraticRule
 from tests.heads.conftest import class_release, quick
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from privstats.heads.estimates import aggregate as module
-from privstats.heads.estimates.aggregate import CentredSums, aggregate
-from privstats.heads.estimates.least_squares import Solver, eliminate_constant, solve
 from privstats.heads.evidence import GramEvidence, release_gram
+from privstats.heads.fitting import aggregate as module
+from privstats.heads.fitting.aggregate import CentredSums, aggregate
+from privstats.heads.fitting.least_squares import Solver, eliminate_constant, solve
 from tests.heads.conftest import ridge_release
 
 CONSTANT = 1.5

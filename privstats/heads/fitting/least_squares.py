@@ -14,8 +14,8 @@ import numpy as np
 from privstats.errors import MissingStatisticError
 from privstats.estimates.denoise import adassp_penalty, denoise_spectrum, denoised_solve, positive_part
 from privstats.estimates.eigenbasis import Eigenbasis, eigenbasis
-from privstats.heads.estimates.aggregate import aggregate
 from privstats.heads.evidence import Array, FoldSums, GramEvidence
+from privstats.heads.fitting.aggregate import aggregate
 
 Solver: TypeAlias = Literal["auto", "aggregate", "plain", "adassp", "wiener"]
 Penalty: TypeAlias = Literal["auto", "gcv", "evidence", "folds"] | float

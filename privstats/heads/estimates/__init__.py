@@ -1,1 +1,0 @@
-"""Estimates from noisy sums, for heads."""

@@ -1,0 +1,1 @@
+"""Fit weights, class covariances and subspaces of heads to noisy sums."""
