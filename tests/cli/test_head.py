@@ -1,6 +1,7 @@
 """`privstats head`: a model's file says what it may be shown to, and is held against plan, release and signature."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -14,18 +15,26 @@ TERMS = {"epsilon": 2.0, "delta": 1e-5, "adjacency": "add-remove", "clip_norm": 
 MAKER, OTHER = ps.secagg.Identity(b"\1" * 32), ps.secagg.Identity(b"\2" * 32)
 
 
-@pytest.fixture
-def run(privstats, tmp_path):
-    """A command in a folder with a private head, its plan and release, and an exact one; it ends with ``code``."""
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A private head, its plan and release, and an exact one."""
+    place = tmp_path_factory.mktemp("heads")
     private = ps.heads.LDA().fit_private(X, Y, ledger="uncharged", **TERMS)
-    private.save(tmp_path / "private", MAKER)
-    private.release_.save(tmp_path / "release")
-    (tmp_path / "plan.toml").write_text(private.release_.plan.to_toml())
+    private.save(place / "private", MAKER)
+    private.release_.save(place / "release")
+    (place / "plan.toml").write_text(private.release_.plan.to_toml())
     exact = ps.heads.LDA().fit(X, Y)
-    exact.save(tmp_path / "exact")
-    Personal(private).fit(X, Y).save(tmp_path / "own")
+    exact.save(place / "exact")
+    Personal(private).fit(X, Y).save(place / "own")
     exact.provenance_ = ps.heads.Provenance()
-    exact.save(tmp_path / "unknown")
+    exact.save(place / "unknown")
+    return place
+
+
+@pytest.fixture
+def run(privstats, tmp_path, files):
+    """A command in a folder of its own with all of these files; it ends with ``code``."""
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
 
     def run(*words: str, code: int = 0):
         return privstats("head", *words, cwd=tmp_path, code=code)

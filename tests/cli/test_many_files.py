@@ -1,6 +1,7 @@
 """Every command that reads a party's records reads a folder, a pattern and a table of a DuckDB file like one file."""
 
 import json
+import shutil
 from pathlib import Path
 
 import duckdb
@@ -24,16 +25,23 @@ PARTIES = ("north", "south", "west")
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(tmp_path: Path, files: Path) -> Path:
+    """A folder of its own with all of these files."""
+    return shutil.copytree(files, tmp_path, dirs_exist_ok=True)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same records of each party in one file and as every source; a patient has rows in two files."""
+    place = tmp_path_factory.mktemp("parties")
     rng = np.random.default_rng(0)
-    for place, name in enumerate(PARTIES):
+    for party, name in enumerate(PARTIES):
         age = rng.integers(20, 90, 120)
         frame = pd.DataFrame(
-            {"patient": np.arange(120) // 2 + 1000 * place, "age": age, "sex": rng.choice(["f", "m"], 120)}
+            {"patient": np.arange(120) // 2 + 1000 * party, "age": age, "sex": rng.choice(["f", "m"], 120)}
         )
         frame["ill"] = np.where(age + 9 * rng.normal(size=120) > 60, "yes", "no")
-        folder = tmp_path / name
+        folder = place / name
         for kind in ("csv", "parquet"):
             (folder / kind).mkdir(parents=True)
             for part, (start, end) in enumerate(((0, 41), (41, 41), (41, 120))):
@@ -45,8 +53,8 @@ def home(tmp_path: Path) -> Path:
             base.execute("CREATE TABLE others AS SELECT 1 AS x")
     more = {"unit": "person", "max_records_per_person": 4, "person_clip": 2.0}
     plan = made.plan(SCHEMA, ps.Cohort(3, 3, 500), made.promise("distributed", **more))
-    (tmp_path / "plan.toml").write_text(plan.to_toml())
-    return tmp_path
+    (place / "plan.toml").write_text(plan.to_toml())
+    return place
 
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)

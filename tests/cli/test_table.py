@@ -5,6 +5,7 @@ import io
 import json
 import math
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -31,18 +32,26 @@ from tests.inference.test_score import LOGISTIC, course_of, played, world
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, files):
+    """A folder of its own with all of these releases."""
+    return shutil.copytree(files, tmp_path, dirs_exist_ok=True)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A release for each reader."""
+    place = tmp_path_factory.mktemp("releases")
     X, y = records()
-    exact(X, y, feature_names=("age", "dose", "site")).save(tmp_path / "exact.privstats")
-    noisy(X, y, 1.0).save(tmp_path / "noisy.privstats")
-    counted(people()).save(tmp_path / "counts.privstats")
-    sites.release_of(sites.world(sites.SIZES)).save(tmp_path / "sites.privstats")
-    sites.intercepts(sites.clinics(0.3)).save(tmp_path / "pulls.privstats")
-    gaps.exact(gaps.table(400)).save(tmp_path / "gaps.privstats")
+    exact(X, y, feature_names=("age", "dose", "site")).save(place / "exact.privstats")
+    noisy(X, y, 1.0).save(place / "noisy.privstats")
+    counted(people()).save(place / "counts.privstats")
+    sites.release_of(sites.world(sites.SIZES)).save(place / "sites.privstats")
+    sites.intercepts(sites.clinics(0.3)).save(place / "pulls.privstats")
+    gaps.exact(gaps.table(400)).save(place / "gaps.privstats")
     schema = ps.ClassSchema(2, 3, "NAD", 2.0, class_names=("old", "new"))
     labels = np.where(y > 0.2, "new", "old")
-    ps.Release.exact(schema, ps.measure(schema, X, labels)).save(tmp_path / "classes.privstats")
-    return tmp_path
+    ps.Release.exact(schema, ps.measure(schema, X, labels)).save(place / "classes.privstats")
+    return place
 
 
 READERS = {

@@ -168,7 +168,7 @@ def test_margins_of_a_table_are_the_table_of_the_margin():
     assert (
         inf.histogram(release, "age", "sex").counts.tolist() == inf.histogram(release, "sex", "age").counts.T.tolist()
     )
-    with pytest.raises(ReleaseError, match="no released table crosses age x died"):
+    with pytest.raises(ReleaseError, match="age x died"):
         inf.histogram(release, "age", "died")
 
 
@@ -204,7 +204,7 @@ def test_a_quantile_is_read_off_the_bins():
     assert even.high - even.low == pytest.approx(2 * 1.96 * math.sqrt(0.25 * 0.75 / 12_000) * 120, rel=0.05)
     inside = inf.quantile(exact(uniform, schema), "age", 0.3)
     assert (inside.low, inside.high) == (30, 40)
-    assert str(inside).startswith("30 to 40 (if values are even inside each bin: 36, ")
+    assert re.match(r"30 to 40 \(.*: 36, ", str(inside))
     with pytest.raises(ReleaseError, match="categories"):
         inf.quantile(exact(people()), "sex", 0.5)
 
@@ -333,7 +333,7 @@ def test_a_test_that_noise_hides_is_not_told_and_one_without_records_is_refused(
     with pytest.raises(ReleaseError, match="holds no record"):
         inf.chi2_contingency(unknown, "sex", "age")
     few = {"sex": ["f", "f"], "age": [1.0, 50.0], "died": [0, 0], "months": [1, 1]}
-    with pytest.raises(ReleaseError, match="no record is in sex: m, age: 20 to 40 and age: 60 or more; omit"):
+    with pytest.raises(ReleaseError, match="sex: m, .* 40.* 60"):
         inf.chi2_contingency(exact(few), "sex", "age")
 
 
@@ -411,7 +411,7 @@ def test_a_plan_warns_where_shares_will_be_half_the_scale_wide(records: int, eps
         assert float(np.median(widths)) == pytest.approx(float(width), abs=12)
     crossed = ps.CountSchema((smokes, ps.Bins("age", (18, 40, 60))), (("age", "smokes"),))
     of_groups = wide_sentences(made.plan(crossed, ps.Cohort(2, 2, 60), made.promise()))
-    assert "age x smokes, in one of 2 groups of age, will have an interval" in " ".join(of_groups)
+    assert all(fact in " ".join(of_groups) for fact in ("age x smokes", "one of 2 groups"))
 
 
 def test_a_table_of_one_session_states_what_its_course_costs() -> None:

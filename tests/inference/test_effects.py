@@ -203,7 +203,7 @@ def test_rare_events_in_a_rare_arm_widen_the_interval_where_noise_is_small() -> 
     X, _ = world(400, np.random.default_rng(0), 0.1)
     table = ps.inference.effect(played(course_of(400, 100.0, schema), X, np.zeros(400), seeded(0)))
     assert table.reported
-    assert "one record could weigh more than .4 of a standard error" in table.widened[0]
+    assert ".4 of a standard error" in table.widened[0]
     assert "Widened: one record could weigh" in " ".join(str(table).split())
     assert table.ratio.variance == pytest.approx((schema.unit(_line_of(table)) / 0.4) ** 2)
 
@@ -244,7 +244,7 @@ def test_an_interval_holds_no_effect_that_the_range_of_outcomes_excludes(release
     table = ps.inference.effect(released)
     wide = replace(table, ratio=replace(table.ratio, variance=1e9))
     assert wide.conf_int().tolist() == [-np.inf, np.inf]
-    assert wide.why_not_reported == "noise hides the effect: plan more records, or a larger epsilon"
+    assert wide.why_not_reported.startswith("noise hides the effect")
     one_end = replace(table, ratio=replace(table.ratio, S=4_000 * 1.9, variance=4_000**2 * 0.04))
     low, high = one_end.conf_int()
     assert 0 < low < high == 2.0
@@ -270,7 +270,7 @@ def test_the_table_states_its_assumptions_and_its_promise(released: Any) -> None
 
 
 def test_no_spread_between_sites_is_read_from_one_sum(released: Any) -> None:
-    with pytest.raises(ReleaseError, match="one sum holds no spread between sites"):
+    with pytest.raises(ReleaseError, match="no spread between sites"):
         ps.inference.effect(released).heterogeneity()
 
 
@@ -420,7 +420,7 @@ def test_an_adjusted_difference_says_first_what_no_sum_can_test(adjusted: Any, e
     assert said in text
     assert "Adjusted difference between the arms" in text
     assert "effect" not in text
-    assert "Balance after weighting was not released." in text
+    assert "weighting was not released" in text
     assert "Privacy: epsilon 3, delta 1e-06, all 6 rounds" in text
     assert (table.design, table.reported, table.probability) == ("observational", True, None)
     assert 0 < table.r_ < 0.5
@@ -433,7 +433,7 @@ def test_an_adjusted_difference_says_first_what_no_sum_can_test(adjusted: Any, e
 def test_a_propensity_that_noise_hides_widens_the_interval_to_any_within_the_trim() -> None:
     X, y = confounded(1_000, np.random.default_rng(5))
     table = ps.inference.effect(played(course_of(1_000, 0.5, observed_schema("overlap", trim=0.1)), X, y, seeded(8)))
-    assert "noise hides along some column who is treated" in table.widened[-1]
+    assert "who is treated" in table.widened[-1]
     low, high = table.conf_int()
     assert low < 0.1 < high
 
@@ -507,9 +507,9 @@ def test_subgroups_add_up_to_all_records_and_no_part_takes_more_than_it_may() ->
             assert sum(row.ratio.noise for row in rows) == pytest.approx(table[name].ratio.noise)
     first, second = table["first"].estimate, table["second"].estimate
     assert abs(first + second) < 4 * table["first"].noise_bse + 4 * table["second"].noise_bse + 0.02
-    with pytest.raises(ReleaseError, match="several outcomes or subgroups: read all of them with inference.effects"):
+    with pytest.raises(ReleaseError, match="inference.effects"):
         ps.inference.effect(releases)
-    with pytest.raises(ReleaseError, match="no row is of .'third', ''.; there are .'first', ''."):
+    with pytest.raises(ReleaseError, match=".'third', ''.; .* .'first', ''."):
         table["third"]
 
 
@@ -560,7 +560,7 @@ def test_a_trial_whose_arms_its_probability_does_not_give_is_not_told(released: 
     kept = X[:, -1] == 1
     table = ps.inference.effect(played(course_of(4_000, 3.0), X[kept], y[kept], seeded(6)))
     assert table.hidden.startswith("2,0")
-    assert "check that arm holds 0 and 1 in every file" in str(table.summary()).replace("\n  ", " ")
+    assert "arm holds 0 and 1" in str(table.summary()).replace("\n  ", " ")
     assert np.isinf(table.conf_int()).all()
     skewed = course_of(4_000, 3.0, schema_of(probability=0.4))
     assert "0.4 does not give" in ps.inference.effect(played(skewed, X, y, seeded(7))).hidden

@@ -139,7 +139,7 @@ def test_what_no_first_table_can_be_made_of_is_a_sentence() -> None:
         inf.table_one(exact(people(50)))
     with pytest.raises(ReleaseError, match="no released table crosses 'ward'"):
         inf.table_one(exact(people(50)), by="ward")
-    with pytest.raises(ReleaseError, match="the groups of class sums are the classes"):
+    with pytest.raises(ReleaseError, match="groups of class sums"):
         inf.table_one(released(*groups()), by="sex")
 
 
@@ -269,7 +269,7 @@ def test_shares_tests_and_differences_of_0_and_1_hold_under_noise(transform: tup
 def test_sums_that_are_not_those_of_0_and_1_are_refused_by_name() -> None:
     X, y = smokers(3)
     for release in (released_smokers(X, y), released_smokers(X, y, CENTRED, 1.0)):
-        with pytest.raises(ReleaseError, match="names 'age', which is no column of 0 and 1"):
+        with pytest.raises(ReleaseError, match="'age', which is no column"):
             inf.table_one(release, binary=["age"])
         assert inf.table_one(release, binary=["smokes"]).levels == ("1", "")
 

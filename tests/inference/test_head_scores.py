@@ -232,7 +232,7 @@ def test_a_score_leads_with_the_order_and_says_what_accuracy_is_worth(share: flo
     if rare:
         usual = max(float((y[3_000:] == label).mean()) for label in (0, 1))
         label = str(int(share > 0.5))
-        assert f"predicting {label!r} for every record would have about {usual:.2f}" in found.remarks[0]
+        assert all(fact in found.remarks[0] for fact in (f"predicting {label!r}", f"about {usual:.2f}"))
 
 
 def test_margins_have_areas_and_no_calibration() -> None:
@@ -263,7 +263,7 @@ def test_a_picture_has_a_panel_for_what_was_counted_and_says_how_its_bands_hold(
     wanted = [*(["true positive rate"] * (classes == 2)), *(["share of right predictions"] * (not margins)), "label"]
     assert [axes.get_ylabel() for axes in figure.axes] == wanted
     said = figure.get_supxlabel().replace("\n", " ")
-    assert "90 % intervals over the noise of the counts and the sampling of records, each pointwise" in said
+    assert all(fact in said for fact in ("90 % intervals", "noise of the counts", "each pointwise"))
     cells = [text.get_text() for text in figure.axes[-1].texts]
     assert len(cells) == classes**2
     assert all(" to " in cell or cell == "?" for cell in cells) == (classes <= 5)
@@ -278,7 +278,7 @@ def test_a_picture_of_nothing_is_refused_and_what_noise_hides_is_grey(tmp_path: 
         plan = scoring.plan(cohort=ps.Cohort(2, 2, 60), privacy=made.promise(epsilon=epsilon))
         found = ps.inference.head_score(ps.simulate(plan, parties, rng=seeded(0)))
         if hidden:
-            with pytest.raises(ReleaseError, match="nothing to draw: the noise hides how many records"):
+            with pytest.raises(ReleaseError, match="noise hides how many records"):
                 found.plot(tmp_path / "score.svg")
             assert not list(tmp_path.iterdir())
             continue
@@ -312,12 +312,12 @@ def test_the_width_that_is_told_before_is_the_width_that_comes(share: float) -> 
         widths.append(auc.high - auc.low)
     assert told.high - told.low == pytest.approx(np.median(widths), rel=0.25)
     (said, advice) = expected_sentences(plan)
-    assert said.startswith("if all 4,000 records are scored, the AUC's interval will be about ")
-    assert f"{told.high - told.low:.2f} wide if the AUC is 0.8, where {100 * share:g} in 100" in said
+    facts = ("4,000 records", f"{told.high - told.low:.2f} wide", "AUC is 0.8", f"{100 * share:g} in 100")
+    assert all(fact in said for fact in facts)
     assert said.endswith("no forecast of the AUC")
-    assert "pass --release (Scoring(releases=)), and the bins follow the scores in the head's own releases" in advice
+    assert "pass --release (Scoring(releases=))" in advice
     few = replace(plan, cohort=ps.Cohort(2, 2, 20))
-    assert "hidden by noise where 5 in 100 are of the class" in expected_sentences(few)[0]
+    assert "noise where 5 in 100" in expected_sentences(few)[0]
 
 
 @pytest.mark.parametrize(("records", "rough"), [(1_000, False), (999, True)])
@@ -326,8 +326,8 @@ def test_the_width_of_few_records_is_said_to_be_rough(records: int, rough: bool)
     head = ps.heads.LDA().fit(np.eye(4, 2), [0, 1, 0, 1])
     plan = ps.Scoring(head).plan(cohort=ps.Cohort(2, 2, records), privacy=made.promise("central", epsilon=2.0))
     said = expected_sentences(plan)[0]
-    assert said.endswith("about one measured session in three differed by more than a quarter") is rough
-    assert ("with fewer than 1,000 records they are rough" in said) is rough
+    assert said.endswith("by more than a quarter") is rough
+    assert ("fewer than 1,000 records" in said) is rough
     rows = [row for row in results("raw_tables.widths")[widths.TITLE] if (row["records"] < STEADY) is rough]
     off = 1 - sum(row["near"] for row in rows) / sum(row["shown"] for row in rows)
     assert (round(3 * off), off < 0.05) == ((1, False) if rough else (0, True))
@@ -359,4 +359,4 @@ def test_the_width_that_is_told_of_the_head_as_it_is_is_the_width_that_comes(sha
     told = expected_area(plan, share, auc=0.65)
     assert told.high - told.low == pytest.approx(np.median(widths), rel=0.25)
     (said,) = expected_sentences(plan)
-    assert f"where {round(100 * head.prevalence_[1]):g} in 100 are of the class" in said
+    assert f"where {round(100 * head.prevalence_[1]):g} in 100" in said

@@ -85,7 +85,7 @@ def test_a_curve_that_ends_where_it_begins_names_the_missing_start() -> None:
     without = inf.kaplan_meier(release, **WORDS, by="arm", entry="enters")
     assert [len(curve.timeline) for curve in without.values()] == [0, 0]
     text = " ".join(str(without.summary()).split())
-    assert "The curve of a, b ends where it begins, at 0: too few records have entered by then. Pass start" in text
+    assert all(fact in text for fact in ("The curve of a, b", "at 0: too few", "Pass start"))
     later = inf.kaplan_meier(release, **WORDS, by="arm", entry="enters", start=6)
     assert "Pass start" not in str(later.summary())
 

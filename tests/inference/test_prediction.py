@@ -176,7 +176,7 @@ def test_the_command_compares_a_trial_with_and_without_outcome_lines(privstats, 
     words = ("plan", "suggest", "--plan", "plan.toml", "--half-width", "0.33", "--residual", "0.22")
     done = privstats(*words, cwd=tmp_path, code=0)
     assert done.stdout.count("course init --share 0") == 3
-    assert "of the effect, in units of the outcome" in done.stdout
+    assert "in units of the outcome" in done.stdout
     rows = json.loads(privstats(*words, "--json", cwd=tmp_path).stdout)["half_widths"]
     assert [(row["records"], row["shares"][:4]) for row in rows[-2:]] == [(300, "outc"), (300, "none")]
     assert rows[-1]["noisy"] < rows[-2]["noisy"]

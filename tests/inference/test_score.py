@@ -184,7 +184,7 @@ def test_a_masked_course_is_read_the_same_from_files(tmp_path):
     loaded = [ps.Release.load(tmp_path / f"{place}.privstats") for place in range(4)]
     assert np.array_equal(inf.logit(loaded).params, inf.logit(releases).params)
     for several in (loaded, releases):
-        with pytest.raises(ReleaseError, match="is not the next of its course"):
+        with pytest.raises(ReleaseError, match="not the next"):
             inf.logit([several[1], several[0], *several[2:]])
         nameless = list(map(made.unnamed, several))
         with pytest.raises(ReleaseError, match="it names no course"):
@@ -311,7 +311,7 @@ def test_labels_that_are_no_outcomes_are_refused_by_what_helps_here(labels):
     """The plan of a regression has no ``class_names``, which the sentence gave for the remedy."""
     schema = ps.ScoreSchema(2, clip_norm=2.0, transform=(ps.transforms.ConstantFeature(1.0),))
     plan = ps.Newton.start(schema, ps.Cohort(2, 2, 400), made.promise()).first
-    with pytest.raises(RecordError, match="map the outcomes to 0 and 1 by one rule for all parties or, under a"):
+    with pytest.raises(RecordError, match="outcomes to 0 and 1"):
         ps.measure(plan.schema, np.ones((60, 1)), labels, published=plan.published)
     assert ps.measure(plan.schema, np.ones((60, 1)), np.arange(60) % 2, published=plan.published).records == 60
 
@@ -337,10 +337,10 @@ def test_a_bound_that_hides_all_counts_is_refused_before_anything_is_spent(
 
 def test_the_refusal_names_the_mean_count_that_is_needed_and_the_remedies() -> None:
     schema = ps.ScoreSchema(5, 5**0.5, family="poisson", target_bound=20.0, transform=CONSTANT)
-    with pytest.raises(PlanError, match=r"target_bound 20 .* average 1\.9 or more over 2,000 records; .* or rate= the"):
+    with pytest.raises(PlanError, match=r"target_bound 20 .* 1\.9 .*rate="):
         ps.Newton.start(schema, ps.Cohort(2, 2, 2_000), privacy(8.0))
     ps.Newton.start(replace(schema, rate=2.0), ps.Cohort(2, 2, 2_000), privacy(8.0))
-    with pytest.raises(PlanError, match=r"and rate is 1; take a smaller target_bound"):
+    with pytest.raises(PlanError, match="take a smaller target_bound"):
         ps.Newton.start(replace(schema, rate=1.0), ps.Cohort(2, 2, 2_000), privacy(8.0))
 
 

@@ -101,7 +101,7 @@ def test_a_scorecard_says_which_probability_its_base_is() -> None:
     _, release, head = _exact()
     card = ps.inference.scorecard(head, release)
     chance = 1 / (1 + np.exp(-card.base[0]))
-    assert f"The base alone is a probability of {chance:.1%}" in " ".join(card.summary().foot)
+    assert f"probability of {chance:.1%}" in " ".join(card.summary().foot)
 
 
 def test_points_add_up_to_the_scores_of_a_linear_head() -> None:
@@ -147,7 +147,7 @@ def test_an_explanation_adds_up_and_names_the_cells() -> None:
     assert "age missing" in str(explained)
     sizes = [abs(points) for *_, points in card.explain(table.iloc[0]).parts]
     assert sizes == sorted(sizes, reverse=True)
-    with pytest.raises(ps.DataError, match="outcome must be one of ill"):
+    with pytest.raises(ps.DataError, match="must be one of ill"):
         card.explain(record, "dead")
     with pytest.raises(ps.DataError, match="a row of a frame"):
         card.explain([1, 2])
@@ -286,7 +286,7 @@ def test_what_no_query_computes_is_refused() -> None:
     schema = ps.ClassSchema(3, CELLS.width, "NAB", 1.0, transform=(CELLS,))
     release = ps.Release.exact(schema, ps.measure(schema, table, table["stage"].to_numpy() - 1))
     card = ps.inference.scorecard(ps.heads.LDA().fit_release(release), release)
-    with pytest.raises(ps.errors.HeadError, match=r"more than two classes: use heads.to_onnx"):
+    with pytest.raises(ps.errors.HeadError, match="use heads.to_onnx"):
         card.sql("visits")
     cells = ps.Cells(tuple(ps.Numeric(f"x{j}", tuple(map(float, range(7)))) for j in range(20)))
     lengths = Lengths(np.zeros(cells.width), np.eye(cells.width), 1.0)
@@ -365,7 +365,7 @@ def test_a_scorecard_names_the_attribute_with_the_releases_of_a_private_fit(head
     table, y = _table(400)
     terms: Any = {"epsilon": 8.0, "delta": 1e-6, "adjacency": "add-remove", "ledger": "uncharged"}
     head.fit_private(table, y, columns=COLUMNS, classes=("well", "ill"), expected_records=400, **terms)
-    assert "pass all of its releases, head.releases_" in _refusal(head, getattr(head, "release_", None))
+    assert "head.releases_" in _refusal(head, getattr(head, "release_", None))
     assert ps.inference.scorecard(head, head.releases_, draws=2).outcomes == (str(head.classes_[1]),)
 
 
@@ -373,16 +373,16 @@ def test_a_scorecard_names_the_one_release_of_a_private_fit() -> None:
     X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
     terms: Any = {"epsilon": 8.0, "delta": 1e-6, "adjacency": "add-remove", "ledger": "uncharged"}
     head = ps.heads.LDA().fit_private(X, y, clip_norm=2.0, classes=(0, 1), **terms)
-    assert "pass all of its releases, head.release_" in _refusal(head, None)
+    assert "head.release_" in _refusal(head, None)
 
 
 def test_other_releases_and_other_heads_are_refused() -> None:
     table, release, head = _exact()
     _, y = _table(400)
     other = ps.Release.exact(_schema(), ps.measure(_schema(), table.iloc[:100], y[:100]))
-    with pytest.raises(ps.ReleaseError, match="the head was not fitted on these releases"):
+    with pytest.raises(ps.ReleaseError, match="not fitted on these releases"):
         ps.inference.scorecard(head, other)
-    assert "in the order in which the head was fitted on them" in _refusal(head, None)
+    assert "in the order in which" in _refusal(head, None)
     schema = ps.ClassSchema(2, CELLS.width, "NAS", 1.0, transform=(CELLS,), class_names=("well", "ill"))
     curved = ps.Release.exact(schema, ps.measure(schema, table, y))
     with pytest.raises(ps.errors.HeadError, match="linear scores"):

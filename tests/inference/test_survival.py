@@ -195,7 +195,7 @@ def test_a_log_rank_test_that_noise_hides_is_not_told():
     assert all(math.isnan(each.test_statistic) for each in hidden)
     assert inf.logrank_test(noisy(people(3_000), 3.0, 1), by="sex", **CURVE).reported
     alone = people(50)
-    with pytest.raises(ReleaseError, match="a group of 'sex' has no record at risk"):
+    with pytest.raises(ReleaseError, match="'sex' has no record"):
         inf.logrank_test(exact(alone | {"sex": np.full(50, "f")}), by="sex", **CURVE)
 
 
@@ -394,7 +394,7 @@ def test_a_table_of_exact_counts_names_the_rows_with_few_at_risk(times, named, t
     assert inf.risks_at(curves, first).summary().caution == ""
     assert f"at risk at {few:g} of f." in inf.risks_at(curves, few).summary().caution
     pytest.importorskip("matplotlib", reason="draws with matplotlib, which is not installed")
-    assert "where below 20, the band may be too narrow" in below_of(inf.plot_survival(curves, tmp_path / "few.svg"))
+    assert "band may be too narrow" in below_of(inf.plot_survival(curves, tmp_path / "few.svg"))
     assert "below 20" not in below_of(inf.plot_survival(curves["m"]))
 
 

@@ -12,6 +12,7 @@ from tests.engines.network.courses.study import CourseStudy, course_study
 from tests.engines.network.fake import FolderNet
 from tests.without import needing
 
+COHORT = ps.Cohort(3, 2, 100)
 PLAN = """
 from pathlib import Path
 import privstats as ps
@@ -46,7 +47,7 @@ def load():
 
 def survivors(study: CourseStudy, script: str, calm: Any, value: Any) -> list[Any]:
     """Run a course in which party 0 has the value, and each other party a calm one."""
-    for peer in range(5):
+    for peer in range(COHORT.clients):
         home = study.home(peer)
         text = (PLAN + script).format(nodes=str(home / "nodes"), value=calm if peer else value)
         (home / "records.py").write_text(text)
@@ -59,20 +60,20 @@ def test_a_person_in_two_parts_ends_no_part_in_a_session(person: str, tmp_path: 
     schema = ps.ClassSchema(2, 2, "NAB", 1.0, feature_names=("x0", "x1"))
     plan = _plan(schema, unit="person", person_clip="average")
     study = course_study(tmp_path, ps.Centred.within(plan), schema=schema)
-    assert survivors(study, PARTS, "j", person) == [(0, 1, 2, 3, 4)] * 2
+    assert survivors(study, PARTS, "j", person) == [(0, 1, 2)] * 2
 
 
 @pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
 @pytest.mark.parametrize("text", ["\u0436", "1e999", "x" * 1_100])
 def test_a_text_that_only_the_library_reads_ends_no_part_in_a_session(text: str, tmp_path: Path) -> None:
-    assert set(_of_sql(tmp_path, (text, 4), unit="record")) == {(0, 1, 2, 3, 4)}
+    assert set(_of_sql(tmp_path, (text, 4), unit="record")) == {(0, 1, 2)}
 
 
 @pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
 @pytest.mark.parametrize("person", [1, None])
 @pytest.mark.parametrize("clip", [{"person_clip": "average"}, {"person_clip": 1, "max_records_per_person": 4}])
 def test_a_person_beyond_the_clip_ends_no_part_in_a_session_of_sql(person: Any, clip: Any, tmp_path: Path) -> None:
-    assert set(_of_sql(tmp_path, ("1", person), unit="person", **clip)) == {(0, 1, 2, 3, 4)}
+    assert set(_of_sql(tmp_path, ("1", person), unit="person", **clip)) == {(0, 1, 2)}
 
 
 def _of_sql(folder: Path, value: tuple[Any, ...], **terms: Any) -> list[Any]:
@@ -83,4 +84,4 @@ def _of_sql(folder: Path, value: tuple[Any, ...], **terms: Any) -> list[Any]:
 
 def _plan(schema: Any, **terms: Any) -> ps.Plan:
     privacy = ps.Privacy(model="distributed", adjacency="add-remove", epsilon=1.0, delta=1e-6, **terms)
-    return ps.Plan(schema=schema, cohort=ps.Cohort(5, 4, 100), privacy=privacy)
+    return ps.Plan(schema=schema, cohort=COHORT, privacy=privacy)
