@@ -155,7 +155,7 @@ named = HEADS.of_task
 def able(statistics: str) -> tuple[str, ...]:
     """Return the classification heads that these statistics can build (S includes B and D)."""
     held = set(statistics) | (set("BD") if "S" in statistics else set())
-    needs = {name: HEADS[name].any_of for name in named("classes")}
+    needs = {name: HEADS[name].any_of for name in HEADS.of_task("classes")}
     return tuple(name for name, any_of in needs.items() if not any_of or held & set(any_of))
 
 
