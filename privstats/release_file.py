@@ -58,7 +58,7 @@ class _Position(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     @classmethod
     def of(cls, position: Position) -> _Position:
         spent, mu = json_value(position.spent), json_value(position.mu)
-        return cls(course=position.course, step=position.step, place=position.place, spent=spent, mu=mu)
+        return cls(course=position.course, step=position.phase, place=position.place, spent=spent, mu=mu)
 
     def read(self) -> Position:
         spent, mu = (math.inf if each is None else each for each in (self.spent, self.mu))

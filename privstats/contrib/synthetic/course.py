@@ -22,7 +22,7 @@ from privstats.contrib.synthetic.model import Measurement
 from privstats.course import Releases
 from privstats.course.promise import count_plan
 from privstats.errors import PlanError
-from privstats.extend.courses import Past, Promise, Step, Stepped, Steps, part_of, promised, require_plan
+from privstats.extend.courses import Past, Phase, Phased, Phases, Promise, part_of, promised, require_plan
 from privstats.kinds import CountSchema
 from privstats.moments import RecordFile
 from privstats.plan import Plan
@@ -45,7 +45,7 @@ _USUAL_ONES, _USUAL_SCREEN = 0.2, 0.2
 
 
 @dataclass(frozen=True)
-class Synthetic(Stepped):
+class Synthetic(Phased):
     """The sessions from which synthetic rows are drawn: one-way tables, a screening, then the chosen pairs.
 
     Args:
@@ -179,14 +179,14 @@ class Synthetic(Stepped):
         return self._neighbours if self.screens else self.all_pairs
 
     @cached_property
-    def steps(self) -> Steps:
+    def phases(self) -> Phases:
         """One-way tables, any screening, and the chosen pairs; later ones cost the same with any cells and pairs."""
         fine, coarse = self._cells(None)
         longest_screening, longest_pairs = self._longest
-        screening = Step("screening", self._screening(coarse), tries=1, form=self._screened, longest=longest_screening)
+        screening = Phase("screening", self._screening(coarse), tries=1, form=self._screened, longest=longest_screening)
         measuring = self._measuring(fine, self._planned)
-        pairs = Step("pairs", measuring, tries=1, form=self._measured, longest=longest_pairs)
-        return Steps((Step("columns", self.first, tries=1), *([screening] if self.screens else []), pairs))
+        pairs = Phase("pairs", measuring, tries=1, form=self._measured, longest=longest_pairs)
+        return Phases((Phase("columns", self.first, tries=1), *([screening] if self.screens else []), pairs))
 
     @cached_property
     def _longest(self) -> tuple[Plan, Plan]:

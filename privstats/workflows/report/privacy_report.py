@@ -228,7 +228,7 @@ def _worst(guarantee: Guarantee, found: Sequence[spending.Together]) -> float | 
 
 def _released(release: Release, course: Course | None) -> list[tuple[str, str]]:
     plan, cohort = release.plan, release.plan.cohort
-    session = [] if plan.position is None else [("session", f"{plan.position.place}: {plan.position.step}")]
+    session = [] if plan.position is None else [("session", f"{plan.position.place}: {plan.position.phase}")]
     out = [
         *session,
         ("parties in it", f"{len(release.survivors)} of {cohort.clients}; {plan.masking.min_listed} were needed"),
