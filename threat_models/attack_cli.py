@@ -121,7 +121,7 @@ def run(
     plan = target if isinstance(target, ps.Plan) else None
     if plan is None and data is not None:
         raise DataError("--data is for a plan: a course is attacked over bundled or made-up records; omit --data")
-    total = None if plan is None else evaluation.steps(plan, chosen, evaluation.Effort(trials=trials))
+    total = None if plan is None else evaluation.trial_count(plan, chosen, evaluation.Effort(trials=trials))
     with attack_runs.bar(total, quiet=json) as pace:
         effort = attack_runs.effort_of(trials, records, seed, out, pace)
         if isinstance(target, ps.Plan):
@@ -158,7 +158,7 @@ def sweep(
         raise DataError(f"--over must be one of {', '.join(AXES)}, got {over}")
     pool, what = attack_runs.pool_of(plan, data, seed)
     with attack_runs.bar(
-        len(value) * evaluation.steps(plan, chosen, evaluation.Effort(trials=trials)), quiet=json
+        len(value) * evaluation.trial_count(plan, chosen, evaluation.Effort(trials=trials)), quiet=json
     ) as pace:
         effort = attack_runs.effort_of(trials, records, seed, out, pace)
         report = evaluation.sweep(plan, chosen, pool, over, value, effort)

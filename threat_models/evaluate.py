@@ -202,7 +202,7 @@ def matrix(plan: Plan, attacks: Sequence[AnyAttack], data: Pool, effort: Effort 
     return _report(plan, "Who learns what", _play(jobs, data, effort), effort)
 
 
-def steps(plan: Plan, attacks: Sequence[AnyAttack], effort: Effort) -> int:
+def trial_count(plan: Plan, attacks: Sequence[AnyAttack], effort: Effort) -> int:
     """Trials that ``evaluate`` will report through ``tick``, for a progress bar."""
     return sum(effort.of(attack) for attack in attacks if attack.refusal(plan) is None)
 

@@ -22,7 +22,7 @@ _LEAST, _MOST = -20, 40
 _BLOCKS = (1, 2, 4)
 _GROWS, _STANDS_OUT = 2, 4
 """Noise deviations that a block next to the run must exceed to join it, and a single cell to be selected."""
-_SIGMA_STEPS, _MASS_STEPS = 1 << 16, 1 << 10
+_SIGMA_PARTS, _MASS_PARTS = 1 << 16, 1 << 10
 _SMALL = 4
 _FINER = 16
 """Cut points are rounded to less than this part of the distance to their neighbours."""
@@ -38,9 +38,9 @@ class Occupied:
     mass: tuple[Fraction, ...]
 
 
-def first_edges(step: int, most: int = _MOST) -> tuple[float, ...]:
-    """Return the first grid: all ``+-2**k`` for k from -20 to one step beyond ``most``, every ``step``."""
-    above = [2.0**k for k in range(_LEAST, most + step + 1, step)]
+def first_edges(spacing: int, most: int = _MOST) -> tuple[float, ...]:
+    """Return the first grid: all ``+-2**k`` for k from -20 to one ``spacing`` beyond ``most``, ``spacing`` apart."""
+    above = [2.0**k for k in range(_LEAST, most + spacing + 1, spacing)]
     return (*(-edge for edge in reversed(above)), *above)
 
 
@@ -86,7 +86,7 @@ def updated(found: Occupied | None, edges: Sequence[float], counts: Sequence[int
         mass = _projected([mass + part * each for mass, each in zip(known, way, strict=True)])
     if mass is None:
         return found
-    return _held(edges, range(k), [Fraction(round(each * _MASS_STEPS), _MASS_STEPS) for each in mass])
+    return _held(edges, range(k), [Fraction(round(each * _MASS_PARTS), _MASS_PARTS) for each in mass])
 
 
 def _gathered(
@@ -170,7 +170,7 @@ def public_cuts(signs: int) -> tuple[float, ...]:
 
 
 def _square(sigma: float) -> Fraction:
-    return Fraction(round(sigma * _SIGMA_STEPS), _SIGMA_STEPS) ** 2
+    return Fraction(round(sigma * _SIGMA_PARTS), _SIGMA_PARTS) ** 2
 
 
 def _log(number: int) -> Fraction:
@@ -272,8 +272,8 @@ def _rounded(points: Sequence[Fraction], alone: Fraction) -> tuple[float, ...]:
     )
 
 
-def _to_multiple(point: Fraction, step: Fraction) -> Fraction:
-    return math.floor(point / step + Fraction(1, 2)) * step
+def _to_multiple(point: Fraction, spacing: Fraction) -> Fraction:
+    return math.floor(point / spacing + Fraction(1, 2)) * spacing
 
 
 def _power_below(number: Fraction) -> Fraction:

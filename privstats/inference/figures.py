@@ -292,8 +292,8 @@ def plot_explanation(explained: Explanation, path: str | Path | None = None) -> 
 def _panel(axes: Any, column: ColumnPoints, row: int) -> None:
     reported, last = column.reported[row], len(column.cells) - 1
     for place in range(last + 1):
-        steps = column.intervals.of_steps == place
-        points, ends = column.points[row, steps], [column.low[row, steps].min(), column.high[row, steps].max()]
+        codes = column.intervals.of_codes == place
+        points, ends = column.points[row, codes], [column.low[row, codes].min(), column.high[row, codes].max()]
         color = PALE if not reported[place] else _UP if points.mean() > 0 else _DOWN
         if column.filled[place]:
             axes.plot(ends, [place, place], color=color, linewidth=1.5)

@@ -59,12 +59,12 @@ class CellAccumulator:
             (i, j): np.zeros((self._blocks * sizes[i], sizes[j]), np.int64)
             for i, j in combinations(range(len(sizes)), 2)
         }
-        self._records, self._tally = 0, ClipTally(schema.features, schema.steps)
+        self._records, self._tally = 0, ClipTally(schema.features, schema.grid_steps)
 
     @staticmethod
     def norm_bin(schema: Schema, square: int) -> int:
         """Return the bin of ``ClipReport.norm_counts`` for a record's squared norm in squared grid steps."""
-        return int(norm_histogram(np.sqrt(np.array([square])), schema.steps).argmax())
+        return int(norm_histogram(np.sqrt(np.array([square])), schema.grid_steps).argmax())
 
     def add(self, codes: NDArray[np.float64], labels: NDArray[np.intp]) -> None:
         """Add codes and their labels."""

@@ -120,8 +120,8 @@ class PersonSums:
     def _tiles(self, order: NDArray[np.intp], rows: int) -> Iterator[NDArray[np.intp]]:
         sizes = self._schema.sizes
         entries = sum(_held(row, sizes, rows) for row in self._rows.values())
-        step = rows * max(1, min(_TILE // entries, (_EXACT - 1) // (_max_bound(self._schema) * rows)))
-        yield from (order[start : start + step] for start in range(0, len(order), step))
+        at_once = rows * max(1, min(_TILE // entries, (_EXACT - 1) // (_max_bound(self._schema) * rows)))
+        yield from (order[start : start + at_once] for start in range(0, len(order), at_once))
 
     def _add(self, terms: list[Term], persons: int, rows: int) -> None:
         counted = persons * min(rows, self._clip.most_records(self._schema))

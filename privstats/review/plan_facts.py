@@ -319,7 +319,9 @@ def _felt(plan: Plan) -> dict[str, float]:
     if plan.noise is None:
         return dict.fromkeys(plan.schema.statistics, 0.0)
     released = plan.noise.released_sigma(plan.cohort.clients)
-    largest = {row.letter: row.bound(plan.schema.steps) / plan.schema.scale_of(row.letter) for row in plan.schema.sent}
+    largest = {
+        row.letter: row.bound(plan.schema.grid_steps) / plan.schema.scale_of(row.letter) for row in plan.schema.sent
+    }
     return {statistic: sigma / largest[statistic] for statistic, sigma in released.items()}
 
 

@@ -157,8 +157,8 @@ def _single(target: Target, what: str) -> _Single:
 
 def _scales(target: Target) -> dict[str, float]:
     """Laplace scales in wire steps that have the declared deviations: 1 / (sqrt 2 sinh(1 / (2 b))) solved for b."""
-    steps = {segment.statistic: target.declared_std(segment, 0) for segment in target.layout.segments}
-    return {s: 0.5 / math.asinh(math.sqrt(0.5) / deviation) for s, deviation in steps.items()}
+    deviations = {segment.statistic: target.declared_std(segment, 0) for segment in target.layout.segments}
+    return {s: 0.5 / math.asinh(math.sqrt(0.5) / deviation) for s, deviation in deviations.items()}
 
 
 def laplace_scores(target: Target, residuals: Shifts, rng: Generator) -> Z:

@@ -24,7 +24,7 @@ FEWEST_EFFECTIVE = 4.0
 """Minimum number of sites of equal information that the sites must amount to."""
 _POINTS, _MASS = np.polynomial.hermite_e.hermegauss(24)
 _MASS = _MASS / _MASS.sum()
-_STEPS = 30
+_MAX_ITERATIONS = 30
 _ATTENUATION = (16 * math.sqrt(3) / (15 * math.pi)) ** 2  # Zeger, Liang and Albert 1988
 _MAX_TAU = 5.0  # in log odds: beyond it most sites have one outcome only
 _MAX_ODDS, _SPREADS = 5.0, (0.05, 3.0)
@@ -67,7 +67,7 @@ class Odds:
         (marginal, variance), away = self._marginal, self.spread * _POINTS
         factor = math.sqrt(1 + _ATTENUATION * tau**2)
         both, design = np.array([self.mean * factor, factor]), np.column_stack([np.ones(len(away)), away])
-        for _ in range(_STEPS):
+        for _ in range(_MAX_ITERATIONS):
             inside = expit((design @ both)[:, None] + tau * _POINTS)
             residuals, slopes = (inside @ _MASS - marginal) / variance, (inside * (1 - inside)) @ _MASS / variance
             step = np.linalg.solve(design.T @ ((_MASS * slopes)[:, None] * design), design.T @ (_MASS * residuals))
