@@ -100,7 +100,7 @@ def _proofs(plan: Plan) -> list[str]:
 def _trust(plan: Plan) -> list[str]:
     if plan.noise is None:
         return []
-    trusted = f"trust in the {plan.noise.model} model: {plan.noise.trust.trusted}"
+    trusted = _trusted(plan.noise)
     members = plan.noise.members
     if members == 1:
         return [trusted]
@@ -109,6 +109,10 @@ def _trust(plan: Plan) -> list[str]:
         f"each of the {members} members adds the noise in full, so a release carries {math.sqrt(members):.3g} times "
         "the noise that the promise needs",
     ]
+
+
+def _trusted(noise: Noise) -> str:
+    return f"trust in the {noise.model} model: {noise.trust.trusted}"
 
 
 def _minimum_count(plan: Plan) -> list[str]:
@@ -234,7 +238,7 @@ def _notes(before: Plan, after: Plan, comparable: bool) -> Iterator[str]:
     if old is not None and new is not None and not comparable:
         yield "the protected unit or the adjacency changed, so the two epsilons do not compare"
     if new is not None and (old is None or old.model != new.model):
-        yield f"trust in the {new.model} model: {new.trust.trusted}"
+        yield _trusted(new)
     if before.protocol != after.protocol:
         yield f"masking changes from {before.protocol!r} to {after.protocol!r}, which trusts others: see `plan check`"
     if before.validity != after.validity:

@@ -13,8 +13,6 @@ from privstats.printable import at_most, delta_text
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Cell, Table, Text
 
-_WHOM = {"record": "records", "client": "parties (each with all its records)", "person": "patients (each at one party)"}
-
 
 @dataclass(frozen=True)
 class Together:
@@ -126,7 +124,7 @@ def _row(account: Account, kept: Guarantee, where: str) -> Together:
     start, cap = f"{where[:1].upper()}{where[1:]}", account.cap
     if cap is None or math.isinf(kept.mu):
         return Together(Guarantee(math.inf), f"{start}: nothing bounds what is found, because they hold exact sums.")
-    return Together(kept, f"{start}: at most {explanations.hits(kept):g} of 100 {_WHOM[cap.unit]}.")
+    return Together(kept, f"{start}: at most {explanations.hits(kept):g} of 100 {explanations.WHOM[cap.unit]}.")
 
 
 def _releases(account: Account) -> str:
