@@ -91,14 +91,14 @@ def _sessions(target: ps.Plan | Course | None) -> list[ps.Plan]:
     return list(sessions_of(target, 0).values())
 
 
-def _read_of(each: AnyAttack, target: ps.Plan | Course, sessions: Sequence[ps.Plan]) -> dict[str, str | None]:
+def _read_of(attack: AnyAttack, target: ps.Plan | Course, sessions: Sequence[ps.Plan]) -> dict[str, str | None]:
     """Return what an attack reads: statistics of these plans or rows that are drawn; or why it does not apply."""
     from privstats.course.kinds import course_kind
 
-    reads = "" if isinstance(target, ps.Plan) or each.refusal_of(target) else course_kind(target).draws
-    letters = (each.letters(plan) for plan in sessions if each.refusal(plan) is None)
+    reads = "" if isinstance(target, ps.Plan) or attack.refusal_of(target) else course_kind(target).draws
+    letters = (attack.letters(plan) for plan in sessions if attack.refusal(plan) is None)
     reads = reads or "".join(dict.fromkeys("".join(letters)))
-    return {"reads": reads, "does not apply": None if reads else each.refusal(sessions[0])}
+    return {"reads": reads, "does not apply": None if reads else attack.refusal(sessions[0])}
 
 
 @attack.command()

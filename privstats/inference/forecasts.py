@@ -228,9 +228,9 @@ def forecast_sentences(plan: Plan | Course) -> list[str]:
     return [f"WARNING: {what} be reported ({found.sentence}): {found.why}; {other}"]
 
 
-def _fewer(forecast: Forecast, found: Forecast) -> str:
+def _fewer(forecast: Forecast, most: Forecast) -> str:
     """State a forecast for fewer records, next to that for the most."""
-    if [row.reported for row in forecast.rows] == [row.reported for row in found.rows]:
+    if [row.reported for row in forecast.rows] == [row.reported for row in most.rows]:
         return f"{forecast.records:,} records: the same"
     return forecast.sentence.removeprefix("forecast for ")
 

@@ -85,7 +85,7 @@ class CellAccumulator:
     def add_counts(
         self,
         labels: NDArray[np.int64],
-        each: Sequence[NDArray[np.int64]],
+        columns: Sequence[NDArray[np.int64]],
         together: Callable[[int, int], NDArray[np.int64]],
         norms: Mapping[int, int],
     ) -> None:
@@ -93,7 +93,7 @@ class CellAccumulator:
 
         Args:
             labels: number of records by class, ``(classes,)``.
-            each: by column, by class and cell, ``(classes, cells)``.
+            columns: by column, by class and cell, ``(classes, cells)``.
             together: the numbers for two columns, by the cells of both, ``(cells, cells)``; with S by class first.
                 Called only where B or S is summed.
             norms: number of records by :meth:`norm_bin`.
@@ -102,11 +102,11 @@ class CellAccumulator:
         require_room(self._records + records, self._schema.bound)
         self._records += records
         self._counts += labels
-        for total, counts in zip(self._each, each, strict=True):
+        for total, counts in zip(self._each, columns, strict=True):
             total += counts
         for (i, j), total in self._together.items():
             total += together(i, j).reshape(total.shape)
-        cells = zip(self._squares, each, strict=True)
+        cells = zip(self._squares, columns, strict=True)
         binned = np.zeros(NORM_BINS, np.int64)
         binned[list(norms)] = list(norms.values())
         self._tally.add_counted(binned, sum(int(counts.sum(axis=0) @ squares) for squares, counts in cells))

@@ -91,13 +91,13 @@ def audit_canary(target: Target, rng: Generator, *, trials: int = 5000, confiden
     experiments = {name: _Experiment.build(target, noise, rng) for name, noise in questions.items()}
     table = _play(target, list(experiments.values()), trials, rng)
     edges = edge_cases(target, experiments["joint"].shift, rng, trials)
-    each = 1 - (1 - confidence) / (len(experiments) + len(edges))
+    level = 1 - (1 - confidence) / (len(experiments) + len(edges))
     rows = [
-        _row(target, name, experiment.copies, table[:, place], experiment.separation, each)
+        _row(target, name, experiment.copies, table[:, place], experiment.separation, level)
         for place, (name, experiment) in enumerate(experiments.items())
     ]
     rows += [
-        _row_of(target, edge.name, 1, lower_bounds(edge.out, edge.present, each, _delta(target))) for edge in edges
+        _row_of(target, edge.name, 1, lower_bounds(edge.out, edge.present, level, _delta(target))) for edge in edges
     ]
     promise = target.promise
     notes = (

@@ -326,15 +326,15 @@ def counted(releases: Releases) -> tuple[Counted, ...]:
 def measured(model: Sequence[Variable], sessions: Sequence[Counted]) -> list[Measurement]:
     """Return the sessions' tables in the model's cells."""
     names, out = [variable.name for variable in model], list[Measurement]()
-    for each in sessions:
-        for table, counts in each.tables.items():
-            variables = tuple(map(each.schema.variable, table))
+    for session in sessions:
+        for table, counts in session.tables.items():
+            variables = tuple(map(session.schema.variable, table))
             own = tuple(model[names.index(name)] for name in table)
-            held = occupied(variables[0], counts, each.sigma)[0] if len(table) == 1 else counts
+            held = occupied(variables[0], counts, session.sigma)[0] if len(table) == 1 else counts
             merged_counts, lumps = _in_cells(variables, own, held)
             merge = math.sqrt(_merged_size(variables, own))
             places = tuple(names.index(name) for name in table)
-            out.append(Measurement(places, lumps, merged_counts, each.sigma * merge))
+            out.append(Measurement(places, lumps, merged_counts, session.sigma * merge))
     return out
 
 

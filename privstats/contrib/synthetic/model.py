@@ -167,8 +167,8 @@ def fitted(tree: JunctionTree, measurements: Sequence[Measurement], start: Model
     return Model(tree, tuple(fit.potentials(parameters)), records, parameters)
 
 
-def _maps(each: Measurement) -> Maps:
-    return dict(zip(each.variables, zip(each.lumps, each.counts.shape, strict=True), strict=True))
+def _maps(measurement: Measurement) -> Maps:
+    return dict(zip(measurement.variables, zip(measurement.lumps, measurement.counts.shape, strict=True), strict=True))
 
 
 def _places(variables: Clique, sizes: Sequence[int], maps: Maps) -> Codes:

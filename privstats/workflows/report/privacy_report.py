@@ -216,9 +216,9 @@ def _documents(plan: Plan, course: Course | None) -> list[tuple[str, str]]:
     return [(name, text.decode()) for name, text in files.items()]
 
 
-def _worst(guarantee: Guarantee, found: Sequence[spending.Together]) -> float | None:
+def _worst(guarantee: Guarantee, totals: Sequence[spending.Together]) -> float | None:
     """Return how many of 100 records are found at most, earlier spends included, or None."""
-    every = (guarantee, *(each.guarantee for each in found))
+    every = (guarantee, *(each.guarantee for each in totals))
     return None if any(math.isinf(each.mu) for each in every) else max(map(explanations.hits, every))
 
 

@@ -45,12 +45,12 @@ def together(plan: Plan, kept: Guarantee, digests: Sequence[str], accounts: Sequ
     return [_with_this(plan, kept, account) for account in accounts if account.counted]
 
 
-def headline(plan: Plan, kept: Guarantee, found: Sequence[Together]) -> str:
+def headline(plan: Plan, kept: Guarantee, totals: Sequence[Together]) -> str:
     """State the guarantee's worth, alone and with earlier spends."""
     alone = explanations.headline(plan, kept)
-    if not found or math.isinf(kept.mu):
+    if not totals or math.isinf(kept.mu):
         return alone
-    return f"This release alone: {alone[:1].lower()}{alone[1:]} {' '.join(each.statement for each in found)}"
+    return f"This release alone: {alone[:1].lower()}{alone[1:]} {' '.join(each.statement for each in totals)}"
 
 
 def accounts_table(accounts: Sequence[Account]) -> Table:
