@@ -15,6 +15,7 @@ import typer
 
 import privstats as ps
 from privstats.cli.parts.terminal import new_table, terminal
+from privstats.cli.parts.verifying import read_expected
 from privstats.errors import DataError
 from threat_models.axes import AXES
 
@@ -56,7 +57,7 @@ def list_(path: MaybePlan = None, json: Json = False) -> None:
     """List every attack: its number, its goal and who runs it; with a plan or a course, what each reads of it."""
     from threat_models.attack import attacks
 
-    target = None if path is None else _target(path)
+    target = None if path is None else read_expected(path)
     sessions = _sessions(target)
     if json:
         known = [{"name": each.name, "number": each.number, "goal": each.goal} for each in attacks()]
@@ -117,7 +118,7 @@ def run(
     from threat_models import evaluate as evaluation
     from threat_models.attack import attacks_named
 
-    target, chosen = _target(path), attacks_named(attack_ or ())
+    target, chosen = read_expected(path), attacks_named(attack_ or ())
     plan = target if isinstance(target, ps.Plan) else None
     if plan is None and data is not None:
         raise DataError("--data is for a plan: a course is attacked over bundled or made-up records; omit --data")
@@ -186,13 +187,6 @@ def matrix(
     with attack_runs.bar(None, quiet=json) as pace:
         report = evaluation.matrix(plan, chosen, pool, attack_runs.effort_of(trials, records, seed, out, pace))
     attack_runs.finish(report, what, out, json, pace)
-
-
-def _target(path: Path) -> ps.Plan | Course:
-    """Read a plan or a course."""
-    from privstats.course.document import is_course
-
-    return ps.course.read(path) if is_course(path) else ps.Plan.read(path)
 
 
 def _require_values(path: Path, plan: ps.Plan) -> None:

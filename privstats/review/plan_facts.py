@@ -12,7 +12,7 @@ from privstats.errors import DataError
 from privstats.plan.plan import Plan
 from privstats.plan.provers import PROVERS
 from privstats.plan.validity import Validity
-from privstats.printable import at_least, at_most, delta_text
+from privstats.printable import at_least, at_most, delta_text, first_few
 from privstats.review.drop_outs import drop_out_facts, plan_dropouts
 from privstats.review.special_facts import (
     changed_devices,
@@ -281,8 +281,7 @@ def _in_words(value: Any) -> str | None:
         return str(value)
     if all(isinstance(each, Mapping) for each in value):
         return " then ".join(each["kind"] + _settings(each) for each in value)
-    more = f" and {len(value) - _LISTED} more" if len(value) > _LISTED else ""
-    return ", ".join(map(str, value[:_LISTED])) + more
+    return first_few([*map(str, value)], _LISTED)
 
 
 def _settings(transform: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from privstats.cli.parts.questions import GAPS
 from privstats.errors import DataError, PlanError
+from privstats.printable import first_few
 from privstats.transforms import Categories, Cells, Column, ConstantFeature, Numeric, Truth
 
 if TYPE_CHECKING:
@@ -78,8 +79,7 @@ class Declaration:
     @property
     def named(self) -> str:
         """The first open columns, and how many follow."""
-        more = len(self.open) - _NAMED
-        return ", ".join(self.open[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+        return first_few(self.open, _NAMED)
 
     @property
     def then(self) -> str:
