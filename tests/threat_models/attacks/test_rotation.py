@@ -145,7 +145,7 @@ def test_fewer_guesses_than_records_count_as_missed():
     ("bad", "says"),
     [
         ({"lower": 1.0, "upper": 1.0}, "lower must be below upper"),
-        ({"step": -1.0}, "step must be"),
+        ({"spacing": -1.0}, "spacing must be"),
         ({"norm": 0.0}, "norm must be above 0"),
     ],
 )
