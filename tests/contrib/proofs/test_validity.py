@@ -66,7 +66,8 @@ def test_the_officer_reads_what_a_liar_can_invent() -> None:
     (said,) = (line for line in explanations.not_promised(proved(validity=MOMENTS)) if line.startswith(of_lies))
     (without,) = (line for line in explanations.not_promised(proved(validity=None)) if line.startswith(of_lies))
     assert f"invent {MOMENTS.most_records} records" in said
-    assert "by anything" not in said and "by anything" in without
+    assert "by anything" not in said
+    assert "by anything" in without
 
 
 REFUSED = {
