@@ -130,7 +130,7 @@ class PartySchema(Kind):
         """Explanation of a party's bounded weight."""
         return (
             "Then one direction is computed from all records of the party, at length 1, and truncated to steps of "
-            f"{1 / self.steps:.2g}: every party weighs the same, so that no record weighs more than its party."
+            f"{1 / self.grid_steps:.2g}: every party weighs the same, so that no record weighs more than its party."
         )
 
     @staticmethod

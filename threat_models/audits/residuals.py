@@ -128,7 +128,7 @@ def _check(group: Group, twin: float, level: float) -> Checks:
         name=group.name,
         claimed=group.claimed,
         entries=n,
-        found=math.sqrt(square / n),
+        measured=math.sqrt(square / n),
         least=math.sqrt(square / float(chi2.ppf(1 - level / 2, n))),
         sees=sees(n, level),
         spread=2 * min(narrow, float(chi2.sf(square, n)), 0.5),
