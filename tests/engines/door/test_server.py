@@ -71,7 +71,7 @@ class Served:
 
     @property
     def admitted(self):
-        return next(iter(self.limiter._strangers))
+        return next(iter(self.limiter._unsigned))
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "tls"])
@@ -160,7 +160,7 @@ def test_a_connection_on_a_socket_for_this_machine_may_be_silent(monkeypatch):
     served, inside = Served(), socket.create_server(("127.0.0.1", 0))
     with served.running([inside]), socket.create_connection(inside.getsockname(), 10):
         served.until(lambda: served.server._inside.status.unsigned == 1)
-        (admitted,) = served.server._inside._strangers
+        (admitted,) = served.server._inside._unsigned
         served.until(lambda: admitted.until == math.inf)
 
 
