@@ -58,7 +58,7 @@ class _Position(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     @classmethod
     def of(cls, position: Position) -> _Position:
         spent, mu = json_value(position.spent), json_value(position.mu)
-        return cls(course=position.course, step=position.step, place=position.place, spent=spent, mu=mu)
+        return cls(course=position.course, step=position.phase, place=position.place, spent=spent, mu=mu)
 
     def read(self) -> Position:
         spent, mu = (math.inf if each is None else each for each in (self.spent, self.mu))
@@ -160,8 +160,8 @@ def _not_of_its_plan(path: PathLike, what: str, manifest: _Manifest) -> ReleaseE
 def _check_sums(release: Release, path: PathLike) -> None:
     """Refuse sums that do not fit the ring of their plan, and sums of suppressed classes."""
     layout, dropped = release.plan.layout, list(release.suppressed)
-    for room, place in zip(release.plan.headroom, layout.slices, strict=True):
-        sums, limit = release.vector[place], 1 << (room.bits - 1)
+    for room, entries in zip(release.plan.headroom, layout.slices, strict=True):
+        sums, limit = release.vector[entries], 1 << (room.bits - 1)
         if not -limit <= int(sums.min()) <= int(sums.max()) < limit:
             raise ReleaseError(
                 f"{path} holds sums of {room.segment.name} that need more than the {room.bits} bits of its plan; do "

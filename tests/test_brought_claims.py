@@ -21,10 +21,10 @@ from privstats.course.alone import measuring, private_release, private_releases,
 from privstats.course.base import checked_mu
 from privstats.course.document import Promise, read, write
 from privstats.course.kinds import COURSE_KINDS, Changing, CourseKind, admits_of, file_of, kind_for
-from privstats.course.planned import Stepped
+from privstats.course.phases import Phase, Phases
+from privstats.course.planned import Phased
 from privstats.course.promise import total_of
 from privstats.course.records_engines import RecordsEngine
-from privstats.course.steps import Step, Steps
 from privstats.engines.network import measuring as between_machines
 from privstats.errors import DataError, PlanError
 from privstats.plan.conditions import joint_condition
@@ -198,7 +198,7 @@ def test_a_course_of_one_round_is_compared_too() -> None:
 
 
 @dataclass(frozen=True)
-class Cheap(Stepped):
+class Cheap(Phased):
     """Rounds that claim to read different records."""
 
     label: ClassVar[str] = "cheap"
@@ -217,8 +217,8 @@ class Cheap(Stepped):
         return self.plan
 
     @cached_property
-    def steps(self) -> Steps:
-        return Steps((Step("early", self.plan, tries=1), Step("late", self.plan, tries=1)))
+    def phases(self) -> Phases:
+        return Phases((Phase("early", self.plan, tries=1), Phase("late", self.plan, tries=1)))
 
     @cached_property
     def mu(self) -> float:
@@ -228,7 +228,7 @@ class Cheap(Stepped):
 class Fair(Cheap):
     """The same at its price, with no check of its promise."""
 
-    mu = Stepped.mu
+    mu = Phased.mu
 
     def __post_init__(self) -> None:
         """Check nothing."""

@@ -99,5 +99,5 @@ def test_the_minimum_count_is_decided_by_the_noisy_count():
 def test_a_target_beyond_its_bound_is_clipped():
     schema = ps.RidgeSchema(3, 2, clip_norm=1.0, target_bound=2.0)
     x, y = np.ones((1, 3)) / 2, np.array([[2.0, 0.0]])
-    assert ps.measure(schema, x, 50 * y).q <= schema.steps**2
-    assert ps.measure(schema, x, y).q == schema.steps**2
+    assert ps.measure(schema, x, 50 * y).q <= schema.grid_steps**2
+    assert ps.measure(schema, x, y).q == schema.grid_steps**2

@@ -15,6 +15,7 @@ import typer
 
 import privstats as ps
 from privstats.cli.parts.terminal import new_table, terminal
+from privstats.cli.parts.verifying import read_expected
 from privstats.errors import DataError
 from threat_models.axes import AXES
 
@@ -56,7 +57,7 @@ def list_(path: MaybePlan = None, json: Json = False) -> None:
     """List every attack: its number, its goal and who runs it; with a plan or a course, what each reads of it."""
     from threat_models.attack import attacks
 
-    target = None if path is None else _target(path)
+    target = None if path is None else read_expected(path)
     sessions = _sessions(target)
     if json:
         known = [{"name": each.name, "number": each.number, "goal": each.goal} for each in attacks()]
@@ -91,14 +92,14 @@ def _sessions(target: ps.Plan | Course | None) -> list[ps.Plan]:
     return list(sessions_of(target, 0).values())
 
 
-def _read_of(each: AnyAttack, target: ps.Plan | Course, sessions: Sequence[ps.Plan]) -> dict[str, str | None]:
+def _read_of(attack: AnyAttack, target: ps.Plan | Course, sessions: Sequence[ps.Plan]) -> dict[str, str | None]:
     """Return what an attack reads: statistics of these plans or rows that are drawn; or why it does not apply."""
     from privstats.course.kinds import course_kind
 
-    reads = "" if isinstance(target, ps.Plan) or each.refusal_of(target) else course_kind(target).draws
-    letters = (each.letters(plan) for plan in sessions if each.refusal(plan) is None)
+    reads = "" if isinstance(target, ps.Plan) or attack.refusal_of(target) else course_kind(target).draws
+    letters = (attack.letters(plan) for plan in sessions if attack.refusal(plan) is None)
     reads = reads or "".join(dict.fromkeys("".join(letters)))
-    return {"reads": reads, "does not apply": None if reads else each.refusal(sessions[0])}
+    return {"reads": reads, "does not apply": None if reads else attack.refusal(sessions[0])}
 
 
 @attack.command()
@@ -117,11 +118,11 @@ def run(
     from threat_models import evaluate as evaluation
     from threat_models.attack import attacks_named
 
-    target, chosen = _target(path), attacks_named(attack_ or ())
+    target, chosen = read_expected(path), attacks_named(attack_ or ())
     plan = target if isinstance(target, ps.Plan) else None
     if plan is None and data is not None:
         raise DataError("--data is for a plan: a course is attacked over bundled or made-up records; omit --data")
-    total = None if plan is None else evaluation.steps(plan, chosen, evaluation.Effort(trials=trials))
+    total = None if plan is None else evaluation.trial_count(plan, chosen, evaluation.Effort(trials=trials))
     with attack_runs.bar(total, quiet=json) as pace:
         effort = attack_runs.effort_of(trials, records, seed, out, pace)
         if isinstance(target, ps.Plan):
@@ -158,7 +159,7 @@ def sweep(
         raise DataError(f"--over must be one of {', '.join(AXES)}, got {over}")
     pool, what = attack_runs.pool_of(plan, data, seed)
     with attack_runs.bar(
-        len(value) * evaluation.steps(plan, chosen, evaluation.Effort(trials=trials)), quiet=json
+        len(value) * evaluation.trial_count(plan, chosen, evaluation.Effort(trials=trials)), quiet=json
     ) as pace:
         effort = attack_runs.effort_of(trials, records, seed, out, pace)
         report = evaluation.sweep(plan, chosen, pool, over, value, effort)
@@ -186,13 +187,6 @@ def matrix(
     with attack_runs.bar(None, quiet=json) as pace:
         report = evaluation.matrix(plan, chosen, pool, attack_runs.effort_of(trials, records, seed, out, pace))
     attack_runs.finish(report, what, out, json, pace)
-
-
-def _target(path: Path) -> ps.Plan | Course:
-    """Read a plan or a course."""
-    from privstats.course.document import is_course
-
-    return ps.course.read(path) if is_course(path) else ps.Plan.read(path)
 
 
 def _require_values(path: Path, plan: ps.Plan) -> None:

@@ -101,8 +101,14 @@ def operating_point(inside: Scores, outside: Scores, wanted: float, confidence: 
     threshold = np.sort(chosen)[::-1][int(chosen.size * wanted)]
     hits = (inside[1::2] > threshold).mean(axis=1)
     alarms = (held > threshold).mean(axis=1)
-    each = 1 - (1 - confidence) / 2
-    return Point(wanted, float(alarms.mean()), float(hits.mean()), proportion(alarms, each), proportion(hits, each))
+    level = 1 - (1 - confidence) / 2
+    return Point(
+        wanted,
+        float(alarms.mean()),
+        float(hits.mean()),
+        proportion(alarms, level),
+        proportion(hits, level),
+    )
 
 
 @dataclass(frozen=True)
@@ -116,8 +122,8 @@ class Roc:
 
 def roc(inside: Scores, outside: Scores, confidence: float, points: int = 200) -> Roc:
     """The empirical ROC of scores ``(worlds, each)`` with its DKW margins on (FPR, TPR), counted in worlds."""
-    each = 1 - (1 - confidence) / 2
-    margin = (dkw_margin(len(outside), each), dkw_margin(len(inside), each))
+    level = 1 - (1 - confidence) / 2
+    margin = (dkw_margin(len(outside), level), dkw_margin(len(inside), level))
     levels = np.unique(np.concatenate([inside.ravel(), outside.ravel()]))[::-1]
     fpr, tpr = _above(outside.ravel(), levels), _above(inside.ravel(), levels)
     grid = np.concatenate([[0.0], np.geomspace(1e-4, 1, points)])

@@ -128,12 +128,12 @@ def evaluate_course(
     }
     played = [*drawing, *(attack for chosen in playing.values() for attack in chosen)]
     parts = sum(bool(chosen) for chosen in (drawing, *playing.values()))
-    each = replace(effort, confidence=1 - (1 - effort.confidence) / max(1, parts))
-    rows = _drawn_rows(course, drawing, each)
+    shared = replace(effort, confidence=1 - (1 - effort.confidence) / max(1, parts))
+    rows = _drawn_rows(course, drawing, shared)
     for place, chosen in playing.items():
         plan = _unnamed(sessions[place])
         jobs = [_Job(plan, attack, attack.adversary(plan), setting={"session": float(place)}) for attack in chosen]
-        rows += _play(jobs, data(plan), each) if jobs else ()
+        rows += _play(jobs, data(plan), shared) if jobs else ()
     first, delta = course.first, getattr(course.first.privacy, "delta", 0.0)
     rows += tuple(
         _silent(attack, attack.adversary(first), attack.refusal(first) or "reads another session", "does not apply")
@@ -202,7 +202,7 @@ def matrix(plan: Plan, attacks: Sequence[AnyAttack], data: Pool, effort: Effort 
     return _report(plan, "Who learns what", _play(jobs, data, effort), effort)
 
 
-def steps(plan: Plan, attacks: Sequence[AnyAttack], effort: Effort) -> int:
+def trial_count(plan: Plan, attacks: Sequence[AnyAttack], effort: Effort) -> int:
     """Trials that ``evaluate`` will report through ``tick``, for a progress bar."""
     return sum(effort.of(attack) for attack in attacks if attack.refusal(plan) is None)
 
@@ -328,7 +328,7 @@ def _play(jobs: Sequence[_Job], data: Pool, effort: Effort) -> tuple[Row, ...]:
     """Rows in the order of the jobs; finished ones come from the results file, alike ones are played together."""
     results = Results(effort.results)
     playing = sum(1 for job in jobs if job.why_not() is None)
-    each = 1 - (1 - effort.confidence) / max(1, playing)
+    level = 1 - (1 - effort.confidence) / max(1, playing)
     groups: dict[object, list[_Job]] = {}
     for job in jobs:
         groups.setdefault(job.group(), []).append(job)
@@ -336,7 +336,7 @@ def _play(jobs: Sequence[_Job], data: Pool, effort: Effort) -> tuple[Row, ...]:
     for group in groups.values():
         open_jobs = [job for job in group if results.get(job.key(effort)) is None]
         if open_jobs:
-            for job, rows in zip(open_jobs, _together(open_jobs, data, fields, effort, each), strict=True):
+            for job, rows in zip(open_jobs, _together(open_jobs, data, fields, effort, level), strict=True):
                 results.put(job.key(effort), rows)
     return tuple(row for job in jobs for row in results.get(job.key(effort)) or ())
 

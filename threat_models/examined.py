@@ -83,6 +83,6 @@ def compared_rates(
     )
 
 
-def error(found: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
+def error(estimate: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
     """Relative error of a matrix: norm of the difference over norm of the truth."""
-    return float(np.linalg.norm(found - truth) / max(float(np.linalg.norm(truth)), np.finfo(np.float64).tiny))
+    return float(np.linalg.norm(estimate - truth) / max(float(np.linalg.norm(truth)), np.finfo(np.float64).tiny))

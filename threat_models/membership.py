@@ -42,14 +42,14 @@ def compared(trials: Trials, promised: Guarantee | None, confidence: float, coin
         promised: the guarantee against what the attacker sees; None without one.
         coin: decides ties.
     """
-    each = 1 - (1 - confidence) / (1 + len(RATES))
+    level = 1 - (1 - confidence) / (1 + len(RATES))
     won = _won(trials.inside, trials.outside, coin)
-    interval, ceiling = bounds.proportion(won, each), None if promised is None else promised.auc
+    interval, ceiling = bounds.proportion(won, level), None if promised is None else promised.auc
     baseline, kappa = _COIN, (_COIN, _COIN)
     if trials.blind_inside is not None and trials.blind_outside is not None:
         blind = _won(trials.blind_inside, trials.blind_outside, coin)
-        baseline, kappa = float(blind.mean()), bounds.proportion(blind, each)
-    result = (bounds.operating_point(trials.inside, trials.outside, rate, each) for rate in RATES)
+        baseline, kappa = float(blind.mean()), bounds.proportion(blind, level)
+    result = (bounds.operating_point(trials.inside, trials.outside, rate, level) for rate in RATES)
     points = tuple(point for point in result if point is not None)
     return {
         "measured": float(won.mean()),

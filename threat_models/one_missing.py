@@ -133,11 +133,11 @@ class OneMissing:
         Gaussian noise, and Laplace noise where delta is 0, of the level that the plan states.
         """
         gap = np.abs(seen - sums) / self.levels
-        each = gap if self.plan.noise is not None and self.plan.noise.pure else gap * gap / 2
+        losses = gap if self.plan.noise is not None and self.plan.noise.pure else gap * gap / 2
         parts = zip(self.plan.layout.segments, self.plan.layout.slices, strict=True)
         totals = dict.fromkeys(self.plan.schema.statistics, 0.0)
         for segment, place in parts:
-            totals[segment.statistic] += float(each[place].sum())
+            totals[segment.statistic] += float(losses[place].sum())
         return totals
 
     def most_visible(self, letters: str = "") -> Exchange:

@@ -100,7 +100,7 @@ def prior_pictures(recovered: Array, shape: tuple[int, ...], stride: int, steps:
         print(f"skipped: {error}")
         return {}
     torch.set_num_threads(1)
-    drawn = deep_images(recovered, torch_features(stride), (shape[0], shape[1]), seed=0, width=16, steps=steps)
+    drawn = deep_images(recovered, torch_features(stride), (shape[0], shape[1]), seed=0, width=16, iterations=steps)
     return {"sums of four, deep image prior": drawn}
 
 

@@ -219,7 +219,7 @@ def far_back(plan: ps.Plan, parts: list[Vector]) -> Vector:  # noqa: ARG001
 
 def of_norm(plan: ps.Plan, parts: list[Vector], *, most: int, sign: int, kappa: int) -> Vector:
     """The largest gradient of so many records, along the others' sum or against it, and the least or most kappa."""
-    bounds = {row.letter: most * row.bound(plan.schema.steps) for row in plan.schema.sent}
+    bounds = {row.letter: most * row.bound(plan.schema.grid_steps) for row in plan.schema.sent}
     (g, last), sums = plan.layout.segments, np.sum(parts[1:], axis=0)[: plan.layout.segments[0].size]
     gradient = np.trunc(0.9999 * sign * bounds[g.statistic] * sums / np.linalg.norm(sums)).astype(np.int64)
     return np.concatenate([gradient, np.full(last.size, kappa * bounds[last.statistic], np.int64)])

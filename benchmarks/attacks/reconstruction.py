@@ -30,7 +30,7 @@ Array: TypeAlias = NDArray[np.float64]
 KNOWN: Mapping[str, Constraints] = {
     "not negative": NONNEGATIVE,
     "pixels in [0, 16]": Constraints(0.0, 16.0),
-    "17 grey levels": Constraints(0.0, 16.0, step=1.0),
+    "17 grey levels": Constraints(0.0, 16.0, spacing=1.0),
 }
 ASKED = {("not negative", 7): 1.0, ("not negative", 10): 0.84, ("not negative", 15): 0.38}
 

@@ -60,7 +60,7 @@ def held(records: int, epsilon: float, numbers: int, cuts: int, runs: int, draws
         release = ps.simulate(plan, parts, rng=randomness.seeded(seed))
         card = inf.scorecard(ps.heads.LDA().fit_release(release), release, draws=draws)
         for one, other in zip(card.columns, sought.columns, strict=True):
-            filled = one.filled[one.intervals.of_steps]
+            filled = one.filled[one.intervals.of_codes]
             inside += ((one.low <= other.points) & (other.points <= one.high))[:, filled].ravel().tolist()
             wide += ((one.high - one.low) / 2)[:, filled].ravel().tolist()
             off += np.abs(one.points - other.points)[:, filled].ravel().tolist()

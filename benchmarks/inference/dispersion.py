@@ -136,14 +136,14 @@ class Distinct:
         assert held.values is not None
         (unit, residuals, roots, fits), finite = _mapped(schema, self.columns, self.goals, held.values["w"])
         assert finite.all()
-        scores, times = own_scores(unit, residuals, schema.steps), self.number.astype(np.float64)
+        scores, times = own_scores(unit, residuals, schema.grid_steps), self.number.astype(np.float64)
         sums = {"g": unit.T @ (residuals * times)}
         sums |= {letter: (each * times[:, None]).T @ each for letter, each in (("H", roots), ("J", scores))}
         if schema.overdispersion is not None:
             sums |= {letter: np.asarray(each * times @ each) for letter, each in zip("QV", fits.T, strict=True)}
         records = int(self.number.sum())
         # Integers below 2**53, which float64 products hold exactly.
-        assert records * schema.steps**2 < 1 << 53
+        assert records * schema.grid_steps**2 < 1 << 53
         sent = {row.letter: sums[row.letter].astype(np.int64) for row in schema.sent}
         return ScoreMoments.of_sums(schema, sent, records=records, published=held.sha256)
 
@@ -237,7 +237,7 @@ def _position(course: ps.Newton, place: int) -> ps.release.Position:
     first = course.position([])
     assert first is not None
     mu = course.mu / math.sqrt(course.rounds)
-    return ps.release.Position(first.course, first.step, place, mu * math.sqrt(place + 1), first.mu)
+    return ps.release.Position(first.course, first.phase, place, mu * math.sqrt(place + 1), first.mu)
 
 
 _NOISE = ("noise", "ring", "masking", "layout")

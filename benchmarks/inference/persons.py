@@ -127,7 +127,9 @@ class World:
         whole = {row.letter: arrays[row.letter] // row.factor for row in plan.schema.sent}
         beside: dict[str, Any] = {}
         if plan.schema.task == "ridge":
-            beside["clip_report"] = replace(ClipTally(plan.schema.features, plan.schema.steps).report(), records=rows)
+            beside["clip_report"] = replace(
+                ClipTally(plan.schema.features, plan.schema.grid_steps).report(), records=rows
+            )
         return kind_of(plan.schema).exact(whole, **beside)
 
 

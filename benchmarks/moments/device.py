@@ -80,7 +80,7 @@ def _row(device: Any, n: int, d: int, classes: int, statistics: str, repeats: in
     rows, labels = torch.as_tensor(X, device=device), torch.as_tensor(y, device=device)
     if _measured(schema, rows, labels) != ps.measure(schema, X, y):
         raise SystemExit("the device gave other integers than the host")
-    whole = torch.round(rows * (schema.steps / float(rows.norm(dim=1).max())))
+    whole = torch.round(rows * (schema.grid_steps / float(rows.norm(dim=1).max())))
     found = {
         "float64 product s": _least(device, lambda: rows.T @ rows, repeats),
         "measure s": _least(device, lambda: _measured(schema, rows, labels), repeats),

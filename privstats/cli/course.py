@@ -323,11 +323,11 @@ def _reader(path: Path, course: Written) -> str:
     return course_kind(course).read_by.format(path=path)
 
 
-def _saved(places: Sequence[Path], releases: Sequence[ps.Release | None]) -> list[Path]:
-    held = [(place, release) for place, release in zip(places, releases, strict=False) if release is not None]
-    for place, release in held:
-        release.save(place)
-    return [place for place, _ in held]
+def _saved(paths: Sequence[Path], releases: Sequence[ps.Release | None]) -> list[Path]:
+    held = [(path, release) for path, release in zip(paths, releases, strict=False) if release is not None]
+    for path, release in held:
+        release.save(path)
+    return [path for path, _ in held]
 
 
 def _scoring(files: Sequence[Path], target: str | None, split: float, seed: int, persons: str | None) -> str:

@@ -218,10 +218,10 @@ class Analysis:
                 )
         if self.estimand not in ("", estimand):
             raise PlanError(f"analysis.estimand is {self.estimand!r} and the plan's is {estimand!r}; make them one")
-        for each in self.margins:
-            if measure not in (each.measure, "both"):
+        for margin in self.margins:
+            if measure not in (margin.measure, "both"):
                 raise PlanError(
-                    f"the margin of {each.outcome!r} is of a {each.measure}, and the plan estimates the {measure} "
+                    f"the margin of {margin.outcome!r} is of a {margin.measure}, and the plan estimates the {measure} "
                     "alone: set the schema's measure, or the margin's"
                 )
 

@@ -114,7 +114,7 @@ class Round:
 
     @property
     def position(self) -> Position | None:
-        """The position that its release names; None for a single plan, and for a stream, which has no steps."""
+        """The position that its release names; None for a single plan, and for a stream, which has no phases."""
         return self.plan.position
 
 
@@ -217,7 +217,7 @@ def verify_next(course: Course, plan: Plan, releases: Releases) -> Round:
 
 
 def position_of(course: Course, had: Sequence[bool]) -> Position | None:
-    """Return what the next session's release names; None for a plan alone and a stream, whose rounds are no steps.
+    """Return what the next session's release names; None for a plan alone and a stream, whose rounds are no phases.
 
     Args:
         had: for each session so far, whether it had a sum.
@@ -227,7 +227,7 @@ def position_of(course: Course, had: Sequence[bool]) -> Position | None:
         >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
         >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 1_000), privacy=privacy)
-        >>> position_of(ps.Rounds.within(plan, rounds=4), [True, False]).step, position_of(ps.course.Single(plan), [])
+        >>> position_of(ps.Rounds.within(plan, rounds=4), [True, False]).phase, position_of(ps.course.Single(plan), [])
         ('round', None)
     """
     position: Callable[[Sequence[bool]], Position | None] | None = getattr(course, "position", None)
@@ -246,7 +246,7 @@ def as_next(course: Course, releases: Releases, release: Release) -> Release:
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
         >>> course = ps.Rounds.within(ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 1_000), privacy=privacy), rounds=4)
         >>> release = ps.simulate(course.first, [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])])
-        >>> as_next(course, [], release).position.step
+        >>> as_next(course, [], release).position.phase
         'first release'
     """
     return release.at(position_of(course, _had(releases)))
@@ -257,7 +257,7 @@ def _had(releases: Releases) -> list[bool]:
 
 
 def plans_by_place(course: Course) -> Sequence[Sequence[Plan]]:
-    """Return the plans that may come at each place of a course; without steps the priced one alone."""
+    """Return the plans that may come at each place of a course; without phases the priced one alone."""
     plans: Sequence[Sequence[Plan]] = getattr(course, "alternatives", [(plan,) for plan in course.priced])
     return plans
 
@@ -308,7 +308,7 @@ def checked_mu(course: Course) -> float:
     if not course.mu * _ROUNDING >= cost:
         raise PlanError(
             f"{name} states mu {course.mu:.6g} for all its rounds, and they cost mu {cost:.6g}; let mu be the square "
-            "root of the sum of their mu^2, as a course over privstats.course.planned.Stepped has it"
+            "root of the sum of their mu^2, as a course over privstats.course.planned.Phased has it"
         )
     return course.mu
 
@@ -372,5 +372,5 @@ def history(releases: Releases) -> bytes:
         >>> len(ps.course.history([])), ps.course.history([]) == ps.course.history([None])
         (32, False)
     """
-    steps = [each and (each.plan.digest, each.survivors, each.suppressed, each.vector.tobytes()) for each in releases]
-    return hashlib.sha256(domains.COURSE + msgspec.msgpack.encode(steps)).digest()
+    past = [each and (each.plan.digest, each.survivors, each.suppressed, each.vector.tobytes()) for each in releases]
+    return hashlib.sha256(domains.COURSE + msgspec.msgpack.encode(past)).digest()

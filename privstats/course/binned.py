@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from privstats.course.base import Releases, mu_of
 from privstats.course.kinds import COURSE_KINDS
-from privstats.course.planned import Planned, Single, Stepped
+from privstats.course.phases import Past, Phase, Phases
+from privstats.course.planned import Phased, Planned, Single
 from privstats.course.promise import Promise, count_plan, part_of, promised, record_mu, rounded_down
-from privstats.course.steps import Past, Step, Steps
 from privstats.errors import PlanError, SchemaError
 from privstats.estimates.cut_points import (
     FINER_ENDS,
@@ -59,13 +59,13 @@ class Counting:
     """Settings of the counts.
 
     Attributes:
-        step: of the first grid, between powers of two.
+        spacing: exponents of 2 between two edges of the first grid.
         cells: per column in later sessions.
         share: part of mu^2.
         sessions: number of count sessions.
     """
 
-    step: int
+    spacing: int
     cells: int
     share: float
     sessions: int
@@ -76,11 +76,11 @@ _updated = lru_cache(_COLUMNS_REMEMBERED)(updated)
 _refined = lru_cache(_COLUMNS_REMEMBERED)(refined)
 _cut_points = lru_cache(_COLUMNS_REMEMBERED)(cut_points)
 
-_USUAL = Counting(step=2, cells=32, share=0.2, sessions=4)
+_USUAL = Counting(spacing=2, cells=32, share=0.2, sessions=4)
 
 
 @dataclass(frozen=True)
-class Binned(Stepped):
+class Binned(Phased):
     """Counts of a table's open columns in a few sessions, then a plan or a course behind the cut points.
 
     The plan's transform starts with :class:`~privstats.Cells`; columns with open edges are counted. The first session's
@@ -176,7 +176,7 @@ class Binned(Stepped):
         )
 
     @cached_property
-    def _rest(self) -> Stepped:
+    def _rest(self) -> Phased:
         return Single(self.then) if isinstance(self.then, Plan) else self.then
 
     @property
@@ -215,7 +215,7 @@ class Binned(Stepped):
     @cached_property
     def _first_grid(self) -> Grid:
         most = {column.name: _MOST_DAYS if isinstance(column, Dates) else _MOST for column in self._cells.columns}
-        return {name: first_edges(self.counting.step, most[name]) for name in self.columns}
+        return {name: first_edges(self.counting.spacing, most[name]) for name in self.columns}
 
     @property
     def _cells(self) -> Cells:
@@ -227,43 +227,43 @@ class Binned(Stepped):
         return self._cells.open
 
     @cached_property
-    def steps(self) -> Steps:
-        """The counts, at the same price at any cut points, then the steps of what runs behind the cut points."""
-        sessions, rest = self.counting.sessions, self._rest.steps
-        behind = (self._step_behind(at, step) for at, step in enumerate(rest.steps))
-        return Steps((Step("counts", self.first, tries=1), *self._finer_counts(sessions - 1), *behind), rest.retries)
+    def phases(self) -> Phases:
+        """The counts, at the same price at any cut points, then the phases of what runs behind the cut points."""
+        sessions, rest = self.counting.sessions, self._rest.phases
+        behind = (self._phase_behind(at, phase) for at, phase in enumerate(rest.phases))
+        return Phases((Phase("counts", self.first, tries=1), *self._finer_counts(sessions - 1), *behind), rest.retries)
 
-    def _finer_counts(self, sessions: int) -> tuple[Step, ...]:
+    def _finer_counts(self, sessions: int) -> tuple[Phase, ...]:
         if not sessions:
             return ()
         cells = tuple(map(float, range(self.counting.cells + 1)))
         plan = self._counts(dict.fromkeys(self.columns, cells))
         # Without a sum of the first counts their grid, which has more cells, is counted again.
-        return (Step("finer counts", plan, None, sessions, form=self._counts_after, longest=self.first),)
+        return (Phase("finer counts", plan, None, sessions, form=self._counts_after, longest=self.first),)
 
     def _counts_after(self, past: Past) -> Plan:
         return self._counts(self._after(past.releases)[0])
 
-    def _step_behind(self, at: int, step: Step) -> Step:
-        """Return a step of what runs behind the cut points, which follow from the counts."""
+    def _phase_behind(self, at: int, phase: Phase) -> Phase:
+        """Return a phase of what runs behind the cut points, which follow from the counts."""
 
         def published(past: Past) -> Published:
             own, later = self._behind_counts(past)
-            publish = own.steps.steps[at].published
-            assert publish is not None  # noqa: S101  the step publishes at any cut points, or at none
+            publish = own.phases.phases[at].published
+            assert publish is not None  # noqa: S101  the phase publishes at any cut points, or at none
             return publish(later)
 
         def form(past: Past) -> Plan:
             own, later = self._behind_counts(past)
-            return own.steps.steps[at].formed(later)
+            return own.phases.phases[at].formed(later)
 
-        return replace(step, form=form, published=step.published and published)
+        return replace(phase, form=form, published=phase.published and published)
 
-    def _behind_counts(self, past: Past) -> tuple[Stepped, Past]:
+    def _behind_counts(self, past: Past) -> tuple[Phased, Past]:
         """Return the course behind the cut points, and the sessions of it so far."""
         sessions = self.counting.sessions
         edges = self.cut_points(past.releases[:sessions])
-        return self._behind(edges), Past(past.releases[sessions:], past.steps[sessions:])
+        return self._behind(edges), Past(past.releases[sessions:], past.phases[sessions:])
 
     def cut_points(self, counts: Releases) -> dict[str, tuple[float, ...]]:
         """Return open columns' cut points by name.
@@ -299,10 +299,10 @@ class Binned(Stepped):
         return _count_plan(self._plan, grid, rest * share / (1 - share) / self.counting.sessions)
 
     @cached_property
-    def _last_behind(self) -> list[tuple[object, Stepped]]:
+    def _last_behind(self) -> list[tuple[object, Phased]]:
         return []
 
-    def _behind(self, edges: Mapping[str, Sequence[float]]) -> Stepped:
+    def _behind(self, edges: Mapping[str, Sequence[float]]) -> Phased:
         """Return the course behind these cut points; the last one is stored, because every later plan requests it."""
         for known, course in self._last_behind:
             if known == edges:
@@ -311,7 +311,7 @@ class Binned(Stepped):
         self._last_behind[:] = [(edges, course)]
         return course
 
-    def _build_behind(self, edges: Mapping[str, Sequence[float]]) -> Stepped:
+    def _build_behind(self, edges: Mapping[str, Sequence[float]]) -> Phased:
         origin, *_ = fields(self._rest)  # type: ignore[arg-type]
         plan = self._plan
         cells, *maps = plan.schema.transform

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.planned import Stepped, require_plan
+from privstats.course.phases import Past, Phase, Phases
+from privstats.course.planned import Phased, require_plan
 from privstats.course.promise import CALIBRATION_SHARE, Promise, part_of, record_mu, rounded_down
-from privstats.course.steps import Past, Step, Steps
 from privstats.errors import PlanError
 from privstats.estimates import denoise
 from privstats.estimates.denoise import NoisyClassSums
@@ -35,7 +35,7 @@ _PLACES = 1 << 16  # the centre in the second plan is a multiple of 1 / this, on
 
 
 @dataclass(frozen=True)
-class Centred(Stepped):
+class Centred(Phased):
     """The noisy mean m of all rows, then the plan's class sums of rows ``(x - m) / |x - m|``.
 
     Centred rows spend their length on differences between classes. Where noise hides the mean, or the first session has
@@ -146,14 +146,14 @@ class Centred(Stepped):
         return replace(self.plan, schema=scores, privacy=privacy, published=Published.placeholder())
 
     @cached_property
-    def steps(self) -> Steps:
+    def phases(self) -> Phases:
         """The mean, the sums around it, and any calibration, which needs the sums."""
-        mean = Step("mean", self.first, tries=1)
-        sums = Step("sums", self.plan, tries=1, needed=self.calibrated, form=self._centred)
+        mean = Phase("mean", self.first, tries=1)
+        sums = Phase("sums", self.plan, tries=1, needed=self.calibrated, form=self._centred)
         if self.calibration is None:
-            return Steps((mean, sums))
-        calibration = Step("calibration", self.calibration, tries=1, form=self._calibrated, published=_scores)
-        return Steps((mean, sums, calibration))
+            return Phases((mean, sums))
+        calibration = Phase("calibration", self.calibration, tries=1, form=self._calibrated, published=_scores)
+        return Phases((mean, sums, calibration))
 
     def _centred(self, past: Past) -> Plan:
         mean = past.first("mean")
@@ -162,7 +162,7 @@ class Centred(Stepped):
         return centred_by(self.plan, shrunk_mean(np.asarray(mean.moments.x), float(mean.sigma["x"]), self.records))
 
     def _calibrated(self, past: Past) -> Plan:
-        assert self.calibration is not None  # noqa: S101  a course without a calibration has no such step
+        assert self.calibration is not None  # noqa: S101  a course without a calibration has no such phase
         (sums,) = past.of("sums")
         return _calibration_after(self.calibration, sums.plan, self.calibration.published)
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from privstats.course.analysis import Analysis
 from privstats.course.newton import weights_after
-from privstats.course.planned import Stepped, require_plan
+from privstats.course.phases import Past, Phase, Phases
+from privstats.course.planned import Phased, require_plan
 from privstats.course.promise import Promise, part_of
-from privstats.course.steps import Past, Step, Steps
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, RecordError, ReleaseError
 from privstats.estimates.denoise import Array
@@ -124,13 +124,13 @@ _MOST_ROUNDS = 16
 _ROUNDS = 4
 _WHOLE_CLINIC = 20  # records in one arm that do not come about by chance
 _PROPENSITY = 0.4  # share of mu^2
-_ROUND, _LINES = "propensity", "outcome lines"  # names of steps
+_ROUND, _LINES = "propensity", "outcome lines"  # names of phases
 LOOK = "look"
-"""Name of a look's step, before its number."""
+"""Name of a look's phase, before its number."""
 
 
 @dataclass(frozen=True)
-class Effect(Stepped):
+class Effect(Phased):
     """The sessions of a treatment effect; the last sums influence values at what the others published.
 
     In a randomised trial both arms' outcome lines come first and only shorten the interval, which holds for any lines.
@@ -280,25 +280,25 @@ class Effect(Stepped):
     @property
     def first(self) -> Plan:
         """The first session's plan."""
-        return self.steps.first
+        return self.phases.first
 
     @cached_property
-    def steps(self) -> Steps:
+    def phases(self) -> Phases:
         """Any rounds of the propensity, any outcome lines, and the effect, which needs all of them."""
-        steps = []
+        phases = []
         if self.propensity is not None:
-            steps.append(Step(_ROUND, self.propensity, self.before, needed=True, published=self._published_weights))
+            phases.append(Phase(_ROUND, self.propensity, self.before, needed=True, published=self._published_weights))
         if self.outcome is not None:
-            steps.append(Step(_LINES, self.outcome, needed=True))
+            phases.append(Phase(_LINES, self.outcome, needed=True))
         if self.looks > 1:
-            lines = () if self.outcome is None else (Step(_LINES, self.outcome, sums=None, tries=1),)
-            return Steps((*lines, *(self._look(number) for number in range(1, self.looks + 1))))
-        last = Step("effect", self.plan, needed=True, published=self._published_lines)
-        return Steps((*steps, last), self.retries)
+            lines = () if self.outcome is None else (Phase(_LINES, self.outcome, sums=None, tries=1),)
+            return Phases((*lines, *(self._look(number) for number in range(1, self.looks + 1))))
+        last = Phase("effect", self.plan, needed=True, published=self._published_lines)
+        return Phases((*phases, last), self.retries)
 
-    def _look(self, number: int) -> Step:
-        """Return a look's step: a look without a sum is skipped."""
-        return Step(f"{LOOK} {number}", self.plan, sums=None, tries=1, published=self._published_lines)
+    def _look(self, number: int) -> Phase:
+        """Return a look's phase: a look without a sum is skipped."""
+        return Phase(f"{LOOK} {number}", self.plan, sums=None, tries=1, published=self._published_lines)
 
     def _published_weights(self, past: Past) -> Published:
         return past.publish({"w": weights_after(propensity_schema(self.schema), past.of(_ROUND))[-1]})

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.newton import check_numbers, stepped
-from privstats.course.planned import Stepped, require_plan
+from privstats.course.newton import check_numbers, newton_weights
+from privstats.course.phases import Past, Phase, Phases
+from privstats.course.planned import Phased, require_plan
 from privstats.course.promise import Promise, count_plan, part_of, promised
-from privstats.course.steps import Past, Step, Steps
 from privstats.dp import Privacy
 from privstats.errors import PlanError, ReleaseError, SchemaError
 from privstats.estimates.denoise import Array
@@ -36,7 +36,7 @@ _FEWEST_EARLY = 2
 
 
 @dataclass(frozen=True)
-class Hazard(Stepped):
+class Hazard(Phased):
     """Counts of bin, event and arm, then ``rounds`` sums of score and information with equal noise.
 
     The counts give the starting hazards, survival curves, the log-rank test and the check of proportionality. With
@@ -158,14 +158,14 @@ class Hazard(Stepped):
         return replace(self.plan, schema=early, published=Published.of(first_values(early)))
 
     @cached_property
-    def steps(self) -> Steps:
+    def phases(self) -> Phases:
         """The counts, the rounds and any check. A lost round may use the check's place."""
-        counts = Step("counts", self.first, tries=1)
-        rounds = Step("round", self.plan, self.rounds, published=self._published)
+        counts = Phase("counts", self.first, tries=1)
+        rounds = Phase("round", self.plan, self.rounds, published=self._published)
         if self.check is None:
-            return Steps((counts, rounds), self.retries)
-        check = Step("early bins", self.check, published=self._published_early)
-        return Steps((counts, rounds, check), self.retries)
+            return Phases((counts, rounds), self.retries)
+        check = Phase("early bins", self.check, published=self._published_early)
+        return Phases((counts, rounds, check), self.retries)
 
     def _published(self, past: Past) -> Published:
         counts = past.first("counts")
@@ -308,7 +308,7 @@ def hazard_weights(schema: HazardSchema, counts: Release | None, rounds: Sequenc
         counts: the counts' release; None: no sum.
         rounds: those with a sum, in order.
     """
-    return stepped(schema, rounds, first_values(schema, counts), schema.clip_norm)
+    return newton_weights(schema, rounds, first_values(schema, counts), schema.clip_norm)
 
 
 def check_values(

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from privstats.course.planned import Stepped
+from privstats.course.phases import Past, Phase, Phases
+from privstats.course.planned import Phased
 from privstats.course.promise import Promise, part_of
-from privstats.course.steps import Past, Step, Steps
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.score import damped_step, start
@@ -29,7 +29,7 @@ _USUAL_MEAN, _GENEROUS = 0.4, 60.0
 
 
 @dataclass(frozen=True)
-class Newton(Stepped):
+class Newton(Phased):
     """``rounds`` sums of score and information with equal noise, each at weights from the rounds before.
 
     Args:
@@ -107,9 +107,9 @@ class Newton(Stepped):
         return _require_scores(self.first)
 
     @cached_property
-    def steps(self) -> Steps:
+    def phases(self) -> Phases:
         """The rounds."""
-        return Steps((Step("round", self.first, self.rounds, published=self._published),), self.retries)
+        return Phases((Phase("round", self.first, self.rounds, published=self._published),), self.retries)
 
     def _published(self, past: Past) -> Published:
         return past.publish({"w": weights_after(self.schema, past.of("round"))[-1]})
@@ -166,10 +166,10 @@ def weights_after(schema: ScoreSchema, releases: Sequence[Release]) -> list[Valu
     """Return every round's weights and the next."""
     first = Values.rounded(start(schema.features, schema.family, _at_most(schema), schema.constant))
     radius = schema.clip_norm if schema.family == "poisson" else None
-    return stepped(schema, releases, {"w": first}, radius, schema.parts)
+    return newton_weights(schema, releases, {"w": first}, radius, schema.parts)
 
 
-def stepped(
+def newton_weights(
     schema: Schema,
     releases: Sequence[Release],
     first: Mapping[str, Values],

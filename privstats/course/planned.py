@@ -2,11 +2,11 @@
 
 A kind is a frozen dataclass: the first field is its origin, usually a plan; the others are plain numbers and
 ``promise``. It defines ``label`` (its row in ``kinds``), ``first`` and ``_require`` (its checks). The digest follows
-from label and fields. A kind over ``Stepped`` defines ``steps``, from which price, order, retries and labels follow.
+from label and fields. A kind over ``Phased`` defines ``phases``, from which price, order, retries and labels follow.
 Any other kind over ``Planned`` defines ``priced``, ``next`` and ``labels``.
 
-No price may follow from a release. Only ``DisjointRounds`` replace ``most`` and ``mu``. They are no steps: their rounds
-hold disjoint records, so one price covers all of them, and which round is next follows from its number alone.
+No price may follow from a release. Only ``DisjointRounds`` replace ``most`` and ``mu``. They are no phases: their
+rounds hold disjoint records, so one price covers all of them, and which round is next follows from its number alone.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import msgspec
 
 from privstats import domains
 from privstats.course.base import Course, Releases, mu_of, plans_by_place
+from privstats.course.phases import Phase, Phases
 from privstats.course.promise import Promise, epsilon_of, longest, require_promise, total_of
-from privstats.course.steps import Step, Steps
 from privstats.errors import PlanError
 from privstats.plan import Plan
 from privstats.plan.conditions import check_condition, joint_condition
@@ -113,38 +113,38 @@ class Planned:
         return course_html(self)
 
 
-class Stepped(Planned):
-    """The base of a kind of course whose sessions are steps."""
+class Phased(Planned):
+    """The base of a kind of course whose sessions come in phases."""
 
     @cached_property
-    def steps(self) -> Steps:
-        """The course's steps, in order."""
+    def phases(self) -> Phases:
+        """The course's phases, in order."""
         raise NotImplementedError
 
     @property
     def priced(self) -> tuple[Plan, ...]:
         """One plan per session and retry: the dearest that may come in its place."""
-        return self.steps.priced
+        return self.phases.priced
 
     @property
     def alternatives(self) -> tuple[tuple[Plan, ...], ...]:
         """The plans that may come in the place of each session and retry."""
-        return tuple(tuple(step.plan for step in steps) for steps in self.steps.by_place)
+        return tuple(tuple(phase.plan for phase in phases) for phases in self.phases.by_place)
 
     @property
     def messages(self) -> tuple[tuple[Plan, ...], ...]:
         """The plans of the longest messages that may come in the place of each session and retry."""
-        return tuple(tuple(step.longest or step.plan for step in steps) for steps in self.steps.by_place)
+        return tuple(tuple(phase.longest or phase.plan for phase in phases) for phases in self.phases.by_place)
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the priced plans in a table: their places, and the sessions that may come there."""
-        return tuple(f"{place}: {name}" for place, name in enumerate(self.steps.labels))
+        return tuple(f"{place}: {name}" for place, name in enumerate(self.phases.labels))
 
     def next(self, releases: Releases) -> Plan | None:
         """Return the next session's plan, or None at the end; one without a sum is repeated while retries last."""
         self._require_own(releases)
-        plan = self.steps.next(releases)
+        plan = self.phases.next(releases)
         return None if plan is None else plan.at(self.position([release is not None for release in releases]))
 
     def position(self, had: Sequence[bool]) -> Position | None:
@@ -153,18 +153,18 @@ class Stepped(Planned):
         Args:
             had: for each session so far, whether it had a sum.
         """
-        step = self.steps.open(had)
-        return None if step is None else Position(self.digest, step.name, len(had), self.steps.spent(had), self.mu)
+        phase = self.phases.open(had)
+        return None if phase is None else Position(self.digest, phase.name, len(had), self.phases.spent(had), self.mu)
 
     def _require_own(self, releases: Releases) -> None:
-        """Refuse a release that names no course, or another course, step or place."""
+        """Refuse a release that names no course, or another course, phase or place."""
         had = [release is not None for release in releases]
         for place, release in enumerate(releases):
             if release is None:
                 continue
             named, own_position = release.position, self.position(had[:place])
             if own_position is None or named != own_position:
-                own = "sessions, which ended before" if own_position is None else f"session {own_position.step!r}"
+                own = "sessions, which ended before" if own_position is None else f"session {own_position.phase!r}"
                 raise PlanError(
                     f"release {place} is not of this course's {own}; give the releases of its own sessions, in order: "
                     f"it names {named or 'no course, and the plans that the course returns name it'}"
@@ -172,7 +172,7 @@ class Stepped(Planned):
 
 
 @dataclass(frozen=True)
-class Single(Stepped):
+class Single(Phased):
     """The course of one plan.
 
     Example:
@@ -199,9 +199,9 @@ class Single(Stepped):
         return None
 
     @cached_property
-    def steps(self) -> Steps:
+    def phases(self) -> Phases:
         """The one session."""
-        return Steps((Step("sums", self.plan, tries=1),))
+        return Phases((Phase("sums", self.plan, tries=1),))
 
     def position(self, had: Sequence[bool]) -> Position | None:
         """Return what the plan names: None for a plan alone, and else its session of another course."""

@@ -76,23 +76,23 @@ def _follows(release: Release, placed: Releases) -> bool:
     return text is not None and text.after == history(placed[:place]).hex()
 
 
-def _pays(recipe: AnyRecipe, first: Plan, each: Plan) -> bool:
+def _pays(recipe: AnyRecipe, first: Plan, later: Plan) -> bool:
     """Return whether a round has this recipe's noise; older versions left nothing for a mean."""
     remaining = recipe.mu**2 * (1 - recipe.mean_share) - record_mu(first) ** 2
-    return math.isclose(remaining, recipe.rounds * record_mu(each) ** 2, rel_tol=_SAME_SHARE)
+    return math.isclose(remaining, recipe.rounds * record_mu(later) ** 2, rel_tol=_SAME_SHARE)
 
 
 def _divided(
     first: Plan, records: int, mu: float, rest: Sequence[Release], module: str | None, clip: float
 ) -> AnyRecipe:
-    codes = [codes_in(each.plan.schema) for each in rest]
-    own = [each for each, code in zip(rest, codes, strict=True) if code is None or not code.searches]
+    codes = [codes_in(release.plan.schema) for release in rest]
+    own = [release for release, code in zip(rest, codes, strict=True) if code is None or not code.searches]
     if not own:
         return recipe_for(first, records, mu, 1, module, clip)
     searched = SEARCH_SHARE if len(own) < len(rest) else 0.0
-    remaining, each = (mu**2 - record_mu(first) ** 2) * (1 - searched), record_mu(own[0].plan) ** 2
+    remaining, price = (mu**2 - record_mu(first) ** 2) * (1 - searched), record_mu(own[0].plan) ** 2
     for share in (MEAN_SHARE, 0.0):
-        recipe = recipe_for(first, records, mu, max(1, round((remaining - share * mu**2) / each)), module, clip)
+        recipe = recipe_for(first, records, mu, max(1, round((remaining - share * mu**2) / price)), module, clip)
         if recipe.mean_share == share:
             break
     return recipe

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from privstats.course.base import exceeds
 from privstats.course.pair_codes import SEARCH_SHARE, codes_in
 from privstats.course.pair_rounds import JOINT_ROUNDS, PAIR_ROUNDS, PairRounds, paired_of, pairs_pay
-from privstats.course.planned import Stepped, require_plan
+from privstats.course.phases import Past, Phase, Phases
+from privstats.course.planned import Phased, require_plan
 from privstats.course.promise import CALIBRATION_SHARE, Promise, part_of, record_mu, rounded_down
 from privstats.course.recipes import (
     ModuleRounds,
@@ -24,7 +25,6 @@ from privstats.course.recipes import (
     recipe_for,
     total_mu,
 )
-from privstats.course.steps import Past, Step, Steps
 from privstats.dp import Privacy
 from privstats.errors import PlanError
 from privstats.estimates.recipes import CELL_CLIPS, GRADIENT_CLIP
@@ -38,7 +38,7 @@ _MOST_ROUNDS = 64
 
 
 @dataclass(frozen=True)
-class Rounds(Stepped):
+class Rounds(Phased):
     """A first release, then ``rounds`` masked gradients, each at weights that follow from earlier releases.
 
     The first plan is round 0, released unchanged: its promise is a part of the course's, and :meth:`within` divides a
@@ -237,36 +237,36 @@ class Rounds(Stepped):
         return replace(self.first, schema=schema, privacy=privacy, published=Published.placeholder(), validity=proved)
 
     @cached_property
-    def steps(self) -> Steps:
+    def phases(self) -> Phases:
         """The first release, any mean, the rounds with any search for pairs among them, and any calibration."""
-        begun = Step("first release", self.first, tries=1, needed=True)
+        begun = Phase("first release", self.first, tries=1, needed=True)
         if self.mean is not None:  # of a regression, which has neither pairs nor a calibration
             # A retry's place is priced as a round, so it serves a mean that costs no more.
             retries = 0 if exceeds(self.mean, self.template) else self.retries
-            mean = Step("mean", self.mean, tries=1 + retries)
-            rounds = Step("round", self.template, self.rounds, published=self._published)
-            return Steps((begun, mean, rounds), self.retries - retries)
-        steps = [begun]
-        steps += self._steps_with_pairs or [
-            Step("round", self.template, self.rounds, self._divided, published=self._published)
+            mean = Phase("mean", self.mean, tries=1 + retries)
+            rounds = Phase("round", self.template, self.rounds, published=self._published)
+            return Phases((begun, mean, rounds), self.retries - retries)
+        phases = [begun]
+        phases += self._phases_with_pairs or [
+            Phase("round", self.template, self.rounds, self._divided, published=self._published)
         ]
         if self.calibration is not None:
             # A place that no round needed any more serves it again.
-            steps.append(Step("calibration", self.calibration, published=self._published))
-        return Steps(tuple(steps))
+            phases.append(Phase("calibration", self.calibration, published=self._published))
+        return Phases(tuple(phases))
 
     @property
-    def _steps_with_pairs(self) -> list[Step]:
+    def _phases_with_pairs(self) -> list[Phase]:
         """The rounds with the search for pairs among them; empty without a search."""
         if self.search is None or self.joint is None:
             return []
         # The search has one place, and with it one price, whichever of the sessions before it have a sum.
         before, longer = self.rounds - JOINT_ROUNDS, max(self.template, self.joint, key=lambda plan: plan.layout.size)
-        early = Step("early round", self.template, None, before, published=self._published)
-        search = Step("search", self.search, tries=1, published=self._published_for_search)
+        early = Phase("early round", self.template, None, before, published=self._published)
+        search = Phase("search", self.search, tries=1, published=self._published_for_search)
         tries = self._divided - before
         form = self._with_chosen_pairs
-        later = Step(
+        later = Phase(
             "round", longer, self.rounds, tries, with_sums_of=(early.name,), form=form, published=self._published
         )
         return [early, search, later]
@@ -278,7 +278,7 @@ class Rounds(Stepped):
         return past.publish(self.recipe.values(past.released))
 
     def _published_for_search(self, past: Past) -> Published:
-        assert isinstance(self.recipe, PairRounds)  # noqa: S101  a course without pairs has no such step
+        assert isinstance(self.recipe, PairRounds)  # noqa: S101  a course without pairs has no such phase
         return past.publish(self.recipe.search_values(past.released))
 
     @property
@@ -309,7 +309,7 @@ _LENGTH = 16.0  # length of the published weights, for every data set (docs/pape
 
 
 @dataclass(frozen=True)
-class PartyRounds(Stepped):
+class PartyRounds(Phased):
     """A sum of directions, then one of updates from it: P1, and P2 at ``W = 16 P1 / |P1|``, each at half of mu^2.
 
     Where noise hides P1, W is a random direction, and P1 + P2 is still as accurate as one sum at all of mu^2.
@@ -358,9 +358,9 @@ class PartyRounds(Stepped):
         return replace(self.first, schema=schema, published=Published.placeholder())
 
     @cached_property
-    def steps(self) -> Steps:
+    def phases(self) -> Phases:
         """The directions, which a session without a sum repeats in the place of the updates, and the updates."""
-        return Steps((Step("directions", self.first), Step("updates", self.update, published=_start)))
+        return Phases((Phase("directions", self.first), Phase("updates", self.update, published=_start)))
 
 
 def _require_parties(plan: object) -> PartySchema:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privstats.course.planned import Stepped, require_plan
+from privstats.course.phases import Past, Phase, Phases
+from privstats.course.planned import Phased, require_plan
 from privstats.course.promise import Promise, part_of, promised
-from privstats.course.steps import Past, Step, Steps
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.kinds import RidgeSchema
@@ -34,7 +34,7 @@ _CLEAR = 2.0  # a mean below this many noise deviations counts as 0
 
 
 @dataclass(frozen=True)
-class Standardised(Stepped):
+class Standardised(Phased):
     """Means and squares of columns and target, then the plan's sums of rows in ranges that follow from them.
 
     A column is centred by its mean and divided by three deviations. The target is clipped at three or more root mean
@@ -98,9 +98,11 @@ class Standardised(Stepped):
         return replace(self.plan, schema=replace(self.schema, folds=1), privacy=privacy)
 
     @cached_property
-    def steps(self) -> Steps:
+    def phases(self) -> Phases:
         """The ranges, then the sums within them; in public ranges if the first session has no sum."""
-        return Steps((Step("ranges", self.first, tries=1), Step("sums", self.plan, tries=1, form=self._within_ranges)))
+        return Phases(
+            (Phase("ranges", self.first, tries=1), Phase("sums", self.plan, tries=1, form=self._within_ranges))
+        )
 
     def _within_ranges(self, past: Past) -> Plan:
         ranges = past.first("ranges")
@@ -135,7 +137,7 @@ def _require_ranges(plan: Plan) -> RidgeSchema:
     )
     schema = narrowed(plan.schema, RidgeSchema, refusal)
     *before, last = schema.transform or (None,)
-    if not isinstance(last, ConstantFeature) or not all(isinstance(step, Centre | Scale) for step in before):
+    if not isinstance(last, ConstantFeature) or not all(isinstance(map_, Centre | Scale) for map_ in before):
         raise refusal
     if not 0 < last.value < schema.clip_norm:
         raise PlanError("the ConstantFeature must be above 0 and below clip_norm, or no row has room for its columns")

@@ -220,7 +220,7 @@ class Guarantee:
 
 _RELATIVE = 4 * sys.float_info.epsilon
 _ABSOLUTE = 1e-300
-_MAX_STEPS = 500
+_MAX_ITERATIONS = 500
 _Point: TypeAlias = tuple[float, float]
 
 
@@ -228,7 +228,7 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
     """Return the point between ``low`` and ``high`` where ``function`` changes its sign (Brent 1973, chapter 4).
 
     Raises:
-        PrivstatsError: no sign change, or no root in 500 steps; a bug in the caller.
+        PrivstatsError: no sign change, or no root in 500 iterations; a bug in the caller.
 
     Example:
         >>> from privstats.dp.gaussian import root
@@ -242,7 +242,7 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
     if (f_before < 0) == (f_here < 0):
         raise PrivstatsError("a root was sought where the sign does not change: this is a bug, please report it")
     across = f_across = step_before = step = 0.0
-    for _ in range(_MAX_STEPS):
+    for _ in range(_MAX_ITERATIONS):
         if f_before != 0.0 and f_here != 0.0 and (f_before < 0) != (f_here < 0):
             across, f_across = before, f_before
             step_before = step = here - before
@@ -263,7 +263,7 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
         f_here = function(here)
         if math.isnan(f_here):
             break
-    raise PrivstatsError(f"no root was found in {_MAX_STEPS} steps: this is a bug, please report it")
+    raise PrivstatsError(f"no root was found in {_MAX_ITERATIONS} iterations: this is a bug, please report it")
 
 
 def _interpolated(before: _Point, here: _Point, across: _Point) -> float:

@@ -164,10 +164,10 @@ def doubtful_counts(
     return min_count - reach, min_count + reach
 
 
-def _laplace(place: float) -> float:
+def _laplace(x: float) -> float:
     """Return P(L <= place) for Laplace noise of standard deviation 1."""
-    tail = math.exp(-math.sqrt(2) * abs(place)) / 2
-    return tail if place < 0 else 1 - tail
+    tail = math.exp(-math.sqrt(2) * abs(x)) / 2
+    return tail if x < 0 else 1 - tail
 
 
 def _check(min_count: float, sigma: float) -> None:

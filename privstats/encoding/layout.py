@@ -88,7 +88,7 @@ def layout_of(schema: Schema) -> Layout:
 def _segments(schema: Schema, row: Statistic) -> tuple[Segment, ...]:
     """Return a statistic's segments; off the diagonal |x_i x_j| is at most steps^2 / 2."""
     blocks, entries, scale = row.blocks(schema.sizes), row.entries(schema.sizes), schema.scale_of(row.letter)
-    bound, pooled = row.bound(schema.steps), row.partition == "pooled"
+    bound, pooled = row.bound(schema.grid_steps), row.partition == "pooled"
     if not row.symmetric:
         return (Segment(row.letter, row.letter, blocks * entries, scale, bound, pooled),)
     diagonal = schema.sizes[row.axes[0]]

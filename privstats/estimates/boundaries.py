@@ -21,7 +21,7 @@ from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 
 _FAR = 8.5  # standard deviations beyond which no mass is left
-_NODES, _STEP = 8, 1.0  # Gauss-Legendre nodes per panel, whose length is a part of a step's standard deviation
+_NODES, _PANEL = 8, 1.0  # Gauss-Legendre nodes per panel, whose length is a part of an increment's standard deviation
 _LEAST_STEP = 1e-3  # least relative growth of the variance between looks
 _NOTHING = 1e-15  # alpha that is too small for a boundary
 
@@ -50,15 +50,19 @@ class _Path:
 
     def crossing(self, c: float, v: float, w: float) -> float:
         """Return the probability that these paths cross c at the next look."""
-        end, step = c * math.sqrt(v + w), math.sqrt(v - self.variance + w)
-        return float(self.mass @ (ndtr((-end - self.at) / step) + ndtr((self.at - end) / step)))
+        end, increment = c * math.sqrt(v + w), math.sqrt(v - self.variance + w)
+        return float(self.mass @ (ndtr((-end - self.at) / increment) + ndtr((self.at - end) / increment)))
 
     def after(self, c: float, v: float, w: float) -> _Path:
         """Return the paths that do not cross c at the next look."""
-        step, end, noise = math.sqrt(v - self.variance), c * math.sqrt(v + w), math.sqrt(w)
+        increment, end, noise = math.sqrt(v - self.variance), c * math.sqrt(v + w), math.sqrt(w)
         reach = min(end + _FAR * noise, _FAR * math.sqrt(v))  # an infinite boundary truncates nothing
-        at, weight = _nodes(reach, min(step, max(noise, step / 8) if w else step) * _STEP)
-        density = np.exp(-0.5 * np.square((at[:, None] - self.at) / step)) @ self.mass / (step * math.sqrt(2 * math.pi))
+        at, weight = _nodes(reach, min(increment, max(noise, increment / 8) if w else increment) * _PANEL)
+        density = (
+            np.exp(-0.5 * np.square((at[:, None] - self.at) / increment))
+            @ self.mass
+            / (increment * math.sqrt(2 * math.pi))
+        )
         stays = ndtr((end - at) / noise) - ndtr((-end - at) / noise) if w and math.isfinite(c) else np.ones(len(at))
         return _Path(at, weight * density * stays, v)
 

@@ -18,7 +18,7 @@ from privstats.estimates.softmax import INTERCEPT, SoftmaxWhitening
 
 _TOLERANCE = 0.3
 """Standard deviation of a modelled mean probability, over the class's share: scores need not be normal."""
-_STEPS = 100
+_MAX_ITERATIONS = 100
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -54,6 +54,6 @@ def level_shifts(whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Arr
     target = found + certain * gap
     target = target / target.sum()
     shifts = np.zeros(len(shares))
-    for _ in range(_STEPS if certain.any() else 0):
+    for _ in range(_MAX_ITERATIONS if certain.any() else 0):
         shifts += np.log(target / softmax(scores + shifts, axis=1).mean(axis=0))
     return np.asarray(shifts - shifts.mean())

@@ -23,14 +23,14 @@ from privstats.estimates.denoise import Array, NoisyClassSums
 from privstats.estimates.softmax import INTERCEPT, SoftmaxWhitening
 
 _POINTS = 1_024
-_STEPS = 100
+_MAX_ITERATIONS = 100
 _SHIFT_VARIANCE = 0.3**2  # of a class's shift a priori
 _LEAST_SPREAD = 1e-3
 _LEAST_SLOPE = 1 / 16
 _PAIR = 2
 _MEAN_DEVIATION = 0.02  # of a mean probability from its rate a priori
 _LEAST_VARIANCE = 1e-3  # of a label
-_NEWTON_STEPS, _LONGEST_STEP = 8, 0.5
+_NEWTON_ITERATIONS, _LONGEST_STEP = 8, 0.5
 _QUANTILES = ndtri((np.arange(6) + 0.5) / 6)
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -148,7 +148,7 @@ def _likeliest(
     """Return the most likely shift near ``start``, given the released mean residual and its noise."""
     eta, (released, noise), shift = expit(margins + start), residual, start
     prior = (_MEAN_DEVIATION / max(float((eta * (1 - eta)).mean()), _LEAST_VARIANCE)) ** 2
-    for _ in range(_NEWTON_STEPS):
+    for _ in range(_NEWTON_ITERATIONS):
         eta = expit(margins + shift)
         missed = float(((1 - eta) * over - eta * under).mean()) - released
         slope = float((eta * (1 - eta) * (over + under)).mean())
@@ -201,7 +201,7 @@ def normal_scores(whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Ar
 
 def _scores(scattered: Array, shares: Array, clip: float) -> Array:
     mean = np.log(shares)
-    for _ in range(_STEPS):
+    for _ in range(_MAX_ITERATIONS):
         target = unclipped(softmax(scattered + mean, axis=1), clip).mean(axis=0)
         mean = mean + np.log(shares / target)
     return np.asarray(scattered + mean)
@@ -210,7 +210,7 @@ def _scores(scattered: Array, shares: Array, clip: float) -> Array:
 def _golden(dimension: int) -> float:
     # Powers of the root above 1 of x^(k + 1) = x + 1 spread points evenly in k dimensions.
     root = 2.0
-    for _ in range(_STEPS):
+    for _ in range(_MAX_ITERATIONS):
         root = (1 + root) ** (1 / (dimension + 1))
     return root
 

@@ -22,7 +22,7 @@ _LEAST, _MOST = -20, 40
 _BLOCKS = (1, 2, 4)
 _GROWS, _STANDS_OUT = 2, 4
 """Noise deviations that a block next to the run must exceed to join it, and a single cell to be selected."""
-_SIGMA_STEPS, _MASS_STEPS = 1 << 16, 1 << 10
+_SIGMA_PARTS, _MASS_PARTS = 1 << 16, 1 << 10
 _SMALL = 4
 _FINER = 16
 """Cut points are rounded to less than this part of the distance to their neighbours."""
@@ -38,9 +38,9 @@ class Occupied:
     mass: tuple[Fraction, ...]
 
 
-def first_edges(step: int, most: int = _MOST) -> tuple[float, ...]:
-    """Return the first grid: all ``+-2**k`` for k from -20 to one step beyond ``most``, every ``step``."""
-    above = [2.0**k for k in range(_LEAST, most + step + 1, step)]
+def first_edges(spacing: int, most: int = _MOST) -> tuple[float, ...]:
+    """Return the first grid: all ``+-2**k`` for k from -20 to one ``spacing`` beyond ``most``, ``spacing`` apart."""
+    above = [2.0**k for k in range(_LEAST, most + spacing + 1, spacing)]
     return (*(-edge for edge in reversed(above)), *above)
 
 
@@ -60,7 +60,7 @@ def scanned(edges: Sequence[float], counts: Sequence[int], sigma: float) -> Occu
     return None if mass is None else _held(edges, selected, mass)
 
 
-def updated(found: Occupied | None, edges: Sequence[float], counts: Sequence[int], sigma: float) -> Occupied | None:
+def updated(occupied: Occupied | None, edges: Sequence[float], counts: Sequence[int], sigma: float) -> Occupied | None:
     """Return the estimate after one more count session; unchanged where its counts show none.
 
     Two estimates of the noiseless counts compete by estimated risk (Stein 1981):
@@ -70,10 +70,10 @@ def updated(found: Occupied | None, edges: Sequence[float], counts: Sequence[int
     - *gathered*: the counts of the cells that :func:`scanned` selects; the rest is spread as before. Its risk is that
       of the selected counts, the squared errors elsewhere, and ``4 sigma^2 log k`` for the choice of a run.
     """
-    if found is None:
+    if occupied is None:
         return scanned(edges, counts, sigma)
     square, k = _square(sigma), len(counts)
-    known = _spread(found, edges)
+    known = _spread(occupied, edges)
     way = [count - mass for count, mass in zip(counts, known, strict=True)]
     length = sum((each * each for each in way), Fraction(0))
     explained = (k - 2) * square
@@ -85,8 +85,8 @@ def updated(found: Occupied | None, edges: Sequence[float], counts: Sequence[int
     else:
         mass = _projected([mass + part * each for mass, each in zip(known, way, strict=True)])
     if mass is None:
-        return found
-    return _held(edges, range(k), [Fraction(round(each * _MASS_STEPS), _MASS_STEPS) for each in mass])
+        return occupied
+    return _held(edges, range(k), [Fraction(round(each * _MASS_PARTS), _MASS_PARTS) for each in mass])
 
 
 def _gathered(
@@ -104,14 +104,14 @@ def _gathered(
     return results, off, len(selected)
 
 
-def refined(found: Occupied, cells: int) -> tuple[float, ...]:
+def refined(occupied: Occupied, cells: int) -> tuple[float, ...]:
     """Return edges of exactly ``cells`` cells: occupied cells are divided evenly, the fuller ones into more parts.
 
     A gap between occupied cells is one cell. Neighbours that together hold less than an even part are merged; cells
     with less than a quarter of it are dropped, and the emptiest if too many remain. The number of cells depends on no
     count, so no upload's size does.
     """
-    held = _fitting(found, cells)
+    held = _fitting(occupied, cells)
     parts = [1] * len(held)
     densest = [(-mass, place) for place, (_, mass) in enumerate(held)]
     heapify(densest)
@@ -143,24 +143,24 @@ def ranks(signs: int, *, finer_ends: bool = False) -> tuple[Fraction, ...]:
     return (*ends, *(k * part for k in range(1, even + 1)), *(1 - rank for rank in reversed(ends)))
 
 
-def cut_points(found: Occupied | None, signs: int, *, finer_ends: bool = False) -> tuple[float, ...]:
+def cut_points(occupied: Occupied | None, signs: int, *, finer_ends: bool = False) -> tuple[float, ...]:
     """Return 1 to ``signs`` increasing cut points: the column's quantiles at :func:`ranks`.
 
     Several quantiles in one cell become its two ends. Each is rounded to a multiple of the power of two at or below
     1/16 of the distance to its nearest neighbour. Without an estimate, :func:`public_cuts` are returned.
     """
-    if found is None:
+    if occupied is None:
         return public_cuts(signs)
-    total, below = sum(found.mass, Fraction(0)), Fraction(0)
+    total, below = sum(occupied.mass, Fraction(0)), Fraction(0)
     points, places = set[Fraction](), ranks(signs, finer_ends=finer_ends)
-    for (low, high), mass in zip(found.cells, found.mass, strict=True):
+    for (low, high), mass in zip(occupied.cells, occupied.mass, strict=True):
         inside = [rank for each in places if below < (rank := total * each) <= below + mass]
         if len(inside) > 1:
             points |= {low, high}
         elif inside:
             points.add(low + (high - low) * (inside[0] - below) / mass)
         below += mass
-    return _rounded(sorted(points), alone=min(high - low for low, high in found.cells))
+    return _rounded(sorted(points), alone=min(high - low for low, high in occupied.cells))
 
 
 def public_cuts(signs: int) -> tuple[float, ...]:
@@ -170,7 +170,7 @@ def public_cuts(signs: int) -> tuple[float, ...]:
 
 
 def _square(sigma: float) -> Fraction:
-    return Fraction(round(sigma * _SIGMA_STEPS), _SIGMA_STEPS) ** 2
+    return Fraction(round(sigma * _SIGMA_PARTS), _SIGMA_PARTS) ** 2
 
 
 def _log(number: int) -> Fraction:
@@ -197,15 +197,15 @@ def _held(edges: Sequence[float], places: Iterable[int], mass: Iterable[Fraction
     return Occupied(tuple(cell for cell, _ in held), tuple(records for _, records in held))
 
 
-def _spread(found: Occupied, edges: Sequence[float]) -> list[Fraction]:
+def _spread(occupied: Occupied, edges: Sequence[float]) -> list[Fraction]:
     below, before, place = [], Fraction(0), 0
     for edge in map(Fraction, edges):
-        while place < len(found.cells) and found.cells[place][1] <= edge:
-            before += found.mass[place]
+        while place < len(occupied.cells) and occupied.cells[place][1] <= edge:
+            before += occupied.mass[place]
             place += 1
-        low, high = found.cells[place] if place < len(found.cells) else (edge, edge)
-        below.append(before + (found.mass[place] * (edge - low) / (high - low) if edge > low else 0))
-    below[0], below[-1] = Fraction(0), sum(found.mass, Fraction(0))
+        low, high = occupied.cells[place] if place < len(occupied.cells) else (edge, edge)
+        below.append(before + (occupied.mass[place] * (edge - low) / (high - low) if edge > low else 0))
+    below[0], below[-1] = Fraction(0), sum(occupied.mass, Fraction(0))
     return [right - left for left, right in pairwise(below)]
 
 
@@ -247,9 +247,9 @@ def _projected(counts: Sequence[Fraction]) -> list[Fraction] | None:
     return [max(Fraction(0), count - excess) for count in counts]
 
 
-def _fitting(found: Occupied, cells: int) -> list[tuple[Cell, Fraction]]:
-    even, held = sum(found.mass, Fraction(0)) / cells, list[tuple[Cell, Fraction]]()
-    for (low, high), mass in zip(found.cells, found.mass, strict=True):
+def _fitting(occupied: Occupied, cells: int) -> list[tuple[Cell, Fraction]]:
+    even, held = sum(occupied.mass, Fraction(0)) / cells, list[tuple[Cell, Fraction]]()
+    for (low, high), mass in zip(occupied.cells, occupied.mass, strict=True):
         if held and held[-1][0][1] == low and held[-1][1] + mass <= even:
             (start, _), before = held.pop()
             low, mass = start, before + mass
@@ -272,8 +272,8 @@ def _rounded(points: Sequence[Fraction], alone: Fraction) -> tuple[float, ...]:
     )
 
 
-def _to_multiple(point: Fraction, step: Fraction) -> Fraction:
-    return math.floor(point / step + Fraction(1, 2)) * step
+def _to_multiple(point: Fraction, spacing: Fraction) -> Fraction:
+    return math.floor(point / spacing + Fraction(1, 2)) * spacing
 
 
 def _power_below(number: Fraction) -> Fraction:

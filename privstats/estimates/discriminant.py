@@ -152,15 +152,15 @@ def shrink_values(values: Array, n: float, shrinkage: Shrinkage) -> tuple[Array,
     return (1 - a) * values + a * values.mean(), a
 
 
-def conditioned(values: Array, step: float = 0.0) -> Array:
+def conditioned(values: Array, spacing: float = 0.0) -> Array:
     """Return invertible eigenvalues (last axis): floored relative to their mean, or all 1 where all are 0.
 
-    For records on a grid no variance is below ``step^2 / 4``: rounding moves a row by up to half a step.
+    For records on a grid no variance is below ``spacing^2 / 4``: rounding moves a row by up to half the spacing.
     """
     values = np.maximum(values, 0.0)
     mean = values.mean(axis=-1, keepdims=True)
     floored = np.where(mean > np.finfo(np.float64).tiny, np.maximum(values, _FLOOR * mean), 1.0)
-    return np.maximum(floored, step**2 / 4)
+    return np.maximum(floored, spacing**2 / 4)
 
 
 def log_priors(priors: Any, n: Array) -> Array:

@@ -21,18 +21,18 @@ class Filter:
     Attributes:
         weights: W, ``(C, k)`` for a softmax, ``(k,)`` for a regression.
         variance: S, per column ``(k,)`` or per weight; it only falls.
-        step: the last damped step, for momentum.
+        update: the last damped update, for momentum.
 
     Example:
         >>> from privstats.estimates.filter_bank import Filter
-        >>> state = Filter(weights=np.zeros(2), variance=np.ones(2), step=np.zeros(2))
+        >>> state = Filter(weights=np.zeros(2), variance=np.ones(2), update=np.zeros(2))
         >>> state.variance.tolist()
         [1.0, 1.0]
     """
 
     weights: Array
     variance: Array
-    step: Array
+    update: Array
 
 
 def advanced(
@@ -48,19 +48,19 @@ def advanced(
     """Return the state after one gradient: ``W - (eta G / cur + momentum old)``.
 
     ``eta = S / (S (1 + c) + s^2 / cur^2)`` is Kalman's gain, reduced by ``c``: damped Newton without noise, an average
-    with a Wiener prior under strong noise (Wiener 1949; Kalman 1960). Then ``S <- (1 - eta) S``, and the stored step is
-    ``(1 + c) eta`` times this one.
+    with a Wiener prior under strong noise (Wiener 1949; Kalman 1960). Then ``S <- (1 - eta) S``, and the stored update
+    is ``(1 + c) eta`` times this one.
 
     Args:
         gradient, noise: mean gradient, ridge term included, and its variance s^2.
         curvature: cur, the Hessian's diagonal, above 0.
         caution: c, at least 0.
-        momentum: share of the last step repeated.
+        momentum: share of the last update repeated.
         centred: subtract the mean over classes.
 
     Example:
         >>> from privstats.estimates.filter_bank import Filter, advanced
-        >>> state = Filter(weights=np.zeros(2), variance=np.ones(2), step=np.zeros(2))
+        >>> state = Filter(weights=np.zeros(2), variance=np.ones(2), update=np.zeros(2))
         >>> gradient, curvature = np.array([-1.0, -1.0]), np.ones(2)
         >>> advanced(state, gradient, 0.0, curvature, caution=0.0).weights.tolist()  # Newton's step
         [1.0, 1.0]
@@ -68,14 +68,14 @@ def advanced(
         [0.5, 0.5]
     """
     gain = state.variance / ((1 + caution) * state.variance + noise / np.square(curvature))
-    step = gain * gradient / curvature + momentum * state.step
+    update = gain * gradient / curvature + momentum * state.update
     if centred:
-        step = step - step.mean(axis=0)
+        update = update - update.mean(axis=0)
     return replace(
         state,
-        weights=state.weights - step,
+        weights=state.weights - update,
         variance=state.variance * (1 - gain),
-        step=(1 + caution) * step * gain,
+        update=(1 + caution) * update * gain,
     )
 
 

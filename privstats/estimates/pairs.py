@@ -118,14 +118,14 @@ def walked(sums: Sequence[PairSums], shape: PairShape) -> list[Filter]:
     sizes = shape.sizes
     here, empty = sizes.ravel() > 0, np.zeros((2, sizes.size))
     states = [Filter(empty, np.full(sizes.size, _PRIOR_VARIANCE), empty)]
-    for each in sums:
-        gradient = np.stack([-each.gradient.ravel(), each.gradient.ravel()]) * here
+    for round_ in sums:
+        gradient = np.stack([-round_.gradient.ravel(), round_.gradient.ravel()]) * here
         states.append(
             advanced(
                 states[-1],
                 gradient + shape.ridge * shape.squares * states[-1].weights,
-                2 * each.noise**2,
-                (each.scale + shape.ridge) * shape.curvature,
+                2 * round_.noise**2,
+                (round_.scale + shape.ridge) * shape.curvature,
                 caution=CAUTION,
                 momentum=MOMENTUM,
                 centred=True,

@@ -223,7 +223,7 @@ class RidgeRecipe:
             return _LEAST_SHARE
         return min(0.3, max(0.08, 0.3 * math.sqrt(self.signal / 2)))
 
-    def stride(self, steps: int, noise: float = 1.0) -> float:
+    def stride(self, past: int, noise: float = 1.0) -> float:
         """Return the next step's factor, in units of ``Y d / R`` times the mean of ``clip(y - w'x) u / c``.
 
         The factor falls as the root of the remaining part of T, from ``3 z / (8 d T) min(1, z / (2 sqrt d))``, at most
@@ -236,7 +236,7 @@ class RidgeRecipe:
         """
         certainty = self.records * self.mu / noise
         first = 0.375 * certainty / (self.features * self.rounds) * min(1.0, certainty / (2 * math.sqrt(self.features)))
-        return min(first, 1 / self.features) * math.sqrt(max(0.0, 1 - steps / self.rounds))
+        return min(first, 1 / self.features) * math.sqrt(max(0.0, 1 - past / self.rounds))
 
     @property
     def release_shares(self) -> dict[str, float]:

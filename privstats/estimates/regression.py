@@ -150,17 +150,17 @@ class DescentState:
 
     Attributes:
         weights, clip: next weights ``(d,)`` in M's coordinates, and the constant clip.
-        steps: past steps.
+        rounds: past rounds.
 
     Example:
         >>> from privstats.estimates.regression import DescentState
-        >>> DescentState(weights=np.zeros(2), clip=0.05).steps
+        >>> DescentState(weights=np.zeros(2), clip=0.05).rounds
         0
     """
 
     weights: Array
     clip: float
-    steps: int = 0
+    rounds: int = 0
 
 
 def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitening) -> RidgeState | DescentState:
@@ -332,10 +332,10 @@ def ridge_refined(
     """
     if isinstance(state, DescentState):
         noise = max(1.0, sigma[0] * recipe.round_mu * math.sqrt(recipe.round_shares["g"]) / state.clip)
-        length = recipe.stride(state.steps, noise) * recipe.target_bound / state.clip
+        length = recipe.stride(state.rounds, noise) * recipe.target_bound / state.clip
         step = length * recipe.features * whitening.mean_length / recipe.records
         weights = state.weights + step * (whitening.vectors.T @ gradient)
-        return DescentState(weights, state.clip, state.steps + 1)
+        return DescentState(weights, state.clip, state.rounds + 1)
     if _of_level(recipe, state.history, state.levels):
         return _levelled(recipe, whitening, state, gradient[-1] / recipe.records, sigma[0] / recipe.records)
     n, diagonal, point = recipe.records, whitening.curvature, state.weights - state.origin

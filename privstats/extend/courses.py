@@ -11,16 +11,16 @@ from privstats.lazy_names import lazy_names
 if TYPE_CHECKING:
     from privstats.course.kinds import Changing as Changing
     from privstats.course.kinds import CourseKind as CourseKind
-    from privstats.course.planned import Stepped as Stepped
+    from privstats.course.phases import Past as Past
+    from privstats.course.phases import Phase as Phase
+    from privstats.course.phases import Phases as Phases
+    from privstats.course.planned import Phased as Phased
     from privstats.course.planned import require_plan as require_plan
     from privstats.course.promise import Promise as Promise
     from privstats.course.promise import Total as Total
     from privstats.course.promise import part_of as part_of
     from privstats.course.promise import promised as promised
     from privstats.course.promise import total_of as total_of
-    from privstats.course.steps import Past as Past
-    from privstats.course.steps import Step as Step
-    from privstats.course.steps import Steps as Steps
     from privstats.course.terms import Calibrated as Calibrated
     from privstats.course.terms import ExpectedRecords as ExpectedRecords
     from privstats.course.terms import Retries as Retries
@@ -31,9 +31,9 @@ else:
         __name__,
         {
             "privstats.course.kinds": ["Changing", "CourseKind"],
-            "privstats.course.planned": ["Stepped", "require_plan"],
+            "privstats.course.phases": ["Past", "Phase", "Phases"],
+            "privstats.course.planned": ["Phased", "require_plan"],
             "privstats.course.promise": ["Promise", "Total", "part_of", "promised", "total_of"],
-            "privstats.course.steps": ["Past", "Step", "Steps"],
             "privstats.course.terms": ["Calibrated", "ExpectedRecords", "Retries", "Rounds", "Share"],
         },
     )

@@ -14,7 +14,7 @@ _BESIDE = ".lock"
 _LOOKS, _LOOK_SECONDS = 100, 0.01
 
 
-def lock(place: Path) -> int:
+def lock(path: Path) -> int:
     """Lock a folder, or a file that is created if missing, and return a handle for :func:`unlock`.
 
     Windows locks no folders: there a file in it is locked.
@@ -23,10 +23,10 @@ def lock(place: Path) -> int:
         BlockingIOError: another process or object holds the lock.
         PrivstatsError: the system has no such locks.
     """
-    folder = place.is_dir()
+    folder = path.is_dir()
     if folder and system.fcntl is None:
-        place, folder = place / _BESIDE, False
-    handle = system.open_private(place, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT)
+        path, folder = path / _BESIDE, False
+    handle = system.open_private(path, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT)
     try:
         _take(handle)
     except BaseException:
@@ -80,18 +80,18 @@ def unlock(handle: int) -> None:
     os.close(handle)
 
 
-def is_locked(place: Path) -> bool:
+def is_locked(path: Path) -> bool:
     """Return whether another process or object holds the lock of a folder or file."""
-    if not place.exists():
+    if not path.exists():
         return False
     if system.fcntl is None:
         try:
-            handle = lock(place)
+            handle = lock(path)
         except BlockingIOError:
             return True
         unlock(handle)
         return False
-    handle = os.open(place, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY)
     try:
         return not _is_free(handle, system.fcntl)
     finally:

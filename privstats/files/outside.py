@@ -133,10 +133,10 @@ class Outside:
                 draft.unlink()
 
 
-def _locked(place: Path, deadline: float) -> int:
+def _locked(path: Path, deadline: float) -> int:
     while True:
         try:
-            return lock(place)
+            return lock(path)
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 raise

@@ -107,15 +107,15 @@ def _holds_tables(kind: inspect.Type) -> bool:
 
 
 def _refusals_of_list(where: str, items: Any, kind: inspect.VarTupleType) -> Iterator[str]:
-    for place, each in enumerate(items, 1):
+    for place, item in enumerate(items, 1):
         if not _holds_tables(kind):
-            yield from _refusals(f"item {place} of {where}", each, kind.item_type)
-        elif not isinstance(each, dict):
-            yield f"{where} must hold tables, got {_shown(each)}; write [[{where}]] for each"
+            yield from _refusals(f"item {place} of {where}", item, kind.item_type)
+        elif not isinstance(item, dict):
+            yield f"{where} must hold tables, got {_shown(item)}; write [[{where}]] for each"
         else:
-            name = each.get("name")
+            name = item.get("name")
             table = _joined(where, name) if isinstance(name, str) else f"{where} {place}"
-            yield from _refusals(table, each, kind.item_type)
+            yield from _refusals(table, item, kind.item_type)
 
 
 def _refusals_of_table(where: str, table: Any, kind: inspect.StructType) -> Iterator[str]:

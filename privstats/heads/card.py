@@ -169,25 +169,25 @@ def _has_rare(head: Any) -> bool:
     return shares is not None and bool(shares.min() < _RARE / len(shares))
 
 
-def _origin(found: Provenance) -> Iterator[str]:
-    yield f"**{found}**"
-    if found.covered:
-        if found.caveat:
-            yield f"**{found.caveat}**"
+def _origin(provenance: Provenance) -> Iterator[str]:
+    yield f"**{provenance}**"
+    if provenance.covered:
+        if provenance.caveat:
+            yield f"**{provenance.caveat}**"
         yield (
-            f"That promise bounds everything{' else' if found.caveat else ''} that the model reveals about any one "
-            f"{found.unit}, to any recipient"
-            f"{' (public records went in, too, which it does not cover)' if found.public else ''}. It "
+            f"That promise bounds everything{' else' if provenance.caveat else ''} that the model reveals about any "
+            f"one {provenance.unit}, to any recipient"
+            f"{' (public records went in, too, which it does not cover)' if provenance.public else ''}. It "
             "covers the releases below together; other releases of the same records add to it. What the plan says is "
             "public: columns, classes and bounds."
         )
     else:
         yield "**As far as its file says, no promise covers it: it must stay where the records are.**"
     facts = {
-        "plan": found.plan,
-        "releases": ", ".join(found.releases) or None,
-        "course": found.course,
-        "parties in the sum": _parties(found),
+        "plan": provenance.plan,
+        "releases": ", ".join(provenance.releases) or None,
+        "course": provenance.course,
+        "parties in the sum": _parties(provenance),
     }
     rows = [(name, value) for name, value in facts.items() if value is not None]
     if rows:
@@ -235,12 +235,12 @@ def _evaluation(scores: Mapping[str, float] | Scored) -> Iterator[str]:
         yield "Not evaluated here."
 
 
-def _picture(found: Any) -> Iterator[str]:
-    what = f"share of {found.label}" if found.label else "right"
+def _picture(curve: Any) -> Iterator[str]:
+    what = f"share of {curve.label}" if curve.label else "right"
     yield f"Reliability: {what} (#) where the model is as sure as its bin says (the bar ends at | where it should)."
     yield ""
     yield "```text"
-    for low, high, records, right in zip(found.edges[:-1], found.edges[1:], found.records, found.right, strict=True):
+    for low, high, records, right in zip(curve.edges[:-1], curve.edges[1:], curve.records, curve.right, strict=True):
         place = round(_WIDTH * (low + high) / 2)
         bar = list("#" * round(_WIDTH * min(max(right.value, 0.0), 1.0)) if right.reported else "?")
         bar += " " * (_WIDTH + 1 - len(bar))

@@ -215,9 +215,9 @@ def gaussianity_of(release: Released) -> Gaussianity:
         raise MissingStatisticError(
             "gaussianity_of needs statistics D, T and F, which the release lacks; plan statistics='NADTF', without DP"
         )
-    counts, step = np.asarray(sums.N), 1 / release.plan.schema.scale
+    counts, spacing = np.asarray(sums.N), 1 / release.plan.schema.scale
     sized = [c for c in np.flatnonzero(counts >= 4) if c not in release.suppressed]
-    return _gaussianity([_shape_of(step, *(np.asarray(power)[c] / counts[c] for power in powers)) for c in sized])
+    return _gaussianity([_shape_of(spacing, *(np.asarray(power)[c] / counts[c] for power in powers)) for c in sized])
 
 
 def homogeneity(release: Released) -> Homogeneity:
@@ -343,11 +343,11 @@ def _shape(rows: Array) -> tuple[Array, Array]:
     return np.abs((scaled**3).mean(axis=0)), np.abs((scaled**4).mean(axis=0) - 3)
 
 
-def _shape_of(step: float, mean: Array, square: Array, cube: Array, fourth: Array) -> tuple[Array, Array]:
+def _shape_of(spacing: float, mean: Array, square: Array, cube: Array, fourth: Array) -> tuple[Array, Array]:
     variance = square - mean**2
     third = cube - 3 * mean * square + 2 * mean**3
     central = fourth - 4 * mean * cube + 6 * mean**2 * square - 3 * mean**4
-    varies = variance > np.maximum(step**2 / 4, _ROUNDING * square)
+    varies = variance > np.maximum(spacing**2 / 4, _ROUNDING * square)
     deviation = np.sqrt(variance[varies])
     return np.abs(third[varies] / deviation**3), np.abs(central[varies] / deviation**4 - 3)
 

@@ -164,7 +164,7 @@ class ClassEvidence:
         origin: subtracted point, ``(d,)``; zero for a release.
         sigma: noise standard deviations, real units. A symmetric block has variance sigma^2 on the diagonal and
             sigma^2 / 2 off it.
-        step: grid step of the records; 0.0 if unrounded.
+        spacing: length of a grid step of the records; 0.0 if unrounded.
         public: public class means, ``(C, d)``, NaN without records; or None.
     """
 
@@ -175,7 +175,7 @@ class ClassEvidence:
     D: Array | None
     origin: Array
     sigma: Mapping[str, float]
-    step: float = 0.0
+    spacing: float = 0.0
     public: Array | None = None
 
     @property
@@ -228,7 +228,7 @@ class ClassEvidence:
         S = None if self.S is None else algebra().product(basis.T, self.S, basis)
         D = None if S is None else np.einsum("cii->ci", S)
         public = None if self.public is None else self.public @ basis
-        return ClassEvidence(self.N, self.A @ basis, B, S, D, self.origin @ basis, self.sigma, self.step, public)
+        return ClassEvidence(self.N, self.A @ basis, B, S, D, self.origin @ basis, self.sigma, self.spacing, public)
 
     def require(self, head: str, *statistics: str) -> None:
         """Raise MissingStatisticError if none of ``statistics`` was released; it names possible heads."""
@@ -288,7 +288,7 @@ def class_evidence(release: Released) -> tuple[ClassEvidence, NDArray[np.intp]]:
         D=D[keep] if D is not None else None if S is None else np.einsum("cii->ci", S)[keep],
         origin=np.zeros(A.shape[1]),
         sigma=sigma,
-        step=1 / release.plan.schema.scale,
+        spacing=1 / release.plan.schema.scale,
     )
     return evidence, keep
 

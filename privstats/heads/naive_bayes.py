@@ -66,7 +66,7 @@ class NaiveBayes(ClassHead):
             variances = np.broadcast_to(pooled, means.values.shape)
         else:
             variances = class_variances(evidence, n, pooled, spread, self.shrinkage)
-        variances = conditioned(variances, evidence.step)
+        variances = conditioned(variances, evidence.spacing)
         self.means_ = means.values + evidence.origin
         self.variances_ = np.ascontiguousarray(variances)
         prior = evidence.log_priors(self.priors)

@@ -207,13 +207,13 @@ def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequ
 class _Block:
     """A column's cells.
 
-    ``steps`` are table cells' entries, ``means`` each interval's, ``plain`` entries are constant over an interval.
+    ``entries`` are those of each code, ``means`` each interval's, ``plain`` entries are constant over an interval.
     """
 
     name: str
     names: tuple[str, ...]
-    steps: Array
-    of_steps: NDArray[np.intp]
+    entries: Array
+    of_codes: NDArray[np.intp]
     means: Array
     plain: NDArray[np.bool_]
 
@@ -239,20 +239,20 @@ class _Block:
         return ColumnCells(self.name, self.names, reference, tuple(places.tolist()), ~holds)
 
     def directions(self, holds: NDArray[np.bool_]) -> tuple[Array, Array]:
-        filled = holds[self.of_steps]
-        differences = self.steps - self.steps[int(filled.argmax())]
+        filled = holds[self.of_codes]
+        differences = self.entries - self.entries[int(filled.argmax())]
         spanned = _span(differences[filled], float(np.abs(differences).max()))
         return spanned, _span(differences - differences @ spanned.T @ spanned, float(np.abs(differences).max()))
 
 
 def _read(cells: Cells, j: int, schema: Schema) -> _Block:
     intervals = Intervals.of(cells.columns[j], cells.marks[j])
-    steps, of_steps = _on_grid(np.ldexp(cells.tables[j], -cells.bits), schema), intervals.of_steps
-    means = np.stack([steps[of_steps == place].mean(axis=0) for place in range(len(intervals.names))])
-    plain = np.ones(steps.shape[1], np.bool_)
+    entries, of_codes = _on_grid(np.ldexp(cells.tables[j], -cells.bits), schema), intervals.of_codes
+    means = np.stack([entries[of_codes == place].mean(axis=0) for place in range(len(intervals.names))])
+    plain = np.ones(entries.shape[1], np.bool_)
     if has_ramp(cells.columns[j], cells):
         plain[-2] = False
-    return _Block(cells.columns[j].name, intervals.names, steps, of_steps, means, plain)
+    return _Block(cells.columns[j].name, intervals.names, entries, of_codes, means, plain)
 
 
 def _constant(schema: Schema) -> float:
@@ -278,10 +278,10 @@ def _span(rows: Array, size: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """One column's cells as people read them, missing values last."""
+    """One column's cells as people read them, missing values last; ``of_codes`` has the cell of each code."""
 
     names: tuple[str, ...]
-    of_steps: NDArray[np.intp]
+    of_codes: NDArray[np.intp]
 
     @classmethod
     def of(cls, column: Column, marks: Array) -> Intervals:

@@ -223,20 +223,22 @@ def _confusion(axes: Any, score: HeadScore) -> None:
     axes.set(xlabel="predicted", ylabel="label")
 
 
-def _ink(each: Interval) -> dict[str, str]:
-    return {"color": "white" if each.reported and each.value > _DARK else "black"}
+def _ink(interval: Interval) -> dict[str, str]:
+    return {"color": "white" if interval.reported and interval.value > _DARK else "black"}
 
 
-def _cell(each: Interval, classes: int) -> str:
-    if not each.reported:
+def _cell(interval: Interval, classes: int) -> str:
+    if not interval.reported:
         return "?"
     if classes > _MOST_INTERVALS:  # no room for more than two digits; the rest is in ``predicted``
-        return f"{100 * each.value:.0f}"
-    return f"{each.value:.2f}\n{each.low:.2f} to {each.high:.2f}"
+        return f"{100 * interval.value:.0f}"
+    return f"{interval.value:.2f}\n{interval.low:.2f} to {interval.high:.2f}"
 
 
-def _range(each: Interval) -> str:
-    return f"{each.value:.2f} ({each.low:.2f} to {each.high:.2f})" if each.reported else "hidden by noise"
+def _range(interval: Interval) -> str:
+    return (
+        f"{interval.value:.2f} ({interval.low:.2f} to {interval.high:.2f})" if interval.reported else "hidden by noise"
+    )
 
 
 def plot_scorecard(card: Scorecard, path: str | Path | None = None, *, row: int = 0) -> Any:
@@ -292,8 +294,8 @@ def plot_explanation(explained: Explanation, path: str | Path | None = None) -> 
 def _panel(axes: Any, column: ColumnPoints, row: int) -> None:
     reported, last = column.reported[row], len(column.cells) - 1
     for place in range(last + 1):
-        steps = column.intervals.of_steps == place
-        points, ends = column.points[row, steps], [column.low[row, steps].min(), column.high[row, steps].max()]
+        codes = column.intervals.of_codes == place
+        points, ends = column.points[row, codes], [column.low[row, codes].min(), column.high[row, codes].max()]
         color = PALE if not reported[place] else _UP if points.mean() > 0 else _DOWN
         if column.filled[place]:
             axes.plot(ends, [place, place], color=color, linewidth=1.5)

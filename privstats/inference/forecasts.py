@@ -30,6 +30,7 @@ from privstats.inference.treatment_effects.rows import effects, subgroups_of
 from privstats.kinds import EffectSchema, HazardSchema, RidgeSchema
 from privstats.moments import Moments, exact_moments
 from privstats.plan import Plan
+from privstats.printable import first_few
 from privstats.release import Release
 from privstats.schema import Bins, Schema
 from privstats.transforms import ByArm, Categories, Centre, ConstantFeature, Interactions, Scale, Transform
@@ -140,13 +141,10 @@ class Forecast:
         for row in self.rows:
             by_count.setdefault(row.reported, []).append(row.name)
         several = len(self.rows) > 1
-        parts = [f"{_few(names)} in {count}" if several else f"in {count}" for count, names in by_count.items()]
+        parts = [
+            f"{first_few(names, _SHOWN)} in {count}" if several else f"in {count}" for count, names in by_count.items()
+        ]
         return f"forecast for {self.records:,} records: reported {'; '.join(parts)} of {self.draws} draws"
-
-
-def _few(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_SHOWN])
-    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
 
 
 class _Row(NamedTuple):
@@ -224,13 +222,13 @@ def forecast_sentences(plan: Plan | Course) -> list[str]:
     if not hidden:
         less = "; ".join(_fewer(each, found) for each in fewer)
         return [f"{found.sentence}, for columns spread evenly over their ranges; if fewer come, {less}; {other}"]
-    what = "no row will" if found.reports_nothing else f"{_few(hidden)} will not"
+    what = "no row will" if found.reports_nothing else f"{first_few(hidden, _SHOWN)} will not"
     return [f"WARNING: {what} be reported ({found.sentence}): {found.why}; {other}"]
 
 
-def _fewer(forecast: Forecast, found: Forecast) -> str:
+def _fewer(forecast: Forecast, most: Forecast) -> str:
     """State a forecast for fewer records, next to that for the most."""
-    if [row.reported for row in forecast.rows] == [row.reported for row in found.rows]:
+    if [row.reported for row in forecast.rows] == [row.reported for row in most.rows]:
         return f"{forecast.records:,} records: the same"
     return forecast.sentence.removeprefix("forecast for ")
 

@@ -335,5 +335,5 @@ def _only(table: CountTable, labels: tuple[str, ...], z: float) -> str | None:
     return labels[likeliest] if predicted[likeliest] > room and (others <= room).all() else None
 
 
-def _shown(each: Interval) -> tuple[str, str, str]:
-    return (f"{each.value:.4f}" if each.reported else HIDDEN, f"{each.low:.4f}", f"{each.high:.4f}")
+def _shown(interval: Interval) -> tuple[str, str, str]:
+    return (f"{interval.value:.4f}" if interval.reported else HIDDEN, f"{interval.low:.4f}", f"{interval.high:.4f}")

@@ -108,7 +108,7 @@ def _levels(groups: Groups, column: int) -> tuple[str, ...]:
     intervals = Intervals.of(declared, groups.cells.marks[column])
     names = []
     for group in range(int(cells.max()) + 1):
-        inside = [intervals.names[step] for step in np.unique(intervals.of_steps[:-1][cells == group])]
+        inside = [intervals.names[cell] for cell in np.unique(intervals.of_codes[:-1][cells == group])]
         names.append(_span(inside) if isinstance(declared, Numeric | Dates) else ", ".join(inside))
     return tuple(names)
 

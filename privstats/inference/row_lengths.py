@@ -80,7 +80,7 @@ def sampled_discrepancies(
         constant: part of ``coef x`` that is no point, ``(outcomes,)``.
     """
     tables = [table * 2.0**-cells.bits for table in cells.tables]
-    parts = [_steps(each, share) for each, share in zip(intervals, shares, strict=True)]
+    parts = [_of_codes(each, share) for each, share in zip(intervals, shares, strict=True)]
     rows = np.empty((_SAMPLED, cells.width))
     for block, table, part in zip(cells.blocks, tables, parts, strict=True):
         places = np.searchsorted(np.cumsum(part)[:-1], uniform(_SAMPLED, rng), side="right")
@@ -89,18 +89,18 @@ def sampled_discrepancies(
     products, gram = centred @ lengths.gram, lengths.gram
     squares, sums = np.einsum("ij,ij->i", products, centred), rows @ coef.T + constant
 
-    def of_step(block: slice, step: Array) -> Array:
-        # All sampled records get this cell: their entries in the block move to those of the step.
-        moved = step - rows[:, block]
+    def of_code(block: slice, entries: Array) -> Array:
+        # All sampled records get this cell: their entries in the block move to those of the code.
+        moved = entries - rows[:, block]
         changed = squares + 2 * np.einsum("ij,ij->i", products[:, block], moved)
         changed = changed + np.einsum("ij,ij->i", moved @ gram[block, block], moved)
         return _mean_square(lengths._of_squares(changed), sums + moved @ coef[:, block].T)
 
     by_cell = []
     for block, table, each in zip(cells.blocks, tables, intervals, strict=True):
-        found = np.stack([of_step(block, step) for step in table])
-        count = int(each.of_steps.max()) + 1
-        by_cell.append(np.stack([np.sqrt(found[each.of_steps == cell].mean(axis=0)) for cell in range(count)], axis=1))
+        found = np.stack([of_code(block, entries) for entries in table])
+        count = int(each.of_codes.max()) + 1
+        by_cell.append(np.stack([np.sqrt(found[each.of_codes == cell].mean(axis=0)) for cell in range(count)], axis=1))
     factors = lengths.factors(rows)
     low, high = np.quantile(factors, _MIDDLE)
     return Discrepancies(tuple(by_cell), np.sqrt(_mean_square(factors, sums)), (float(low), float(high)))
@@ -110,8 +110,8 @@ def _mean_square(factors: Array, sums: Array) -> Array:
     return np.asarray(np.square((factors - 1)[:, None] * sums).mean(axis=0))
 
 
-def _steps(intervals: Intervals, shares: Array) -> Array:
-    sizes = np.bincount(intervals.of_steps, minlength=len(shares))
-    part = (np.maximum(shares, 0.0) / np.maximum(sizes, 1))[intervals.of_steps]
+def _of_codes(intervals: Intervals, shares: Array) -> Array:
+    sizes = np.bincount(intervals.of_codes, minlength=len(shares))
+    part = (np.maximum(shares, 0.0) / np.maximum(sizes, 1))[intervals.of_codes]
     total = float(part.sum())
     return part / total if total > 0 and math.isfinite(total) else np.full(len(part), 1 / len(part))

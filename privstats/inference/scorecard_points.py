@@ -318,7 +318,7 @@ def shares(releases: Sequence[Release], rows: Rows, mean: Array) -> list[tuple[I
     cells = rows.cells
     for column, marks, block, table in zip(cells.columns, cells.marks, cells.blocks, cells.tables, strict=True):
         intervals = Intervals.of(column, marks)
-        firsts = np.unique(intervals.of_steps, return_index=True)[1]
+        firsts = np.unique(intervals.of_codes, return_index=True)[1]
         read = [j for j in range(table.shape[1]) if not (has_ramp(column, cells) and j == table.shape[1] - 2)]
         system = np.vstack([table[firsts][:, read].T * 2.0**-cells.bits, np.ones(len(firsts))])
         solve = np.linalg.pinv(system)

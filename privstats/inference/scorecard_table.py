@@ -52,12 +52,12 @@ _OF_PAIRS = (
 
 @dataclass(frozen=True, eq=False)
 class ColumnPoints:
-    """One column's points, per cell or ramp step.
+    """One column's points, per code: a cell, or a part of one on a ramp.
 
     Attributes:
-        points: ``(classes, steps)``, log odds (for more than two classes, scores minus their mean); 0 is the mean
+        points: ``(classes, codes)``, log odds (for more than two classes, scores minus their mean); 0 is the mean
             record.
-        low, high: bands for noise, ``(classes, steps)``.
+        low, high: bands for noise, ``(classes, codes)``.
         shares: of the records, possibly noisy.
         filled: whether a cell exceeds noise; an empty cell's points are no finding, and its band is too narrow.
         discrepancy: what the sum of points misses in records of each cell, root mean square ``(classes, cells)``; 0
@@ -85,9 +85,9 @@ class ColumnPoints:
         return ((low > 0) | (high < 0)) & self.filled
 
     def within(self, values: Array, take: Any) -> Array:
-        """Return ``take`` of each cell's steps in ``values``, ``(classes, steps)``."""
-        steps = self.intervals.of_steps
-        return np.stack([take(values[:, steps == place], axis=1) for place in range(len(self.cells))], axis=1)
+        """Return ``take`` of each cell's codes in ``values``, ``(classes, codes)``."""
+        cells = self.intervals.of_codes
+        return np.stack([take(values[:, cells == place], axis=1) for place in range(len(self.cells))], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +214,7 @@ class Scorecard(RowTable):
             raise DataError("record must be a row of a frame, or a mapping from names of columns to values")
         (places,), (factor,) = self.cells.indices(codes), self._factors(codes)
         parts = [
-            (column.name, column.cells[column.intervals.of_steps[place]], float(factor * column.points[row, place]))
+            (column.name, column.cells[column.intervals.of_codes[place]], float(factor * column.points[row, place]))
             for column, place in zip(self.columns, places, strict=True)
         ]
         for pair in self.pairs:
@@ -241,22 +241,22 @@ class Scorecard(RowTable):
         return card_summary(self)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return rows by outcome and cell or step."""
+        """Return rows by outcome and code."""
         return [
             {
                 "class": outcome,
                 "variable": column.name,
                 "level": column.cells[place],
-                "points": float(column.points[row, step]),
-                "conf_low": float(column.low[row, step]),
-                "conf_high": float(column.high[row, step]),
+                "points": float(column.points[row, code]),
+                "conf_low": float(column.low[row, code]),
+                "conf_high": float(column.high[row, code]),
                 "discrepancy": float(column.discrepancy[row, place]),
                 "proportion": float(column.shares[place]),
                 "reported": bool(column.reported[row, place]),
             }
             for row, outcome in enumerate(self.outcomes)
             for column in self.columns
-            for step, place in enumerate(column.intervals.of_steps)
+            for code, place in enumerate(column.intervals.of_codes)
         ] + [
             {
                 "class": self.outcomes[0],
@@ -433,9 +433,9 @@ def _rows(card: Scorecard) -> Iterator[tuple[str, ...]]:
 
 
 def _points(column: ColumnPoints, row: int, place: int) -> tuple[str, str, str]:
-    steps = column.intervals.of_steps == place
-    points = [f"{value:+.2f}" for value in column.points[row, steps]]
+    codes = column.intervals.of_codes == place
+    points = [f"{value:+.2f}" for value in column.points[row, codes]]
     text = points[0] if points[0] == points[-1] else f"{points[0]} to {points[-1]}"
     if not column.filled[place]:
         return f"({text})", "", ""
-    return text, f"{column.low[row, steps].min():+.2f}", f"{column.high[row, steps].max():+.2f}"
+    return text, f"{column.low[row, codes].min():+.2f}", f"{column.high[row, codes].max():+.2f}"

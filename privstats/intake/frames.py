@@ -224,13 +224,13 @@ def opened_files(
 
 def require_here(*containers: object) -> None:
     """Refuse a file in place of y, and an engine's collection, except an array that converts itself."""
-    for each in containers:
-        if isinstance(each, Unopened):
+    for container in containers:
+        if isinstance(container, Unopened):
             raise DataError("a RecordFile cannot be y: pass it as X, with its target, or pass X and y of its read()")
-        if (engine := engine_of(each)) and not hasattr(type(each), "rechunk"):
+        if (engine := engine_of(container)) and not hasattr(type(container), "rechunk"):
             raise DataError(
-                f"X and y must be in this process, and {engine} has the parts of this {type(each).__name__}: pass it "
-                "to privstats.contrib.parts.measure, which sums each part where it is"
+                f"X and y must be in this process, and {engine} has the parts of this {type(container).__name__}: pass "
+                "it to privstats.contrib.parts.measure, which sums each part where it is"
             )
 
 

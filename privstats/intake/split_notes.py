@@ -123,16 +123,16 @@ def require_same_split(file: RecordFile, plan: str | None, course: str | None) -
         Whether a note confirms the split.
     """
     noted = [each for each in _read(file) if each.plan == plan or each.course == course]
-    for each in noted:
-        if not each.persons and each.rule != RULE:
+    for note in noted:
+        if not note.persons and note.rule != RULE:
             raise DataError(
-                f"{notes_path(file)} states that the sums of this head used a split of rule {each.rule}, and this "
+                f"{notes_path(file)} states that the sums of this head used a split of rule {note.rule}, and this "
                 f"version knows rule {RULE} alone: score the head with the version of privstats that computed the "
                 "sums, or on a file of records that are in no sum"
             )
-        if not each.covers(file):
+        if not note.covers(file):
             raise DataError(
-                f"{notes_path(file)} states that the sums of this head used {each.options}, so another split would "
+                f"{notes_path(file)} states that the sums of this head used {note.options}, so another split would "
                 "score records that built it: pass this one"
             )
     return bool(noted)

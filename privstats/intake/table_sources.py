@@ -158,13 +158,13 @@ class Catalogue:
         entries, left_out = list[Entry](), list[Path]()
         paths = sorted(set(_entries_of(path, start)))
         _require_outside_logs(paths)
-        for each in paths:
-            if _is_bookkeeping(each):
-                left_out.append(each)
+        for file in paths:
+            if _is_bookkeeping(file):
+                left_out.append(file)
                 continue
             if path.is_dir():
-                _require_shown(each, path)
-            entries.append(Entry(each, _kind_of(each), keys=_keys(each.relative_to(start).parent)))
+                _require_shown(file, path)
+            entries.append(Entry(file, _kind_of(file), keys=_keys(file.relative_to(start).parent)))
         _require_no_backup(entry.path for entry in entries)
         if not entries:
             raise DataError(f"{path} names no file with records; name a file, or a folder or pattern of files")
@@ -431,9 +431,9 @@ def _entries_of(path: Path, start: Path) -> Iterator[Path]:
         yield each
 
 
-def _require_shown(each: Path, folder: Path) -> None:
+def _require_shown(path: Path, folder: Path) -> None:
     """Refuse a hidden file of a folder: shells and libraries leave it out, and only its holder knows what it is."""
-    own = each.relative_to(folder)
+    own = path.relative_to(folder)
     if any(part.startswith((".", "_")) for part in own.parts):
         raise DataError(
             f"{folder} holds {own}, which is hidden: name the files that are records by a pattern, such as "

@@ -53,10 +53,10 @@ def _changed(row: type, base: type, closed: set[str]) -> set[str]:
     ours: dict[str, Any] = vars(base).get("__dataclass_fields__", {})
     his: dict[str, Any] = getattr_static(row, "__dataclass_fields__", {})
     changed = (his.keys() - ours.keys()) & closed | {name for name in ours if his.get(name) is not ours[name]}
-    for each in row.__mro__[: row.__mro__.index(base)]:
-        options = vars(each).get("__dataclass_params__")
+    for class_ in row.__mro__[: row.__mro__.index(base)]:
+        options = vars(class_).get("__dataclass_params__")
         if options is None:
-            changed |= vars(each).keys() & OF_DATACLASSES
+            changed |= vars(class_).keys() & OF_DATACLASSES
         elif not (options.frozen and options.eq and options.init):
             changed.add("options (dataclass has frozen=True alone)")
     return changed

@@ -125,7 +125,7 @@ class CalibrationSchema(AdaptiveSchema, Kind):
 
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit: 2**f."""
-        return by_letter(self.table, statistic)[0].scale(1.0, float(self.steps))
+        return by_letter(self.table, statistic)[0].scale(1.0, float(self.grid_steps))
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
@@ -134,7 +134,7 @@ class CalibrationSchema(AdaptiveSchema, Kind):
 
     def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
         """Return mu^2 of one record (docs/sensitivity.md)."""
-        rest = 1 - (self.steps // self.classes) / self.steps
+        rest = 1 - (self.grid_steps // self.classes) / self.grid_steps
         square = max(1.0, 2 * rest**2) if adjacency == "add-remove" else (1 + rest) ** 2 + rest**2
         return square * weights.get("t", 0.0)
 
@@ -207,7 +207,7 @@ def calibration_map(schema: CalibrationSchema, unit: Ints, labels: NDArray[np.in
         W: admitted published weights.
     """
     scores = unit @ W.integers.T.astype(np.float64)
-    exponent, one = W.exponent + schema.grid_bits, float(schema.steps)
+    exponent, one = W.exponent + schema.grid_bits, float(schema.grid_steps)
     below = scores - scores.max(axis=1, keepdims=True)
     sure = np.empty((len(FACTORS) + 1, len(scores)))
     sure[0] = one * (scores.argmax(axis=1) == labels)
@@ -224,6 +224,6 @@ def calibration_map(schema: CalibrationSchema, unit: Ints, labels: NDArray[np.in
 
 
 def _pairs(schema: CalibrationSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
-    rest = schema.steps - schema.steps // schema.classes
-    pair = record_of([], v=[[0, rest], [1, rest]]), record_of([], v=[[0, -schema.steps]])
+    rest = schema.grid_steps - schema.grid_steps // schema.classes
+    pair = record_of([], v=[[0, rest], [1, rest]]), record_of([], v=[[0, -schema.grid_steps]])
     return [pair, pair[::-1]]

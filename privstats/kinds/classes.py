@@ -151,7 +151,7 @@ class ClassSchema(Added["ClassMoments"]):
 
     def longest(self, statistic: str) -> int | None:
         """Return the largest L1 length: a count's, that of a row of length r = 2**f, and a row's squared length r^2."""
-        lengths = {"N": COUNT_SCALE, "A": longest_row(self.steps**2, self.features), "D": self.steps**2}
+        lengths = {"N": COUNT_SCALE, "A": longest_row(self.grid_steps**2, self.features), "D": self.grid_steps**2}
         return lengths.get(statistic)
 
     def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
@@ -301,9 +301,9 @@ class ClassMoments(Moments):
 def _derived(S: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
     if S is None:
         return {}
-    pooled, step = np.empty_like(S[0]), max(1, _CACHED // S.shape[2])
-    for start in range(0, len(pooled), step):
-        S[:, start : start + step].sum(axis=0, out=pooled[start : start + step])
+    pooled, at_once = np.empty_like(S[0]), max(1, _CACHED // S.shape[2])
+    for start in range(0, len(pooled), at_once):
+        S[:, start : start + at_once].sum(axis=0, out=pooled[start : start + at_once])
     return {"B": pooled, "D": np.diagonal(S, axis1=1, axis2=2).copy()}
 
 

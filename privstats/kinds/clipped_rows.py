@@ -178,12 +178,12 @@ class ClippedRows(Kind):
 
     @property
     def _tally(self) -> ClipTally:
-        return moments.clip_report.ClipTally(self.sizes["feature"], self.steps)
+        return moments.clip_report.ClipTally(self.sizes["feature"], self.grid_steps)
 
     def _vectors(self, records: Opened, tally: ClipTally) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_]]]:
         """Yield grid vectors ``(k, m)``, and which of the records read have one, ``(n,)``."""
         columns = moments.grid.feature_grid(self)
-        grid = moments.grid.Grid("vector", self.sizes["feature"], self.steps, self.scale)
+        grid = moments.grid.Grid("vector", self.sizes["feature"], self.grid_steps, self.scale)
         for rows, _ in records.pieces():
             mapped = moments.grid.through_maps(self.reading, rows, columns)
             several = [self._vector(row) for row in mapped]

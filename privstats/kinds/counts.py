@@ -473,7 +473,7 @@ def _in_cells(schema: CountSchema, record: Record) -> dict[str, list[Any]]:
     cells = record["values"]
     result: dict[str, list[Any]] = {}
     for number in schema.numbers or ():
-        result[number.name] = [None if cells[number.name] else number.of_steps(record["steps"][number.name])]
+        result[number.name] = [None if cells[number.name] else number.value_at(record["steps"][number.name])]
     for variable in schema.variables:
         cell = cells[variable.name]
         value = variable.values[cell] if isinstance(variable, Categories) else sum(variable.edges[cell : cell + 2]) / 2

@@ -356,7 +356,7 @@ def client_gaussian(schema: GaussianSchema, opened: Opened) -> ClientGaussian:
     again = opened.again(read.reading)
     sums: Any = moments.accumulators.measured(read, again)  # with targets of 1, h is the sum of rows
     records = sums.clip_report.records
-    total = sums.h[:, 0] // read.steps
+    total = sums.h[:, 0] // read.grid_steps
     if not records:
         return ClientGaussian(0, total, np.zeros((schema.features, schema.features)))
     integers = records * sums.G.astype(object) - np.outer(total.astype(object), total.astype(object))
@@ -390,7 +390,7 @@ def mean_root(reference_root: Array, covariance: Array) -> Array:
 
 def _truncated(schema: GaussianSchema, records: int, matrix: Array) -> NDArray[np.int64]:
     """Truncate to integers, and clamp them: float64 rounding may exceed the bounds."""
-    maximum = float(records) * schema.steps**2
+    maximum = float(records) * schema.grid_steps**2
     off = np.clip(np.trunc((matrix + matrix.T) / 2), -(maximum // 2), maximum // 2)
     np.fill_diagonal(off, np.clip(np.trunc(np.diagonal(matrix)), 0, maximum))
     return off.astype(np.int64)

@@ -168,7 +168,7 @@ class GradientSchema(AdaptiveSchema, Kind):
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit: 2**f per 1, for r per ``residual_norm``."""
         targets = 1.0 if statistic == "k" else self.residual_norm
-        return by_letter(self.table, statistic)[0].scale(self.steps, self.steps / targets)
+        return by_letter(self.table, statistic)[0].scale(self.grid_steps, self.grid_steps / targets)
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
@@ -234,7 +234,7 @@ class GradientSchema(AdaptiveSchema, Kind):
         sums = moments.grid.sums_of(self, "gk")
         count = 0
         _require_packages(self)
-        map_ = self.rows, self.clip_norm, self.steps, values["M"]
+        map_ = self.rows, self.clip_norm, self.grid_steps, values["M"]
         memory = moments.rounds.PieceMemory()
         there: DeviceRound | None = None
         # A module of another package reads arrays alone.
@@ -401,7 +401,7 @@ def _of_device(schema: GradientSchema, there: DeviceRound) -> Moments:
 
 
 def _pairs(schema: GradientSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
-    R = schema.steps
+    R = schema.grid_steps
     one = record_of([[0, R]], r=[[0, R]], k=[[0, R]])
     return [(one, record_of([[0, R]], r=[[0, -R]], k=[]))]
 

@@ -282,7 +282,9 @@ class HazardSchema(AdaptiveSchema, Kind):
         row = next(row for row in self.sent if row.letter == statistic)
         if statistic == "J":
             return row.scale(self.scale / self.cap)
-        return row.scale(self.scale) / self.cap if statistic == "H" else row.scale(self.scale, self.steps / self.cap)
+        return (
+            row.scale(self.scale) / self.cap if statistic == "H" else row.scale(self.scale, self.grid_steps / self.cap)
+        )
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
@@ -461,7 +463,7 @@ def _check_columns(schema: HazardSchema) -> None:
 
 def _check_constant(schema: HazardSchema) -> None:
     small = 0 < schema.constant <= schema.clip_norm  # round() refuses infinity
-    if not small or 2 * round(schema.constant * schema.scale) ** 2 > schema.steps**2:
+    if not small or 2 * round(schema.constant * schema.scale) ** 2 > schema.grid_steps**2:
         why = (
             "beyond, an event and the bins before it move the score by more than its bound; take 1 and a clip_norm of 2"
         )
@@ -503,7 +505,7 @@ def _pairs(schema: HazardSchema, _: Mapping[str, float]) -> list[tuple[Record, R
 
 
 def _person(schema: HazardSchema, place: int, m: int, *, event: bool) -> Record:
-    R = schema.steps
+    R = schema.grid_steps
     root = math.isqrt(R * R * int(m * m / math.expm1(m / ONE) / ONE) // ONE) if m else 0
     residual = R if event else -(m * R // ONE)
     ends: dict[str, Any] = {"r": [[0, residual]], "a": [[place, root]] if root else []}

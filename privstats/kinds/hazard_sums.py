@@ -132,7 +132,7 @@ def _numbers(schema: HazardSchema, name: str, column: Readings) -> NDArray[np.fl
 
 def _summed(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values], progress: bool) -> Moments:
     sums = moments.grid.sums_of(schema, "gHJ")
-    tally = moments.clip_report.ClipTally(schema.features, schema.steps)
+    tally = moments.clip_report.ClipTally(schema.features, schema.grid_steps)
     with progress_bar("records", len(persons.rows), at_once=progress) as advance:
         for start in range(0, len(persons.rows), _ROWS):
             part = persons.part(slice(start, start + _ROWS))
@@ -175,7 +175,7 @@ def _mapped(
     if schema.ratios is not None:
         mu, seen, persons = _with_others(schema, mu, seen, persons, values)
     residuals, variances, within = _periods(schema, mu, persons, seen)
-    maximum = float(schema.steps) ** 2
+    maximum = float(schema.grid_steps) ** 2
     fine &= within & (np.vecdot(unit, unit) <= maximum) & (2 * np.square(unit[:, -1]) <= maximum)
     return unit, residuals * fine[:, None], variances * fine[:, None]
 
@@ -185,7 +185,7 @@ def _hazards(schema: HazardSchema, unit: Ints, w: Values) -> Ints:
     columns = unit.shape[1] - 1
     weights = w.integers.astype(np.float64)
     scores = (unit[:, :columns] @ weights[:columns])[:, None] + unit[:, -1:] * weights[columns:]
-    fitted = scores * math.ldexp(schema.clip_norm / float(schema.steps), -w.exponent)
+    fitted = scores * math.ldexp(schema.clip_norm / float(schema.grid_steps), -w.exponent)
     pairs = np.stack([np.zeros(fitted.size), fitted.reshape(-1)], axis=1)
     exponentials = moments.gradient_map.exponentials(pairs, 0)[:, 1].reshape(fitted.shape)
     mu = np.floor(np.ldexp(exponentials, _BITS - _EXPONENTIAL_BITS))
@@ -284,7 +284,7 @@ def _add_score(schema: HazardSchema, unit: Ints, residuals: Ints, into: Ints, fi
 
 
 def _add_information(schema: HazardSchema, unit: Ints, variances: Ints, into: Ints, first: int) -> None:
-    columns, maximum = unit.shape[1] - 1, float(schema.steps) ** 2
+    columns, maximum = unit.shape[1] - 1, float(schema.grid_steps) ** 2
     for place, variance in enumerate(variances.T):
         roots = np.trunc(unit * (np.sqrt(variance / _ONE) * moments.gradient_map.SHY)[:, None])
         roots *= (np.vecdot(roots, roots) * _ONE <= maximum * variance)[:, None]
@@ -299,7 +299,7 @@ def _add_squares(schema: HazardSchema, unit: Ints, residuals: Ints, into: Ints, 
     """Add c c', with c the person's score over columns and the stratum's bins, in steps of R M."""
     columns = unit.shape[1] - 1
     exact = np.hstack([residuals.sum(axis=1)[:, None] * unit[:, :columns], residuals * unit[:, -1:]])
-    scores = within_length(np.ldexp(exact, -_BITS) / schema.cap, float(schema.steps) ** 2)
+    scores = within_length(np.ldexp(exact, -_BITS) / schema.cap, float(schema.grid_steps) ** 2)
     block, bins = scores.T @ scores, slice(first, first + schema.periods)
     into[:columns, :columns] += block[:columns, :columns]
     into[:columns, bins] += block[:columns, columns:]

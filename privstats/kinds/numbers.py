@@ -86,9 +86,9 @@ class Number:
         """Distance from the middle that counts 1."""
         return (self.high - self.low) / 2
 
-    def of_steps(self, steps: int) -> float:
-        """Return the value at ``steps`` from the middle."""
-        return self.middle + steps / STEPS * self.half
+    def value_at(self, z: int) -> float:
+        """Return the value that counts ``z`` steps from the middle."""
+        return self.middle + z / STEPS * self.half
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -145,17 +145,17 @@ def groups_of(schema: CountSchema, number: Number) -> slice:
 def number_sums(schema: CountSchema, cells: _Cells, numbers: _Numbers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return x and q in steps, ``(groups,)`` of all numbers in order."""
     x, q = np.zeros((2, schema.sizes["block"]), np.int64)
-    for groups, steps in _in_groups(schema, cells, numbers):
-        np.add.at(x, groups, steps)
-        np.add.at(q, groups, steps * steps)
+    for groups, z in _in_groups(schema, cells, numbers):
+        np.add.at(x, groups, z)
+        np.add.at(q, groups, z * z)
     return x, q
 
 
 def number_terms(schema: CountSchema, cells: _Cells, numbers: _Numbers) -> Iterator[Term]:
     """Yield each record's contribution to x and q."""
-    for groups, steps in _in_groups(schema, cells, numbers):
-        z = steps[:, None].astype(np.float64)
-        yield Term({"x": (z, None), "q": (z * z, None)}, groups)
+    for groups, z in _in_groups(schema, cells, numbers):
+        column = z[:, None].astype(np.float64)
+        yield Term({"x": (column, None), "q": (column * column, None)}, groups)
 
 
 def _in_groups(

@@ -130,7 +130,7 @@ class PartySchema(Kind):
         """Explanation of a party's bounded weight."""
         return (
             "Then one direction is computed from all records of the party, at length 1, and truncated to steps of "
-            f"{1 / self.steps:.2g}: every party weighs the same, so that no record weighs more than its party."
+            f"{1 / self.grid_steps:.2g}: every party weighs the same, so that no record weighs more than its party."
         )
 
     @staticmethod
@@ -149,7 +149,7 @@ class PartySchema(Kind):
 
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit: 2**f."""
-        return by_letter(self.table, statistic)[0].scale(1.0, float(self.steps))
+        return by_letter(self.table, statistic)[0].scale(1.0, float(self.grid_steps))
 
     def refusal(self, unit: str | None) -> str:
         """Return why no promise covers one record."""
@@ -186,14 +186,14 @@ class PartySchema(Kind):
             Unit: one party. ``|P|_F <= 2**grid_bits`` in integers, for any records and any float64 error; zeros where
             the records are absent or all 0.
         """
-        grid, steps = moments.grid.feature_grid(self.rows), self.rows.steps
-        blocks, tally = [], moments.clip_report.ClipTally(self.features, steps)
+        grid, grid_steps = moments.grid.feature_grid(self.rows), self.rows.grid_steps
+        blocks, tally = [], moments.clip_report.ClipTally(self.features, grid_steps)
         for raw, labels in records.pieces():
             rows = np.empty((len(raw), self.features))
             result = grid.quantize(moments.grid.through_maps(self.reading, raw, grid) if self.transform else raw, rows)
             tally.add(result.norms, clipped=result.clipped, energy=result.energy)
             blocks.append((rows.astype(np.float32), labels.astype(np.intp)))  # integers below 2**24
-        P = truncated(direction(blocks, self.classes, self.features, values.get("W")), self.steps)
+        P = truncated(direction(blocks, self.classes, self.features, values.get("W")), self.grid_steps)
         report = tally.report()
         return PartyMoments(self, P, int(report.records > 0), clip_report=report)
 
@@ -344,7 +344,7 @@ class PartyMoments(Moments):
         super().__post_init__()
         if self.records is not None and (type(self.records) is not int or self.records < 0):
             raise DataError(f"records must be an integer of at least 0, or None, got {self.records!r}")
-        if self.records is not None and self.records <= 1 and _squared_length(self.P) > self.schema.steps**2:
+        if self.records is not None and self.records <= 1 and _squared_length(self.P) > self.schema.grid_steps**2:
             raise DataError("P of one party must not be longer than 2**grid_bits; build it with measure()")
 
     def real(self) -> RealPartyMoments:
@@ -352,27 +352,27 @@ class PartyMoments(Moments):
         return RealPartyMoments.of_sums(self.schema, self.wire())
 
 
-def truncated(V: NDArray[np.float64], steps: int) -> NDArray[np.int64]:
-    """Return ``V * steps`` in integers, truncated toward zero and no longer than ``steps``; NaN becomes 0.
+def truncated(V: NDArray[np.float64], grid_steps: int) -> NDArray[np.int64]:
+    """Return ``V * grid_steps`` in integers, truncated toward zero and no longer than ``grid_steps``; NaN becomes 0.
 
     Guarantee:
-        ``sum out**2 <= steps**2`` holds exactly, in integers, for every float64 array.
+        ``sum out**2 <= grid_steps**2`` holds exactly, in integers, for every float64 array.
     """
-    integers = np.trunc(np.clip(np.nan_to_num(V), -1.0, 1.0) * steps)
-    return shortened(integers.astype(np.int64), steps)
+    integers = np.trunc(np.clip(np.nan_to_num(V), -1.0, 1.0) * grid_steps)
+    return shortened(integers.astype(np.int64), grid_steps)
 
 
-def shortened(ray: NDArray[np.int64], steps: int) -> NDArray[np.int64]:
-    """Clip an integer ray to the length ``steps``, truncated toward zero.
+def shortened(ray: NDArray[np.int64], grid_steps: int) -> NDArray[np.int64]:
+    """Clip an integer ray to the length ``grid_steps``, truncated toward zero.
 
     Guarantee:
-        ``sum out**2 <= steps**2`` holds exactly, for entries of at most ``steps <= 2**20``. With t = floor(2**32 steps
-        / |ray|) an entry becomes at most ``|v| t / 2**32``.
+        ``sum out**2 <= grid_steps**2`` holds exactly, for entries of at most ``grid_steps <= 2**20``. With
+        t = floor(2**32 grid_steps / |ray|) an entry becomes at most ``|v| t / 2**32``.
     """
     square = _squared_length(ray)
-    if square <= steps**2:
+    if square <= grid_steps**2:
         return ray
-    factor = math.isqrt((steps << _FACTOR_BITS) ** 2 // square)
+    factor = math.isqrt((grid_steps << _FACTOR_BITS) ** 2 // square)
     out: NDArray[np.int64] = np.sign(ray) * (np.abs(ray) * factor >> _FACTOR_BITS)
     return out
 

@@ -118,7 +118,7 @@ class RidgeSchema(Added["RidgeMoments"]):
     @property
     def target_scale(self) -> float:
         """Grid steps per target unit."""
-        return self.steps / self.target_bound
+        return self.grid_steps / self.target_bound
 
     @property
     def constant(self) -> float | None:
@@ -299,7 +299,7 @@ def _at_length(gram: float, cross: float, energy: float, t: float) -> float:
 
 
 def _pairs(schema: RidgeSchema, weights: Mapping[str, float]) -> list[tuple[Record, Record]]:
-    R = schema.steps
+    R = schema.grid_steps
     one = record_of([[0, R]], b=[[0, R]])
     g, k, e = (weights.get(letter, 0.0) for letter in "Ghq")
     lengths = [0.0, 1.0, *([(1 - math.sqrt(1 - 2 * k / e)) / 2] if e > 2 * k else [])]
@@ -313,7 +313,7 @@ def _pairs(schema: RidgeSchema, weights: Mapping[str, float]) -> list[tuple[Reco
 
 def target_grid(schema: RidgeSchema) -> Grid:
     """Return the grid of the regression targets."""
-    return moments.grid.Grid("y", schema.targets, schema.steps, schema.target_scale)
+    return moments.grid.Grid("y", schema.targets, schema.grid_steps, schema.target_scale)
 
 
 def _of_record(schema: RidgeSchema, record: Record) -> Sums:

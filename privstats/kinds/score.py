@@ -293,7 +293,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
             return row.scale(self.scale) / self.outcome
         if statistic == "J":
             return row.scale(self.scale / self.outcome)
-        return row.scale(self.scale, self.steps / self.outcome)
+        return row.scale(self.scale, self.grid_steps / self.outcome)
 
     @property
     def column_facts(self) -> tuple[str, ...]:
@@ -447,7 +447,7 @@ def _grid_facts(schema: ScoreSchema) -> tuple[str, ...]:
     if schema.family != "poisson" or schema.rate is None:
         return ()
     mean = schema.rate * (schema.exposure_bound or 2.0) / 2
-    shift = schema.outcome / (2 * schema.steps) / mean
+    shift = schema.outcome / (2 * schema.grid_steps) / mean
     if shift <= _SHIFT:
         return ()
     bits = schema.grid_bits + math.ceil(math.log2(shift / _SHIFT))
@@ -550,7 +550,7 @@ def _pairs(schema: ScoreSchema, weights: Mapping[str, float]) -> list[tuple[Reco
 
 
 def _record(schema: ScoreSchema, place: int, m: int, y: int) -> Record:
-    R = schema.steps
+    R = schema.grid_steps
     residual = abs(y - m) * R // ONE * (1 if y >= m else -1)
     variance = m * (ONE - m) // ONE if schema.family == "logistic" else m
     root = math.isqrt(R * R * variance // ONE)

@@ -76,12 +76,12 @@ def score_terms(schema: ScoreSchema, records: Opened, values: Mapping[str, Value
 
 
 def _no_clips(schema: ScoreSchema) -> ClipTally:
-    return moments.clip_report.ClipTally(schema.features, schema.steps, counts=schema.family == "poisson")
+    return moments.clip_report.ClipTally(schema.features, schema.grid_steps, counts=schema.family == "poisson")
 
 
-def own_scores(unit: Ints, residuals: Ints, steps: int) -> Ints:
-    """Return c ``(n, d)``, each record's r u in grid steps, of length at most |r| where |u| is at most ``steps``."""
-    return within_length(unit * (residuals / steps)[:, None], residuals * residuals)
+def own_scores(unit: Ints, residuals: Ints, grid_steps: int) -> Ints:
+    """Return c ``(n, d)``, each record's r u in grid steps; its length is at most |r| where |u| <= ``grid_steps``."""
+    return within_length(unit * (residuals / grid_steps)[:, None], residuals * residuals)
 
 
 def within_length(exact: NDArray[np.float64], squares: Any) -> Ints:
@@ -103,7 +103,7 @@ def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Va
     a = roots[finite]
     products: dict[str, Any] = {"g": ((unit * residuals[:, None])[finite], None), "H": (a, a)}
     if schema.errors == "robust":
-        c = own_scores(unit, residuals, schema.steps)[finite]
+        c = own_scores(unit, residuals, schema.grid_steps)[finite]
         products["J"] = (c, c)
     if schema.overdispersion is not None:
         products |= {letter: (np.square(each)[finite], None) for letter, each in zip("QV", fits.T, strict=True)}
@@ -144,8 +144,10 @@ def _contributed(
     variance = mean * (_ONE - mean) / _ONE if schema.family == "logistic" else mean
     residuals: Ints = xp.trunc((outcomes - mean) * math.ldexp(1.0, schema.grid_bits - _MEAN_BITS))
     roots: Ints = xp.trunc(unit * (xp.sqrt(variance / _ONE) * moments.gradient_map.SHY)[:, None])
-    maximum = float(schema.steps) ** 2
-    fine = fine & (xp.vecdot(unit, unit) <= maximum) & (abs(residuals) * _ONE <= schema.steps * abs(outcomes - mean))
+    maximum = float(schema.grid_steps) ** 2
+    fine = (
+        fine & (xp.vecdot(unit, unit) <= maximum) & (abs(residuals) * _ONE <= schema.grid_steps * abs(outcomes - mean))
+    )
     fine &= xp.vecdot(roots, roots) * _ONE <= maximum * variance
     fits = _fits(schema, outcomes, mean) if schema.overdispersion else unit[:, :0]
     return unit * fine[:, None], residuals * fine, roots * fine[:, None], fits * fine[:, None]
@@ -162,7 +164,7 @@ def _products(schema: ScoreSchema, unit: Ints, residuals: Ints, roots: Ints, fit
     """Return the sums over some records, by letter."""
     products = {"g": unit.T @ residuals, "H": roots.T @ roots}
     if schema.errors == "robust":
-        scores = own_scores(unit, residuals, schema.steps)
+        scores = own_scores(unit, residuals, schema.grid_steps)
         products["J"] = scores.T @ scores
     if schema.overdispersion is not None:
         products |= {letter: each @ each for letter, each in zip("QV", fits.T, strict=True)}
@@ -257,8 +259,8 @@ def _exposures(schema: ScoreSchema, targets: NDArray[Any]) -> tuple[NDArray[np.f
 
 def _means(schema: ScoreSchema, unit: Ints, w: RoundValues, shares: NDArray[np.float64] | None = None) -> Ints:
     """Return m in steps of 2**-20 of the largest outcome; ``shares`` are exposures in units of the largest."""
-    xp, step = arrays_of(unit), schema.clip_norm / float(schema.steps)
-    fitted = (unit @ w.floats) * math.ldexp(step, -w.exponent)
+    xp, spacing = arrays_of(unit), schema.clip_norm / float(schema.grid_steps)
+    fitted = (unit @ w.floats) * math.ldexp(spacing, -w.exponent)
     if schema.family == "poisson":
         fitted = fitted - round(math.log(schema.outcome) * (1 << _LOG_BITS)) / (1 << _LOG_BITS)
     pairs = xp.hstack(xp.full_like(fitted, 0.0)[:, None], fitted[:, None])

@@ -313,7 +313,7 @@ def less_mean(second: NDArray[Any], total: NDArray[Any], over: Fraction) -> NDAr
 
 
 def _vectors(schema: SitesSchema, records: Opened) -> Iterator[tuple[NDArray[np.float64], NDArray[np.intp]]]:
-    columns, target = moments.grid.feature_grid(schema), moments.grid.Grid("y", 1, schema.steps, 1.0)
+    columns, target = moments.grid.feature_grid(schema), moments.grid.Grid("y", 1, schema.grid_steps, 1.0)
     yield np.empty((0, schema.features)), np.empty(0, np.intp)  # a site without records has sums too
     for rows, targets in records.pieces():
         x, b = moments.grid.through_maps(schema.reading, rows, columns), targets.astype(np.float64).reshape(-1, 1)
@@ -326,7 +326,7 @@ def _vectors(schema: SitesSchema, records: Opened) -> Iterator[tuple[NDArray[np.
 
 def _crowd(schema: SitesSchema) -> tuple[Record, ...]:
     times = many(schema)
-    return record_of(first(schema, -1), times=times), record_of([[1, -schema.steps]], times=times, cell=1)
+    return record_of(first(schema, -1), times=times), record_of([[1, -schema.grid_steps]], times=times, cell=1)
 
 
 def _sums(schema: SitesSchema, records: Sequence[Record]) -> Sums:

@@ -30,7 +30,7 @@ _MAX = 1 << 61
 
 def many(schema: Schema) -> int:
     """Return a number of records at which one more hardly moves their mean, with sums that fit int64."""
-    return min(_CROWD, _MAX // schema.steps**2)
+    return min(_CROWD, _MAX // schema.grid_steps**2)
 
 
 @dataclass(frozen=True)
@@ -61,20 +61,20 @@ def record_of(x: list[list[int]], *, times: int = 1, cell: int = 0, **more: Any)
 
 def first(schema: Schema, sign: int = 1) -> list[list[int]]:
     """Return the longest row."""
-    return [[0, sign * schema.steps]]
+    return [[0, sign * schema.grid_steps]]
 
 
 def vectors(schema: Any, weights: Mapping[str, float]) -> list[tuple[Record, Record]]:
     """Return candidate pairs: orthogonal, opposite, of different classes, and at an angle."""
-    one, second = record_of(first(schema)), [[1, schema.steps]]
+    one, second = record_of(first(schema)), [[1, schema.grid_steps]]
     others = [record_of(second), record_of(second, cell=1), record_of(first(schema), cell=1)]
     if schema.nonnegative:
         return [(one, other) for other in others]
     others += [record_of(first(schema, -1)), record_of(first(schema, -1), cell=1)]
-    linear = weights.get("A", 0.0) * schema.steps**2
-    quadratic = sum(weights.get(s, 0.0) for s in "BSD") * schema.steps**4
+    linear = weights.get("A", 0.0) * schema.grid_steps**2
+    quadratic = sum(weights.get(s, 0.0) for s in "BSD") * schema.grid_steps**4
     turn = math.asin(min(1.0, linear / (2 * quadratic))) / 2 if quadratic else math.pi / 4
-    long, short = (int(schema.steps * side(turn)) for side in (math.cos, math.sin))
+    long, short = (int(schema.grid_steps * side(turn)) for side in (math.cos, math.sin))
     slanted = record_of([[0, long], [1, short]]), record_of([[0, -short], [1, -long]])
     return [*((one, other) for other in others), slanted]
 

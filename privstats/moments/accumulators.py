@@ -56,7 +56,7 @@ class CpuAccumulator:
         self._targets = self._adder.empty(size)
         self._chunk = GridChunk(self._grid, self._rows)
         self._filled = 0
-        self._tally = ClipTally(schema.features, schema.steps)
+        self._tally = ClipTally(schema.features, schema.grid_steps)
 
     def add(self, rows: NDArray[Any], targets: NDArray[Any]) -> None:
         """Add raw rows and their labels or targets."""
@@ -102,7 +102,7 @@ class SparseAccumulator:
     def __init__(self, schema: Summed) -> None:
         self._schema = schema
         self._adder: Adder = schema.adder()
-        self._tally = ClipTally(schema.features, schema.steps)
+        self._tally = ClipTally(schema.features, schema.grid_steps)
 
     def add(self, rows: csr_array, targets: NDArray[Any]) -> None:
         """Add at most ``exact_rows(schema.bound)`` raw rows."""

@@ -85,8 +85,8 @@ class Adder(ABC):
     @cached_property
     def _sums(self) -> dict[str, ExactSum]:
         schema = self._schema
-        sizes, steps = schema.sizes, schema.steps
-        return {row.letter: ExactSum(row.shape(sizes), steps**row.degree) for row in schema.sent if row.degree}
+        sizes, grid_steps = schema.sizes, schema.grid_steps
+        return {row.letter: ExactSum(row.shape(sizes), grid_steps**row.degree) for row in schema.sent if row.degree}
 
 
 class ClassAdder(Adder):
@@ -254,7 +254,7 @@ class FoldAdder(Adder):
         return (Term({"G": (rows, rows), "h": (rows, targets), "q": (squares, None)}, folds),)
 
     def _folds_of(self, rows: Rows, targets: NDArray[np.float64]) -> NDArray[np.intp]:
-        return np.asarray(fold_of_key(grid_key(self._schema.steps, rows, targets), self._folds), np.intp)
+        return np.asarray(fold_of_key(grid_key(self._schema.grid_steps, rows, targets), self._folds), np.intp)
 
     def _by_fold(
         self, rows: Rows, targets: NDArray[np.float64]

@@ -59,12 +59,12 @@ class CellAccumulator:
             (i, j): np.zeros((self._blocks * sizes[i], sizes[j]), np.int64)
             for i, j in combinations(range(len(sizes)), 2)
         }
-        self._records, self._tally = 0, ClipTally(schema.features, schema.steps)
+        self._records, self._tally = 0, ClipTally(schema.features, schema.grid_steps)
 
     @staticmethod
     def norm_bin(schema: Schema, square: int) -> int:
         """Return the bin of ``ClipReport.norm_counts`` for a record's squared norm in squared grid steps."""
-        return int(norm_histogram(np.sqrt(np.array([square])), schema.steps).argmax())
+        return int(norm_histogram(np.sqrt(np.array([square])), schema.grid_steps).argmax())
 
     def add(self, codes: NDArray[np.float64], labels: NDArray[np.intp]) -> None:
         """Add codes and their labels."""
@@ -85,7 +85,7 @@ class CellAccumulator:
     def add_counts(
         self,
         labels: NDArray[np.int64],
-        each: Sequence[NDArray[np.int64]],
+        columns: Sequence[NDArray[np.int64]],
         together: Callable[[int, int], NDArray[np.int64]],
         norms: Mapping[int, int],
     ) -> None:
@@ -93,7 +93,7 @@ class CellAccumulator:
 
         Args:
             labels: number of records by class, ``(classes,)``.
-            each: by column, by class and cell, ``(classes, cells)``.
+            columns: by column, by class and cell, ``(classes, cells)``.
             together: the numbers for two columns, by the cells of both, ``(cells, cells)``; with S by class first.
                 Called only where B or S is summed.
             norms: number of records by :meth:`norm_bin`.
@@ -102,11 +102,11 @@ class CellAccumulator:
         require_room(self._records + records, self._schema.bound)
         self._records += records
         self._counts += labels
-        for total, counts in zip(self._each, each, strict=True):
+        for total, counts in zip(self._each, columns, strict=True):
             total += counts
         for (i, j), total in self._together.items():
             total += together(i, j).reshape(total.shape)
-        cells = zip(self._squares, each, strict=True)
+        cells = zip(self._squares, columns, strict=True)
         binned = np.zeros(NORM_BINS, np.int64)
         binned[list(norms)] = list(norms.values())
         self._tally.add_counted(binned, sum(int(counts.sum(axis=0) @ squares) for squares, counts in cells))

@@ -138,25 +138,25 @@ class ClipTally:
     """Numbers of a :class:`ClipReport` that grow piece by piece, in constant memory.
 
     Args:
-        steps: clip norm in grid steps.
+        grid_steps: clip norm in grid steps.
         counts: whether targets are counts.
 
     Example:
         >>> from privstats.moments.clip_report import ClipTally
-        >>> tally = ClipTally(features=2, steps=16)
+        >>> tally = ClipTally(features=2, grid_steps=16)
         >>> tally.add(np.array([8.0, 40.0]), clipped=1, energy=320)
         >>> tally.report().records, tally.report().fraction_clipped
         (2, 0.5)
     """
 
-    def __init__(self, features: int, steps: int, *, counts: bool = False) -> None:
-        self._features, self._steps, self._of_counts = features, steps, counts
+    def __init__(self, features: int, grid_steps: int, *, counts: bool = False) -> None:
+        self._features, self._grid_steps, self._of_counts = features, grid_steps, counts
         self._clipped = self._targets_clipped = self._energy = 0
         self._norm_counts = np.zeros(NORM_BINS, np.int64)
 
     def add(self, norms: NDArray[np.float64], *, clipped: int, energy: int, targets_clipped: int = 0) -> None:
         """Add records by their norms before the clip, in grid steps, ``(n,)``."""
-        self.add_counted(norm_histogram(norms, self._steps), energy)
+        self.add_counted(norm_histogram(norms, self._grid_steps), energy)
         self._clipped += clipped
         self._targets_clipped += targets_clipped
 

@@ -157,5 +157,5 @@ class DeviceAccumulator:
         self._targets_clipped += goals.clipped
         self._escaped += grid.escaped + goals.escaped
         self._energy += grid.squares.to(torch.int64).sum()
-        bins = torch.bucketize(grid.norms / self._schema.steps, self._edges, right=False)
+        bins = torch.bucketize(grid.norms / self._schema.grid_steps, self._edges, right=False)
         self._norm_counts.index_add_(0, bins, torch.ones_like(bins))

@@ -82,7 +82,7 @@ class MappedRound(Protocol):
         """f."""
 
     @property
-    def steps(self) -> int:
+    def grid_steps(self) -> int:
         """2**f."""
 
 
@@ -108,8 +108,8 @@ def softmax_of_units(schema: MappedRound, unit: Ints, labels: NDArray[np.intp], 
     one = float(1 << PROBABILITY_BITS)
     clip = float(round(schema.residual_norm * one))
     length = xp.at_least(xp.sqrt(xp.vecdot(r, r)), clip)
-    kappa = xp.floor(xp.at_least(one * one - square, 0.0) * (schema.steps * SHY * clip / one**2) / length)
-    r *= schema.steps * SHY
+    kappa = xp.floor(xp.at_least(one * one - square, 0.0) * (schema.grid_steps * SHY * clip / one**2) / length)
+    r *= schema.grid_steps * SHY
     r /= length[:, None]
     return _within(schema, unit, xp.trunc(r, out=r), kappa)
 
@@ -130,7 +130,7 @@ def short_rows(schema: MappedRound, rows: Ints, M: RoundValues, out: Ints | None
         out: memory for u; None: new memory.
     """
     z: Ints = arrays_of(rows).matmul(rows, M.floats, out=out)
-    _shorten(z, schema.clip_norm / 2.0**ROW_BITS, M.exponent, schema.steps)
+    _shorten(z, schema.clip_norm / 2.0**ROW_BITS, M.exponent, schema.grid_steps)
     return z
 
 
@@ -147,33 +147,33 @@ def residual_of_units(schema: MappedRound, unit: Ints, rows: Ints, targets: Ints
     residual = targets[:, 0] * ((schema.target_bound or 1.0) / 2.0**ROW_BITS) - fitted
     xp = arrays_of(residual)
     share = residual / xp.full_like(residual[:1], math.ldexp(float(c.integers), -c.exponent))
-    r = xp.trunc(share.clip(-1.0, 1.0) * (schema.steps * SHY))
-    kappa = xp.where(abs(share) <= 1.0, xp.full_like(share[:1], float(schema.steps)), 0.0)
+    r = xp.trunc(share.clip(-1.0, 1.0) * (schema.grid_steps * SHY))
+    kappa = xp.where(abs(share) <= 1.0, xp.full_like(share[:1], float(schema.grid_steps)), 0.0)
     return _within(schema, unit, r[:, None], kappa)
 
 
-def shortened(rows: Ints, step: float, exponent: int, steps: int) -> tuple[Ints, NDArray[np.float64]]:
-    """Multiply rows by ``step * 2**-exponent``, shorten those longer than 1, and truncate toward zero.
+def shortened(rows: Ints, scale: float, exponent: int, grid_steps: int) -> tuple[Ints, NDArray[np.float64]]:
+    """Multiply rows by ``scale * 2**-exponent``, shorten those longer than 1, and truncate toward zero.
 
     Returns:
-        Integers ``(n, k)``, in steps of ``1 / steps``; and the factors, ``(n,)``, that shortened rows, 1 for others.
+        Integers ``(n, k)``, in units of ``1 / grid_steps``; and the factors ``(n,)`` that shortened rows, 1 for others.
     """
     z = rows + 0.0
-    return z, _shorten(z, step, exponent, steps)
+    return z, _shorten(z, scale, exponent, grid_steps)
 
 
-def _shorten(z: Ints, step: float, exponent: int, steps: int) -> NDArray[np.float64]:
+def _shorten(z: Ints, scale: float, exponent: int, grid_steps: int) -> NDArray[np.float64]:
     """Shorten rows in place, and return the factors, as :func:`shortened` does."""
     xp = arrays_of(z)
     exponents = _truncate(z)
     norm = xp.sqrt(xp.vecdot(z, z))
     power = xp.power_of_two(exponents - exponent)
-    power *= step
+    power *= scale
     positive, stays = norm > 0, power > 0
     factor = 1.0 / xp.where(positive, norm, 1.0)
     factor = xp.where(positive & (factor < power), factor, power)
     shorter: NDArray[np.float64] = xp.where(stays, factor / xp.where(stays, power, 1.0), 1.0)
-    z *= (factor * (steps * SHY))[:, None]
+    z *= (factor * (grid_steps * SHY))[:, None]
     xp.trunc(z, out=z)
     return shorter
 
@@ -197,13 +197,13 @@ def unit_rows(schema: Schema, rows: Ints, M: RoundValues, out: Ints | None = Non
     xp = arrays_of(rows)
     z = xp.matmul(rows, M.floats, out=product)
     _truncate(z)
-    steps = schema.steps
+    grid_steps = schema.grid_steps
     norm = xp.sqrt(xp.vecdot(z, z))
-    z *= steps * math.sqrt(1 - _INTERCEPT * _INTERCEPT) * SHY
+    z *= grid_steps * math.sqrt(1 - _INTERCEPT * _INTERCEPT) * SHY
     z /= xp.where(norm > 0, norm, 1.0)[:, None]  # a row of zeros stays zero
     unit: Ints = xp.empty(len(z), z.shape[1] + 1) if out is None else out
     xp.trunc(z, out=unit[:, :-1])
-    unit[:, -1] = math.floor(steps * _INTERCEPT)
+    unit[:, -1] = math.floor(grid_steps * _INTERCEPT)
     return unit
 
 
@@ -238,9 +238,9 @@ def exponentials(logits: Ints, exponent: int) -> Ints:
 
 def _within(schema: MappedRound, unit: Ints, residuals: Ints, kappa: Ints) -> Mapped:
     """Set contributions that exceed a norm, or are NaN, to zero, as a check of the arithmetic."""
-    xp, maximum = arrays_of(unit), float(schema.steps) ** 2
+    xp, maximum = arrays_of(unit), float(schema.grid_steps) ** 2
     fine = (xp.vecdot(unit, unit) <= maximum) & (xp.vecdot(residuals, residuals) <= maximum)
-    fine &= (kappa >= 0) & (kappa <= schema.steps)
+    fine &= (kappa >= 0) & (kappa <= schema.grid_steps)
     if xp.some(~fine):
         unit, residuals = xp.where(fine[:, None], unit, 0.0), xp.where(fine[:, None], residuals, 0.0)
         kappa = xp.where(fine, kappa, 0.0)

@@ -191,7 +191,7 @@ class GridChunk:
 
 def feature_grid(schema: Schema) -> Grid:
     """Return the grid of the (transformed) features."""
-    return Grid("X", schema.features, schema.steps, schema.scale, schema.nonnegative)
+    return Grid("X", schema.features, schema.grid_steps, schema.scale, schema.nonnegative)
 
 
 def through_maps(reading: Reading, rows: NDArray[Any], grid: Grid) -> NDArray[np.float64]:
@@ -272,7 +272,7 @@ def exact_rows(bound: int) -> int:
 
 def sums_of(schema: Schema, letters: str) -> dict[str, ExactSum]:
     """Return empty sums of a schema's sent statistics, by letter."""
-    sums = {row.letter: ExactSum(row.shape(schema.sizes), row.bound(schema.steps)) for row in schema.sent}
+    sums = {row.letter: ExactSum(row.shape(schema.sizes), row.bound(schema.grid_steps)) for row in schema.sent}
     require_known(sums, letters)
     return sums
 
@@ -355,9 +355,9 @@ def _add_sparse_gram(rows: csr_array, into: NDArray[np.float64]) -> None:
     d = len(into)
     turned = rows.T.tocsr()
     strips = _STRIPS if rows.nnz > _LONG * rows.shape[0] else 1
-    step = max(1, min(_STRIP // d, -(-d // strips)))
-    for start in range(0, d, step):
-        end = min(start + step, d)
+    at_once = max(1, min(_STRIP // d, -(-d // strips)))
+    for start in range(0, d, at_once):
+        end = min(start + at_once, d)
         strip = (turned[start:end] @ rows[:, :end]).toarray()
         into[start:end, :start] += strip[:, :start]
         into[start:end, start:end] += np.tril(strip[:, start:])

@@ -120,8 +120,8 @@ class PersonSums:
     def _tiles(self, order: NDArray[np.intp], rows: int) -> Iterator[NDArray[np.intp]]:
         sizes = self._schema.sizes
         entries = sum(_held(row, sizes, rows) for row in self._rows.values())
-        step = rows * max(1, min(_TILE // entries, (_EXACT - 1) // (_max_bound(self._schema) * rows)))
-        yield from (order[start : start + step] for start in range(0, len(order), step))
+        at_once = rows * max(1, min(_TILE // entries, (_EXACT - 1) // (_max_bound(self._schema) * rows)))
+        yield from (order[start : start + at_once] for start in range(0, len(order), at_once))
 
     def _add(self, terms: list[Term], persons: int, rows: int) -> None:
         counted = persons * min(rows, self._clip.most_records(self._schema))
@@ -189,8 +189,8 @@ class _Part:
             _add_by_block(total, clip.of(self.sums.reshape(len(owner), -1), owner), block)
             return
         factors = clip.exact_factors(owner, np.einsum("pij,pij->pj", self.sums, self.sums).max(axis=1))
-        for each in np.unique(block).tolist():
-            into, of_block = total[each].reshape(self.sums.shape[2:] * 2), block == each
+        for index in np.unique(block).tolist():
+            into, of_block = total[index].reshape(self.sums.shape[2:] * 2), block == index
             add_gram(self.sums[of_block & (factors == 1)].reshape(-1, len(into)), into)
             exact, rest = np.flatnonzero(of_block & (factors % 1 > 0)), np.flatnonzero(of_block & (factors == 0))
             rows = self.sums if len(exact) == len(owner) else self.sums[exact]

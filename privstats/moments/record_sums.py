@@ -114,15 +114,15 @@ def key_weights(entries: int) -> NDArray[np.int64]:
     return weights
 
 
-def grid_key(steps: int, *parts: Any) -> NDArray[np.int64]:
+def grid_key(grid_steps: int, *parts: Any) -> NDArray[np.int64]:
     """Return the keys of records whose grid vectors are these parts side by side.
 
-    A part is ``(n, columns)``, integer float64 rows of norm at most ``steps``. The weights are used b bits at a time. A
-    partial sum is at most 2**b times the parts' total of steps sqrt(columns). b keeps sums below 2**52, so they are
-    exact.
+    A part is ``(n, columns)``, integer float64 rows of norm at most ``grid_steps``. The weights are used b bits at a
+    time. A partial sum is at most 2**b times the parts' total of ``grid_steps`` sqrt(columns). b keeps sums below
+    2**52, so they are exact.
     """
     weights = key_weights(sum(part.shape[1] for part in parts)).view(np.uint64)
-    bits = 52 - sum(steps * (math.isqrt(part.shape[1] - 1) + 1) for part in parts).bit_length()
+    bits = 52 - sum(grid_steps * (math.isqrt(part.shape[1] - 1) + 1) for part in parts).bit_length()
     key = np.zeros(parts[0].shape[0], np.uint64)
     for shift in np.arange(0, 64, bits, dtype=np.uint64):
         digits = ((weights >> shift) & np.uint64((1 << bits) - 1)).astype(np.float64)

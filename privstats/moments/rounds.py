@@ -45,13 +45,13 @@ def grid_rows(
         out: memory for grid vectors, ``(n, features)``; None: new memory.
         clips: receives the clip's effect on strips of the rows, in order; None: it is dropped.
     """
-    count, step = len(rows), max(1, _STRIP // max(rows.shape[1], read.features, 1))
+    count, at_once = len(rows), max(1, _STRIP // max(rows.shape[1], read.features, 1))
     grid = np.empty((count, read.features)) if out is None else out
-    if count <= step:
+    if count <= at_once:
         return grid, _read_into(grid, read, rows, clips)
     fine = np.empty(count, np.bool_)
-    for start in range(0, count, step):
-        strip = slice(start, start + step)
+    for start in range(0, count, at_once):
+        strip = slice(start, start + at_once)
         fine[strip] = _read_into(grid[strip], read, rows[strip], clips)
     return grid, fine
 

@@ -98,8 +98,8 @@ class Products:
             labels: class of each block, ``(b,)``.
             blocks: integers as float64 ``(b, rows, d)``.
         """
-        step = max(1, _BLOCK_BYTES // (8 * blocks.shape[2] ** 2))
-        for some, part in zip(self.torch.split(labels, step), self.torch.split(blocks, step), strict=True):
+        at_once = max(1, _BLOCK_BYTES // (8 * blocks.shape[2] ** 2))
+        for some, part in zip(self.torch.split(labels, at_once), self.torch.split(blocks, at_once), strict=True):
             grams = [self.gram(block) for block in part] if self._limbs else None
             products = (part.mT @ part).to(self.torch.int64) if grams is None else self.torch.stack(grams)
             total.index_add_(0, some, products)

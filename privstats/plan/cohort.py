@@ -180,8 +180,8 @@ def check_plausible(plan: Plan, vector: NDArray[np.int64]) -> None:
         more than cohort.max_records=100; raise it in a new plan
     """
     _check_records(plan, vector)
-    for room, place in zip(plan.headroom, plan.layout.slices, strict=True):
-        if vector[place].max() > room.plausible or vector[place].min() < -room.plausible:
+    for room, entries in zip(plan.headroom, plan.layout.slices, strict=True):
+        if vector[entries].max() > room.plausible or vector[entries].min() < -room.plausible:
             raise AggregationError(
                 plan.masking.steps[-1],
                 "implausible",

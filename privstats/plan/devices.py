@@ -55,6 +55,11 @@ class Devices:
         return self.page == TRUSTED_REGISTRAR
 
     @property
+    def page_server(self) -> str:
+        """The organisation that serves the page."""
+        return self.registrar if self.registrar_serves else self.page
+
+    @property
     def runs(self) -> str:
         """Maximum number of runs per person, in words."""
         return "1 run" if self.most_runs == 1 else f"{self.most_runs} runs"

@@ -73,7 +73,7 @@ def schema_table(schema: Schema) -> dict[str, Any]:
     """Return a schema as the table of a plan file."""
     stated = {name: value for name, value in _plain(schema).items() if value != schema.unstated.get(name)}
     tables = zip(transforms.to_builtins(schema.transform), schema.transform, strict=True)
-    maps = [{**table, **packages.keyed(packages.of_map(step))} for table, step in tables]
+    maps = [{**table, **packages.keyed(packages.of_map(map_))} for table, map_ in tables]
     own = {"task": schema.task, **packages.keyed(packages.of_schema(schema))}
     table = {**own, **stated, **schema.plain_fields()}
     return {**(table if packages.KEY in own else packages.bare(table)), **own, "transform": maps}

@@ -49,17 +49,17 @@ class Words(Form):
     """One of several words, which a module holds.
 
     Args:
-        place: where they are, ``"module:name"``: words, a table of words, or a ``Literal``.
+        name: where they are, ``"module:name"``: words, a table of words, or a ``Literal``.
         remedy: what to do for a value that no word states; it ends the refusal.
     """
 
-    def __init__(self, place: str, *, remedy: str = "choose one") -> None:
-        self._place, self._remedy = place, remedy
+    def __init__(self, name: str, *, remedy: str = "choose one") -> None:
+        self._name, self._remedy = name, remedy
 
     @property
     def choices(self) -> tuple[str, ...]:
         """The words, in order."""
-        words = resolve_name(self._place)
+        words = resolve_name(self._name)
         return get_args(words) or tuple(words)
 
     @property

@@ -48,11 +48,11 @@ def of_kind(schema: Schema) -> str:
 
 def _check_bases(cls: type, package: str) -> None:
     """Refuse a class built on another package's class, whose version no plan would state."""
-    for each in cls.__mro__:
-        of_python = each.__module__.partition(".")[0] in sys.stdlib_module_names
-        if not of_python and (own := definer(each)) not in ("", package):
+    for base in cls.__mro__:
+        of_python = base.__module__.partition(".")[0] in sys.stdlib_module_names
+        if not of_python and (own := definer(base)) not in ("", package):
             raise PlanError(
-                f"{cls.__name__} of {package} derives from {each.__name__} of {own}, and a plan states one package for "
+                f"{cls.__name__} of {package} derives from {base.__name__} of {own}, and a plan states one package for "
                 "a class; copy that class"
             )
 

@@ -448,9 +448,9 @@ def check_fits(plan: Plan, *tables: str) -> None:
         refusal(place)(plan)
 
 
-def refusal(place: str) -> Callable[[Any], None]:
+def refusal(name: str) -> Callable[[Any], None]:
     """Return the function of a room's module that a row names."""
-    function: Callable[[Any], None] = resolve_name(f"privstats.plan.{place}")
+    function: Callable[[Any], None] = resolve_name(f"privstats.plan.{name}")
     return function
 
 

@@ -197,6 +197,18 @@ def at_most(value: float, spec: str = ".4g") -> str:
     return _directed(value, spec, ROUND_CEILING)
 
 
+def first_few(texts: Sequence[str], most: int) -> str:
+    """Return at most so many of these texts, and how many follow.
+
+    Example:
+        >>> from privstats.printable import first_few
+        >>> first_few(["a", "b"], 2), first_few(["a", "b", "c", "d"], 2)
+        ('a, b', 'a, b and 2 more')
+    """
+    shown = ", ".join(texts[:most])
+    return shown if len(texts) <= most else f"{shown} and {len(texts) - most} more"
+
+
 def delta_text(delta: float) -> str:
     """Return the delta of a promise as text of six digits, rounded up, so that all pages print one delta alike.
 

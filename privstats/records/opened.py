@@ -229,9 +229,9 @@ class Opened:
     def _pieces(self, tiles: Iterator[Tile], size: int, *, placed: bool = False) -> Iterator[tuple[Any, Any]]:
         with progress_bar("records", self.count, at_once=self.progress) as advance:
             for rows, targets, *_ in tiles:
-                step = len(rows) if placed and is_tensor(rows) else size
-                for start in range(0, len(rows), max(step, 1)):
-                    piece = rows[start : start + step], targets[start : start + step]
+                at_once = len(rows) if placed and is_tensor(rows) else size
+                for start in range(0, len(rows), max(at_once, 1)):
+                    piece = rows[start : start + at_once], targets[start : start + at_once]
                     yield piece if placed and is_tensor(rows) else (dense(piece[0]), dense(piece[1]))
                 advance(len(rows))
 

@@ -12,7 +12,7 @@ from privstats.errors import DataError
 from privstats.plan.plan import Plan
 from privstats.plan.provers import PROVERS
 from privstats.plan.validity import Validity
-from privstats.printable import at_least, at_most, delta_text
+from privstats.printable import at_least, at_most, delta_text, first_few
 from privstats.review.drop_outs import drop_out_facts, plan_dropouts
 from privstats.review.special_facts import (
     changed_devices,
@@ -100,7 +100,7 @@ def _proofs(plan: Plan) -> list[str]:
 def _trust(plan: Plan) -> list[str]:
     if plan.noise is None:
         return []
-    trusted = f"trust in the {plan.noise.model} model: {plan.noise.trust.trusted}"
+    trusted = _trusted(plan.noise)
     members = plan.noise.members
     if members == 1:
         return [trusted]
@@ -109,6 +109,10 @@ def _trust(plan: Plan) -> list[str]:
         f"each of the {members} members adds the noise in full, so a release carries {math.sqrt(members):.3g} times "
         "the noise that the promise needs",
     ]
+
+
+def _trusted(noise: Noise) -> str:
+    return f"trust in the {noise.model} model: {noise.trust.trusted}"
 
 
 def _minimum_count(plan: Plan) -> list[str]:
@@ -234,7 +238,7 @@ def _notes(before: Plan, after: Plan, comparable: bool) -> Iterator[str]:
     if old is not None and new is not None and not comparable:
         yield "the protected unit or the adjacency changed, so the two epsilons do not compare"
     if new is not None and (old is None or old.model != new.model):
-        yield f"trust in the {new.model} model: {new.trust.trusted}"
+        yield _trusted(new)
     if before.protocol != after.protocol:
         yield f"masking changes from {before.protocol!r} to {after.protocol!r}, which trusts others: see `plan check`"
     if before.validity != after.validity:
@@ -277,8 +281,7 @@ def _in_words(value: Any) -> str | None:
         return str(value)
     if all(isinstance(each, Mapping) for each in value):
         return " then ".join(each["kind"] + _settings(each) for each in value)
-    more = f" and {len(value) - _LISTED} more" if len(value) > _LISTED else ""
-    return ", ".join(map(str, value[:_LISTED])) + more
+    return first_few([*map(str, value)], _LISTED)
 
 
 def _settings(transform: Mapping[str, Any]) -> str:
@@ -319,7 +322,9 @@ def _felt(plan: Plan) -> dict[str, float]:
     if plan.noise is None:
         return dict.fromkeys(plan.schema.statistics, 0.0)
     released = plan.noise.released_sigma(plan.cohort.clients)
-    largest = {row.letter: row.bound(plan.schema.steps) / plan.schema.scale_of(row.letter) for row in plan.schema.sent}
+    largest = {
+        row.letter: row.bound(plan.schema.grid_steps) / plan.schema.scale_of(row.letter) for row in plan.schema.sent
+    }
     return {statistic: sigma / largest[statistic] for statistic, sigma in released.items()}
 
 

@@ -99,12 +99,12 @@ class Statistic:
         """Return wire steps per real unit, from grid steps per unit of a feature and of a target."""
         return float(self.resolution) * (features ** self.powers[0] * targets ** self.powers[1])
 
-    def bound(self, steps: int) -> int:
-        """Return b in wire steps: n records of ``steps`` grid steps sum to at most n b in an entry.
+    def bound(self, grid_steps: int) -> int:
+        """Return b in wire steps: n records of ``grid_steps`` grid steps sum to at most n b in an entry.
 
         Off the diagonal of a symmetric block the maximum is half of this: 2 |x_i x_j| <= x_i^2 + x_j^2.
         """
-        return self.resolution * int(steps**self.degree)
+        return self.resolution * int(grid_steps**self.degree)
 
 
 INFLUENCES = "efghijkl"
@@ -401,14 +401,14 @@ class Schema(ABC):
         return self.needs_privacy if unit is None else ""
 
     @property
-    def steps(self) -> int:
+    def grid_steps(self) -> int:
         """Grid steps in the clip norm: 2**grid_bits."""
         return 1 << self.grid_bits
 
     @property
     def scale(self) -> float:
         """Grid steps per feature unit, s = 2**f / R."""
-        return self.steps / self.clip_norm
+        return self.grid_steps / self.clip_norm
 
     def on_grid(self, value: float) -> float:
         """Return an entry of a row as sums hold it, rounded to the grid; at most the clip norm."""
@@ -417,7 +417,7 @@ class Schema(ABC):
     @cached_property
     def bound(self) -> int:
         """b in grid steps: n records sum to at most n b in an entry; at least a record's squared norm."""
-        return max(self.steps**2, *(row.bound(self.steps) // row.resolution for row in self.sent))
+        return max(self.grid_steps**2, *(row.bound(self.grid_steps) // row.resolution for row in self.sent))
 
 
 def classes_of(classes: int, names: tuple[str, ...] | None) -> str:

@@ -55,7 +55,7 @@ class _Round(Protocol):
         """f."""
 
     @property
-    def steps(self) -> int:
+    def grid_steps(self) -> int:
         """2**f."""
 
     @property
@@ -246,7 +246,9 @@ def _of_others(
 
 def _module_within(schema: _Round, gradients: Ints, kappa: Ints) -> tuple[Ints, Ints]:
     """Zero each row that is too long, not integer or NaN: NaN fails every comparison."""
-    fine = (np.vecdot(gradients, gradients) <= float(schema.steps) ** 4) & (kappa >= 0) & (kappa <= schema.steps)
+    fine = (
+        (np.vecdot(gradients, gradients) <= float(schema.grid_steps) ** 4) & (kappa >= 0) & (kappa <= schema.grid_steps)
+    )
     parts = np.array_split(gradients, max(1, gradients.size >> 16))  # a copy of all rows would leave the cache
     fine &= np.concatenate([(part == np.trunc(part)).all(axis=1) for part in parts]) & (kappa == np.trunc(kappa))
     if not fine.all():

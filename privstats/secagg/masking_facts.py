@@ -21,8 +21,11 @@ RECORDED = (
 )
 """What a recording reveals later, for the person who reviews the plan; ``tests/secagg/test_recorded.py`` attacks it."""
 
+CLASSICAL_UNTIL = "2026-11-30"
+"""The day of the last versions whose sessions agree on keys by X25519 alone where a plan names no ``key_agreement``."""
+
 UNNAMED = (
-    "the plan names no key_agreement, and versions until 2026-11-30 run its digest under X25519 alone: write "
+    f"the plan names no key_agreement, and versions until {CLASSICAL_UNTIL} run its digest under X25519 alone: write "
     'key_agreement = "mlkem768-x25519" and renew the roster, or have every party install this version'
 )
 """The further fact of a plan without ``key_agreement``."""

@@ -123,12 +123,12 @@ def _part_of_bound(
     for _ in range(4):
         weights.append({s: 10.0 ** rng.uniform(-2, 2) / (each or 1.0) for s, each in alone.items()})
     reached = 0.0
-    for each in weights:
-        bound, far = kind.move(each, adjacency), math.fsum(weight * moved[s] for s, weight in each.items())
+    for weighting in weights:
+        bound, far = kind.move(weighting, adjacency), math.fsum(weight * moved[s] for s, weight in weighting.items())
         if not far <= bound * (1 + _FLOATS):
             raise AssertionError(
                 f"{type(kind).__name__} under {adjacency} states {math.sqrt(bound):.3g}, and one record moves the sums "
-                f"by {math.sqrt(far):,.5g} ({', '.join(each)})"
+                f"by {math.sqrt(far):,.5g} ({', '.join(weighting)})"
             )
         reached = max(reached, far / bound if bound else 0.0)
     return math.sqrt(reached)

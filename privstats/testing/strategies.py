@@ -32,10 +32,10 @@ _CLIP_NORMS = st.one_of(st.sampled_from([1.0, 0.5, 3.0, 1e-6, 1e6]), st.floats(1
 Schedule = dict[str, set[int]]
 
 
-def entries(bound: float, step: float) -> SearchStrategy[float]:
-    """Draw floats awkward for a clip at ``bound`` on a grid of ``step``: edges, ties, subnormals, huge, -0.0."""
+def entries(bound: float, spacing: float) -> SearchStrategy[float]:
+    """Draw floats awkward for a clip at ``bound`` on a grid of ``spacing``: edges, ties, subnormals, huge, -0.0."""
     edges = [0.0, -0.0, bound, -bound, bound / math.sqrt(2), math.nextafter(bound, math.inf), math.nextafter(bound, 0)]
-    ties = st.integers(-9, 9).map(lambda k: (k + 0.5) * step)
+    ties = st.integers(-9, 9).map(lambda k: (k + 0.5) * spacing)
     tiny, huge = [5e-324, -2.2e-308, 1e-300], [1.7e308, -1.7e308, 1e200]
     return st.one_of(st.sampled_from(edges), ties, st.sampled_from(tiny + huge), st.floats(-2 * bound, 2 * bound))
 
@@ -49,10 +49,10 @@ def records(schema: RecordSchema, *, min_records: int = 0, max_records: int = 12
     @st.composite
     def build(draw: st.DrawFn) -> Records:
         count = draw(st.integers(min_records, max_records))
-        X = draw(_rows(count, schema.features, schema.clip_norm, schema.steps))
+        X = draw(_rows(count, schema.features, schema.clip_norm, schema.grid_steps))
         if isinstance(schema, ClassSchema):
             return X, draw(arrays.arrays(np.int64, count, elements=st.integers(0, schema.classes - 1)))
-        return X, draw(_rows(count, schema.targets, schema.target_bound, schema.steps))
+        return X, draw(_rows(count, schema.targets, schema.target_bound, schema.grid_steps))
 
     return build()
 
@@ -73,8 +73,8 @@ def partitions(count: int, clients: int) -> SearchStrategy[list[NDArray[np.intp]
     return owners.map(lambda owner: [np.flatnonzero(owner == client) for client in range(clients)])
 
 
-def _rows(count: int, columns: int, bound: float, steps: int) -> SearchStrategy[NDArray[np.float64]]:
-    return arrays.arrays(np.float64, (count, columns), elements=entries(bound, bound / steps))
+def _rows(count: int, columns: int, bound: float, grid_steps: int) -> SearchStrategy[NDArray[np.float64]]:
+    return arrays.arrays(np.float64, (count, columns), elements=entries(bound, bound / grid_steps))
 
 
 def class_schemas(

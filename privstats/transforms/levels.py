@@ -127,16 +127,16 @@ def _checked(field: str, columns: Any, *, numbers: bool) -> tuple[Any, ...]:
     if not isinstance(columns, Sequence) or isinstance(columns, str):
         raise SchemaError(f"{field} must be a tuple of columns, such as Categories('arm', ('placebo', 'drug'))")
     checked = tuple(column_from_plan(each) for each in columns)
-    for each in checked:
-        if numbers and isinstance(each, Numeric) and each.edges is None and not each.unit:
+    for column in checked:
+        if numbers and isinstance(column, Numeric) and column.edges is None and not column.unit:
             continue
-        if isinstance(each, Categories) and each.as_text:
+        if isinstance(column, Categories) and column.as_text:
             raise SchemaError(
-                f"{field}: as_text of {each.name} belongs to Cells, and effects and hazards would read 042 as 42: put "
-                "a letter before each code, in the records too, and omit as_text"
+                f"{field}: as_text of {column.name} belongs to Cells, and effects and hazards would read 042 as 42: "
+                "put a letter before each code, in the records too, and omit as_text"
             )
-        plain = isinstance(each, Categories) and not (each.other or each.missing or each.ordered)
-        if not plain or not 2 <= len(getattr(each, "values", ())) <= _MAX_LEVELS:
+        plain = isinstance(column, Categories) and not (column.other or column.missing or column.ordered)
+        if not plain or not 2 <= len(getattr(column, "values", ())) <= _MAX_LEVELS:
             either = ", or a Numeric without edges" if numbers else ""
-            raise SchemaError(f"{field}: {each.name!r} must be Categories of 2 to {_MAX_LEVELS} values{either}")
+            raise SchemaError(f"{field}: {column.name!r} must be Categories of 2 to {_MAX_LEVELS} values{either}")
     return checked

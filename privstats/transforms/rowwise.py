@@ -118,10 +118,10 @@ class UnitNorm(Transform):
     def apply(self, rows: Rows) -> Rows:
         """Return rows of norm 1 (or 0), without overflow or underflow."""
         if type(rows) is np.ndarray and rows.nbytes > _WINDOW:  # a row is scaled by itself, so windows change no bit
-            step = max(1, _WINDOW * len(rows) // rows.nbytes)
+            at_once = max(1, _WINDOW * len(rows) // rows.nbytes)
             out = np.empty(rows.shape, np.float64)
-            for start in range(0, len(rows), step):
-                out[start : start + step] = self._scaled(rows[start : start + step])
+            for start in range(0, len(rows), at_once):
+                out[start : start + at_once] = self._scaled(rows[start : start + at_once])
             return out
         return self._scaled(rows)
 

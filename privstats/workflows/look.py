@@ -18,6 +18,7 @@ from privstats.intake.columns import Readings, read
 from privstats.intake.meaning import UNREADABLE, has_decimal_comma, meaning_of, word_of
 from privstats.intake.person_ids import names_of
 from privstats.kinds import HazardSchema
+from privstats.printable import first_few
 from privstats.transforms import Categories, Column, Dates, Numeric, Truth
 from privstats.workflows.forms import GAP_CODES, declared_remedy, zone_remark
 
@@ -217,8 +218,7 @@ def unlisted(column: Categories, readings: Readings) -> Counter[str]:
 def spelled_apart(values: Iterable[object], rest: Counter[str]) -> str:
     """Name the unlisted values that differ from a listed one by case alone; empty if none does."""
     pairs = [f"{value} for {listed}" for value, listed in spellings(values, rest).items()]
-    more = f" and {len(pairs) - _SPELLINGS} more" if len(pairs) > _SPELLINGS else ""
-    return f" By case alone differs {', '.join(pairs[:_SPELLINGS])}{more}" if pairs else ""
+    return f" By case alone differs {first_few(pairs, _SPELLINGS)}" if pairs else ""
 
 
 def spellings(values: Iterable[object], rest: Counter[str]) -> dict[str, str]:

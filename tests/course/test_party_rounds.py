@@ -82,7 +82,7 @@ def test_an_update_is_that_of_the_definition_up_to_the_grid(length: float) -> No
     X, y = (np.concatenate(each) for each in zip(*shards(), strict=True))
     start = Values.rounded(length * np.random.default_rng(0).normal(size=(C, D)))
     P = ps.measure(UPDATES, X, y, published=Published.of({"W": start})).real().P
-    np.testing.assert_allclose(P, in_floats(X, y, start.real), atol=3 / UPDATES.steps)
+    np.testing.assert_allclose(P, in_floats(X, y, start.real), atol=3 / UPDATES.grid_steps)
 
 
 def test_from_zero_an_update_is_the_first_direction() -> None:
@@ -99,7 +99,7 @@ def test_attack_no_published_weights_make_an_update_longer_or_depend_on_order(se
     order = rng.permutation(30)
     for schema in (ps.PartyUpdateSchema(C, D), ps.PartyUpdateSchema(C, D, grid_bits=20), UPDATES):
         found = ps.measure(schema, X, y, published=said)
-        assert sum(int(entry) ** 2 for entry in found.P.ravel()) <= schema.steps**2
+        assert sum(int(entry) ** 2 for entry in found.P.ravel()) <= schema.grid_steps**2
         assert found == ps.measure(schema, X[order], y[order], published=said)
 
 

@@ -1,4 +1,4 @@
-"""A further session of a course is in every price, page, audit and printed epsilon by its step alone."""
+"""A further session of a course is in every price, page, audit and printed epsilon by its phase alone."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 import privstats as ps
 from privstats.course.base import mu_of
 from privstats.course.kinds import COURSE_KINDS, labels_of
+from privstats.course.phases import Phase, Phases
 from privstats.course.promise import epsilon_of, every_plan, part_of, total_of
-from privstats.course.steps import Step, Steps
 from privstats.dp import Ledger
 from privstats.plan import Plan
 from privstats.printable import at_most
@@ -44,10 +44,10 @@ class Planted(ps.Newton):
         return replace(self.first, schema=schema, privacy=part_of(self.first, 1.5, None), published=None)
 
     @cached_property
-    def steps(self) -> Steps:
+    def phases(self) -> Phases:
         """The rounds, then the planted session."""
-        rounds = super().steps
-        return Steps((*rounds.steps, Step("planted mean", self.mean, tries=1)), rounds.retries)
+        rounds = super().phases
+        return Phases((*rounds.phases, Phase("planted mean", self.mean, tries=1)), rounds.retries)
 
 
 ROUNDS = replace(ps.Newton.start(SCHEMA, **TERMS, rounds=3), promise=None)

@@ -1,4 +1,4 @@
-"""A release names its course, its step and its place: one of a sibling course, of another step or place is refused."""
+"""A release names its course, phase and place: one of a sibling course, of another phase or place is refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from privstats.course.positions import in_places
 from privstats.release import Position
 from tests import made
 from tests.course.test_kinds import SAMPLES
-from tests.course.test_steps import COURSES, FOLLOWING, lost_places, opened
+from tests.course.test_phases import COURSES, FOLLOWING, lost_places, opened
 from tests.made import named, refused, unnamed
 
 SCHEMA = ps.ScoreSchema(3, 2.0, transform=(ps.transforms.ConstantFeature(1.0),))
@@ -55,9 +55,9 @@ def test_the_position_of_a_session_follows_from_the_sessions_before_it(name: str
         for lost in list(lost_places(course.most, np.random.default_rng(0)))[:12]:
             had = [place not in lost for place in range(course.most)]
             priced: list[float] = []
-            for place, step in enumerate(opened(course.steps, lost)):
-                priced.append(mu_of(step.plan))
-                named = course.digest, step.name, place, math.hypot(*priced), course.mu
+            for place, phase in enumerate(opened(course.phases, lost)):
+                priced.append(mu_of(phase.plan))
+                named = course.digest, phase.name, place, math.hypot(*priced), course.mu
                 assert position_of(course, had[:place]) == (None if name == "single" else Position(*named))
 
 
@@ -118,10 +118,10 @@ def test_attack_a_release_that_names_no_course_is_refused(whole: Any) -> None:
     assert alone.next(nameless[:1]) is alone.next(whole[:1]) is None
 
 
-def test_attack_a_release_of_another_step_is_refused() -> None:
+def test_attack_a_release_of_another_phase_is_refused() -> None:
     """Of a mean and sums with equal plans nothing else tells them apart."""
-    step = made.unnamed(played(COURSE)[0])
-    wrong = step.at(replace(COURSE.position([]), step="calibration"))
+    other = made.unnamed(played(COURSE)[0])
+    wrong = other.at(replace(COURSE.position([]), phase="calibration"))
     refused(ps.PlanError, "it names session 'calibration' at place 0", COURSE.next, [wrong])
 
 
@@ -178,7 +178,7 @@ def test_attack_a_plan_that_names_another_session_is_refused(whole: Any) -> None
     for wrong in (
         SIBLING.position([True]),
         replace(own, place=2),
-        replace(own, step="mean"),
+        replace(own, phase="mean"),
         replace(own, mu=own.mu * 0.99),
         replace(own, spent=own.mu),
     ):

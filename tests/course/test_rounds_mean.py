@@ -15,7 +15,7 @@ from privstats.estimates.recipes import RidgeRecipe
 from privstats.randomness import seeded
 from tests import made
 from tests.course.cases import HELPERS, RIDGE, N, plan_of, rounds, shards
-from tests.course.test_steps import opened
+from tests.course.test_phases import opened
 from tests.made import refused
 
 TERMS: dict[str, Any] = {"epsilon": 8.0, "expected_records": 12}  # few, so that the recipe takes noise for strong
@@ -77,7 +77,7 @@ def test_a_mean_without_a_sum_is_asked_for_again_while_retries_last() -> None:
     course = with_mean(2, retries=2)
 
     def names(*lost: int) -> list[str]:
-        return [step.name for step in opened(course.steps, frozenset(lost))[1:]]
+        return [phase.name for phase in opened(course.phases, frozenset(lost))[1:]]
 
     assert names() == ["mean", "round", "round"]
     assert names(1) == ["mean", "mean", "round", "round"]
@@ -92,7 +92,7 @@ def test_a_mean_that_costs_more_than_a_round_has_one_place() -> None:
     """A retry's place is priced as a round: the mean would break the promise there."""
     course = with_mean(20, retries=2)
     assert exceeds(course.mean, course.template)  # type: ignore[arg-type]
-    assert [step.name for step in opened(course.steps, frozenset({1}))] == ["first release", "mean", *["round"] * 20]
+    assert [phase.name for phase in opened(course.phases, frozenset({1}))] == ["first release", "mean", *["round"] * 20]
     assert course.most == 24
 
 

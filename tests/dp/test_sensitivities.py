@@ -224,7 +224,7 @@ def test_a_round_moves_by_its_residual_and_by_one(schema):
     assert joint_mu(schema, noise, "add-remove") == pytest.approx(math.hypot(c / 3, 1 / 7))
     assert joint_mu(schema, noise, "replace-one") == pytest.approx(math.hypot(2 * c / 3, 1 / 7))
     assert client_mu(schema, noise, "add-remove", 5) == pytest.approx(5 * math.hypot(c / 3, 1 / 7))
-    assert grid_sensitivity(schema, "g", "add-remove") == pytest.approx(schema.steps**2)
+    assert grid_sensitivity(schema, "g", "add-remove") == pytest.approx(schema.grid_steps**2)
     with pytest.raises(PlanError, match="name only those"):
         joint_mu(schema, {"N": 1.0}, "add-remove")
 
@@ -243,14 +243,14 @@ def test_a_calibration_moves_the_further_the_more_classes_there_are(classes, bit
     assert sensitivity(schema, "t", "add-remove") ** 2 == pytest.approx(add, rel=1e-5)
     assert sensitivity(schema, "t", "replace-one") ** 2 == pytest.approx(replaced, rel=1e-5)
     assert client_mu(schema, {"t": 2.0}, "add-remove", 5) == pytest.approx(5 * math.sqrt(add) / 2, rel=1e-5)
-    assert grid_sensitivity(schema, "t", "add-remove") == pytest.approx(math.sqrt(add) * schema.steps, rel=1e-5)
+    assert grid_sensitivity(schema, "t", "add-remove") == pytest.approx(math.sqrt(add) * schema.grid_steps, rel=1e-5)
 
 
 @pytest.mark.parametrize("classes", [2, 3, 4, 10, 100])
 def test_no_shape_of_a_calibration_is_further_away(classes):
     """Hits, a first confidence and gains by chance and at their ends, as the proof has them: both bounds are met."""
     rng, schema = np.random.default_rng(0), calibration(classes)
-    least = (schema.steps // classes) / schema.steps
+    least = (schema.grid_steps // classes) / schema.grid_steps
     first = np.concatenate([least + (1 - least) * rng.random(2000), [least, least, 1.0, 1.0]])
     right = np.concatenate([rng.integers(0, 2, 2000), [1, 0, 1, 0]])
     ways = np.concatenate([rng.dirichlet(np.full(11, 0.1), 2000)[:, :10], np.eye(4, 10)])

@@ -80,7 +80,7 @@ def test_a_step_goes_down_the_gradient_and_turns_no_prediction_by_more_than_the_
     for taken in range(recipe.rounds):
         after = ridge_refined(recipe, whitening, state, state.clip * way, 0.0, (sigma, 1.0))
         step = whitening.published(after.weights) - whitening.published(state.weights)
-        assert after.steps == taken + 1
+        assert after.rounds == taken + 1
         assert after.clip == state.clip == recipe.sign_clip >= 0.05 * recipe.target_bound
         assert step @ way > 0
         assert recipe.clip_norm * np.linalg.norm(step) <= recipe.target_bound * (1 + 1e-9)

@@ -82,7 +82,7 @@ def assert_bounded(data: st.DataObject, schema: Any, parts: Any, claimed: Any, l
         claimed: the schema whose bound is claimed.
         letters: the sums.
     """
-    (unit, residuals, roots, fits), steps = parts, schema.steps
+    (unit, residuals, roots, fits), steps = parts, schema.grid_steps
     scores = own_scores(unit, residuals, steps)
     assert (np.abs(residuals) <= steps).all()
     assert (np.vecdot(roots, roots) <= steps**2).all()

@@ -105,7 +105,7 @@ def test_contrasts_are_those_of_least_squares_on_the_rows_whatever_is_declared(c
     weights = np.linalg.lstsq(rows, y, rcond=1e-9)[0]
     for place, (column, block, entries) in enumerate(zip(fit.column_cells, cells.blocks, cells.tables, strict=True)):
         here = np.array([name == column.name for name in found.columns])
-        steps = Intervals.of(cells.columns[place], cells.marks[place]).of_steps
+        steps = Intervals.of(cells.columns[place], cells.marks[place]).of_codes
         means = np.stack([entries[steps == interval].mean(axis=0) for interval in range(len(column.cells))])
         moved = (means - means[column.reference]) * 2.0**-cells.bits @ weights[block]
         np.testing.assert_allclose(found.estimate[here][found.reported[here]], moved[found.reported[here]], atol=2e-3)

@@ -77,7 +77,7 @@ def test_without_noise_it_is_lin_s_regression() -> None:
     """Interacted least squares with centred columns (Lin 2013), on the same grid rows, and its sandwich."""
     X, y = world(800, np.random.default_rng(0))
     arm, x = arm_rows(TRIAL, X)
-    U = x * (TRIAL.clip_norm / TRIAL.steps)
+    U = x * (TRIAL.clip_norm / TRIAL.grid_steps)
     exact = [np.linalg.lstsq(U[arm == side], y[arm == side])[0] for side in (True, False)]
     line = Values.rounded(np.concatenate([*exact, [0.0]]), bits=50)
     influence, _, _ = influences(TRIAL, arm, x, y, {"line": line})
@@ -333,7 +333,7 @@ def nuisances() -> Any:
     sm = pytest.importorskip("statsmodels.api", reason="compares with statsmodels, which is not installed")
     X, y = confounded(2_000, np.random.default_rng(3))
     arm, x = arm_rows(observed_schema(), X)
-    U = x * (observed_schema().clip_norm / observed_schema().steps)
+    U = x * (observed_schema().clip_norm / observed_schema().grid_steps)
     exact = [np.linalg.lstsq(U[arm == side], y[arm == side])[0] for side in (True, False)]
     select = sm.Logit(arm * 1.0, U).fit(disp=0)
     values = {
@@ -352,7 +352,7 @@ def test_without_noise_it_is_statsmodels_aipw(nuisances: Any, monkeypatch: Any) 
     schema = observed_schema()
     theirs = TreatmentEffect(OLS(y, U), arm * 1, results_select=select)
     exact = theirs.aipw(return_results=False)[0]
-    e = _propensity(x, values["w"], schema.clip_norm / schema.steps)
+    e = _propensity(x, values["w"], schema.clip_norm / schema.grid_steps)
     assert np.abs(e - select.predict()).max() < 2e-6
     theirs.prob_select = e
     influence, weight, kept = influences(schema, arm, x, y, values)

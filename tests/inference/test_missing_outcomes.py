@@ -51,7 +51,7 @@ def test_rounds_of_both_arms_arrive_at_two_logistic_regressions() -> None:
         parts = [damped_step(sums.g[part], sums.H[part, part], 0.0, None) for part in score.parts]
         w = said.read()["w"].real + np.concatenate(parts)
     arm, x = arm_rows(SCHEMA, X)
-    U = x * (SCHEMA.clip_norm / SCHEMA.steps)
+    U = x * (SCHEMA.clip_norm / SCHEMA.grid_steps)
     logit = [sm.Logit(np.isfinite(y)[arm == side] * 1.0, U[arm == side]).fit(disp=0).params for side in (True, False)]
     assert np.abs(w - np.concatenate(logit)).max() < 2e-3
 
@@ -113,7 +113,7 @@ def test_the_product_of_errors_is_no_less_than_over_the_records_kept(released: A
     """(1 - o) is at most o (1 - o) over the trim for all who are kept, in expectation over arms."""
     (X, y), _ = released
     arm, x = arm_rows(SCHEMA, X)
-    U, said = x * (SCHEMA.clip_norm / SCHEMA.steps), np.array([1.5, 0, 0, -0.75, 1.2, -1.5, 0, 0, -0.75, 1.2])
+    U, said = x * (SCHEMA.clip_norm / SCHEMA.grid_steps), np.array([1.5, 0, 0, -0.75, 1.2, -1.5, 0, 0, -0.75, 1.2])
     o = [1 / (1 + np.exp(-U @ each)) for each in (said[:5], said[5:])]
     kept = (o[0] >= 0.5) & (o[1] >= 0.5)
     information = ps.measure(propensity_schema(SCHEMA), X, y, published=Published.of({"w": Values.rounded(said)}))

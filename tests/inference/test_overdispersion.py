@@ -54,7 +54,7 @@ def test_sums_are_squared_residuals_and_means_and_the_others_stay() -> None:
 def test_every_record_keeps_the_joint_bound_whatever_is_published(data: Any) -> None:
     parts, finite = drawn(data, SCHEMA)
     fits = parts[-1]
-    assert (np.abs(fits) <= SCHEMA.steps).all()
+    assert (np.abs(fits) <= SCHEMA.grid_steps).all()
     assert (fits == np.rint(fits)).all()
     assert (fits[:, 1] >= 0).all()
     assert (fits[~finite] == 0).all()

@@ -93,7 +93,7 @@ def test_no_outcome_line_or_arm_passes_the_cap_and_some_meet_it(pi: float, rho: 
 def test_every_pair_below_the_line_keeps_the_bound_and_the_ends_meet_it(bits: int) -> None:
     for pi in (0.1, 0.5, 0.83):
         schema = replace(RATIO, probability=pi, grid_bits=bits)
-        one, w = schema.steps, np.arange(-schema.deepest, schema.steps + 1)
+        one, w = schema.grid_steps, np.arange(-schema.deepest, schema.grid_steps + 1)
         left = np.trunc((one * one - w * w) / one)
         far = (w[:, None] - w) ** 2 + (left[:, None] - left) ** 2
         assert far.max() == pytest.approx(joint_mu(schema, {"W": 1.0 / one}, "replace-one") ** 2, rel=1e-9)
@@ -110,7 +110,7 @@ def test_whatever_is_published_a_record_keeps_its_bounds(schema: ps.EffectSchema
     }
     X, y = chance.normal(size=(6, 2)), chance.normal(size=6) * 9
     X[:, 1] = chance.integers(0, 2, 6)
-    one = float(schema.steps)
+    one = float(schema.grid_steps)
     for pi in schema.probabilities or (None,):
         mapped = mapped_records(schema, X, y, wild, pi)
         t, s = mapped.influences["e"].T
@@ -146,7 +146,7 @@ def test_at_a_published_ratio_both_opposite_ends_are_two_apart() -> None:
     """A treated record with an outcome and a control with one, no line above 0, at a guess of 1."""
     line = Values(np.array([0, -(1 << 18), 0, -(1 << 18), 1 << 16]), 16)
     mapped = mapped_records(RATIO, np.array([[0.0, 1.0], [0.0, 0.0]]), np.ones(2), {"line": line})
-    one = RATIO.steps
+    one = RATIO.grid_steps
     assert mapped.influences["e"].tolist() == [[one, 0], [-one, 0]]
     assert mapped.weights.tolist() == [[0, one], [one, 0]]
 

@@ -105,14 +105,14 @@ def test_every_record_keeps_the_bounds_together_whatever_is_published(data):
     y = np.array(data.draw(st.lists(st.sampled_from([0, 1]), min_size=2, max_size=2)))
     y = y if schema is LOGISTIC else y * 30
     (unit, residuals, roots, _), _ = _mapped(schema, rows, y, w)
-    scores = own_scores(unit, residuals, schema.steps)
+    scores = own_scores(unit, residuals, schema.grid_steps)
     sigmas = {s: data.draw(st.floats(0.1, 10)) * sensitivity(schema, s, "add-remove") for s in "gHJ"}
     terms = {"g": unit * residuals[:, None], "H": _outer(roots), "J": _outer(scores)}
 
     def moved(change):
         return sum(np.square(change(v)).sum() / (sigmas[s] * schema.scale_of(s)) ** 2 for s, v in terms.items())
 
-    rounding = 1 + 8 / schema.steps  # of v, which is truncated at the same mean as r
+    rounding = 1 + 8 / schema.grid_steps  # of v, which is truncated at the same mean as r
     assert moved(lambda v: v[0]) <= joint_mu(schema, sigmas, "add-remove") ** 2 * rounding
     assert moved(lambda v: v[0] - v[1]) <= joint_mu(schema, sigmas, "replace-one") ** 2 * rounding
 
@@ -314,7 +314,7 @@ def test_the_second_moment_of_hazards_is_that_of_persons_own_scores():
         for k in range(80)
     ]
     scores = np.array([each.g for each in alone])
-    assert np.abs(whole.J - scores.T @ scores).max() < 80 * 4 * HAZARD.clip_norm**2 / HAZARD.steps
+    assert np.abs(whole.J - scores.T @ scores).max() < 80 * 4 * HAZARD.clip_norm**2 / HAZARD.grid_steps
     assert np.abs(whole.J).max() > 1
     for each in alone:
         assert np.linalg.norm(each.J) <= HAZARD.clip_norm**2 * (1 + 1e-12)

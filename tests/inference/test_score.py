@@ -92,7 +92,7 @@ def test_every_record_keeps_the_three_bounds_whatever_is_published(data):
     y = np.array(data.draw(st.lists(st.sampled_from([0, 1]), min_size=len(rows), max_size=len(rows))))
     y = y if schema is LOGISTIC else y * 30.0
     (unit, residuals, roots, _), _ = _mapped(schema, rows, y, w)
-    steps = schema.steps
+    steps = schema.grid_steps
     assert (np.vecdot(unit, unit) <= steps**2).all()
     assert (np.abs(residuals) <= steps).all()
     share = np.abs(residuals) / steps

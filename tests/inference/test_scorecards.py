@@ -121,7 +121,7 @@ def test_steps_of_a_ramp_are_told_as_the_intervals_between_cuts() -> None:
     age = ps.inference.scorecard(head, release).columns[0]
     assert age.cells == ("< 40", "40 to < 65", ">= 65", "missing")
     assert age.points.shape[1] == 18 + 1 - 2 + 1  # 16 even steps share both outer cuts
-    assert age.intervals.of_steps.tolist() == [0] + [1] * 15 + [2, 3]
+    assert age.intervals.of_codes.tolist() == [0] + [1] * 15 + [2, 3]
 
 
 @pytest.mark.parametrize(
@@ -158,8 +158,8 @@ def test_shares_are_those_of_the_records_and_points_have_mean_0() -> None:
     card = ps.inference.scorecard(head, release)
     places = CELLS.indices(CELLS.codes(table))
     for j, column in enumerate(card.columns):
-        steps = np.bincount(places[:, j], minlength=len(column.intervals.of_steps)) / len(table)
-        counted = np.bincount(column.intervals.of_steps, steps)
+        steps = np.bincount(places[:, j], minlength=len(column.intervals.of_codes)) / len(table)
+        counted = np.bincount(column.intervals.of_codes, steps)
         assert np.allclose(column.shares, counted, atol=1e-3)  # whole entries: 2**-12
         assert (column.filled == (counted > 0)).all()
         assert abs(column.points[0] @ steps) < 1e-3
@@ -216,7 +216,7 @@ def _cover(fitted: list[tuple[Any, Any]]) -> float:
     cards = [ps.inference.scorecard(head, releases) for releases, head in fitted]
     points, low, high = (np.stack([_flat(card, name) for card in cards]) for name in ("points", "low", "high"))
     filled = np.stack(
-        [np.concatenate([column.filled[column.intervals.of_steps] for column in card.columns]) for card in cards]
+        [np.concatenate([column.filled[column.intervals.of_codes] for column in card.columns]) for card in cards]
     )
     curve = points.mean(axis=0)
     return float(((low <= curve) & (curve <= high))[filled].mean())
@@ -263,7 +263,7 @@ def test_a_card_of_rounds_has_the_score_of_the_head_and_states_what_points_alone
     assert card.discrepancies.total[0] == pytest.approx(missed, rel=0.2)  # these columns are independent
     smoker = card.columns[2]
     for cell in (0, 1):
-        inside = smoker.intervals.of_steps[places[:, 2]] == cell
+        inside = smoker.intervals.of_codes[places[:, 2]] == cell
         missed = np.sqrt(np.square(alone - wanted)[inside].mean())
         assert smoker.discrepancy[0, cell] == pytest.approx(missed, rel=0.3)
     rows = card.to_frame()
@@ -328,7 +328,7 @@ def test_three_classes_have_a_score_each() -> None:
     with pytest.raises(ps.DataError, match="outcome must be one of"):
         card.explain(table.iloc[0])
     assert card.explain(table.iloc[0], "2").outcome == "2"
-    assert len(card.to_frame()) == 3 * sum(len(column.intervals.of_steps) for column in card.columns)
+    assert len(card.to_frame()) == 3 * sum(len(column.intervals.of_codes) for column in card.columns)
 
 
 def test_dollars_in_names_are_no_formula() -> None:

@@ -64,7 +64,7 @@ def test_two_records_are_further_apart_than_one_is_from_none() -> None:
 def within(schema: ps.CalibrationSchema, t: np.ndarray) -> None:
     """[right] - P with P of at least 1 / C on the grid, and gains of at least 0 that sum to at most 1 - P: the proof of
     the bound rests on that alone."""
-    one, first, gains = schema.steps, int(t[0]), t[1:]
+    one, first, gains = schema.grid_steps, int(t[0]), t[1:]
     least = one // schema.classes
     assert 0 <= first <= one - least or -one <= first <= -least
     assert (gains >= 0).all()

@@ -136,8 +136,8 @@ def test_the_holder_is_told_why() -> None:
 @given(RECORDS, RECORDS)
 def test_no_record_moves_the_sum_further_than_the_bound(one: list[float], other: list[float]) -> None:
     a, b = (summed(each).x for each in (one[:1], other[:1]))
-    assert int(a @ a) <= schema().steps ** 2
-    assert int((a - b) @ (a - b)) <= 4 * schema().steps ** 2
+    assert int(a @ a) <= schema().grid_steps ** 2
+    assert int((a - b) @ (a - b)) <= 4 * schema().grid_steps ** 2
 
 
 @pytest.mark.parametrize(("adjacency", "pair"), [("add-remove", ([1.0], [])), ("replace-one", ([1.0], [2.0]))])
@@ -163,7 +163,7 @@ def test_its_plan_is_measured_and_released() -> None:
     release = ps.simulate(plan, [(X[k::3], y[k::3], np.arange(6)) for k in range(3)])
     assert np.isfinite(release.moments.x).all()
     assert ps.Plan.from_toml(plan.to_toml()).digest == plan.digest
-    assert flatten(summed([1.0])).tolist() == [schema().steps, 0]
+    assert flatten(summed([1.0])).tolist() == [schema().grid_steps, 0]
 
 
 # --- the bound is not the subclass's

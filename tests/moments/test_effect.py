@@ -224,7 +224,7 @@ def test_a_record_beyond_the_trim_is_dropped_and_not_cut() -> None:
     assert (whole.W, whole.e[0]) == (kept.W, kept.e[0])
     dropped = 400 - int(inside.sum())
     assert dropped == whole.N - kept.N
-    assert whole.e[1] - kept.e[1] == dropped * schema.steps, "phi^2 of 0, and not of C^2"
+    assert whole.e[1] - kept.e[1] == dropped * schema.grid_steps, "phi^2 of 0, and not of C^2"
 
 
 def test_the_att_drops_only_controls_that_look_treated() -> None:
@@ -232,7 +232,7 @@ def test_the_att_drops_only_controls_that_look_treated() -> None:
     X, y = records(200)
     everywhere = published(schema, w=(0.0, 0.0, -9.0))  # propensities far below the trim
     moments = ps.measure(schema, X, y, published=everywhere)
-    assert int((X[:, 2] == 1).sum()) * schema.steps == moments.W
+    assert int((X[:, 2] == 1).sum()) * schema.grid_steps == moments.W
     assert ps.measure(schema, X, y, published=published(schema, w=(0.0, 0.0, 9.0))).W == 0
 
 
@@ -263,7 +263,7 @@ def test_outcomes_and_lines_are_cut_to_the_public_range() -> None:
     ends = published(TRIAL, line=np.array([0, 0, -1e3, 0, 0, -1e3, 0.0]))
     treated = ps.measure(TRIAL, np.array([[20.0, 0.0, 1.0]]), worst[1], published=ends)
     control = ps.measure(TRIAL, *worst, published=ends)
-    assert treated.e.tolist() == [TRIAL.steps, 0], "attained"
+    assert treated.e.tolist() == [TRIAL.grid_steps, 0], "attained"
     assert control.real().e[0] == pytest.approx(-0.3 / 0.7, abs=1e-4)
 
 

@@ -197,7 +197,7 @@ def one_more(schema: ps.ClassSchema, more: Any, fewer: Any, most: int) -> bool:
 def test_one_odd_value_moves_its_own_record_only_in_every_container(container: Any, kind: str) -> None:
     arrow, base, odd = TYPES[kind]
     for schema in (PLAIN, TABLE):
-        most = schema.steps**2
+        most = schema.grid_steps**2
         fewer, plain = (
             counted_or_refused(schema, container, arrow, base),
             counted_or_refused(schema, SimpleNamespace(of=lambda table: table), arrow, base),

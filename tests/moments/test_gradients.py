@@ -84,7 +84,7 @@ def values_of(shape: tuple[int, ...], exponents: tuple[int, int]) -> st.SearchSt
 def in_ball(schema: ps.GradientSchema, moments: Any, records: int) -> bool:
     """One record: |g| and kappa within what the sensitivity says, in integers."""
     square = sum(int(entry) ** 2 for entry in moments.g.reshape(-1))
-    return square <= records * schema.steps**4 and 0 <= moments.k <= records * schema.steps
+    return square <= records * schema.grid_steps**4 and 0 <= moments.k <= records * schema.grid_steps
 
 
 HOSTILE = {

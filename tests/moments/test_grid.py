@@ -46,7 +46,7 @@ def test_rows_inside_the_ball_move_by_half_a_step_at_most(data):
     schema = data.draw(class_schemas(max_features=8))
     X, _ = data.draw(records(schema))
     grid = quantize(schema, X)
-    inner = schema.steps - math.sqrt(schema.features) / 2
+    inner = schema.grid_steps - math.sqrt(schema.features) / 2
     for row, snapped in zip(np.maximum(X, 0.0) if schema.nonnegative else X, grid, strict=True):
         scaled = [Fraction(float(v)) * Fraction(schema.scale) for v in row]
         if sum(v * v for v in scaled) <= Fraction(inner) ** 2:

@@ -53,7 +53,7 @@ def test_the_sums_are_those_of_weighted_aipw() -> None:
     """In real numbers at the same nuisances to 1e-10; through the grid to its steps."""
     X, y = records(3_000)
     arm, x = arm_rows(SCHEMA, X)
-    step = SCHEMA.clip_norm / SCHEMA.steps
+    step = SCHEMA.clip_norm / SCHEMA.grid_steps
     U, values = x * step, SAID.read()
     o = [1 / (1 + np.exp(-U @ each)) for each in (values["w"].real[:3], values["w"].real[3:])]
     population = population_of(SCHEMA, arm, x, values)
@@ -66,7 +66,7 @@ def test_the_sums_are_those_of_weighted_aipw() -> None:
     assert (population.included == kept).all()
     assert np.abs(found * kept - psi).max() < 1e-10
     moments, C = measured(SCHEMA, X, y, SAID), SCHEMA.unit(values["line"])
-    assert (3_000, kept.sum() * SCHEMA.steps) == (moments.N, moments.W)
+    assert (3_000, kept.sum() * SCHEMA.grid_steps) == (moments.N, moments.W)
     assert C * moments.real().e[0] == pytest.approx(psi.sum(), abs=0.05)
     assert C**2 * (3_000 - moments.real().e[1]) == pytest.approx((psi**2).sum(), rel=1e-2)
 
@@ -76,7 +76,7 @@ def test_the_propensity_is_of_being_observed_and_the_lines_are_of_those_who_are(
     seen = np.isfinite(y)
     assert measured(SCHEMA.rows, X, y, None) == measured(SCHEMA.rows, X[seen], y[seen], None)
     arm, x = arm_rows(SCHEMA.rows, X)
-    U = x * (SCHEMA.clip_norm / SCHEMA.rows.steps)
+    U = x * (SCHEMA.clip_norm / SCHEMA.rows.grid_steps)
     wide = np.c_[U * arm[:, None], U * ~arm[:, None]]
     o = 1 / (1 + np.exp(-wide @ Values.rounded(W).real))
     found = measured(ROUND, X, y, SESSIONS[2][1]).real()
@@ -176,7 +176,7 @@ def test_one_outcome_that_goes_missing_moves_no_session_beyond_its_price() -> No
     assert C * gone.e[0] == pytest.approx(-1.0, rel=1e-3), "the difference of both lines"
     opposite = Published.of({"line": Values.rounded([0, 0, -9, 0, 0, -9, 0.0]), "w": ends.read()["w"]})
     most = measured(SCHEMA, X, [1.0], opposite)
-    assert most.e.tolist() == [pytest.approx(SCHEMA.steps, rel=1e-4), pytest.approx(0, abs=9)], "attained"
+    assert most.e.tolist() == [pytest.approx(SCHEMA.grid_steps, rel=1e-4), pytest.approx(0, abs=9)], "attained"
     assert (there.N, gone.N, there.W, gone.W) == (1, 1, 1, 1)
     none = measured(SCHEMA.rows, X, [np.nan], None)
     assert not none.G.any()
@@ -190,8 +190,8 @@ def test_a_record_below_the_trim_in_either_arm_is_dropped_and_not_cut() -> None:
     inside = (X[:, 0] - 55) / 35 * 9 + 2 > 0
     whole, kept = measured(SCHEMA, X, y, steep), measured(SCHEMA, X[inside], y[inside], steep)
     assert 0 < inside.sum() < 350
-    assert (whole.W, whole.e[0], kept.W) == (kept.W, kept.e[0], inside.sum() * SCHEMA.steps)
-    assert whole.e[1] - kept.e[1] == (~inside).sum() * SCHEMA.steps
+    assert (whole.W, whole.e[0], kept.W) == (kept.W, kept.e[0], inside.sum() * SCHEMA.grid_steps)
+    assert whole.e[1] - kept.e[1] == (~inside).sum() * SCHEMA.grid_steps
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def single(more: Any, fewer: Any, what: str) -> None:
     assert counts[label] == 1, what
     assert not np.delete(sums, label, axis=0).any(), what
     assert (second == np.outer(sums[label], sums[label])).all(), what
-    assert np.trace(second) <= SCHEMA.steps**2, what
+    assert np.trace(second) <= SCHEMA.grid_steps**2, what
 
 
 def whole_column(values: Sequence[Any]) -> dict[str, list[Any]]:

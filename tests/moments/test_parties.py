@@ -50,8 +50,8 @@ def in_floats(X: np.ndarray, y: np.ndarray) -> np.ndarray:
 def test_the_direction_is_that_of_the_definition_up_to_the_grid() -> None:
     X, y = records(200)
     P = ps.measure(SCHEMA, X, y).real().P
-    np.testing.assert_allclose(P, in_floats(X, y), atol=2 / SCHEMA.steps)
-    assert 1 - 2 * math.sqrt(C * D) / SCHEMA.steps < np.linalg.norm(P) <= 1
+    np.testing.assert_allclose(P, in_floats(X, y), atol=2 / SCHEMA.grid_steps)
+    assert 1 - 2 * math.sqrt(C * D) / SCHEMA.grid_steps < np.linalg.norm(P) <= 1
 
 
 def test_an_exact_direction_is_that_of_the_definition_at_any_scale() -> None:
@@ -89,7 +89,7 @@ def test_no_records_break_the_bound(scale: float, same: bool) -> None:
     X, y = records(50)
     X, y = (np.tile(X[:1], (50, 1)) * scale, y) if same else (X * scale, y)
     for schema in (ps.PartySchema(C, D), ps.PartySchema(C, D, grid_bits=20), SCHEMA):
-        assert square(ps.measure(schema, X, y).P) <= schema.steps**2
+        assert square(ps.measure(schema, X, y).P) <= schema.grid_steps**2
 
 
 def test_a_direction_that_fails_to_be_a_number_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +187,7 @@ def test_a_direction_that_is_too_long_is_no_partys() -> None:
 @pytest.mark.parametrize("records", [float("nan"), -3, 1.0, True])
 def test_attack_a_direction_of_an_odd_number_of_records_is_none(records: Any) -> None:
     P = np.zeros((C, D), np.int64)
-    P[0, 0] = 10 * SCHEMA.steps
+    P[0, 0] = 10 * SCHEMA.grid_steps
     refused(ps.DataError, "records must be an integer of at least 0", PartyMoments, SCHEMA, P, records=records)
 
 
@@ -206,11 +206,11 @@ def test_parties_attain_the_bound() -> None:
     """One whose direction lies on one axis, and its opposite: no smaller sensitivity is true."""
     schema = ps.PartySchema(2, 2)
     one, other = (ps.encoding.flatten(ps.measure(schema, [[1.0, 0.0]], [label])) for label in (0, 1))
-    root = schema.steps * math.sqrt(0.5)
-    assert np.linalg.norm(one) == pytest.approx(schema.steps, abs=2)
+    root = schema.grid_steps * math.sqrt(0.5)
+    assert np.linalg.norm(one) == pytest.approx(schema.grid_steps, abs=2)
     np.testing.assert_array_equal(one, -other)
     assert np.abs(one).max() == math.floor(root)
-    assert square(2 * truncated(np.array([[1.0, 0.0]]), schema.steps)) == (2 * schema.steps) ** 2
+    assert square(2 * truncated(np.array([[1.0, 0.0]]), schema.grid_steps)) == (2 * schema.grid_steps) ** 2
 
 
 @pytest.mark.parametrize(

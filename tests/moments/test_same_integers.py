@@ -61,7 +61,7 @@ def test_class_sums_and_their_report(data):
         assert found is None or (found.dtype == np.int64 and (found == sums).all()), letter
     report = moments.clip_report
     assert (report.clipped, report.energy) == (clipped, int((a * a).sum()))
-    assert report.norm_counts == tuple(histogram(norms, schema.steps).tolist())
+    assert report.norm_counts == tuple(histogram(norms, schema.grid_steps).tolist())
 
 
 def histogram(norms, radius):

@@ -84,7 +84,7 @@ def test_whatever_comes_in_a_row_is_clipped(row: list[float]) -> None:
     if row[0] not in (0, 1, 2):
         assert np.isnan(mapped[0, [0, 2]]).all()
     elif np.isfinite(mapped).all():
-        assert np.square(quantize(schema, np.array([row]))).sum() <= schema.steps**2
+        assert np.square(quantize(schema, np.array([row]))).sum() <= schema.grid_steps**2
 
 
 def test_texts_are_the_columns_that_one_would_code_by_hand() -> None:

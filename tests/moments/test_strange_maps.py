@@ -265,5 +265,5 @@ def test_cells_of_another_package_are_clipped_as_any_rows(columns: int, bits: in
         schema = ps.ClassSchema(2, cells.width, "NABD", clip_norm=1.0, transform=(cells,), grid_bits=bits)
         for row in range(4):
             sums = ps.measure(schema, {name: values[row : row + 1] for name, values in table.items()}, [1])
-            assert int((sums.A.astype(object) ** 2).sum()) <= schema.steps**2
-            assert int(np.trace(sums.B)) <= schema.steps**2
+            assert int((sums.A.astype(object) ** 2).sum()) <= schema.grid_steps**2
+            assert int(np.trace(sums.B)) <= schema.grid_steps**2

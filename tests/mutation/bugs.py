@@ -218,12 +218,12 @@ def closed_at_the_right(right: Any) -> Any:
 
 def later_counts_unpriced(course: Any) -> Any:
     """What a course costs has one count session in it, however many there are."""
-    return (course.first, *course._rest.priced) if isinstance(course, Binned) else course.steps.priced
+    return (course.first, *course._rest.priced) if isinstance(course, Binned) else course.phases.priced
 
 
 def cheapest_in_its_place(course: Any) -> Any:
     """What a course costs has the cheapest session that may come at a place in it, and a retry may bring a dearer."""
-    return tuple(min((step.plan for step in steps), key=mu_of) for steps in course.steps.by_place)
+    return tuple(min((phase.plan for phase in phases), key=mu_of) for phases in course.phases.by_place)
 
 
 def lost_uncharged(right: Any) -> Any:

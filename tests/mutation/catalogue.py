@@ -5,7 +5,7 @@ that neither side sees fails the nightly run. How many there are: ``len(MUTANTS)
 """
 
 from privstats import dp, encoding, release, session
-from privstats.course.planned import Stepped
+from privstats.course.planned import Phased
 from privstats.dp import privacy as models
 from privstats.dp.calibration import Noise
 from privstats.kinds.effect.sums import EffectMoments
@@ -57,7 +57,7 @@ _RATIO = "tests/inference/test_risk_ratios.py::"
 _CENTRED = "tests/course/test_centred.py::"
 _SOFTMAX = "tests/estimates/test_softmax.py::"
 _BINNED = "tests/course/test_binned.py::"
-_STEPS = "tests/course/test_steps.py::"
+_PHASES = "tests/course/test_phases.py::"
 _POSITIONS = "tests/course/test_positions.py::"
 _LEVELS = "tests/moments/test_levels.py::"
 _READABLE = "tests/moments/test_readable.py::"
@@ -300,12 +300,12 @@ MUTANTS: dict[str, Mutant] = of_present_rooms({
         name_in("privstats.course.binned", "_count_plan", bugs.sessions_as_one),
         _BINNED + "test_all_sessions_together_cost_the_promise_and_no_more", plan="shares"),
     "later counts unpriced": bug("the price of cut points has their first count session in it and no other",
-        member(Stepped, "priced", property(bugs.later_counts_unpriced)),
+        member(Phased, "priced", property(bugs.later_counts_unpriced)),
         _BINNED + "test_a_course_over_raw_tables_runs_to_a_head_with_all_of_its_promise", plan="shares"),
     "a retry priced as the cheapest session": bug(
         "a place costs what the cheapest session does that a retry may move there",
-        member(Stepped, "priced", property(bugs.cheapest_in_its_place)),
-        _STEPS + "test_every_history_keeps_to_its_order_its_price_and_its_bytes[effect]"),
+        member(Phased, "priced", property(bugs.cheapest_in_its_place)),
+        _PHASES + "test_every_history_keeps_to_its_order_its_price_and_its_bytes[effect]"),
     "lost sessions uncharged": bug("the epsilon of a table leaves out the sessions without a sum",
         name_in("privstats.inference.reporting", "charged_mu", bugs.lost_uncharged),
         _BINNED + "test_counts_that_are_all_lost_are_in_every_printed_epsilon"),
@@ -313,7 +313,7 @@ MUTANTS: dict[str, Mutant] = of_present_rooms({
         name_in("privstats.heads.provenance", "charged_mu", bugs.lost_uncharged),
         _BINNED + "test_counts_that_are_all_lost_are_in_every_printed_epsilon"),
     "a session's name unchecked": bug("a course takes a release of its plan that names another course or place",
-        member(Stepped, "_require_own", lambda course, releases: None),
+        member(Phased, "_require_own", lambda course, releases: None),
         _POSITIONS + "test_attack_a_release_of_a_sibling_course_of_the_same_plans_is_refused"),
     "cells by counts": bug("how many cells the next session counts follows from the counts before",
         name_in("privstats.course.binned", "_refined", bugs.cells_by_counts),

@@ -21,7 +21,7 @@ _WITHDRAWN = "tests/test_withdrawn.py::"
 _PRICE = "tests/ledger/test_price.py::"
 _HELD_OUT = "tests/engines/network/test_held_out.py::"
 _NODES = "tests/course/test_nodes.py::"
-_STEPS = "tests/course/test_steps.py::"
+_PHASES = "tests/course/test_phases.py::"
 _COURSE = "tests/threat_models/audits/test_course.py::"
 
 LEDGER_MUTANTS: dict[str, Mutant] = {
@@ -53,8 +53,8 @@ LEDGER_MUTANTS: dict[str, Mutant] = {
         plan="shares"),
     "a retry at another session's price": bug(
         "a session that a retry moved is priced as the session whose place it takes",
-        name_in("privstats.course.steps", "_dearest", lambda right: lambda steps: steps[-1].plan),
-        _STEPS + "test_a_place_costs_what_the_dearest_session_costs_that_a_retry_may_move_there", plan="shares"),
+        name_in("privstats.course.phases", "_dearest", lambda right: lambda phases: phases[-1].plan),
+        _PHASES + "test_a_place_costs_what_the_dearest_session_costs_that_a_retry_may_move_there", plan="shares"),
     "a split under replace-one": bug(
         "a party holds records out of sums whose noise does not hide one record more or less",
         name_in("privstats.engines.network.measuring", "require_hidden", lambda right: lambda course: None),

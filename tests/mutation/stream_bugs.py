@@ -9,7 +9,7 @@ import numpy as np
 
 from privstats import session
 from privstats.course import Rounds
-from privstats.course.planned import Stepped
+from privstats.course.planned import Phased
 from privstats.course.recipes import RidgeRounds
 from privstats.dp import mechanisms
 from privstats.dp.calibration import Noise, calibrate
@@ -79,9 +79,9 @@ def undivided(right: Any) -> Any:
     return lambda whole, part, shares: right(whole, 1.0, shares)
 
 
-def without_the_mean(course: Stepped) -> tuple[Plan, ...]:
+def without_the_mean(course: Phased) -> tuple[Plan, ...]:
     """The price of a course whose second session is not on its bill."""
-    priced = course.steps.priced
+    priced = course.phases.priced
     return tuple(plan for plan in priced if plan != course.mean) if isinstance(course, Rounds) else priced
 
 

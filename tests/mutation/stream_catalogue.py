@@ -3,7 +3,7 @@
 The audits of one plan see none of them; those of a course and of a stream do, in the tests that are named here.
 """
 
-from privstats.course.planned import Stepped
+from privstats.course.planned import Phased
 from privstats.course.recipes import RidgeRounds
 from privstats.plan import Plan
 from tests.mutation import stream_bugs
@@ -43,7 +43,7 @@ STREAM_MUTANTS: dict[str, Mutant] = {
         name_in("privstats.dp.ledger.book", "check_mark", stream_bugs.anybody_begins),
         _REGISTRY + "test_a_charge_that_somebody_makes_by_hand_is_refused_by_the_ledger", plan="central"),
     "mean of a course not charged": bug("a regression's course is priced without the mean of its rows' directions",
-        member(Stepped, "priced", property(stream_bugs.without_the_mean)),
+        member(Phased, "priced", property(stream_bugs.without_the_mean)),
         _ROUNDS_MEAN + "test_the_mean_takes_a_twentieth_and_the_whole_keeps_its_promise"),
     "mean of rows and not of directions": bug(
         "the mean of a regression sums rows as they are, without UnitNorm before them",

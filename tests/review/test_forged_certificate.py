@@ -424,9 +424,12 @@ def test_a_model_less_sure_than_of_one_in_so_many_is_no_record() -> None:
     schema = ps.CalibrationSchema(4, 3, expected_records=9, course_mu=1.0)
     privacy, published = made.promise(adjacency="replace-one"), ps.schema.public_values.Published("0" * 64)
     plan = ps.Plan(schema=schema, cohort=COHORT, privacy=privacy, published=published)
-    for value in (schema.steps, schema.steps - schema.steps // 3 + 1):
+    for value in (schema.grid_steps, schema.grid_steps - schema.grid_steps // 3 + 1):
         document = json.loads(certificate_text(plan))
-        assert document["statistics"]["t"]["worst"]["gone"][0]["v"][0] == [0, schema.steps - schema.steps // 3]
+        assert document["statistics"]["t"]["worst"]["gone"][0]["v"][0] == [
+            0,
+            schema.grid_steps - schema.grid_steps // 3,
+        ]
         put(value, "statistics", "t", "worst", "gone", 0, "v", 0, 1)(document)
         refused(Refused, "^pair: not records", check, plan.to_toml(), json.dumps(document))
 

@@ -23,8 +23,8 @@ def ridge_schema(**changes):
 @given(ps.testing.schemas())
 def test_schemas_are_values(schema):
     assert (dataclasses.replace(schema), hash(dataclasses.replace(schema))) == (schema, hash(schema))
-    assert schema.steps == 2**schema.grid_bits
-    assert math.isclose(schema.scale * schema.clip_norm, schema.steps)
+    assert schema.grid_steps == 2**schema.grid_bits
+    assert math.isclose(schema.scale * schema.clip_norm, schema.grid_steps)
 
 
 @given(ps.testing.class_schemas(statistics="NABSDTF"))

@@ -136,7 +136,7 @@ def protocol_outcome(subject, present, seed):
 
 def test_without_noise_a_sum_beyond_what_honest_clients_can_hold_is_refused():
     subject = made.plan(SCHEMA, ps.Cohort(3, 3, 50))
-    most = 50 * SCHEMA.steps
+    most = 50 * SCHEMA.grid_steps
     assert outcome(subject, False, most, 0) == most
     assert outcome(subject, False, most + 1, 0) == "implausible"
     assert outcome(subject, False, -most - 1, 0) == "implausible"

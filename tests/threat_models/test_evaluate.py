@@ -11,7 +11,7 @@ from threat_models.adversary import SIGHTS
 from threat_models.attack import Attack, attacks, attacks_named
 from threat_models.axes import AXES
 from threat_models.data import synthetic_pool
-from threat_models.evaluate import Effort, Results, evaluate, matrix, steps, sweep
+from threat_models.evaluate import Effort, Results, evaluate, matrix, sweep, trial_count
 
 from .conftest import plan_of, promise
 from .test_adversary import planted
@@ -65,7 +65,7 @@ def test_a_stopped_run_goes_on_where_it_was(pool, tmp_path):
     path.write_bytes(path.read_bytes() + b'{"key": "cut o')
     ticks.clear()
     assert evaluate(plan, chosen, pool, replace(QUICK, results=path, tick=ticks.append)) == whole
-    assert 0 < sum(ticks) < steps(plan, chosen, QUICK)
+    assert 0 < sum(ticks) < trial_count(plan, chosen, QUICK)
     ticks.clear()
     assert evaluate(plan, chosen, pool, replace(QUICK, results=path, tick=ticks.append)) == whole
     assert not ticks

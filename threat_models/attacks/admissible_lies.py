@@ -34,7 +34,7 @@ Vector: TypeAlias = NDArray[np.int64]
 Level: TypeAlias = Literal["none", "norm", "moments", "records"]
 
 _GROUPS = 64
-_STARTS = 8  # of a climb's steps, one in so many draws a start of its own
+_STARTS = 8  # of a climb's moves, one in so many draws a start of its own
 _NEARLY = 0.9999  # of a bound: sums are rounded to the grid
 _MULTIPLES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 Array: TypeAlias = NDArray[np.float64]
@@ -143,7 +143,7 @@ _KINDS: Mapping[type[Schema], _Kind] = {
 
 
 def _bounds(schema: Schema) -> dict[str, int]:
-    return {row.letter: row.bound(schema.steps) for row in schema.sent}
+    return {row.letter: row.bound(schema.grid_steps) for row in schema.sent}
 
 
 def _places(schema: Schema, letter: str) -> NDArray[np.bool_]:
@@ -208,31 +208,31 @@ class Scene:
         return np.asarray(vectors / np.sqrt(np.maximum(values, 1e-6 * values.mean())))
 
 
-def worst(scene: Scene, level: Level, records: int, steps: int, rng: Generator, known: Sequence[Lie] = ()) -> Lie:
-    """Return the worst lie of a level that a climb finds within its steps.
+def worst(scene: Scene, level: Level, records: int, moves: int, rng: Generator, known: Sequence[Lie] = ()) -> Lie:
+    """Return the worst lie of a level that a climb finds within its moves.
 
     Args:
         scene: what the liar knows.
         level: what its report proves.
         records: n.
-        steps: evaluations of the model.
+        moves: evaluations of the model.
         rng: of the climb.
         known: lies of this level or a stricter one to begin with; fractional records are rounded where whole ones are
             asked for.
     """
     known = [_completed(lie) for lie in known] if level == "records" else known
-    starts = [*known, *(_drawn(scene, level, records, rng) for _ in range(max(1, steps // _STARTS)))]
+    starts = [*known, *(_drawn(scene, level, records, rng) for _ in range(max(1, moves // _STARTS)))]
     if "class" in scene.plan.schema.sizes:
         if level in ("records", "moments"):
             best = climbed(scene, starts, lambda lie: lie, 0)
-            starts += [_steepest(scene, each, steps // _STARTS) for each in (best, starts[-1])]
+            starts += [_steepest(scene, each, moves // _STARTS) for each in (best, starts[-1])]
         else:
             starts += [_bent(scene, count, records) for count in (1, 2, 4, 8, 16, 32) if count < len(scene.directions)]
     if level == "none":
         results = [*known, *starts[-6:]]
         more = [np.array(each)[:, None] for t in _MULTIPLES for each in ((1, t, 1), (1, 1, t), (1, t, t))]
         starts += [replace(lie, weights=each * lie.weights) for lie in results for each in more]
-    return climbed(scene, starts, lambda lie: _moved(scene, lie, level, records, rng), steps)
+    return climbed(scene, starts, lambda lie: _moved(scene, lie, level, records, rng), moves)
 
 
 def _completed(lie: Lie) -> Lie:
@@ -243,11 +243,11 @@ def _completed(lie: Lie) -> Lie:
     return replace(lie, weights=np.tile(sizes, (3, 1)))
 
 
-def _steepest(scene: Scene, lie: Lie, steps: int) -> Lie:
+def _steepest(scene: Scene, lie: Lie, moves: int) -> Lie:
     """The lie after its least harmful groups were replaced by the most harmful record, until that helps no more."""
     schema = cast("ClassSchema", scene.plan.schema)
     value, slope = scene.slopes(lie)
-    for _ in range(steps):
+    for _ in range(moves):
         order, (vector, label) = -worth(slope, lie.X, lie.y), best_record(slope, schema.clip_norm)
         for count in (len(lie.y) // 2, len(lie.y) // 8, 2, 1):
             chosen = np.argsort(order)[:count]
@@ -277,13 +277,13 @@ def _bent(scene: Scene, count: int, records: int) -> Lie:
     return Lie(weights, X, np.arange(len(X)) % classes).within(schema, records)
 
 
-def climbed(scene: Scene, starts: Sequence[Lie], move: Callable[[Lie], Lie], steps: int) -> Lie:
-    """The best of the starts, moved ``steps`` times; a move stays where it does not help the others."""
+def climbed(scene: Scene, starts: Sequence[Lie], move: Callable[[Lie], Lie], moves: int) -> Lie:
+    """The best of the starts, moved ``moves`` times; a move stays where it does not help the others."""
     schema = scene.plan.schema
     results = [(scene.accuracy(lie.vector(schema)), place) for place, lie in enumerate(starts)]
     least, place = min(results)
     best = starts[place]
-    for _ in range(steps):
+    for _ in range(moves):
         other = move(best)
         accuracy = scene.accuracy(other.vector(schema))
         if accuracy <= least:

@@ -42,18 +42,18 @@ class CanaryAudit(Examination):
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
         """Rows in mu: what was proved, at most what is claimed."""
         report = audit_canary(target_of(plan), rng, trials=max(_LEAST, trials), confidence=confidence)
-        place = {name: index for index, name in enumerate(report.columns)}
-        return tuple(self._row(row, place, trials) for row in report.rows)
+        columns = {name: index for index, name in enumerate(report.columns)}
+        return tuple(self._row(row, columns, trials) for row in report.rows)
 
-    def _row(self, row: tuple[object, ...], place: dict[str, int], trials: int) -> Row:
-        claimed, result = (float(row[place[name]]) for name in ("mu claimed", "mu at least"))  # type: ignore[arg-type]
+    def _row(self, row: tuple[object, ...], columns: dict[str, int], trials: int) -> Row:
+        claimed, result = (float(row[columns[name]]) for name in ("mu claimed", "mu at least"))  # type: ignore[arg-type]
         return Row(
             attack=self.name,
             number=self.number,
             goal=self.goal,
             adversary=self.needs.describe(),
             sees=self.needs.sees,
-            metric=f"mu of {row[place['statistic']]}",
+            metric=f"mu of {row[columns['statistic']]}",
             measured=result,
             interval=(result, float("inf")),
             baseline=0.0,

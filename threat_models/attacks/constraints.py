@@ -24,30 +24,30 @@ class Constraints:
 
     Attributes:
         lower, upper: bounds of every coordinate.
-        step: coordinates are whole multiples of it; 0 for no grid.
+        spacing: coordinates are whole multiples of it; 0 for no grid.
         norm: every record's Euclidean norm; None where it is not known.
 
     Raises:
-        DataError: bounds that cross, a negative step, or a norm that is not above 0.
+        DataError: bounds that cross, a negative spacing, or a norm that is not above 0.
     """
 
     lower: float = -math.inf
     upper: float = math.inf
-    step: float = 0.0
+    spacing: float = 0.0
     norm: float | None = None
 
     def __post_init__(self) -> None:
         if not self.lower < self.upper:
             raise DataError(f"lower must be below upper, got {self.lower} and {self.upper}")
-        if not (math.isfinite(self.step) and self.step >= 0):
-            raise DataError(f"step must be a finite number >= 0 (0 for no grid), got {self.step}")
+        if not (math.isfinite(self.spacing) and self.spacing >= 0):
+            raise DataError(f"spacing must be a finite number >= 0 (0 for no grid), got {self.spacing}")
         if self.norm is not None and not self.norm > 0:
             raise DataError(f"norm must be above 0, or None where it is not known, got {self.norm}")
 
     @property
     def informative(self) -> bool:
         """Whether it constrains coordinates; a norm alone leaves nearly every rotation possible."""
-        return math.isfinite(self.lower) or math.isfinite(self.upper) or self.step > 0
+        return math.isfinite(self.lower) or math.isfinite(self.upper) or self.spacing > 0
 
     def nearest(self, X: Array) -> Array:
         """Rows ``(..., n, d)`` moved to the set: rounded and clipped, after scaling to the norm where it is known.
@@ -57,8 +57,8 @@ class Constraints:
         if self.norm is not None:
             length = np.linalg.norm(np.clip(X, self.lower, self.upper), axis=-1, keepdims=True)
             X = X * (self.norm / np.maximum(length, np.finfo(np.float64).tiny))
-        if self.step > 0:
-            X = np.rint(X / self.step) * self.step
+        if self.spacing > 0:
+            X = np.rint(X / self.spacing) * self.spacing
         return np.clip(X, self.lower, self.upper)
 
     def bounds_met(self, X: Array, tolerance: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -30,7 +30,7 @@ from threat_models.world import released
 if TYPE_CHECKING:
     import torch
 
-_WIDTH, _STEPS = 12, 150
+_WIDTH, _ITERATIONS = 12, 150
 Array: TypeAlias = NDArray[np.float64]
 
 
@@ -55,7 +55,7 @@ class DeepPrior(Examination):
         moments = [released(scene.field.pool, scene.plan, rows, rng).moments for rows in worlds]
         features = np.stack([np.asarray(result.A)[label] for result, label in zip(moments, labels, strict=True)])
         seed = int.from_bytes(rng.bytes(4), "little")
-        drawn = deep_images(features, encoder, (8, 8), seed=seed, width=_WIDTH, steps=_STEPS)
+        drawn = deep_images(features, encoder, (8, 8), seed=seed, width=_WIDTH, iterations=_ITERATIONS)
         rates = [scene.recognised(rows, drawn[k : k + 1]) for k, rows in enumerate(worlds)]
         note = "digits behind a public encoder"
         return (rated(self, scene.plan, rates, scene.guesses(worlds), confidence, metric=METRIC, note=note),)
@@ -69,7 +69,7 @@ def deep_images(
     seed: int,
     top: float = 1.0,
     width: int = 32,
-    steps: int = 600,
+    iterations: int = 600,
     rate: float = 0.01,
 ) -> Array:
     """Images ``(n, height, width)`` whose features are nearly those given, as an untrained net draws them.
@@ -82,7 +82,7 @@ def deep_images(
         seed: of the net's weights and its input.
         top: largest pixel value; the smallest is 0.
         width: channels of the hidden layers.
-        steps: of Adam.
+        iterations: of Adam.
         rate: its learning rate.
 
     Raises:
@@ -96,7 +96,7 @@ def deep_images(
         net = _net(width)
         scale = target.square().mean().clamp_min(torch.finfo(torch.float32).tiny)
         optimiser = torch.optim.Adam(net.parameters(), lr=rate)
-        for _ in range(steps):
+        for _ in range(iterations):
             optimiser.zero_grad()
             loss = (encoder(top * net(noise)) - target).square().mean() / scale
             loss.backward()

@@ -17,17 +17,21 @@ from threat_models.adversary import Adversary, View
 from threat_models.attack import Attack
 
 
-class _OfSums(Attack):
-    """The common part: the goal, the letter, and that a client's class must hold one record."""
-
-    goal = "reconstruction"
-    reads = "A"
+class OfTwoCohorts(Attack):
+    """An attack on sessions with different clients."""
 
     def refusal(self, plan: Plan) -> str | None:
         """Needs a plan in which one client may be absent."""
         if plan.cohort.clients == plan.cohort.min_survivors:
             return "needs sessions with different clients, and this plan lets nobody vanish"
         return super().refusal(plan)
+
+
+class _OfSums(OfTwoCohorts):
+    """The common part: the goal, the letter, and that a client's class must hold one record."""
+
+    goal = "reconstruction"
+    reads = "A"
 
 
 class Differencing(_OfSums):

@@ -59,9 +59,9 @@ class FourSamples(Examination):
                 mean = pictures.mean(axis=0)
                 shown.setdefault(way, scene.example(worlds[-1], label, mean, pictures))
         blind = scene.guesses(worlds)
-        each = 1 - (1 - confidence) / len(seen)
+        level = 1 - (1 - confidence) / len(seen)
         return tuple(
-            rated(self, scene.plan, rates[way], blind, each, metric=f"{METRIC}, {way}", who=who, example=shown[way],
+            rated(self, scene.plan, rates[way], blind, level, metric=f"{METRIC}, {way}", who=who, example=shown[way],
                   note="secure aggregation off, partly off (sums of the four) and on; digits behind a public encoder")
             for way, who in seen.items()
         )  # fmt: skip

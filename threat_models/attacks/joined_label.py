@@ -8,14 +8,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.plan import Plan
 from privstats.randomness import Generator
 from threat_models.adversary import Adversary, View
-from threat_models.attack import Attack
+from threat_models.attacks.differencing import OfTwoCohorts
 from threat_models.attacks.properties import label_between
 
 
-class JoinedLabel(Attack):
+class JoinedLabel(OfTwoCohorts):
     """The class whose count grew most."""
 
     name = "joined-label"
@@ -26,12 +25,6 @@ class JoinedLabel(Attack):
     reads = "N"
     records = 1
     effort = 0.5
-
-    def refusal(self, plan: Plan) -> str | None:
-        """Needs a plan in which one client may be absent."""
-        if plan.cohort.clients == plan.cohort.min_survivors:
-            return "needs sessions with different clients, and this plan lets nobody vanish"
-        return super().refusal(plan)
 
     def run(self, view: View, rng: Generator) -> NDArray[np.int64]:
         """One label."""

@@ -61,8 +61,8 @@ class LikelihoodRatio(Examination):
                     before, after = world.misfit(seen, without), world.misfit(seen, with_it)
                     for letters in asked:
                         scores[letters][place].append(_total(before, letters) - _total(after, letters))
-        who, each = self.adversary(plan), 1 - (1 - confidence) / len(scores)
-        return tuple(self._row(plan, who, letter, pair, each, rng) for letter, pair in scores.items())
+        who, level = self.adversary(plan), 1 - (1 - confidence) / len(scores)
+        return tuple(self._row(plan, who, letter, pair, level, rng) for letter, pair in scores.items())
 
     def _row(
         self, plan: Plan, who: Adversary, letter: str, pair: Sequence[list[float]], confidence: float, rng: Generator
@@ -115,11 +115,11 @@ class LikeliestUnit(Examination):
                 total = np.array([_total(each, letters) for each in misfits])
                 best = np.flatnonzero(total == total.min())  # equal where the statistic shows no difference
                 found.append(float(best[integer_below(len(best), rng)] == truth))
-        who, each = self.adversary(plan), 1 - (1 - confidence) / len(hits)
+        who, level = self.adversary(plan), 1 - (1 - confidence) / len(hits)
         note = f"picks one of {count}{_note(plan, joined=True)}"
         common: dict[str, Any] = {"who": who, "note": note}
         return tuple(
-            rated(self, plan, found, 1 / count, each, metric=f"{PICKED}{_alone(letter)}", letter=letter, **common)
+            rated(self, plan, found, 1 / count, level, metric=f"{PICKED}{_alone(letter)}", letter=letter, **common)
             for letter, found in hits.items()
         )
 

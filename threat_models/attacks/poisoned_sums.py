@@ -50,7 +50,7 @@ Array = NDArray[np.float64]
 Vector = NDArray[np.int64]
 
 _LIAR = 0
-_STEPS = 20  # of the climb, for each session
+_MOVES = 20  # of the climb, for each session
 
 
 class Insisting(FieldStreams):
@@ -208,7 +208,7 @@ class PoisonedSums(Examination):
         """The climb knows all honest sums and the test records; the lie that it finds is sent over the machines."""
         plan, scene = stage.plan, stage.scene()
         level = cast("Level", _claimed(plan))
-        lie = worst(scene, level, stage.records, _STEPS * trials, rng).vector(plan.schema)
+        lie = worst(scene, level, stage.records, _MOVES * trials, rng).vector(plan.schema)
         honest, result = scene.accuracy(scene.own), scene.accuracy(lie)
         end = sent(plan, stage.parts, {_LIAR: lie}, rng)
         lost = honest - result if _LIAR in end.survivors else 0.0

@@ -57,7 +57,7 @@ class GridRotation(Attack):
         """Return one row per record."""
         schema = view.plan.schema
         lower = 0.0 if schema.nonnegative else -schema.clip_norm
-        return _rows(view, Constraints(lower=lower, upper=schema.clip_norm, step=1 / schema.scale), rng)
+        return _rows(view, Constraints(lower=lower, upper=schema.clip_norm, spacing=1 / schema.scale), rng)
 
 
 def _rows(view: View, constraints: Constraints, rng: Generator) -> NDArray[np.float64]:

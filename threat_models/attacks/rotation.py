@@ -80,14 +80,14 @@ def recover(
     if n < 1:
         raise DataError(f"N must be at least 1 record, got {N}")
     if not constraints.informative:
-        raise DataError("constraints must bound coordinates or put them on a grid; give lower, upper or step")
+        raise DataError("constraints must bound coordinates or put them on a grid; give lower, upper or spacing")
     orbit = _Orbit.of(n, np.asarray(A, dtype=np.float64), np.asarray(S, dtype=np.float64))
     X = orbit.random(starts, rng)
     best = Recovered(orbit.nearest(X)[0], np.inf, False, 0)
-    for step in range(1, iterations + 1):
+    for iteration in range(1, iterations + 1):
         P = orbit.nearest(X)
-        if step % _CHECK_EVERY == 0 or step == iterations:
-            best = _better(best, P, orbit, constraints, step)
+        if iteration % _CHECK_EVERY == 0 or iteration == iterations:
+            best = _better(best, P, orbit, constraints, iteration)
             if best.certified:
                 return best
         X += _RELAXATION * (constraints.nearest(2 * P - X) - P)
@@ -96,12 +96,14 @@ def recover(
 
 def certify(rows: Array, A: Sums, S: Sums, constraints: Constraints) -> bool:
     """Whether rows have these sums: exactly, in grid steps, where there is a grid; else to 1e-9 of tr S."""
-    if constraints.step > 0:
-        steps = np.rint(rows / constraints.step)
-        if not np.array_equal(steps * constraints.step, rows):
+    if constraints.spacing > 0:
+        integers = np.rint(rows / constraints.spacing)
+        if not np.array_equal(integers * constraints.spacing, rows):
             return False
-        A, S = np.asarray(A) / constraints.step, np.asarray(S) / constraints.step**2
-        return bool(np.array_equal(steps.sum(axis=0), np.rint(A)) and np.array_equal(steps.T @ steps, np.rint(S)))
+        A, S = np.asarray(A) / constraints.spacing, np.asarray(S) / constraints.spacing**2
+        return bool(
+            np.array_equal(integers.sum(axis=0), np.rint(A)) and np.array_equal(integers.T @ integers, np.rint(S))
+        )
     scale = max(float(np.trace(S)), np.finfo(np.float64).tiny)
     wrong = max(np.abs(rows.sum(axis=0) - A).max() / np.sqrt(scale), np.abs(rows.T @ rows - S).max() / scale)
     outside = np.abs(constraints.nearest(rows) - rows).max() / np.sqrt(scale)
@@ -161,7 +163,7 @@ class _Orbit:
         return np.asarray(self.frame @ (left @ right) @ self.factor + self.mean)
 
 
-def _better(best: Recovered, P: Array, orbit: _Orbit, constraints: Constraints, step: int) -> Recovered:
+def _better(best: Recovered, P: Array, orbit: _Orbit, constraints: Constraints, iteration: int) -> Recovered:
     """The best of what was found so far and the starts ``(starts, n, d)``, to the last digit where it is near."""
     gaps = np.linalg.norm(constraints.nearest(P) - P, axis=(1, 2)) / orbit.scale
     first = int(gaps.argmin())
@@ -169,13 +171,13 @@ def _better(best: Recovered, P: Array, orbit: _Orbit, constraints: Constraints, 
     if gap < _POLISH_BELOW:
         for exact in _exact_near(rows, orbit, constraints):
             if certify(exact, orbit.A, orbit.S, constraints):
-                return Recovered(exact, 0.0, True, step)
-    return Recovered(rows, gap, False, step) if gap < best.gap else replace(best, iterations=step)
+                return Recovered(exact, 0.0, True, iteration)
+    return Recovered(rows, gap, False, iteration) if gap < best.gap else replace(best, iterations=iteration)
 
 
 def _exact_near(rows: Array, orbit: _Orbit, constraints: Constraints) -> Iterator[Array]:
     """Candidates for the exact solution near ``rows``: rounded to the grid, and solved from the bounds they meet."""
-    if constraints.step > 0:
+    if constraints.spacing > 0:
         yield constraints.nearest(rows)
     solved = np.empty_like(rows)
     for i, row in enumerate(rows):
@@ -183,7 +185,7 @@ def _exact_near(rows: Array, orbit: _Orbit, constraints: Constraints) -> Iterato
         if exact is None:
             return
         solved[i] = exact
-    yield constraints.nearest(solved) if constraints.step > 0 else solved
+    yield constraints.nearest(solved) if constraints.spacing > 0 else solved
 
 
 def _from_bounds(row: Array, orbit: _Orbit, constraints: Constraints) -> Array | None:

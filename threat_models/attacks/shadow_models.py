@@ -72,7 +72,7 @@ class ShadowModels(Examination):
                 order = permutation(len(lab.private[1]), rng)
                 plain[place, trial] = seen = lab.confidence(target, lab.private, order, rng, member=member)
                 ratios[place, trial] = shadows[target].ratio(seen)
-        promised, each = ceilings.guaranteed(plan, self.needs), 1 - (1 - confidence) / 2
+        promised, level = ceilings.guaranteed(plan, self.needs), 1 - (1 - confidence) / 2
         return tuple(
             Row(
                 attack=self.name,
@@ -83,7 +83,7 @@ class ShadowModels(Examination):
                 metric=metric,
                 worlds=trials,
                 note=f"{lab.head} of {lab.records} records" if metric == "AUC" else "",
-                **compared(Trials(*(row[:, None] for row in scores)), promised, each, rng),
+                **compared(Trials(*(row[:, None] for row in scores)), promised, level, rng),
             )
             for metric, scores in (("AUC", ratios), ("AUC without shadow models", plain))
         )

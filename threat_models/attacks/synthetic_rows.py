@@ -73,11 +73,11 @@ class SyntheticMembership(_ReadsRows):
                 evidence = world.evidence(seen)
                 scores[_LIKELIHOOD][place].append(evidence[mine] - (0.0 if other is None else evidence[other]))
                 scores[_NEAREST][place].append(seen.nearness(world.units[mine, 0]))
-        who, each = self.adversary(course.first), 1 - (1 - confidence) / len(scores)
+        who, level = self.adversary(course.first), 1 - (1 - confidence) / len(scores)
         rows = []
         for metric, pair in scores.items():
             inside, outside = (np.array(values)[:, None] for values in pair)
-            numbers = compared(Trials(inside, outside), Guarantee(course.mu), each, rng)
+            numbers = compared(Trials(inside, outside), Guarantee(course.mu), level, rng)
             rows.append(
                 Row(
                     attack=self.name,

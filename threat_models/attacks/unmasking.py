@@ -46,9 +46,9 @@ def never(
     Args:
         share: the part of the usual number of runs that is played, where a run takes long.
     """
-    runs, each = math.ceil(share * max(_LEAST, trials)), 1 - (1 - confidence) / len(lies)
+    runs, level = math.ceil(share * max(_LEAST, trials)), 1 - (1 - confidence) / len(lies)
     return tuple(
-        _row(attack, name, sum(tried(lie, stage()) for _ in range(runs)), runs, each, ceiling)
+        _row(attack, name, sum(tried(lie, stage()) for _ in range(runs)), runs, level, ceiling)
         for name, lie in lies.items()
     )
 

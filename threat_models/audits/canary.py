@@ -91,13 +91,13 @@ def audit_canary(target: Target, rng: Generator, *, trials: int = 5000, confiden
     experiments = {name: _Experiment.build(target, noise, rng) for name, noise in questions.items()}
     table = _play(target, list(experiments.values()), trials, rng)
     edges = edge_cases(target, experiments["joint"].shift, rng, trials)
-    each = 1 - (1 - confidence) / (len(experiments) + len(edges))
+    level = 1 - (1 - confidence) / (len(experiments) + len(edges))
     rows = [
-        _row(target, name, experiment.copies, table[:, place], experiment.step, each)
+        _row(target, name, experiment.copies, table[:, place], experiment.separation, level)
         for place, (name, experiment) in enumerate(experiments.items())
     ]
     rows += [
-        _row_of(target, edge.name, 1, lower_bounds(edge.out, edge.present, each, _delta(target))) for edge in edges
+        _row_of(target, edge.name, 1, lower_bounds(edge.out, edge.present, level, _delta(target))) for edge in edges
     ]
     promise = target.promise
     notes = (
@@ -112,10 +112,10 @@ def audit_canary(target: Target, rng: Generator, *, trials: int = 5000, confiden
 
 @dataclass(frozen=True, eq=False)
 class _Experiment:
-    """One attacker: it looks along ``direction``, in which one canary moves the release by ``step`` deviations."""
+    """One attacker, along ``direction``: one canary moves the release by ``separation`` deviations there."""
 
     shift: NDArray[np.int64]
-    step: float
+    separation: float
     copies: int
     direction: NDArray[np.float64]
 
@@ -124,14 +124,14 @@ class _Experiment:
         shift = canary_shift(target, sigmas, rng)
         named = np.concatenate([np.full(s.size, s.statistic in sigmas) for s in target.layout.segments])
         weighted = np.where(named, shift / target.levels() ** 2, 0.0)
-        step = math.sqrt(float(weighted @ shift))
-        return cls(shift, step, max(1, round(GROUP_MU / step)), weighted / step)
+        separation = math.sqrt(float(weighted @ shift))
+        return cls(shift, separation, max(1, round(GROUP_MU / separation)), weighted / separation)
 
 
 def _play(target: Target, experiments: Sequence[_Experiment], trials: int, rng: Generator) -> Scores:
     """Scores of every attacker on every release without canaries, ``(trials, attackers)``.
 
-    Adding the same integers to a release moves its score by exactly copies x step, so one release serves both
+    Adding the same integers to a release moves its score by exactly copies x separation, so one release serves both
     worlds: the two confidence intervals are joined by a union bound, which does not ask for independence.
     """
     directions = np.stack([experiment.direction for experiment in experiments], axis=1)
@@ -140,9 +140,9 @@ def _play(target: Target, experiments: Sequence[_Experiment], trials: int, rng: 
     return np.vstack([target.draw(min(chunk, trials - start), rng) @ directions for start in starts])
 
 
-def _row(target: Target, name: str, copies: int, noise: Scores, step: float, confidence: float) -> Row:
-    group = lower_bounds(noise, noise + copies * step, confidence, _delta(target))
-    single = lower_bounds(noise, noise + step, confidence, _delta(target))
+def _row(target: Target, name: str, copies: int, noise: Scores, separation: float, confidence: float) -> Row:
+    group = lower_bounds(noise, noise + copies * separation, confidence, _delta(target))
+    single = lower_bounds(noise, noise + separation, confidence, _delta(target))
     return _row_of(target, name, copies, Bounds(group.mu / copies, single.epsilon))
 
 

@@ -28,7 +28,7 @@ _STRETCHES = (1.0, 4.0)
 _STARTS = 4
 _COPIES = 50
 _MOST_ROWS = 400
-_STEPS = 20  # of a search for a party: its direction is about as long wherever the search begins
+_MOVES = 20  # of a search for a party: its direction is about as long wherever the search begins
 
 
 def canary_shift(target: Target, sigmas: Mapping[str, float], rng: Generator) -> NDArray[np.int64]:
@@ -60,7 +60,7 @@ def of_records(target: Target, sigmas: Mapping[str, float], rng: Generator) -> I
 def of_parties(target: Target, _: Mapping[str, float], rng: Generator) -> Iterator[tuple[Moments, Moments]]:
     """A party of one record, or of many equal ones, against none, or against the one that it is exchanged for."""
     schema: Any = target.schema  # a party schema, by its row
-    result = worst_attempt(bare(schema), target.sigma, target.privacy.adjacency, rng, _STEPS)[1]
+    result = worst_attempt(bare(schema), target.sigma, target.privacy.adjacency, rng, _MOVES)[1]
     for stretch, copies in product(_STRETCHES, (1, _COPIES)):
         one, *other = (
             moments_of(schema, np.repeat(stretch * row, copies, axis=0), np.repeat(label.astype(np.int64), copies))

@@ -37,7 +37,7 @@ class Search(Generic[S, T]):
     distance: Callable[[S, Mapping[str, float], T], float]
 
     def worst(
-        self, schema: S, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, steps: int
+        self, schema: S, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, moves: int
     ) -> tuple[float, T]:
         """The weighted distance that one climb reaches, and where.
 
@@ -46,28 +46,28 @@ class Search(Generic[S, T]):
             sigmas: noise per statistic, in real units; statistics that are not named do not count.
             adjacency: what neighbours differ by.
             rng: where the start and the moves come from.
-            steps: moves that are tried.
+            moves: how many are tried.
         """
         chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
         return climb(
             self.start(schema, adjacency, chance),
             lambda here: self.moved(schema, here, chance),
             lambda here: self.distance(schema, sigmas, here),
-            steps,
+            moves,
         )
 
 
-def climb(here: T, moved: Callable[[T], T], distance: Callable[[T], float], steps: int) -> tuple[float, T]:
+def climb(here: T, moved: Callable[[T], T], distance: Callable[[T], float], moves: int) -> tuple[float, T]:
     """The largest distance that was reached, and where.
 
     Args:
         here: where it starts.
         moved: a place near another; drawn at random.
         distance: what is made large.
-        steps: moves that are tried.
+        moves: how many are tried.
     """
     best = distance(here)
-    for _ in range(steps):
+    for _ in range(moves):
         there = moved(here)
         result = distance(there)
         if result >= best:

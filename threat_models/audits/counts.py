@@ -119,15 +119,15 @@ def odd_vectors(schema: CountSchema, chance: np.random.Generator) -> NDArray[np.
     return np.stack(result)
 
 
-def records_at(schema: CountSchema, places: NDArray[np.float64]) -> dict[str, list[object]]:
-    """Records by column; ``places`` in [0, 1), ``(records, variables)``, choose their cells."""
-    columns = zip(schema.read, places.T, strict=True)
-    return {variable.name: [_value(variable, place) for place in column] for variable, column in columns}
+def records_at(schema: CountSchema, points: NDArray[np.float64]) -> dict[str, list[object]]:
+    """Records by column; ``points`` in [0, 1), ``(records, variables)``, choose their cells."""
+    columns = zip(schema.read, points.T, strict=True)
+    return {variable.name: [_value(variable, point) for point in column] for variable, column in columns}
 
 
-def _value(variable: Any, place: float) -> object:
+def _value(variable: Any, point: float) -> object:
     """A value in one of the named cells; of a number each second one at an end."""
     if not isinstance(variable, Categories):
         low, high = variable.edges[0], variable.edges[-1]
-        return low + (place if isinstance(variable, Bins) else min(max(2 * place - 0.5, 0), 1)) * (high - low)
-    return variable.values[int(place * len(variable.values))]
+        return low + (point if isinstance(variable, Bins) else min(max(2 * point - 0.5, 0), 1)) * (high - low)
+    return variable.values[int(point * len(variable.values))]

@@ -67,7 +67,7 @@ class _Session:
 
     @property
     def square(self) -> float:
-        """The square of the canary's step, in deviations of the worst session's noise."""
+        """The square of how far the canary moves the release, in deviations of the worst session's noise."""
         return float(self.weight @ self.shift)
 
 
@@ -94,23 +94,23 @@ def audit_course(
         raise PlanError("the records of a stream's rounds are kept apart by a registry; audit it with audit_stream")
     privacy = _privacy(course)
     sessions, refused = joined(course, rng, asks)
-    step = math.sqrt(math.fsum(each.square for each in sessions))
-    if step == 0:
+    separation = math.sqrt(math.fsum(each.square for each in sessions))
+    if separation == 0:
         raise PlanError(
             "the canary moves no sum of this course, so nothing can be bounded: `privstats audit budget` and `audit "
             "sensitivity` search the plan of each session, which `privstats course next` writes"
         )
-    copies = max(1, round(GROUP_MU / step))
+    copies = max(1, round(GROUP_MU / separation))
     noise = np.zeros(trials)
     for each in sessions:
         noise += each.target.draw(trials, rng) @ each.weight
-    noise /= step
-    result = lower_bounds(noise, noise + copies * step, confidence, privacy.delta).mu / copies
+    noise /= separation
+    result = lower_bounds(noise, noise + copies * separation, confidence, privacy.delta).mu / copies
     promises = [plan.privacy for plan in course.priced if isinstance(plan.privacy, Privacy)]
     claimed = math.hypot(*(mu_of(promise.epsilon, promise.delta) for promise in promises))
     mu = _promised_mu(promise or getattr(course, "promise", None), claimed)
     places = sorted(each.place for each in sessions)
-    bounds = (mu, claimed, step, result, result / claimed, gaussian_epsilon(claimed, privacy.delta))
+    bounds = (mu, claimed, separation, result, result / claimed, gaussian_epsilon(claimed, privacy.delta))
     epsilon = gaussian_epsilon(result, privacy.delta) if result > 0 else 0.0
     verdict = "violates" if max(result, claimed) > min(mu, claimed) * (1 + _TOLERANCE) else "no evidence"
     row = ("course", len(sessions), refused, *bounds, epsilon, verdict)
@@ -305,12 +305,12 @@ def _asked(course: Course, party: _Party, rng: Generator, asks: int) -> Iterator
 
     The server reports every later round as failed, so that the course continues to its last round and retry. Later
     releases without published values (counts, a mean, the sums after it) are reported as failed every other time, and
-    invented otherwise. Where several steps may come, all earlier releases are invented every third time.
+    invented otherwise. Where several phases may come, all earlier releases are invented every third time.
     """
     yield from [(course.first, [])] * asks
     unpublished = len(list(takewhile(lambda plan: plan.published is None, course.priced[1:])))
     for place in range(1, course.most):
-        # A session of another step may come only behind sums: then the server invents all of them as well.
+        # A session of another phase may come only behind sums: then the server invents all of them as well.
         invented_before = [1, 1 + unpublished, *([place] if len(plans_by_place(course)[place]) > 1 else [])]
         turns = cycle(invented_before)
         histories = [_history(course, place, next(turns), rng) for _ in range(asks * _INVENTIONS)]

@@ -86,16 +86,17 @@ def audit_devices(
         raise PlanError(f"runs must be at least {_FEWEST}, got {runs}: fewer bound nothing")
     stage = _Stage(_small(target.plan), draw)
     shift, levels = _unit(target, rng), target.levels()
-    step = math.sqrt(float(np.sum((shift / levels) ** 2)))
-    direction = shift / levels**2 / step
+    separation = math.sqrt(float(np.sum((shift / levels) ** 2)))
+    direction = shift / levels**2 / separation
     rows = []
     for honest, play in (("a helper", stage.helper_is_honest), ("the leader", stage.leader_is_honest)):
         seen = np.array([direction @ play(shift * (run % 2)) for run in track(honest, range(runs // 2))])
-        rows.append(_row(target, honest, seen[::2], seen[1::2], step, 1 - (1 - confidence) / 2))
+        rows.append(_row(target, honest, seen[::2], seen[1::2], separation, 1 - (1 - confidence) / 2))
     notes = (
         f"{runs} runs of one device and one honest member; all other members, {_CODES - 1} of {_CODES} codes and the "
         f"device's own are the adversary's; {confidence:.0%} confidence for the table",
-        f"lower bound on mu: of {_copies(step)} such devices at once, divided by their number, or of one if larger",
+        f"lower bound on mu: of {_copies(separation)} such devices at once, divided by their number, or of one if "
+        "larger",
     )
     violated = any(row[-1] == "violates" for row in rows)
     return Report("devices", _COLUMNS, tuple(rows), notes, violated, json_only=("codes", "by one device", "verdict"))
@@ -192,12 +193,17 @@ def _unit(target: Target, rng: Generator) -> NDArray[np.int64]:
 
 
 def _row(
-    target: Target, honest: str, out: NDArray[np.float64], present: NDArray[np.float64], step: float, confidence: float
+    target: Target,
+    honest: str,
+    out: NDArray[np.float64],
+    present: NDArray[np.float64],
+    separation: float,
+    confidence: float,
 ) -> Row:
     """One member's bounds: of one device, and of a group of equal ones, whose shift adds up exactly."""
-    copies, delta = _copies(step), target.promise.delta
+    copies, delta = _copies(separation), target.promise.delta
     single = lower_bounds(out, present, confidence, delta)
-    group = lower_bounds(out, present + (copies - 1) * step, confidence, delta).mu / copies
+    group = lower_bounds(out, present + (copies - 1) * separation, confidence, delta).mu / copies
     claimed = target.promise.mu
     result = max(single.mu, group)
     verdict = "violates" if result > claimed * (1 + _TOLERANCE) else "no evidence"
@@ -205,5 +211,5 @@ def _row(
     return honest, f"1 of {_CODES}", len(out) + len(present), claimed, result, *epsilons, verdict
 
 
-def _copies(step: float) -> int:
-    return max(1, round(GROUP_MU / step))
+def _copies(separation: float) -> int:
+    return max(1, round(GROUP_MU / separation))

@@ -57,7 +57,7 @@ class Attempt:
     unread: NDArray[np.intp]
 
 
-def audit_effects(target: Target, rng: Generator, *, steps: int = 300, starts: int = 6) -> Report:
+def audit_effects(target: Target, rng: Generator, *, moves: int = 300, starts: int = 6) -> Report:
     """Search the worst records and published values, under both adjacencies, against the claimed mu.
 
     Raises:
@@ -71,12 +71,12 @@ def audit_effects(target: Target, rng: Generator, *, steps: int = 300, starts: i
             name,
             adjacency,
             joint_mu(schema, noise, adjacency),
-            max(worst_attempt(schema, noise, adjacency, rng, steps)[0] for _ in range(starts)),
+            max(worst_attempt(schema, noise, adjacency, rng, moves)[0] for _ in range(starts)),
         )
         for (name, noise), adjacency in track("searching", [*product(questions.items(), _ADJACENCIES)])
     ]
     notes = (
-        f"{starts} starts of {steps} moves over records, with every published {' and '.join(schema.needs)}, by the "
+        f"{starts} starts of {moves} moves over records, with every published {' and '.join(schema.needs)}, by the "
         "library's own map",
     )
     return report_of("effects", results, notes)
@@ -138,8 +138,10 @@ def _moved(schema: EffectSchema, here: Attempt, chance: np.random.Generator) -> 
         return replace(here, y=here.y + size * schema.half * chance.normal(size=here.y.shape))
     name = sorted(here.values)[which - 3]
     old = here.values[name]
-    step = np.rint(size * chance.normal(size=old.integers.shape) * max(1.0, float(np.abs(old.integers).max(initial=0))))
-    integers = np.asarray(np.clip(old.integers + step, -_MOST, _MOST), np.int64)
+    change = np.rint(
+        size * chance.normal(size=old.integers.shape) * max(1.0, float(np.abs(old.integers).max(initial=0)))
+    )
+    integers = np.asarray(np.clip(old.integers + change, -_MOST, _MOST), np.int64)
     return replace(here, values={**here.values, name: Values(integers, old.exponent)})
 
 
@@ -175,10 +177,10 @@ def _apart(schema: EffectSchema, moments: Moments, block: np.intp) -> NDArray[np
 
 
 def worst_attempt(
-    schema: EffectSchema, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, steps: int
+    schema: EffectSchema, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, moves: int
 ) -> tuple[float, Attempt]:
     """One climb of this search, see :meth:`Search.worst`; where records left out are counted, one for each of: two in
     the sums, two left out, one of each."""
     starts = (partial(_start, letters) for letters in (("e", "O", "NO") if schema.left_out else ("e",)))
-    climbs = (Search(start, _moved, _distance).worst(schema, sigmas, adjacency, rng, steps) for start in starts)
+    climbs = (Search(start, _moved, _distance).worst(schema, sigmas, adjacency, rng, moves) for start in starts)
     return max(climbs, key=lambda climb: climb[0])

@@ -71,7 +71,7 @@ def _row(name: str, claimed: float, z: Z, level: float) -> tuple[Value, ...]:
     between = _between(z)
     wrong = min(result.spread, between) < level
     verdict = "violates" if wrong else "underpowered" if result.sees < SEES else "no evidence"
-    sizes = (claimed, result.least * claimed, result.found * claimed, result.sees)
+    sizes = (claimed, result.least * claimed, result.measured * claimed, result.sees)
     return (name, result.entries, *sizes, result.spread, between, verdict)
 
 

@@ -49,7 +49,7 @@ class Attempt:
     y: NDArray[np.float64]
 
 
-def audit_gradients(target: Target, rng: Generator, *, steps: int = 200, starts: int = 6) -> Report:
+def audit_gradients(target: Target, rng: Generator, *, moves: int = 200, starts: int = 6) -> Report:
     """Search the worst records and published values, under both adjacencies, against the claimed mu of a round.
 
     Of whole parties, each of which is one record of its schema, it searches those that hold one row.
@@ -64,12 +64,12 @@ def audit_gradients(target: Target, rng: Generator, *, steps: int = 200, starts:
     questions = {**{s: {s: 1.0} for s in schema.statistics}, "joint": dict(target.sigma)}
     results = [
         Finding(
-            name, adjacency, joint_mu(schema, noise, adjacency), _best(schema, noise, adjacency, rng, steps, starts)
+            name, adjacency, joint_mu(schema, noise, adjacency), _best(schema, noise, adjacency, rng, moves, starts)
         )
         for (name, noise), adjacency in track("searching", [*product(questions.items(), _ADJACENCIES)])
     ]
     text = f", with every published {' and '.join(schema.needs)}," if schema.needs else ""
-    notes = (f"{starts} starts of {steps} moves over records{text} by the library's own map",)
+    notes = (f"{starts} starts of {moves} moves over records{text} by the library's own map",)
     return report_of("gradients", results, notes)
 
 
@@ -98,9 +98,9 @@ def _labels(schema: Round) -> int | None:
 
 
 def _best(
-    schema: Round, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, steps: int, starts: int
+    schema: Round, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, moves: int, starts: int
 ) -> float:
-    return max(worst_attempt(schema, sigmas, adjacency, rng, steps)[0] for _ in range(starts))
+    return max(worst_attempt(schema, sigmas, adjacency, rng, moves)[0] for _ in range(starts))
 
 
 def _start(schema: Round, adjacency: Adjacency, chance: np.random.Generator) -> Attempt:
@@ -140,9 +140,11 @@ def _moved(schema: Round, here: Attempt, chance: np.random.Generator) -> Attempt
     old = here.values[name]
     if chance.random() < 0.2:
         return replace(here, values={**here.values, name: _drawn(name, schema.needs[name], chance)})
-    step = np.rint(size * chance.normal(size=old.integers.shape) * max(1.0, float(np.abs(old.integers).max(initial=0))))
+    change = np.rint(
+        size * chance.normal(size=old.integers.shape) * max(1.0, float(np.abs(old.integers).max(initial=0)))
+    )
     low = 1 if name == "c" else -_MOST
-    integers = np.asarray(np.clip(old.integers + step, low, _MOST), np.int64)
+    integers = np.asarray(np.clip(old.integers + change, low, _MOST), np.int64)
     return replace(here, values={**here.values, name: Values(integers, old.exponent)})
 
 

@@ -64,7 +64,7 @@ class Trajectories:
     staying: NDArray[np.int64] | None = None
 
 
-def audit_hazards(target: Target, rng: Generator, *, steps: int = 150, starts: int = 9) -> Report:
+def audit_hazards(target: Target, rng: Generator, *, moves: int = 150, starts: int = 9) -> Report:
     """Search the worst persons and published weights, under both adjacencies, against the claimed mu of a round.
 
     Raises:
@@ -75,19 +75,19 @@ def audit_hazards(target: Target, rng: Generator, *, steps: int = 150, starts: i
     questions = {**{s: {s: 1.0} for s in schema.statistics}, "joint": dict(target.sigma)}
     results = []
     for (name, noise), adjacency in track("searching", [*product(questions.items(), _ADJACENCIES)]):
-        best = _best(schema, noise, adjacency, rng, steps, starts)
+        best = _best(schema, noise, adjacency, rng, moves, starts)
         results.append(Finding(name, adjacency, joint_mu(schema, noise, adjacency), best))
     notes = (
-        f"{starts} starts of {steps} moves over persons, with every published w and clock, by the library's own map",
+        f"{starts} starts of {moves} moves over persons, with every published w and clock, by the library's own map",
     )
     return report_of("hazards", results, notes)
 
 
 def _best(
-    schema: HazardSchema, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, steps: int, starts: int
+    schema: HazardSchema, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, moves: int, starts: int
 ) -> float:
     bare = behind_the_transform(schema)
-    return max(worst_trajectories(bare, sigmas, adjacency, rng, steps)[0] for _ in range(starts))
+    return max(worst_trajectories(bare, sigmas, adjacency, rng, moves)[0] for _ in range(starts))
 
 
 def behind_the_transform(schema: HazardSchema) -> HazardSchema:

@@ -191,12 +191,12 @@ class World:
         bound, truth, named = schema.target_bound, list[Array](), dict[str, tuple[str, ...]]()
         for j, (column, marks) in enumerate(zip(cells.columns, cells.marks, strict=True)):
             intervals = Intervals.of(column, marks)
-            steps = np.asarray(intervals.of_steps)
+            codes = np.asarray(intervals.of_codes)
             share = chance.dirichlet(np.full(len(intervals.names), _EVEN))
-            drawn = chance.choice(len(steps), records, p=share[steps] / np.bincount(steps)[steps])
+            drawn = chance.choice(len(codes), records, p=share[codes] / np.bincount(codes)[codes])
             codes[:, j] = np.concatenate([[marks[0] - 1], marks, [np.nan]])[drawn]
             effects = chance.uniform(-1, 1, len(intervals.names)) * _EFFECTS * bound / len(cells.columns)
-            fitted += effects[steps[drawn]]
+            fitted += effects[codes[drawn]]
             truth.append(effects[1:] - effects[0])
             named[column.name] = intervals.names
         y = fitted + chance.normal(size=records) * bound / 8

@@ -20,7 +20,7 @@ from privstats.schema.base import INFLUENCES
 from privstats.transforms import ByArm, Centre, Levels, Scale, input_features
 
 Values: TypeAlias = NDArray[Any]
-COUNT_STEPS = 4096.0
+COUNT_SCALE = 4096.0
 """Grid steps of one record in a count."""
 
 
@@ -161,14 +161,14 @@ def _by_classes(schema: GradientSchema) -> Outcome:
     return Outcome() if schema.classes is None else _labelled(schema)
 
 
-def _of_goals(schema: Any, steps: float, feature: float) -> Mapping[str, float]:
-    goal = steps / schema.target_bound
+def _of_goals(schema: Any, one: float, feature: float) -> Mapping[str, float]:
+    goal = one / schema.target_bound
     return {"G": feature * feature, "h": feature * goal, "q": goal * goal}
 
 
-def _of_scores(steps: float, feature: float, outcome: float = 1.0) -> Mapping[str, float]:
+def _of_scores(one: float, feature: float, outcome: float = 1.0) -> Mapping[str, float]:
     per = feature / outcome
-    return {"g": steps * per, "H": feature * per, "J": per * per}
+    return {"g": one * per, "H": feature * per, "J": per * per}
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class AuditKind:
 
     Attributes:
         outcome: what a record has beside its row.
-        steps: from the schema, the steps in 1 and in a feature's unit: steps per real unit of each letter.
+        scales: from the schema, the grid steps in 1 and in a feature's unit: grid steps per real unit of each letter.
         shape: of its records, where ``sensitivity`` searches their worst pair.
         search: the audit of its sensitivity, of target, generator and ``starts``.
         declared: mu that the declared noise leaves to the worst unit, of target, generator and number of starts.
@@ -207,7 +207,7 @@ class AuditKind:
     """
 
     outcome: Callable[[Any], Outcome] | None = None
-    steps: Callable[[Any, float, float], Mapping[str, float]] | None = None
+    scales: Callable[[Any, float, float], Mapping[str, float]] | None = None
     shape: Callable[[Any], Shape] | None = None
     search: str = ""
     declared: str = ""
@@ -220,7 +220,7 @@ class AuditKind:
 AUDIT_KINDS: Mapping[str, AuditKind] = {
     "classes": AuditKind(
         outcome=_labelled,
-        steps=lambda _, __, feature: {"N": COUNT_STEPS, "A": feature, **dict.fromkeys("BSD", feature * feature)},
+        scales=lambda _, __, feature: {"N": COUNT_SCALE, "A": feature, **dict.fromkeys("BSD", feature * feature)},
         shape=lambda schema: Shape("NABSD", schema.classes),
         search="sensitivity:audit_sensitivity",
         declared="sensitivity:worst_mu",
@@ -231,7 +231,7 @@ AUDIT_KINDS: Mapping[str, AuditKind] = {
     ),
     "ridge": AuditKind(
         outcome=lambda schema: Outcome(targets=schema.targets),
-        steps=_of_goals,
+        scales=_of_goals,
         shape=lambda schema: Shape("Ghq", schema.folds, schema.targets, schema.target_bound),
         search="sensitivity:audit_sensitivity",
         declared="sensitivity:worst_mu",
@@ -240,7 +240,7 @@ AUDIT_KINDS: Mapping[str, AuditKind] = {
         beside="records:targets",
     ),
     "counts": AuditKind(
-        steps=lambda _, __, feature: {"T": COUNT_STEPS, "x": feature, "q": feature * feature},
+        scales=lambda _, __, feature: {"T": COUNT_SCALE, "x": feature, "q": feature * feature},
         search="counts:audit_counts",
         declared="searches:of_tables",
         party="records:of_tables",
@@ -248,7 +248,7 @@ AUDIT_KINDS: Mapping[str, AuditKind] = {
     ),
     "scoring": AuditKind(
         outcome=_labelled,
-        steps=lambda *_: {"T": COUNT_STEPS},
+        scales=lambda *_: {"T": COUNT_SCALE},
         search="counts:audit_counts",
         declared="searches:of_tables",
         party="records:of_tables",
@@ -257,37 +257,37 @@ AUDIT_KINDS: Mapping[str, AuditKind] = {
     "sites": AuditKind(outcome=lambda _: Outcome(), search="sites:audit_sites", declared="searches:of_sites"),
     "score": AuditKind(
         outcome=_scored,
-        steps=lambda schema, steps, feature: _of_scores(steps, feature, schema.target_bound or 1.0),
+        scales=lambda schema, one, feature: _of_scores(one, feature, schema.target_bound or 1.0),
         search="gradients:audit_gradients",
         declared="searches:of_rounds",
     ),
     "hazard": AuditKind(
         outcome=lambda _: Outcome(),
-        steps=lambda _, steps, feature: _of_scores(steps, feature),
+        scales=lambda _, one, feature: _of_scores(one, feature),
         search="hazards:audit_hazards",
         declared="searches:of_hazards",
     ),
     "effect": AuditKind(
         outcome=lambda schema: Outcome(targets=schema.outcomes),
-        steps=lambda _, steps, __: {**dict.fromkeys("NO", COUNT_STEPS), **dict.fromkeys(f"Wb{INFLUENCES}", steps)},
+        scales=lambda _, one, __: {**dict.fromkeys("NO", COUNT_SCALE), **dict.fromkeys(f"Wb{INFLUENCES}", one)},
         search="effect:audit_effects",
         declared="searches:of_effects",
     ),
     "gradients": AuditKind(
         outcome=_by_classes,
-        steps=lambda schema, steps, _: {"g": steps * steps / schema.residual_norm, "k": steps},
+        scales=lambda schema, one, _: {"g": one * one / schema.residual_norm, "k": one},
         search="gradients:audit_gradients",
         declared="searches:of_rounds",
     ),
     "calibration": AuditKind(
         outcome=_labelled,
-        steps=lambda _, steps, __: {"t": steps},
+        scales=lambda _, one, __: {"t": one},
         search="gradients:audit_gradients",
         declared="searches:of_rounds",
     ),
     "mean": AuditKind(
         outcome=_unread,
-        steps=lambda _, __, feature: {"x": feature},
+        scales=lambda _, __, feature: {"x": feature},
         shape=lambda _: Shape("x"),
         search="sensitivity:audit_sensitivity",
         declared="sensitivity:worst_mu",
@@ -296,7 +296,7 @@ AUDIT_KINDS: Mapping[str, AuditKind] = {
     "gaussians": AuditKind(outcome=_unread, declared="searches:of_aligned"),
     "party-softmax": AuditKind(
         outcome=_labelled,
-        steps=lambda _, steps, __: {"P": steps},
+        scales=lambda _, one, __: {"P": one},
         search="gradients:audit_gradients",
         declared="searches:of_parties",
         canary="canary_unit:of_parties",
@@ -305,7 +305,7 @@ AUDIT_KINDS: Mapping[str, AuditKind] = {
     ),
     "party-update": AuditKind(
         outcome=_labelled,
-        steps=lambda _, steps, __: {"P": steps},
+        scales=lambda _, one, __: {"P": one},
         search="gradients:audit_gradients",
         declared="searches:of_parties",
     ),

@@ -73,8 +73,8 @@ def audit_noise(target: Target, rng: Generator, *, trials: int = 4000, confidenc
 def groups_of(target: Target, z: Z) -> list[Group]:
     """Standardised residuals ``(releases, size)`` by segment, without the entries that are not there (NaN)."""
     groups = []
-    for segment, place in zip(target.layout.segments, target.layout.slices, strict=True):
-        mine = z[:, place]
+    for segment, entries in zip(target.layout.segments, target.layout.slices, strict=True):
+        mine = z[:, entries]
         mine = mine[:, ~np.isnan(mine).any(axis=0)]
         claimed = target.sigma[segment.statistic] * (math.sqrt(0.5) if segment.name.endswith(".off") else 1.0)
         if mine.size:

@@ -73,14 +73,17 @@ def audit_one_run(
     if count * release.vector.size > MAX_ENTRIES:
         most = MAX_ENTRIES // release.vector.size
         raise PlanError(f"{count:,} canaries x {release.vector.size:,} entries are too many: plant at most {most:,}")
-    each = 1 - (1 - confidence) / 2
-    guesses, provable = number_of_guesses(claim.mu, count, each)
+    level = 1 - (1 - confidence) / 2
+    guesses, provable = number_of_guesses(claim.mu, count, level)
     seen = _seen(target, release, parties, canaries)
     entry = seen.entry(canaries.coins)
     scores = seen.scores()
     chosen = np.argsort(-np.abs(scores), kind="stable")[:guesses]
     right = int(((scores[chosen] > 0) == canaries.coins[chosen]).sum())
-    mu, normal = lower_bound(right, guesses, count, each), normal_bound(scores, canaries.coins, each)
+    mu, normal = (
+        lower_bound(right, guesses, count, level),
+        normal_bound(scores, canaries.coins, level),
+    )
     if entry.absent:
         mu = normal = 0.0
     violated = max(mu, normal) > claim.mu
@@ -111,24 +114,24 @@ class _Entry:
     """How far the entering canaries should move a release, and how far it was moved, in standard deviations."""
 
     expected: float
-    found: float
+    measured: float
 
     @property
     def absent(self) -> bool:
         """Whether the release contradicts, at 1 %, that the canaries entered it as their coins fell."""
-        return self.found < self.expected - _SURE
+        return self.measured < self.expected - _SURE
 
     def __str__(self) -> str:
         moved = f"the entering canaries should move the release by {self.expected:.1f} standard deviations"
         if self.absent:
             return (
                 f"NO BOUND FOLLOWS, because these canaries did not enter this release: {moved}, and it is moved by "
-                f"{self.found:.1f}. Add the entering file of `audit plant` to one party's records, run again, and name "
-                "the records without canaries here"
+                f"{self.measured:.1f}. Add the entering file of `audit plant` to one party's records, run again, and "
+                "name the records without canaries here"
             )
         if self.expected < _SURE:
             return f"whether the canaries entered cannot be told: {moved}, too few. Plant more canaries"
-        return f"the canaries entered: {moved}, and it is moved by {self.found:.1f}"
+        return f"the canaries entered: {moved}, and it is moved by {self.measured:.1f}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -157,8 +157,8 @@ def _single(target: Target, what: str) -> _Single:
 
 def _scales(target: Target) -> dict[str, float]:
     """Laplace scales in wire steps that have the declared deviations: 1 / (sqrt 2 sinh(1 / (2 b))) solved for b."""
-    steps = {segment.statistic: target.declared_std(segment, 0) for segment in target.layout.segments}
-    return {s: 0.5 / math.asinh(math.sqrt(0.5) / deviation) for s, deviation in steps.items()}
+    deviations = {segment.statistic: target.declared_std(segment, 0) for segment in target.layout.segments}
+    return {s: 0.5 / math.asinh(math.sqrt(0.5) / deviation) for s, deviation in deviations.items()}
 
 
 def laplace_scores(target: Target, residuals: Shifts, rng: Generator) -> Z:
@@ -192,7 +192,7 @@ def audit_epsilon(target: Target, rng: Generator, *, trials: int = 5000, confide
     scales = np.concatenate([np.full(s.size, _scales(target)[s.statistic]) for s in target.layout.segments])
     noise = target.draw(trials, rng)
     edges = edge_cases(target, one, rng, trials)
-    each = (1 - confidence) / (len(target.sigma) + 1 + len(edges))
+    alpha = (1 - confidence) / (len(target.sigma) + 1 + len(edges))
     rows: list[tuple[Value, ...]] = []
     for name in (*target.sigma, "joint"):
         named = np.concatenate([np.full(s.size, name in (s.statistic, "joint")) for s in target.layout.segments])
@@ -201,9 +201,9 @@ def audit_epsilon(target: Target, rng: Generator, *, trials: int = 5000, confide
         moved = one * named
         copies = max(1, round(_GROUP_EPSILON / float(np.sum(np.abs(moved) / scales))))
         out, present = (_losses(noise + k * copies * moved, copies * moved, scales) for k in (0, 1))
-        rows.append(_row(name, copies, claimed, epsilon_bound(out, present, each) / copies))
+        rows.append(_row(name, copies, claimed, epsilon_bound(out, present, alpha) / copies))
     for edge in edges:
-        rows.append(_row(edge.name, 1, target.privacy.epsilon, epsilon_bound(edge.out, edge.present, each)))
+        rows.append(_row(edge.name, 1, target.privacy.epsilon, epsilon_bound(edge.out, edge.present, alpha)))
     notes = (
         f"{trials} releases of the worst session the plan admits, each with and without the copies; {confidence:.0%} "
         "confidence for the table",
@@ -250,8 +250,8 @@ def epsilon_bound(out: NDArray[np.float64], present: NDArray[np.float64], alpha:
     return max(0.0, _log_ratio(out[pilot:], present[pilot:], float(best) - 1e-9, alpha))
 
 
-def _log_ratio(out: NDArray[np.float64], present: NDArray[np.float64], place: float, alpha: float) -> float:
-    hits, alarms, n = int((present > place).sum()), int((out > place).sum()), len(out)
+def _log_ratio(out: NDArray[np.float64], present: NDArray[np.float64], threshold: float, alpha: float) -> float:
+    hits, alarms, n = int((present > threshold).sum()), int((out > threshold).sum()), len(out)
     low = float(beta.ppf(alpha / 2, hits, n - hits + 1)) if hits else 0.0
     high = float(beta.ppf(1 - alpha / 2, alarms + 1, n - alarms)) if alarms < n else 1.0
     return math.log(low / high) if low else -math.inf

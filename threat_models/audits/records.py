@@ -43,10 +43,10 @@ def targets(schema: RidgeSchema, count: int, rng: Generator) -> NDArray[np.gener
 def known_parties(target: Target, rng: Generator) -> list[Moments]:
     """The moments of a few records for every client, as many as the plan admits."""
     cohort = target.plan.cohort
-    each = min(_RECORDS_PER_CLIENT, cohort.max_records // cohort.clients)
-    each = min(each, target.privacy.max_records_per_client or each)
+    records = min(_RECORDS_PER_CLIENT, cohort.max_records // cohort.clients)
+    records = min(records, target.privacy.max_records_per_client or records)
     party = row_part("party", target.schema, "party of known records")
-    return [of_single_rows(target.plan, party(target, each, rng)) for _ in range(cohort.clients)]
+    return [of_single_rows(target.plan, party(target, records, rng)) for _ in range(cohort.clients)]
 
 
 def drawn_records(schema: Schema, count: int, chance: np.random.Generator) -> tuple[Any, Any]:

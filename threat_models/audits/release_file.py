@@ -103,10 +103,10 @@ def scale_of(target: Target, release: Release) -> Z:
         return scale
     classes = release.plan.layout.segments[0].size
     copies = noise_copies(classes, release.suppressed, release.plan.merge)
-    for segment, place in zip(target.layout.segments, target.layout.slices, strict=True):
+    for segment, entries in zip(target.layout.segments, target.layout.slices, strict=True):
         if not segment.pooled:
             factors = np.sqrt(np.where(copies > 0, copies, np.nan))
-            scale[place] *= np.repeat(factors, segment.size // classes)
+            scale[entries] *= np.repeat(factors, segment.size // classes)
     return scale
 
 
@@ -115,10 +115,10 @@ def merged(target: Target, release: Release, exact: NDArray[np.int64]) -> NDArra
     if not target.schema.suppressible:
         return exact
     classes, exact = release.plan.layout.segments[0].size, exact.copy()
-    for segment, place in zip(target.layout.segments, target.layout.slices, strict=True):
+    for segment, entries in zip(target.layout.segments, target.layout.slices, strict=True):
         if segment.pooled:
             continue
-        table = exact[place].reshape(classes, -1)
+        table = exact[entries].reshape(classes, -1)
         for child in release.suppressed:
             parent = release.plan.merge.get(child)
             if parent is not None and parent not in release.suppressed:

@@ -48,7 +48,7 @@ class Checks:
     Attributes:
         name, claimed: of the group.
         entries: residuals in all.
-        found, least: deviation found and its lower confidence end, relative to the declared one.
+        measured, least: deviation found and its lower confidence end, relative to the declared one.
         sees: noise below this part of the declared one is found with probability ``POWER``.
         spread: p of so narrow or wide a spread (chi-square, two-sided).
         shape: p of the distribution (Kolmogorov-Smirnov against the normal law).
@@ -59,7 +59,7 @@ class Checks:
     name: str
     claimed: float
     entries: int
-    found: float
+    measured: float
     least: float
     sees: float
     spread: float
@@ -76,7 +76,7 @@ class Checks:
     def row(self) -> tuple[str | int | float, ...]:
         """The values of the columns ``COLUMNS``."""
         scale = self.claimed
-        measured = (scale, self.least * scale, self.found * scale, self.sees)
+        measured = (scale, self.least * scale, self.measured * scale, self.sees)
         return (self.name, self.entries, *measured, self.spread, self.shape, self.tail, self.twin)
 
 
@@ -113,10 +113,10 @@ def dithered(residual: NDArray[np.int64], rng: Generator) -> Z:
     return residual + uniform.reshape(residual.shape)
 
 
-def tables(found: Sequence[Checks], level: float, goal: float) -> tuple[list[tuple[str | int | float, ...]], bool]:
+def tables(results: Sequence[Checks], level: float, goal: float) -> tuple[list[tuple[str | int | float, ...]], bool]:
     """The rows with a verdict each, and whether any is a contradiction."""
-    verdicts = ["violates" if c.worst < level else "underpowered" if c.sees < goal else "no evidence" for c in found]
-    rows = [(*c.row, verdict) for c, verdict in zip(found, verdicts, strict=True)]
+    verdicts = ["violates" if c.worst < level else "underpowered" if c.sees < goal else "no evidence" for c in results]
+    rows = [(*c.row, verdict) for c, verdict in zip(results, verdicts, strict=True)]
     return rows, "violates" in verdicts
 
 
@@ -128,7 +128,7 @@ def _check(group: Group, twin: float, level: float) -> Checks:
         name=group.name,
         claimed=group.claimed,
         entries=n,
-        found=math.sqrt(square / n),
+        measured=math.sqrt(square / n),
         least=math.sqrt(square / float(chi2.ppf(1 - level / 2, n))),
         sees=sees(n, level),
         spread=2 * min(narrow, float(chi2.sf(square, n)), 0.5),

@@ -25,9 +25,9 @@ from threat_models.audits.verdict import Report
 
 _Search: TypeAlias = Callable[[Mapping[str, float], Adjacency, Generator], float]
 
-_STEPS = 20
-_ROUND_STEPS = 60
-_WITHIN_STEPS = 400
+_MOVES = 20
+_ROUND_MOVES = 60
+_WITHIN_MOVES = 400
 
 
 def search_of(schema: Schema) -> Callable[..., Report]:
@@ -60,7 +60,7 @@ def of_parties(target: Target, rng: Generator, starts: int) -> float:
     """Search parties, each of which is one record."""
     plain: Any = bare(target.schema)  # of parties, by its row
     adjacency = target.privacy.adjacency
-    return max(worst_attempt(plain, target.sigma, adjacency, rng, _STEPS)[0] for _ in range(starts))
+    return max(worst_attempt(plain, target.sigma, adjacency, rng, _MOVES)[0] for _ in range(starts))
 
 
 def _most_of_records(target: Target, rng: Generator, starts: int, worst: _Search) -> float:
@@ -70,34 +70,34 @@ def _most_of_records(target: Target, rng: Generator, starts: int, worst: _Search
 
 
 def _of_search(
-    search: Callable[..., tuple[float, object]], steps: int, plain: Callable[[Any], Any] = lambda schema: schema
+    search: Callable[..., tuple[float, object]], moves: int, plain: Callable[[Any], Any] = lambda schema: schema
 ) -> Callable[[Target, Generator, int], float]:
     """Return the function of target, generator and starts that repeats a climb and returns its largest mu.
 
     Args:
-        search: one climb, of schema, noise, adjacency, generator and steps.
+        search: one climb, of schema, noise, adjacency, generator and moves.
         plain: the schema that is searched.
     """
 
     def declared(target: Target, rng: Generator, starts: int) -> float:
         schema = plain(target.schema)
         return _most_of_records(
-            target, rng, starts, lambda noise, how, chance: search(schema, noise, how, chance, steps)[0]
+            target, rng, starts, lambda noise, how, chance: search(schema, noise, how, chance, moves)[0]
         )
 
     return declared
 
 
-of_rounds = _of_search(worst_attempt, _ROUND_STEPS, behind_the_transform)
+of_rounds = _of_search(worst_attempt, _ROUND_MOVES, behind_the_transform)
 """Search records and published values of a round of gradients, scores or calibrations."""
 
-of_hazards = _of_search(hazards.worst_trajectories, _ROUND_STEPS, hazards.behind_the_transform)
+of_hazards = _of_search(hazards.worst_trajectories, _ROUND_MOVES, hazards.behind_the_transform)
 """Search persons, published weights and clocks of a round of hazards."""
 
-of_effects = _of_search(effect.worst_attempt, _ROUND_STEPS)
+of_effects = _of_search(effect.worst_attempt, _ROUND_MOVES)
 """Search records, arms and published lines of a treatment effect."""
 
-of_within = _of_search(within.worst_client, _WITHIN_STEPS)
+of_within = _of_search(within.worst_client, _WITHIN_MOVES)
 """Search a client and the record that comes or goes."""
 
 
@@ -110,7 +110,7 @@ def of_sites(target: Target, rng: Generator, starts: int) -> float:
     corners = iter([True] + [False] * starts)
 
     def climbed(noise: Mapping[str, float], how: Adjacency, chance: Generator) -> float:
-        return sites.worst_sites(schema, noise, how, chance, _WITHIN_STEPS, corner=next(corners))[0]
+        return sites.worst_sites(schema, noise, how, chance, _WITHIN_MOVES, corner=next(corners))[0]
 
     return _most_of_records(target, rng, starts, climbed)
 

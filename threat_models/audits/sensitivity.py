@@ -61,23 +61,23 @@ class Finding:
     statistic: str
     adjacency: Adjacency
     claimed: float
-    found: float
+    measured: float
     tolerance: float = TOLERANCE
 
     @property
     def ratio(self) -> float:
         """Found over claimed; 1 where neither moves, as a pooled count between records that are exchanged."""
-        return self.found / self.claimed if self.claimed else 1.0 if not self.found else math.inf
+        return self.measured / self.claimed if self.claimed else 1.0 if not self.measured else math.inf
 
     @property
     def violated(self) -> bool:
         """The search beat the claim by more than rounding: the claim is false."""
-        return self.found > self.claimed * (1 + self.tolerance)
+        return self.measured > self.claimed * (1 + self.tolerance)
 
 
 def report_of(audit: str, results: Sequence[Finding], notes: tuple[str, ...]) -> Report:
     """Report the results of a search, one row per claim."""
-    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.ratio, f.violated) for f in results)
+    rows = tuple((f.statistic, f.adjacency, f.claimed, f.measured, f.ratio, f.violated) for f in results)
     columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
     return Report(audit, columns, rows, notes, any(each.violated for each in results))
 

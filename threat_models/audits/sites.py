@@ -49,7 +49,7 @@ class Sites:
     rows: Array
 
 
-def audit_sites(target: Target, rng: Generator, *, steps: int = 400, starts: int = 12) -> Report:
+def audit_sites(target: Target, rng: Generator, *, moves: int = 400, starts: int = 12) -> Report:
     """Search the worst site and record under both adjacencies against the claimed mu.
 
     Raises:
@@ -61,9 +61,9 @@ def audit_sites(target: Target, rng: Generator, *, steps: int = 400, starts: int
         Finding(name, adjacency, joint_mu(schema, noise, adjacency), best)
         for name, noise in {"N": {"N": 1.0}, "Q": {"Q": 1.0}, "joint": dict(target.sigma)}.items()
         for adjacency in _ADJACENCIES
-        for best in [max(worst_sites(schema, noise, adjacency, rng, steps, corner=not k)[0] for k in range(starts))]
+        for best in [max(worst_sites(schema, noise, adjacency, rng, moves, corner=not k)[0] for k in range(starts))]
     ]
-    notes = (f"{starts} starts of {steps} moves over one or two sites' sizes and means and the records that change",)
+    notes = (f"{starts} starts of {moves} moves over one or two sites' sizes and means and the records that change",)
     return report_of("sites", results, notes)
 
 
@@ -72,7 +72,7 @@ def worst_sites(
     sigmas: Mapping[str, float],
     adjacency: Adjacency,
     rng: Generator,
-    steps: int,
+    moves: int,
     *,
     corner: bool = False,
 ) -> tuple[float, Sites]:
@@ -80,7 +80,7 @@ def worst_sites(
 
     Args:
         sigmas: noise per statistic, in real units; statistics that are not named do not count.
-        steps: moves that are tried.
+        moves: how many are tried.
         corner: start from large sites that the records are opposed to, two of them where two records change.
     """
     chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
@@ -88,7 +88,7 @@ def worst_sites(
         _start(schema, adjacency, chance, corner),
         lambda here: _moved(here, chance),
         lambda here: _distance(schema, sigmas, here),
-        steps,
+        moves,
     )
 
 

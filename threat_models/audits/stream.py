@@ -75,10 +75,10 @@ def audit_stream(
     claimed = target.promise.mu
     pairs = [(play.name, *_worlds(target, play, other, rng, asks)) for play, other in _pairs(target)]
     trials = max(100, min(trials, _MOST_ENTRIES // _cost(target)))
-    each = 1 - (1 - confidence) / len(pairs)
+    level = 1 - (1 - confidence) / len(pairs)
     rows = []
     for name, present, absent in pairs:
-        moved, result = _measured(target, present, absent, rng, trials, each)
+        moved, result = _measured(target, present, absent, rng, trials, level)
         wrong = max(result, moved / (1 + _TOLERANCE)) > claimed * (1 + _TOLERANCE)
         counts = (present.stands.sessions, present.stands.refused)
         rows.append((name, *counts, claimed, moved, result, result / claimed, "violates" if wrong else "no evidence"))

@@ -113,13 +113,13 @@ def membership(
         CLOSEST: closest,
     }
     delta = 0.0 if course.promise is None else course.promise.delta
-    each = 1 - (1 - confidence) / len(scores)
+    level = 1 - (1 - confidence) / len(scores)
     return tuple(
         Membership(
             name,
             copies,
             course.mu,
-            lower_bounds(without, inside, each, delta).mu / copies,
+            lower_bounds(without, inside, level, delta).mu / copies,
             float((inside[:, None] > without[None]).mean()),
         )
         for name, (without, inside) in scores.items()

@@ -196,9 +196,9 @@ class Target:
             return (self.min_survivors,)
         honest = [self.clients - self.colluders]
         while (most := honest[-1]) > self.honest_shares:
-            step = max(1, most - -(-10 * most // 11))
-            last = step > 1 and most * 100 <= self.honest_shares * 115
-            honest.append(self.honest_shares if last else max(self.honest_shares, most - step))
+            fewer = max(1, most - -(-10 * most // 11))
+            last = fewer > 1 and most * 100 <= self.honest_shares * 115
+            honest.append(self.honest_shares if last else max(self.honest_shares, most - fewer))
         return tuple(count + self.colluders for count in reversed(honest))
 
     def noises(self, survivors: int) -> int:
@@ -227,7 +227,7 @@ class Target:
         layers of their noise, the largest of :attr:`sized_for` up to ``survivors`` instead of the fewest. Off the
         diagonal of a symmetric block sigma is smaller by sqrt 2.
         """
-        level = self.sigma[segment.statistic] * _steps_per_unit(self.schema, segment.statistic)
+        level = self.sigma[segment.statistic] * _scale_of(self.schema, segment.statistic)
         if self.privacy.pure:
             return level
         variance = (level * level / 2) if segment.name.endswith(".off") else level * level
@@ -358,8 +358,8 @@ def _refused(call: Callable[[], object]) -> bool:
     return False
 
 
-def _steps_per_unit(schema: Schema, statistic: str) -> float:
+def _scale_of(schema: Schema, statistic: str) -> float:
     """Grid steps per real unit: a vector of the clip norm has 2**grid_bits steps, a record counts 4096."""
-    steps = float(2**schema.grid_bits)
-    of_letters = row_part("steps", schema, "scale of an audit's own")
-    return float(of_letters(schema, steps, steps / schema.clip_norm)[statistic])
+    one = float(2**schema.grid_bits)
+    of_letters = row_part("scales", schema, "scale of an audit's own")
+    return float(of_letters(schema, one, one / schema.clip_norm)[statistic])

@@ -49,7 +49,7 @@ class Client:
     labels: tuple[int, ...]
 
 
-def audit_within(target: Target, rng: Generator, *, steps: int = 400, starts: int = 12) -> Report:
+def audit_within(target: Target, rng: Generator, *, moves: int = 400, starts: int = 12) -> Report:
     """Search the worst client and record under both adjacencies against the claimed mu.
 
     Raises:
@@ -62,10 +62,10 @@ def audit_within(target: Target, rng: Generator, *, steps: int = 400, starts: in
         Finding(name, adjacency, joint_mu(schema, noise, adjacency), best)
         for name, noise in levels.items()
         for adjacency in _ADJACENCIES
-        for best in [max(worst_client(schema, noise, adjacency, rng, steps)[0] for _ in range(starts))]
+        for best in [max(worst_client(schema, noise, adjacency, rng, moves)[0] for _ in range(starts))]
     ]
     notes = (
-        f"{starts} starts of {steps} moves over the client's size, mix and mean and the record that comes or goes",
+        f"{starts} starts of {moves} moves over the client's size, mix and mean and the record that comes or goes",
     )
     return report_of("within", results, notes)
 

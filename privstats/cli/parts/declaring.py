@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from privstats.cli.parts.questions import GAPS
 from privstats.errors import DataError, PlanError
+from privstats.printable import first_few
 from privstats.transforms import Categories, Cells, Column, ConstantFeature, Numeric, Truth
 
 if TYPE_CHECKING:
@@ -78,8 +79,7 @@ class Declaration:
     @property
     def named(self) -> str:
         """The first open columns, and how many follow."""
-        more = len(self.open) - _NAMED
-        return ", ".join(self.open[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+        return first_few(self.open, _NAMED)
 
     @property
     def then(self) -> str:
@@ -154,16 +154,16 @@ def of_public_file(file: RecordFile, drop: Sequence[str], trusted: Sequence[str]
     return Declaration(columns, target, {name: why for name, why in kinds.items() if isinstance(why, str)})
 
 
-def require_names_alone(place: Path, given: Mapping[str, Any], *, force: bool) -> None:
+def require_names_alone(path: Path, given: Mapping[str, Any], *, force: bool) -> None:
     """Refuse answers given with --from alone, which would be dropped, and refuse to overwrite a declaration."""
     if given.get("task") in ("effect", "hazard", "score") or "ranges" in given:
         raise PlanError("--from is for classes and ridge: omit it, and name columns in --ranges, or --head")
-    if place.exists() and not force:
-        raise PlanError(f"{place} exists: once it is filled in, pass --public {place}; --force writes it anew")
+    if path.exists() and not force:
+        raise PlanError(f"{path} exists: once it is filled in, pass --public {path}; --force writes it anew")
     if given:
         raise PlanError(
-            f"--from alone writes {place} and would drop the other answers: run it without them, fill {place} in, "
-            f"and pass them with --public {place}"
+            f"--from alone writes {path} and would drop the other answers: run it without them, fill {path} in, "
+            f"and pass them with --public {path}"
         )
 
 

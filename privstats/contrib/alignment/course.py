@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from privstats.course import Releases
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
-from privstats.extend.courses import Past, Promise, Step, Stepped, Steps, part_of
+from privstats.extend.courses import Past, Phase, Phased, Phases, Promise, part_of
 from privstats.extend.kinds import Published, Values
 from privstats.extend.support import Array
 from privstats.kinds import GaussianSchema
@@ -33,7 +33,7 @@ _RULES = get_args(Rule)
 
 
 @dataclass(frozen=True)
-class Alignment(Stepped):
+class Alignment(Phased):
     """A first sum of ``(n, sum x, n Sigma)`` and T rounds, each at the reference computed from earlier sums.
 
     Without noise all sums are over the *same* clients: a vanished client ends the alignment at the reference reached so
@@ -106,15 +106,15 @@ class Alignment(Stepped):
         return replace(self.first, schema=schema, published=Published.placeholder())
 
     @cached_property
-    def steps(self) -> Steps:
+    def phases(self) -> Phases:
         """The first sum, and the rounds: without noise only while all of them have a sum."""
-        first = Step("first sum", self.first, tries=1, needed=True)
+        first = Phase("first sum", self.first, tries=1, needed=True)
         rounds = self.schema.rounds
         sums = rounds if self._bare else None
-        later = Step(
+        later = Phase(
             "round", self.template, sums, rounds, needed=self._bare, form=self._among, published=self._published
         )
-        return Steps((first, later))
+        return Phases((first, later))
 
     def _among(self, past: Past) -> Plan:
         (first,) = past.of("first sum")
@@ -251,11 +251,11 @@ def next_reference(reference: Array, mean: Array, step: Rule) -> Array:
     return (moved + moved.T) / 2
 
 
-def barycentre(covariances: Sequence[Array], weights: ArrayLike, steps: int, step: Rule) -> Array:
-    """Return the reference after some steps from the covariances' weighted mean."""
+def barycentre(covariances: Sequence[Array], weights: ArrayLike, iterations: int, step: Rule) -> Array:
+    """Return the reference after some iterations from the covariances' weighted mean."""
     shares = np.asarray(weights, np.float64) / np.sum(weights)
     reference: Array = np.einsum("k,kij->ij", shares, np.stack(covariances))
-    for _ in range(steps):
+    for _ in range(iterations):
         reference_root = root(reference)
         terms = [root(reference_root @ covariance @ reference_root) for covariance in covariances]
         reference = next_reference(reference, np.einsum("k,kij->ij", shares, np.stack(terms)), step)

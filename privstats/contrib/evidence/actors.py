@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from privstats.course import Course
 from privstats.dp import Guarantee, Privacy
-from privstats.extend.courses import total_of
+from privstats.extend.courses import Total, total_of
 from privstats.extend.plans import PROTOCOLS
 from privstats.plan import Plan
 from privstats.plan.device_rules import exchanged_mu
@@ -98,7 +98,7 @@ def actors(plan: Plan, course: Course | None = None) -> list[Actor]:
     released = released_limits(plan, course)
     return [
         *_servers(plan, released),
-        *_parties(plan, released),
+        *_parties(plan, total_of(course or plan), released),
         *_devices(plan),
         Actor("a reader of the release", _total(plan), *released, str(SHOWN["reader"]), _while(plan)),
         Actor(
@@ -117,6 +117,7 @@ def actors_table(plan: Plan, course: Course | None = None) -> Table:
     Singling out is limited by the hits among 100 records at one false alarm in 100, linking by the pairs of a record
     and a stranger that are told apart, and inference by the right one of two equally likely values.
     """
+    whom = explanations.whom(plan)
     unit = _UNITS[plan.privacy.unit] if isinstance(plan.privacy, Privacy) else "a record"
     if plan.devices is not None or unit == _UNITS["client"]:
         unit += ", participation aside"
@@ -128,7 +129,7 @@ def actors_table(plan: Plan, course: Course | None = None) -> Table:
     rows = [
         (
             *(each.who, each.sees),
-            *(_singled_out(each.presence), _linked(each.presence), _inferred(each.value)),
+            *(singled_out(each.presence, whom), linked(each.presence), inferred(each.value)),
             *(each.condition, each.shown),
         )
         for each in actors(plan, course)
@@ -177,11 +178,11 @@ def _servers(plan: Plan, released: tuple[Guarantee, Guarantee]) -> Iterator[Acto
     yield Actor("leader and all helpers together", what, _NO_LIMIT, _NO_LIMIT, shown)
 
 
-def _parties(plan: Plan, released: tuple[Guarantee, Guarantee]) -> Iterator[Actor]:
+def _parties(plan: Plan, total: Total, released: tuple[Guarantee, Guarantee]) -> Iterator[Actor]:
     noise, colluders = plan.noise, plan.cohort.colluders
     own = noise is not None and noise.trust.divided
     sees = f"{_total(plan)}, from which it can subtract its own sums" + " and its own noise" * own
-    limits = _without_own_noise(plan, released) if own and not colluders else released
+    limits = _without_own_noise(total, released)
     yield Actor("another party", sees, *limits, str(SHOWN["party"]), _while(plan))
     server = "the leader" if PROTOCOLS[plan.protocol].has_panel else "the server"
     if colluders:
@@ -202,12 +203,11 @@ def _parties(plan: Plan, released: tuple[Guarantee, Guarantee]) -> Iterator[Acto
         yield Actor(f"{server} with {most}", sums, _NO_LIMIT, _NO_LIMIT, str(SHOWN["too many colluders"]))
 
 
-def _without_own_noise(plan: Plan, released: tuple[Guarantee, Guarantee]) -> tuple[Guarantee, Guarantee]:
-    """Return the limits for one party that subtracts its own share of the noise: mu grows by sqrt(h / (h - 1))."""
-    honest = plan.cohort.min_survivors
-    if honest < 2:
-        return _NO_LIMIT, _NO_LIMIT
-    factor = math.sqrt(honest / (honest - 1))
+def _without_own_noise(total: Total, released: tuple[Guarantee, Guarantee]) -> tuple[Guarantee, Guarantee]:
+    """Return the limits for one party that subtracts its own share of the noise, if it knows one."""
+    if not total.weaker_toward_party:
+        return released
+    factor = total.toward_party.mu / total.guarantee.mu
     presence, value = (Guarantee(each.mu * factor) for each in released)
     return presence, value
 
@@ -222,9 +222,8 @@ def _devices(plan: Plan) -> Iterator[Actor]:
         str(SHOWN["registrar"]),
         "the page is the released one",
     )
-    page = plan.devices.registrar if plan.devices.registrar_serves else plan.devices.page
     yield Actor(
-        f"{page}, which serves the page",
+        f"{plan.devices.page_server}, which serves the page",
         "each answer, if it serves another page",
         *(_NO_LIMIT, _NO_LIMIT),
         str(SHOWN["page"]),
@@ -240,28 +239,22 @@ def _while(plan: Plan) -> str:
     return plan.condition + _ONE_PARTY * persons
 
 
-def _singled_out(guarantee: Guarantee) -> str:
-    return _limit(guarantee, "at most {:g} of 100 found, at 1 false alarm in 100; a guess finds 1", explanations.hits)
+def singled_out(guarantee: Guarantee, whom: str) -> str:
+    """State the limit on singling out one of these units, a clause."""
+    return _limit(guarantee, lambda: f"{explanations.found(guarantee, whom)}; guessing finds 1")
 
 
-def _linked(guarantee: Guarantee) -> str:
-    return _limit(guarantee, "told from a stranger in at most {:g} of 100 pairs; a guess is 50", _pairs)
+def linked(guarantee: Guarantee) -> str:
+    """State the limit on linking a unit, a clause."""
+    return _limit(guarantee, lambda: explanations.linked(guarantee))
 
 
-def _inferred(guarantee: Guarantee) -> str:
-    return _limit(guarantee, "at most {:g} of 100 right; a guess is 50", _right)
+def inferred(guarantee: Guarantee) -> str:
+    """State the limit on inferring a value of a unit, a clause."""
+    return _limit(guarantee, lambda: explanations.inferred(guarantee))
 
 
-def _limit(guarantee: Guarantee, phrase: str, of_hundred: Callable[[Guarantee], float]) -> str:
+def _limit(guarantee: Guarantee, words: Callable[[], str]) -> str:
     if math.isinf(guarantee.mu):
         return "no limit is proved"
-    return "no better than a guess" if guarantee.mu == 0 else phrase.format(of_hundred(guarantee))
-
-
-def _pairs(guarantee: Guarantee) -> float:
-    return math.ceil(1000 * guarantee.auc) / 10
-
-
-def _right(guarantee: Guarantee) -> float:
-    """Return the largest share of right answers to a yes-or-no question, of 100, rounded up to a tenth."""
-    return math.ceil(500 * (1 + guarantee.operating_point()[2])) / 10
+    return "no better than a guess" if guarantee.mu == 0 else words()

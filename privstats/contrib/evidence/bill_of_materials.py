@@ -124,17 +124,17 @@ def _components(plan: Plan) -> Iterator[Component]:
         CryptoProperties,
     )
 
-    for each in algorithms(plan):
+    for algorithm in algorithms(plan):
         properties = AlgorithmProperties(
-            primitive=CryptoPrimitive(each.primitive),
-            crypto_functions=map(CryptoFunction, each.functions),
-            classical_security_level=each.bits,
-            nist_quantum_security_level=each.category,
+            primitive=CryptoPrimitive(algorithm.primitive),
+            crypto_functions=map(CryptoFunction, algorithm.functions),
+            classical_security_level=algorithm.bits,
+            nist_quantum_security_level=algorithm.category,
         )
         yield Component(
-            name=each.name,
+            name=algorithm.name,
             type=ComponentType.CRYPTOGRAPHIC_ASSET,
-            bom_ref=f"algorithm/{each.name}",
-            description=each.use,
+            bom_ref=f"algorithm/{algorithm.name}",
+            description=algorithm.use,
             crypto_properties=CryptoProperties(asset_type=CryptoAssetType.ALGORITHM, algorithm_properties=properties),
         )

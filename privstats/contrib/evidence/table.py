@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from privstats.contrib.evidence.actors import actors_table, released_limits
+from privstats.contrib.evidence.actors import actors_table, inferred, linked, released_limits, singled_out
 from privstats.course import Course
 from privstats.dp import Guarantee, NoPrivacy
 from privstats.extend.courses import Total, total_of
@@ -84,7 +84,7 @@ def evidence(statement: Statement) -> list[Row]:
     measured = {goal: text for finding in statement.findings for goal, text in finding.measured.items()}
     return [
         *_promise(plan, course, total, guarantee),
-        *_three_tests(guarantee, released_limits(plan, course)[1], measured),
+        *_three_tests(plan, guarantee, released_limits(plan, course)[1], measured),
         *_algorithms(statement),
         *_implementation(plan),
         *_trust(plan),
@@ -126,9 +126,6 @@ def evidence_page(statement: Statement) -> str:
     )
 
 
-_ADJACENT = {"add-remove": "added or taken away", "replace-one": "exchanged for another"}
-
-
 def _promise(plan: Plan, course: Course | None, total: Total, kept: Guarantee) -> Iterator[Row]:
     bound, together = _epsilon(plan, course, total), "Each ledger adds them up, to its cap."
     yield Row("N epsilon; I 8.2.2", "What is revealed about one unit?", bound, "plan certify", "software")
@@ -161,10 +158,10 @@ def _posterior(plan: Plan, total: Total, kept: Guarantee) -> str:
     after = hits / (hits + (count - 1) * _FALSE_ALARMS)
     likely = math.exp(min(total.epsilon, 700))
     bound = likely / (likely + count - 1)
-    but = f", but for a chance of {delta_text(total.delta)}" if total.delta else ""
+    before, unless = f"1 in {count:,} before", explanations.unless(total.delta)
     return (
-        f"1 in {count:,} before: at most 1 in {at_least(1 / bound, ',.4g')}{but}; by a test with 1 false alarm "
-        f"and at most {explanations.hits(kept):g} hits in 100, 1 in {at_least(1 / after, ',.4g')}."
+        f"{before}: at most 1 in {at_least(1 / bound, ',.4g')}{unless}; by a test with 1 false alarm and at most "
+        f"{explanations.hits(kept):g} hits in 100, 1 in {at_least(1 / after, ',.4g')}."
     )
 
 
@@ -175,30 +172,20 @@ def _unit(plan: Plan) -> str:
     unit = privacy.unit_words
     held = f"{unit[:1].upper()}{unit[1:]}"
     more = {"record": " A person with several records has less.", "person": " At two parties the person has mu twice."}
-    return f"{held}, {_ADJACENT[privacy.adjacency]}.{more.get(privacy.unit, '')}"
+    return f"{held}, {explanations.CHANGES[privacy.adjacency]}.{more.get(privacy.unit, '')}"
 
 
-_TESTS = (("Singling out", "reconstruction"), ("Linkability", "membership"), ("Inference", "inference"))
-"""Each test, and the goal of the attacks of ``threat_models`` that try it."""
-
-
-def _three_tests(kept: Guarantee, exchanged: Guarantee, measured: Mapping[str, str]) -> Iterator[Row]:
-    for test, goal in _TESTS:
+def _three_tests(plan: Plan, kept: Guarantee, exchanged: Guarantee, measured: Mapping[str, str]) -> Iterator[Row]:
+    tests = (  # each with the goal of the attacks of ``threat_models`` that try it
+        ("Singling out", "reconstruction", singled_out(kept, explanations.whom(plan))),
+        ("Linkability", "membership", linked(kept)),
+        ("Inference", "inference", inferred(exchanged)),
+    )
+    for test, goal, limit in tests:
         tried = measured.get(goal)
-        beside = f" Measured: {tried}." if tried else " Not measured (--attack)."
-        yield Row(f"E {test.lower()}; I 8.2.3", test, _ceiling(kept, exchanged, goal) + beside, "attacks.md", "expert")
-
-
-def _ceiling(kept: Guarantee, exchanged: Guarantee, goal: str) -> str:
-    if math.isinf(kept.mu):
-        return "Nothing bounds it."
-    if goal == "reconstruction":
-        return f"Of 100 records at most {explanations.hits(kept):g} found at 1 false alarm in 100."
-    if goal == "membership":
-        pairs = math.ceil(1000 * kept.auc) / 10
-        return f"Distinguished from a stranger in at most {pairs:g} of 100 pairs; guessing gets 50."
-    right = math.ceil(500 * (1 + exchanged.operating_point()[2])) / 10
-    return f"Of two equally likely values the right one guessed in at most {right:g} of 100."
+        beside = f"Measured: {tried}." if tried else "Not measured (--attack)."
+        answer = f"{limit[:1].upper()}{limit[1:]}. {beside}"
+        yield Row(f"E {test.lower()}; I 8.2.3", test, answer, "attacks.md", "expert")
 
 
 def _algorithms(statement: Statement) -> Iterator[Row]:
@@ -224,7 +211,7 @@ def _algorithms(statement: Statement) -> Iterator[Row]:
         "software",
     )
     yield Row("N accuracy", "Which error matters to the use?", "", "sweep, rehearsal", "coordinator")
-    rare = f"A class with a noisy count below {plan.min_count} is excluded." if plan.min_count else ""
+    rare = " ".join(explanations.suppressed(plan))
     blurred = "No noise is added." if noise is None else "Small groups are blurred as much as large ones."
     yield Row("N bias", "Who is served worse?", f"{blurred} {rare}".strip(), "privacy.md", "software")
     yield Row("N bias; I 6.3.3", "Which groups are small, and what does an error cost them?", "", "", "coordinator")
@@ -276,18 +263,18 @@ def _security(plan: Plan) -> Iterator[Row]:
     yield Row(
         "N security",
         "Who sees one party's sums?",
-        f"No one; only the total of at least {plan.cohort.min_survivors} parties is opened.",
+        f"No one: {explanations.opened(plan)}.",
         "theorems.md",
         "software",
     )
     yield Row("N security", "Which algorithms?", "Listed in cbom.json.", "protocol.md", "software")
-    recorded = "Not by an attacker who breaks X25519 alone: ML-KEM-768 protects it too."
-    if plan.key_agreement is None:
-        recorded = (
-            "If a version until 2026-11-30 ran this plan, without key_agreement: by an attacker who breaks X25519. If "
-            "a later version ran it: not by an attacker who breaks X25519 alone, because ML-KEM-768 protects it too."
-        )
-    yield Row("N security", "Recorded today, opened later?", recorded, "threat_model.md", "software")
+    yield Row(
+        "N security",
+        "Recorded today, opened later?",
+        f"Yes, {explanations.both_broken(plan)}",
+        "threat_model.md",
+        "software",
+    )
     yield Row(
         "N security; I 9.2",
         "Keys and their life",

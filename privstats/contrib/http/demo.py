@@ -68,7 +68,7 @@ class DevicesDemo:
 
 
 def run_devices_demo(
-    place: Path,
+    folder: Path,
     *,
     browser: bool,
     entropy: Callable[[int], bytes],
@@ -89,11 +89,11 @@ def run_devices_demo(
     plan = _plan(identities)
     with ExitStack() as stack:
         page, leader_port = stack.enter_context(_page_server()), free_port()
-        run = _study(place, plan, identities, f"http://127.0.0.1:{leader_port}", page.origin)
+        run = _study(folder, plan, identities, f"http://127.0.0.1:{leader_port}", page.origin)
         page.show(page_of(f"http://127.0.0.1:{leader_port}", run.roster.run.hex(), run.study))
         stack.enter_context(_leader(run.folder / "leader", leader_port))
         stack.enter_context(_helper(run.folder / "helper-1"))
-        links = (place / "study" / registrar.LINKS).read_text("utf-8").split()
+        links = (folder / "study" / registrar.LINKS).read_text("utf-8").split()
         _answer(f"http://127.0.0.1:{leader_port}", run, links[:-1], ages, sent)
         link(links[-1])
         if browser:
@@ -134,11 +134,11 @@ def _plan(identities: Sequence[Identity]) -> Plan:
     return replace(plan, devices=devices)
 
 
-def _study(place: Path, plan: Plan, identities: Sequence[Identity], address: str, page: str) -> registrar.Run:
+def _study(folder: Path, plan: Plan, identities: Sequence[Identity], address: str, page: str) -> registrar.Run:
     closes = datetime.now(UTC) + timedelta(days=1)
     settings = Settings(address, closes, closes + timedelta(days=15), (page,))
-    registrar.write_study(place / "study", plan, settings, f"{page}/")
-    run = registrar.write_invitations(place / "study", identities[_REGISTRAR])
+    registrar.write_study(folder / "study", plan, settings, f"{page}/")
+    run = registrar.write_invitations(folder / "study", identities[_REGISTRAR])
     for name, number in (("leader", _LEADER), ("helper-1", _HELPER)):
         identities[number].save(run.folder / name / "identity.pem")
     privacy = plan.privacy
@@ -179,8 +179,8 @@ def _answer(
 def _leader(home: Path, port: int) -> Iterator[None]:
     here, serving = threading.Event(), list[Serving]()
 
-    def started(each: Serving) -> None:
-        serving.append(each)
+    def started(server: Serving) -> None:
+        serving.append(server)
         here.set()
 
     def work() -> None:

@@ -43,8 +43,8 @@ from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.extend.support import atomic_write, read_bounded
 
 _TICK_SECONDS, _STATUS_SECONDS, _LINE_SECONDS = 1.0, 5.0, 60.0
-_OF_DEVICES = Limits(strangers=2048, of_node=4)
-_OF_THE_MACHINE = Limits(connections=64, strangers=64)
+_OF_DEVICES = Limits(unsigned=2048, of_node=4)
+_OF_THE_MACHINE = Limits(connections=64, unsigned=64)
 _SPARE = 1.15
 _ROOM_LEFT = 0.05
 

@@ -27,7 +27,7 @@ MAX_MISSING = 0.75
 # After t steps from the mode, draws lack MAX_MISSING^(2 t) of their variance: .06 %.
 DRAW_STEPS = 13
 
-_MAX_STEPS, _MAX_WARM_STEPS = 200, 60
+_MAX_ITERATIONS, _MAX_WARM_ITERATIONS = 200, 60
 _TOLERANCE, _WARM_TOLERANCE = 1e-9, 1e-3  # per record; in noise deviations
 _POWERS, _DIFFERENCE = 30, 1e-5
 
@@ -85,7 +85,7 @@ class Mode:
 def completed(sums: Patterns) -> Mode:
     """Return the likelihood's maximum, by EM from the records without gaps."""
     start = sums.S[..., 0, :, :] * (sums.records / np.maximum(sums.counts[..., 0], 1.0))[..., None, None]
-    return _climbed(sums, start, _TOLERANCE * sums.records, _MAX_STEPS)
+    return _climbed(sums, start, _TOLERANCE * sums.records, _MAX_ITERATIONS)
 
 
 def completed_again(sums: Patterns, start: Array, sigma: float) -> Mode:
@@ -93,13 +93,13 @@ def completed_again(sums: Patterns, start: Array, sigma: float) -> Mode:
 
     EM ends where no entry moves by more than a thousandth of the noise's deviation.
     """
-    return _climbed(sums, start, _WARM_TOLERANCE * sigma + _TOLERANCE * sums.records, _MAX_WARM_STEPS)
+    return _climbed(sums, start, _WARM_TOLERANCE * sigma + _TOLERANCE * sums.records, _MAX_WARM_ITERATIONS)
 
 
-def _climbed(sums: Patterns, start: Array, tolerance: Array, steps: int) -> Mode:
+def _climbed(sums: Patterns, start: Array, tolerance: Array, iterations: int) -> Mode:
     T, n = start, sums.records
     converged = np.zeros(n.shape, bool)
-    for _ in range(steps):
+    for _ in range(iterations):
         before, T = T, _expected(sums, floored(T, FLOOR * n)[0])
         converged = np.abs(T - before).max((-2, -1)) <= tolerance
         if converged.all():

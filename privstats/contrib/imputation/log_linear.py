@@ -27,7 +27,7 @@ from privstats.inference.counts.table import gradients
 
 _PRIOR_DEVIATION = 10.0  # of every parameter: a maximum exists where a cell of two variables is empty
 _BOUND = 15.0  # of every parameter: noise may make a count negative, whose probability has no maximum above 0
-_MAX_STEPS, _MAX_HALVINGS = 100, 30
+_MAX_ITERATIONS, _MAX_HALVINGS = 100, 30
 _DECREMENT = 1e-6  # twice the log likelihood that a further step could add: it moves no estimate by .001 errors
 _EMPTY = 1e-10  # share of records that is too small to determine a coefficient
 _SINGULAR = 1e-7  # eigenvalue of a Gram matrix with a diagonal of 1
@@ -146,7 +146,7 @@ def fitted_odds(X: Array, p: Array, yes: NDArray[np.bool_]) -> tuple[Array, Arra
         yes: whether the outcome is the second value there, ``(K,)``.
     """
     b = np.zeros(X.shape[1])
-    for _ in range(_MAX_STEPS):
+    for _ in range(_MAX_ITERATIONS):
         mean = expit(X @ b)
         G = X.T @ ((p * mean * (1 - mean))[:, None] * X)
         inverse, unique = _inverse(G)
@@ -202,7 +202,7 @@ def fitted(layout: Layout, counts: Array, sigma: float) -> Fit:
     negative, its parameter ends at a bound of 15, and has the prior's variance in place of an estimate's.
     """
     theta = np.zeros(layout.features.shape[1])
-    for _ in range(_MAX_STEPS):
+    for _ in range(_MAX_ITERATIONS):
         at = _Point(layout, counts, theta)
         definite, step = _step(at)
         if definite and float(at.gradient @ step) <= _DECREMENT:

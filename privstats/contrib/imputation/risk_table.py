@@ -103,11 +103,11 @@ class Risks(RowTable):
         )
 
 
-def _shown(each: Measure) -> tuple[str, ...]:
-    if not each.reported:
-        return (each.name, each.group, HIDDEN, "", "", "", "")
-    numbers = map(number_of, (each.estimate, each.error, each.low, each.high))
-    return (each.name, each.group, *numbers, "" if math.isnan(each.p_value) else chance_of(each.p_value))
+def _shown(measure: Measure) -> tuple[str, ...]:
+    if not measure.reported:
+        return (measure.name, measure.group, HIDDEN, "", "", "", "")
+    numbers = map(number_of, (measure.estimate, measure.error, measure.low, measure.high))
+    return (measure.name, measure.group, *numbers, "" if math.isnan(measure.p_value) else chance_of(measure.p_value))
 
 
 def risks(

@@ -75,17 +75,17 @@ def _present_in(door: Any, parts: Sequence[tuple[Any, Any, Any]], progress: bool
     return found
 
 
-def _sums_of(door: Any, parts: Sequence[tuple[Any, Any, Any]], found: Sequence[Present]) -> list[Any]:
-    """Return the delayed sums of each partition, and of the persons that ``found`` has in several of them."""
+def _sums_of(door: Any, parts: Sequence[tuple[Any, Any, Any]], present: Sequence[Present]) -> list[Any]:
+    """Return the delayed sums of each partition, and of the persons that ``present`` has in several of them."""
     dask = optional_dependencies.load("dask", by=_BY)
     measured, rows_of, measured_shared = (
         dask.delayed(each, pure=False) for each in (_measured, _rows_of, _measured_shared)
     )
-    groups = in_several_parts(found)
+    groups = in_several_parts(present)
     shared = dask.delayed(groups)
     sums = [measured(door, str(place), *part, shared) for place, part in enumerate(parts)]
     for group in groups:
-        chosen, holding = dask.delayed(group), [np.isin(group, each.persons).any() for each in found]
+        chosen, holding = dask.delayed(group), [np.isin(group, each.persons).any() for each in present]
         rows = [rows_of(door, str(place), *part, chosen) for place, part in enumerate(parts) if holding[place]]
         sums.append(measured_shared(door, rows))
     return sums

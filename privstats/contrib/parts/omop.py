@@ -145,8 +145,8 @@ def study_of(path: str | os.PathLike[str], source: Source = "omop") -> Study:
 
 
 def _check(file: _File) -> None:
-    for name, each in _sets(file):
-        if (each.domain == "death") == bool(each.concepts):
+    for name, listed in _sets(file):
+        if (listed.domain == "death") == bool(listed.concepts):
             raise PlanError(f"{name} must list concepts, and death none: change its concepts or its domain")
     days = [("index", file.index.observed_before_days, 0), ("outcome", file.outcome.within_days, 1)]
     for name, number, least in [*days, *((each.name, each.before_days, 1) for each in file.covariates)]:
@@ -156,13 +156,13 @@ def _check(file: _File) -> None:
         raise PlanError("the index must not be death, which no outcome follows; name another domain")
     if file.outcome.domain == "death" and file.outcome.or_death:
         raise PlanError("the outcome is death itself: omit or_death")
-    for each in file.covariates:
-        if each.domain == "death":
-            raise PlanError(f"{each.name} must not be death, which no index date follows; name another domain")
-        if (each.edges or each.units) and each.domain != "measurement":
-            raise PlanError(f"{each.name} has edges or units, which only a measurement has; omit them")
-        if any(low >= high for low, high in pairwise(each.edges)):
-            raise PlanError(f"edges of {each.name} must increase; sort them")
+    for covariate in file.covariates:
+        if covariate.domain == "death":
+            raise PlanError(f"{covariate.name} must not be death, which no index date follows; name another domain")
+        if (covariate.edges or covariate.units) and covariate.domain != "measurement":
+            raise PlanError(f"{covariate.name} has edges or units, which only a measurement has; omit them")
+        if any(low >= high for low, high in pairwise(covariate.edges)):
+            raise PlanError(f"edges of {covariate.name} must increase; sort them")
 
 
 def _sets(file: _File) -> list[tuple[str, _Concepts]]:
@@ -173,15 +173,15 @@ def _check_concepts(file: _File, source: Source) -> None:
     """Refuse concepts and units of another source, which no event would match."""
     if source == _FHIR and file.dialect != "duckdb":
         raise PlanError(f'dialect must be "duckdb" for FHIR, because DuckDB reads the NDJSON; got {file.dialect!r}')
-    for name, each in _sets(file):
+    for name, listed in _sets(file):
         if source == _FHIR:
-            if not all(isinstance(concept, str) and _CONCEPT.fullmatch(concept) for concept in each.concepts):
+            if not all(isinstance(concept, str) and _CONCEPT.fullmatch(concept) for concept in listed.concepts):
                 raise PlanError(f'concepts of {name} must be texts "SYSTEM|CODE" for FHIR, as in a search by token')
-            if each.descendants:
+            if listed.descendants:
                 raise PlanError(f"{name} asks for descendants, and an export has no terminology: list every code")
-        elif not all(isinstance(concept, int) and 0 < concept < 1 << 31 for concept in each.concepts):
+        elif not all(isinstance(concept, int) and 0 < concept < 1 << 31 for concept in listed.concepts):
             raise PlanError(f"concepts of {name} must be positive concept ids below 2**31")
-        units = each.units if isinstance(each, _Covariate) else ()
+        units = listed.units if isinstance(listed, _Covariate) else ()
         if not all(isinstance(unit, str if source == _FHIR else int) for unit in units):
             raise PlanError(f"units of {name} must be {'UCUM codes' if source == _FHIR else 'concept ids'}")
 

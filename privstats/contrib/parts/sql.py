@@ -194,8 +194,8 @@ class Query:
     def _check_values(self, counts: _Counts) -> None:
         """Refuse undecided values, refuse or warn of unreadable ones."""
         by_column = {name: self.of_column(name, counts) for name in self._outcomes}
-        for name, found in by_column.items():
-            if number := found.get(MISTYPED):
+        for name, outcomes in by_column.items():
+            if number := outcomes.get(MISTYPED):
                 needs = _NEEDED_ID if name == _PERSON else _NEEDED
                 raise DataError(
                     f"column {self._names[name]!r}: the type of its {number:,} values is none that SQL can read here, "
@@ -545,8 +545,8 @@ def _bin_case(ends: Sequence[int]) -> str:
     return f"CASE {lines} ELSE {len(ends)} END" if lines else "0"
 
 
-def _included(found: Mapping[tuple[int, ...], int]) -> dict[tuple[int, ...], int]:
-    return {codes[1:]: number for codes, number in found.items() if not codes[0]}
+def _included(counts: Mapping[tuple[int, ...], int]) -> dict[tuple[int, ...], int]:
+    return {codes[1:]: number for codes, number in counts.items() if not codes[0]}
 
 
 def _table(query: Query, kept: Any, names: tuple[str, ...], shape: tuple[int, ...]) -> NDArray[np.int64]:
@@ -575,12 +575,12 @@ def _edges_of(query: Query, counts: _Counts) -> EdgeReport:
     at = {label: name for name, label in query._names.items()}
     bins = [each for each in schema.variables if hasattr(each, "edges")]
     beyond = []
-    for each in bins:
+    for variable in bins:
         notes: dict[str, int] = {}
-        for outcome, number in query.of_column(at[each.name], counts).items():
+        for outcome, number in query.of_column(at[variable.name], counts).items():
             notes[outcome.note] = notes.get(outcome.note, 0) + number
         known = sum(notes.values()) - notes.get("gap", 0)
-        beyond.append(Beyond(each.name, known, notes.get("below", 0), notes.get("above", 0)))
+        beyond.append(Beyond(variable.name, known, notes.get("below", 0), notes.get("above", 0)))
     return EdgeReport(tuple(beyond), tuple(each.open for each in bins))
 
 

@@ -291,25 +291,25 @@ class Written:
     outcomes: tuple[Outcome, ...]
 
 
-def written(column: CodedColumn, dialect: Dialect, place: str) -> Written:
+def written(column: CodedColumn, dialect: Dialect, suffix: str) -> Written:
     """Write a column as SQL.
 
     Args:
-        place: a suffix that no other column of the statement has.
+        suffix: a suffix that no other column of the statement has.
     """
     write = {"number": _number, "time": _time}.get(column.kind, _word)
-    first, second, lines, outcomes = write(column, dialect, place)
+    first, second, lines, outcomes = write(column, dialect, suffix)
     case = "CASE\n" + "\n".join(f"      {line}" for line in lines) + "\n    END"
-    return Written((dialect.name(column.name), f"value_{place}"), (tuple(first), tuple(second)), case, outcomes)
+    return Written((dialect.name(column.name), f"value_{suffix}"), (tuple(first), tuple(second)), case, outcomes)
 
 
-def written_person(name: str, dialect: Dialect, place: str, most: int) -> Written:
+def written_person(name: str, dialect: Dialect, suffix: str, most: int) -> Written:
     """Write a column of ids, which must be integers; the outcome's cell is the number of the person's rows.
 
     Args:
         most: number of rows up to which a person counts in full; more have the outcome :data:`MANY`.
     """
-    value, person, odd = f"value_{place}", f"id_{place}", f"odd_{place}"
+    value, person, odd = f"value_{suffix}", f"id_{suffix}", f"odd_{suffix}"
     rows, whole = f"count(*) OVER (PARTITION BY {person})", dialect.is_type(value, dialect.integers)
     case = (
         f"CASE WHEN {odd} = 1 THEN 0 WHEN {person} IS NULL OR {person} <= -{_MAX_ID} OR {person} >= {_MAX_ID} THEN 1 "
@@ -323,9 +323,9 @@ def written_person(name: str, dialect: Dialect, place: str, most: int) -> Writte
     return Written((dialect.name(name), value), (first, ()), case, outcomes)
 
 
-def written_owner(place: str) -> str:
+def written_owner(suffix: str) -> str:
     """Write the id that :func:`written_person` decided at this place, for persons with more rows than count in full."""
-    return f"id_{place}"
+    return f"id_{suffix}"
 
 
 _MAX_ID = 1 << 53
@@ -341,8 +341,8 @@ class _Codes(dict[Outcome, int]):
         return self.setdefault(outcome, len(self))
 
 
-def _number(column: CodedColumn, dialect: Dialect, place: str) -> _Parts:
-    value, number, odd, codes = f"value_{place}", f"number_{place}", f"odd_{place}", _Codes()
+def _number(column: CodedColumn, dialect: Dialect, suffix: str) -> _Parts:
+    value, number, odd, codes = f"value_{suffix}", f"number_{suffix}", f"odd_{suffix}", _Codes()
     (gap,) = column.outcomes([None])
     plain, over_text = (*dialect.numbers, *dialect.singles), dialect.decimals
     cast = f"CASE WHEN {dialect.is_type(value, plain)} THEN CAST({value} AS {dialect.number_type})"
@@ -358,8 +358,8 @@ def _number(column: CodedColumn, dialect: Dialect, place: str) -> _Parts:
     return first, [], lines, tuple(codes)
 
 
-def _time(column: CodedColumn, dialect: Dialect, place: str) -> _Parts:
-    value, time, odd, codes = f"value_{place}", f"time_{place}", f"odd_{place}", _Codes()
+def _time(column: CodedColumn, dialect: Dialect, suffix: str) -> _Parts:
+    value, time, odd, codes = f"value_{suffix}", f"time_{suffix}", f"odd_{suffix}", _Codes()
     (gap,), (beyond,) = column.outcomes([None]), column.outcomes([_BEYOND])
     zoned, in_utc = dialect.zoned
     types = dialect.is_type(value, dialect.times)
@@ -382,8 +382,8 @@ def _time(column: CodedColumn, dialect: Dialect, place: str) -> _Parts:
     return first, [], [*lines, f"ELSE {codes[starts[-1][1]]}"], tuple(codes)
 
 
-def _word(column: CodedColumn, dialect: Dialect, place: str) -> _Parts:
-    value, word, number, odd = f"value_{place}", f"word_{place}", f"number_{place}", f"odd_{place}"
+def _word(column: CodedColumn, dialect: Dialect, suffix: str) -> _Parts:
+    value, word, number, odd = f"value_{suffix}", f"word_{suffix}", f"number_{suffix}", f"odd_{suffix}"
     (gap, otherwise), codes = column.outcomes([None, _OTHERWISE]), _Codes()
     text = dialect.stripped(dialect.as_text.format(value))
     text = dialect.stripped(dialect.normal.format(text)) if dialect.normal else text

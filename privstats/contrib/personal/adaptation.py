@@ -18,7 +18,7 @@ PULLS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, math.inf)
 """Candidates for the pull back to the release, the weakest first; infinity leaves the release as it is."""
 
 _FOLDS = 5
-_STEPS, _ENOUGH = 100, 1e-7  # the loss, in nats a record, then moves by less than a prediction can show
+_MAX_ITERATIONS, _ENOUGH = 100, 1e-7  # the loss, in nats a record, then moves by less than a prediction can show
 
 
 def label_shares(index: NDArray[np.intp], classes: int) -> Array:
@@ -118,7 +118,7 @@ class TrainedAdapter:
         first = inward.T @ (self.start.matrix(pull) - np.eye(len(self.centre)))
         loss = partial(self._loss, pull=pull)
         result = minimize(
-            loss, first.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": _STEPS, "ftol": _ENOUGH}
+            loss, first.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": _MAX_ITERATIONS, "ftol": _ENOUGH}
         )
         matrix: Array = np.eye(len(self.centre)) + inward @ result.x.reshape(first.shape)
         return matrix

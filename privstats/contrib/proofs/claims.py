@@ -92,7 +92,7 @@ class Claim:
 
     def group(self, schema: Schema, layout: Layout) -> Prime:
         """Return the wire entries' group, with segments' factors."""
-        bounds = {row.letter: row.bound(schema.steps) for row in schema.sent}
+        bounds = {row.letter: row.bound(schema.grid_steps) for row in schema.sent}
         unit = 4**self.grid_bits
         factors = {letter: max(1, unit // bound) for letter, bound in bounds.items()}
         return Prime(tuple((segment.size, factors[segment.statistic]) for segment in layout.segments))

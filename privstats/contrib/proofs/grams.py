@@ -197,7 +197,7 @@ def _doubled(values: Field, where: NDArray[np.bool_]) -> Field:
 
 
 def candidates(
-    blocks: Ints, places: NDArray[np.bool_], coins: Callable[[int, int], Field]
+    blocks: Ints, nonzero: NDArray[np.bool_], coins: Callable[[int, int], Field]
 ) -> Iterator[tuple[Integers, Integers]]:
     """Yield L and E = T - L L', int64, ``(blocks, width, width)``, at most 81 times: L rounded to nearest first, then
     up or down at random, without bias.
@@ -205,10 +205,10 @@ def candidates(
     Args:
         blocks: symmetric integer blocks, ``(blocks, width, width)``; all partial sums of their factors' products must
             be below 2**53.
-        places: where a factor may be nonzero, ``(width, width)``.
+        nonzero: where a factor may be nonzero, ``(width, width)``.
         coins: uniform elements for the k-th random rounding.
     """
-    factor = np.where(places, _factor(blocks), 0.0)
+    factor = np.where(nonzero, _factor(blocks), 0.0)
     yield _held(blocks, np.rint(factor))
     down = np.floor(factor)
     for number in range(_TRIES):

@@ -64,7 +64,7 @@ def _check_length(schema: RidgeSchema | ScoreSchema, G: Array, sigma: float, at:
     weights = np.ones(len(squares))
     weights[at] -= square / one**2
     noise = _SHORTENED * sigma * float(np.linalg.norm(weights))
-    if energy > square * records * (1 + 2 * math.sqrt(len(squares)) / schema.steps) + noise:
+    if energy > square * records * (1 + 2 * math.sqrt(len(squares)) / schema.grid_steps) + noise:
         raise ReleaseError(
             f"rows were shortened to clip_norm {schema.clip_norm:g}, or site columns are not 0 and 1: the rows' mean "
             f"squared norm is {energy / max(records, 1e-9):.3g}, more than clip_norm squared, by the sites' counts of "

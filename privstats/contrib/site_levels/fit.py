@@ -22,7 +22,7 @@ from privstats.extend.support import Array
 
 FEWEST_DEGREES = 5
 """Minimum number of sites beyond the number of parameters for an interval of tau."""
-_STEPS = 40
+_MAX_ITERATIONS = 40
 _LEVELS = (1e-3, 1e6)  # of lambda
 _CLEAR = 5.0  # noise deviations that a site's count exceeds where the site serves for tau
 _FLOOR = 2.0  # noise deviations below which a count no longer raises the weight
@@ -236,7 +236,7 @@ def fitted(sums: SiteSums, known: Callable[[float], float] | None = None) -> Fit
     b: Array = np.zeros(sums.t.shape[1])
     b[0] = float(sums.sy.sum()) / max(float(sums.t[:, 0].sum()), 1.0)
     residual = known(0.0) if known else max(sums.energy(b) / max(float(sums.t[:, 0].sum()), 1.0), 1e-12)
-    for _ in range(_STEPS):
+    for _ in range(_MAX_ITERATIONS):
         weights = _Weights.of(sums, ratio, sums.site_noise(b) / residual)
         b = np.asarray(np.linalg.solve(weights.matrix(sums), weights.right(sums)), np.float64)
         residual, level = _variances(sums, b, weights.w, residual, level, known)

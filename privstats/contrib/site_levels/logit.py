@@ -24,7 +24,7 @@ FEWEST_EFFECTIVE = 4.0
 """Minimum number of sites of equal information that the sites must amount to."""
 _POINTS, _MASS = np.polynomial.hermite_e.hermegauss(24)
 _MASS = _MASS / _MASS.sum()
-_STEPS = 30
+_MAX_ITERATIONS = 30
 _ATTENUATION = (16 * math.sqrt(3) / (15 * math.pi)) ** 2  # Zeger, Liang and Albert 1988
 _MAX_TAU = 5.0  # in log odds: beyond it most sites have one outcome only
 _MAX_ODDS, _SPREADS = 5.0, (0.05, 3.0)
@@ -67,7 +67,7 @@ class Odds:
         (marginal, variance), away = self._marginal, self.spread * _POINTS
         factor = math.sqrt(1 + _ATTENUATION * tau**2)
         both, design = np.array([self.mean * factor, factor]), np.column_stack([np.ones(len(away)), away])
-        for _ in range(_STEPS):
+        for _ in range(_MAX_ITERATIONS):
             inside = expit((design @ both)[:, None] + tau * _POINTS)
             residuals, slopes = (inside @ _MASS - marginal) / variance, (inside * (1 - inside)) @ _MASS / variance
             step = np.linalg.solve(design.T @ ((_MASS * slopes)[:, None] * design), design.T @ (_MASS * residuals))
@@ -241,7 +241,7 @@ def _effective(sums: SiteSums) -> float:
     return float(n.sum() ** 2 / max(np.maximum(n**2 - sums.sigma_G**2, 0.0).sum(), 1e-12))
 
 
-def _near(sums: SiteSums, found: Fit, odds: Odds) -> bool:
+def _near(sums: SiteSums, fit: Fit, odds: Odds) -> bool:
     """Return whether the second order of the step from the published weights is small beside standard errors.
 
     A change d of log odds moves the mean outcome by ``v d + v (1 - 2 m) d**2 / 2``. The second term counts as
@@ -251,13 +251,13 @@ def _near(sums: SiteSums, found: Fit, odds: Odds) -> bool:
     """
     means = sums.gram[0] / sums.gram[0, 0]
     deviations = np.sqrt(np.maximum(np.diag(sums.gram) / sums.gram[0, 0] - means**2, 0.0))[1:]
-    change, spread = np.abs(_moments(sums, found.b))
-    level = _BENT * math.sqrt(max(float(means @ found.covariance @ means), 0.0))
-    slopes = _BENT * float((np.sqrt(np.maximum(np.diag(found.covariance)[1:], 0.0)) * deviations).min())
+    change, spread = np.abs(_moments(sums, fit.b))
+    level = _BENT * math.sqrt(max(float(means @ fit.covariance @ means), 0.0))
+    slopes = _BENT * float((np.sqrt(np.maximum(np.diag(fit.covariance)[1:], 0.0)) * deviations).min())
     curvature, crossed = math.tanh(abs(odds.mean) / 2), 0.0
     if abs(odds.mean) > _RARE:
-        change += _SURE * math.sqrt(max(float(means @ found.noise @ means), 0.0))
-        spread += _SURE * math.sqrt(max(float(np.diag(found.noise)[1:] @ deviations**2), 0.0))
+        change += _SURE * math.sqrt(max(float(means @ fit.noise @ means), 0.0))
+        spread += _SURE * math.sqrt(max(float(np.diag(fit.noise)[1:] @ deviations**2), 0.0))
         crossed = curvature * change * spread
     moved = change**2 + spread**2
     bent = curvature * moved / 2, odds.variance * odds.spread * moved + crossed

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from privstats.contrib.sweep.draws import behind_means as behind_means
     from privstats.contrib.sweep.experiment import KEPT as KEPT
     from privstats.contrib.sweep.experiment import Study as Study
-    from privstats.contrib.sweep.experiment import steps as steps
+    from privstats.contrib.sweep.experiment import job_count as job_count
     from privstats.contrib.sweep.experiment import study as study
     from privstats.contrib.sweep.figure import drawn as drawn
     from privstats.contrib.sweep.frame import Frame as Frame
@@ -27,7 +27,7 @@ else:
         {
             "privstats.contrib.sweep.axes": ["Axes"],
             "privstats.contrib.sweep.draws": ["BehindMean", "behind_means"],
-            "privstats.contrib.sweep.experiment": ["KEPT", "Study", "steps", "study"],
+            "privstats.contrib.sweep.experiment": ["KEPT", "Study", "job_count", "study"],
             "privstats.contrib.sweep.figure": ["drawn"],
             "privstats.contrib.sweep.frame": ["Frame"],
             "privstats.contrib.sweep.grid": ["Sweep", "cell", "means", "over_epsilon", "sweep", "table"],

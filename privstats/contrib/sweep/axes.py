@@ -81,16 +81,16 @@ class Axes:
     records_per_client: int | None = None
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            if each.name == "records_per_client":
+        for axis in fields(self):
+            if axis.name == "records_per_client":
                 continue
-            value = getattr(self, each.name)
+            value = getattr(self, axis.name)
             if isinstance(value, str) or not isinstance(value, Sequence):
                 raise DataError(
-                    f"{each.name} must be a list of values, for example [{_EXAMPLES[each.name]}], got "
+                    f"{axis.name} must be a list of values, for example [{_EXAMPLES[axis.name]}], got "
                     f"{type(value).__name__}"
                 )
-            object.__setattr__(self, each.name, tuple(dict.fromkeys(value)))
+            object.__setattr__(self, axis.name, tuple(dict.fromkeys(value)))
         if not all(isinstance(value, int | float) and value > 0 and math.isfinite(value) for value in self.alpha):
             raise DataError("alpha must hold numbers above 0; .05 is extreme skew, 100 nearly none")
 

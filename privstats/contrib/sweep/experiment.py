@@ -151,13 +151,13 @@ class Study:
         return json_text(document)
 
 
-def steps(plan: Plan, axes: Axes, repeats: int) -> int:
+def job_count(plan: Plan, axes: Axes, repeats: int) -> int:
     """Return the number of jobs of :func:`study`, for a progress bar.
 
     Example:
-        >>> from privstats.contrib.sweep import Axes, steps
+        >>> from privstats.contrib.sweep import Axes, job_count
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
-        >>> steps(plan, Axes(clip_norm=(1.0, 2.0)), repeats=3)
+        >>> job_count(plan, Axes(clip_norm=(1.0, 2.0)), repeats=3)
         6
     """
     return len(list(axes.deals(plan))) * repeats

@@ -198,13 +198,13 @@ def _write(outcome: Study, out: Path, data: Path) -> None:
         terminal().print(escape(why), soft_wrap=True)
 
 
-def _write_together(found: Mapping[str, Study], out: Path) -> None:
+def _write_together(studies: Mapping[str, Study], out: Path) -> None:
     """Write the tables of all data sets: one for a paper, and one with every number."""
-    summaries = {name: result.summary for name, result in found.items()}
+    summaries = {name: result.summary for name, result in studies.items()}
     columns = ("data", *next(iter(summaries.values())).columns)
     rows = [{"data": name, **row} for name, summary in summaries.items() for row in summary]
     atomic_write(out / "sweep.csv", Frame.of(columns, rows).to_csv().encode(), shared=True)
-    atomic_write(out / "sweep.tex", latex(found).encode(), shared=True)
+    atomic_write(out / "sweep.tex", latex(studies).encode(), shared=True)
     say(f"wrote sweep.csv and sweep.tex of all data sets to {os.fspath(out)}")
 
 

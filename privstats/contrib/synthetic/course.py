@@ -22,7 +22,7 @@ from privstats.contrib.synthetic.model import Measurement
 from privstats.course import Releases
 from privstats.course.promise import count_plan
 from privstats.errors import PlanError
-from privstats.extend.courses import Past, Promise, Step, Stepped, Steps, part_of, promised, require_plan
+from privstats.extend.courses import Past, Phase, Phased, Phases, Promise, part_of, promised, require_plan
 from privstats.kinds import CountSchema
 from privstats.moments import RecordFile
 from privstats.plan import Plan
@@ -45,7 +45,7 @@ _USUAL_ONES, _USUAL_SCREEN = 0.2, 0.2
 
 
 @dataclass(frozen=True)
-class Synthetic(Stepped):
+class Synthetic(Phased):
     """The sessions from which synthetic rows are drawn: one-way tables, a screening, then the chosen pairs.
 
     Args:
@@ -179,14 +179,14 @@ class Synthetic(Stepped):
         return self._neighbours if self.screens else self.all_pairs
 
     @cached_property
-    def steps(self) -> Steps:
+    def phases(self) -> Phases:
         """One-way tables, any screening, and the chosen pairs; later ones cost the same with any cells and pairs."""
         fine, coarse = self._cells(None)
         longest_screening, longest_pairs = self._longest
-        screening = Step("screening", self._screening(coarse), tries=1, form=self._screened, longest=longest_screening)
+        screening = Phase("screening", self._screening(coarse), tries=1, form=self._screened, longest=longest_screening)
         measuring = self._measuring(fine, self._planned)
-        pairs = Step("pairs", measuring, tries=1, form=self._measured, longest=longest_pairs)
-        return Steps((Step("columns", self.first, tries=1), *([screening] if self.screens else []), pairs))
+        pairs = Phase("pairs", measuring, tries=1, form=self._measured, longest=longest_pairs)
+        return Phases((Phase("columns", self.first, tries=1), *([screening] if self.screens else []), pairs))
 
     @cached_property
     def _longest(self) -> tuple[Plan, Plan]:
@@ -326,15 +326,15 @@ def counted(releases: Releases) -> tuple[Counted, ...]:
 def measured(model: Sequence[Variable], sessions: Sequence[Counted]) -> list[Measurement]:
     """Return the sessions' tables in the model's cells."""
     names, out = [variable.name for variable in model], list[Measurement]()
-    for each in sessions:
-        for table, counts in each.tables.items():
-            variables = tuple(map(each.schema.variable, table))
+    for session in sessions:
+        for table, counts in session.tables.items():
+            variables = tuple(map(session.schema.variable, table))
             own = tuple(model[names.index(name)] for name in table)
-            held = occupied(variables[0], counts, each.sigma)[0] if len(table) == 1 else counts
+            held = occupied(variables[0], counts, session.sigma)[0] if len(table) == 1 else counts
             merged_counts, lumps = _in_cells(variables, own, held)
             merge = math.sqrt(_merged_size(variables, own))
             places = tuple(names.index(name) for name in table)
-            out.append(Measurement(places, lumps, merged_counts, each.sigma * merge))
+            out.append(Measurement(places, lumps, merged_counts, session.sigma * merge))
     return out
 
 

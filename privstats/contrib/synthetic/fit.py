@@ -73,15 +73,15 @@ class Fit:
     def distances(self, fine: Codes) -> Iterator[Distance]:
         """Return the distance of rows, in fine cells, from each released table."""
         moved = [self._moved(np.random.default_rng(seed)) for seed in range(_REFITS)]
-        for each in self.sessions:
-            for table, counts in each.tables.items():
-                variables = tuple(map(each.schema.variable, table))
+        for session in self.sessions:
+            for table, counts in session.tables.items():
+                variables = tuple(map(session.schema.variable, table))
                 expected = self.shares(variables)
                 shifts = [
-                    Moved(signs[each.session, table], (fit.shares(variables) - expected) / _STEP)
+                    Moved(signs[session.session, table], (fit.shares(variables) - expected) / _STEP)
                     for fit, signs in moved
                 ]
-                yield self._distance(fine, variables, each, counts, shifts)
+                yield self._distance(fine, variables, session, counts, shifts)
 
     def _distance(
         self, fine: Codes, variables: tuple[Variable, ...], session: Counted, counts: Array, moved: Sequence[Moved]

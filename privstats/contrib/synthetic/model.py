@@ -28,9 +28,9 @@ ENTROPY_WEIGHT = 0.03
 """Entropy weight times the smallest sigma: one nat moves a cell of that noise by 3 % of sigma."""
 _MIN_SMOOTHING = 1e-3
 """Smoothing of tables without noise, in squared records."""
-_MAX_STEPS = 4_000
+_MAX_ITERATIONS = 4_000
 _TOLERANCE = 1e-9
-"""A fit ends when a step lowers half the mean squared error by less, in squared sigmas."""
+"""A fit ends when an iteration lowers half the mean squared error by less, in squared sigmas."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,16 +151,24 @@ def fitted(tree: JunctionTree, measurements: Sequence[Measurement], start: Model
     fit = _Fit(tree, records, tuple(measurements), None if start is None else start.parameters)
     still = np.zeros(fit.directions.shape[1])
     relative = _TOLERANCE / max(1.0, abs(fit.value(still)[0]))  # as the solver compares
-    options: Any = {"maxiter": _MAX_STEPS, "maxfun": 2 * _MAX_STEPS, "maxcor": 30, "ftol": relative, "gtol": 0.0}
+    options: Any = {
+        "maxiter": _MAX_ITERATIONS,
+        "maxfun": 2 * _MAX_ITERATIONS,
+        "maxcor": 30,
+        "ftol": relative,
+        "gtol": 0.0,
+    }
     found = minimize(fit.value, still, jac=True, method="L-BFGS-B", options=options)
-    if found.nit >= _MAX_STEPS:
-        warnings.warn(f"the fit of the rows stopped at {_MAX_STEPS:,} steps: tables follow less closely", stacklevel=2)
+    if found.nit >= _MAX_ITERATIONS:
+        warnings.warn(
+            f"the fit of the rows stopped at {_MAX_ITERATIONS:,} iterations: tables follow less closely", stacklevel=2
+        )
     parameters = fit.parameters(found.x)
     return Model(tree, tuple(fit.potentials(parameters)), records, parameters)
 
 
-def _maps(each: Measurement) -> Maps:
-    return dict(zip(each.variables, zip(each.lumps, each.counts.shape, strict=True), strict=True))
+def _maps(measurement: Measurement) -> Maps:
+    return dict(zip(measurement.variables, zip(measurement.lumps, measurement.counts.shape, strict=True), strict=True))
 
 
 def _places(variables: Clique, sizes: Sequence[int], maps: Maps) -> Codes:
@@ -251,7 +259,7 @@ class _Fit:
         """Directions of the search, each with a curvature of about 1."""
         # The first directions change one parameter each. Each other one adds to a table's parameters and subtracts as
         # much from a finer table's: the model stays, and only the smoothing curves the objective, far less than along
-        # the first. Without them a fit of many overlapping tables takes up to five times the steps.
+        # the first. Without them a fit of many overlapping tables takes up to five times the iterations.
         sizes = self.counts.size
         diagonal = np.arange(sizes)
         entries = [np.stack([diagonal, diagonal, 1 / np.sqrt(self.positive + self.smoothing)])]

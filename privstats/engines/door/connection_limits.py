@@ -71,7 +71,7 @@ class Limits:
 
     Attributes:
         connections: open at once.
-        strangers: open at once before a known key has signed, as every node's at first.
+        unsigned: open at once before a known key has signed, as every node's at first.
         of_address: strangers from one address, or one /64 of IPv6.
         of_node: open at once of one key; Flower's node uses four.
         requests: of one key at once; Flower's node sends two pieces and a heartbeat.
@@ -83,7 +83,7 @@ class Limits:
     """
 
     connections: int = 4096
-    strangers: int = 256
+    unsigned: int = 256
     of_address: int = 64
     of_node: int = 8
     requests: int = 4
@@ -96,7 +96,7 @@ class Limits:
         """
         files = raise_open_files() if files is None else files
         most = max(1, min(self.connections, files - min(256, files // 2)))
-        return replace(self, connections=most, strangers=min(self.strangers, most))
+        return replace(self, connections=most, unsigned=min(self.unsigned, most))
 
 
 @dataclass(eq=False)
@@ -143,7 +143,7 @@ class ConnectionLimiter:
         self._limits, self._clock, self._names = limits, clock, names
         self._proxies = frozenset(map(address_of, proxies))
         self._nodes: dict[AdmittedConnection, None] = {}
-        self._strangers: dict[AdmittedConnection, None] = {}  # in the order of arrival, as the lists by address are
+        self._unsigned: dict[AdmittedConnection, None] = {}  # in the order of arrival, as the lists by address are
         self._of_address: defaultdict[str, dict[AdmittedConnection, None]] = defaultdict(dict)
         self._of_node: Counter[bytes] = Counter()
         self._requests: Counter[bytes] = Counter()
@@ -155,7 +155,7 @@ class ConnectionLimiter:
     @property
     def status(self) -> ConnectionStatus:
         """The counts, for metrics."""
-        return ConnectionStatus(len(self._nodes), len(self._strangers), dict(sorted(self._closed.items())))
+        return ConnectionStatus(len(self._nodes), len(self._unsigned), dict(sorted(self._closed.items())))
 
     def arrive(self, host: str) -> AdmittedConnection | None:
         """Register an accepted connection; return None where it is to be closed at once.
@@ -168,19 +168,19 @@ class ConnectionLimiter:
         here = self._of_address.get(host, {})
         if len(here) >= self._limits.of_address and not self._make_room(here, "address", host):
             return None
-        places = min(self._limits.strangers, self._limits.connections - len(self._nodes))
-        if len(self._strangers) >= places and not self._make_room(self._strangers, "full", host):
+        places = min(self._limits.unsigned, self._limits.connections - len(self._nodes))
+        if len(self._unsigned) >= places and not self._make_room(self._unsigned, "full", host):
             return None
         admitted = self._new(host)
-        self._strangers[admitted] = self._of_address[host][admitted] = None
+        self._unsigned[admitted] = self._of_address[host][admitted] = None
         return admitted
 
     def _proxied(self, host: str) -> AdmittedConnection | None:
-        if len(self._nodes) + len(self._strangers) >= self._limits.connections:
-            if not self._strangers:
+        if len(self._nodes) + len(self._unsigned) >= self._limits.connections:
+            if not self._unsigned:
                 self.turn_away("proxy", host)
                 return None
-            self._make_room(self._strangers, "full", host)
+            self._make_room(self._unsigned, "full", host)
         admitted = self._new(host)
         self._nodes[admitted] = None
         return admitted
@@ -219,8 +219,8 @@ class ConnectionLimiter:
             del self._nodes[admitted]
             if admitted.node is not None:
                 _take(self._of_node, admitted.node)
-        elif admitted in self._strangers:
-            del self._strangers[admitted], self._of_address[admitted.host][admitted]
+        elif admitted in self._unsigned:
+            del self._unsigned[admitted], self._of_address[admitted.host][admitted]
             if not self._of_address[admitted.host]:
                 del self._of_address[admitted.host]
 
@@ -242,7 +242,7 @@ class ConnectionLimiter:
         """Assign the connection to the known key that signed on it; False if the key has too many."""
         if admitted in self._nodes and (admitted.node == node or admitted.host in self._proxies):
             return True
-        if self._of_node[node] >= self._limits.of_node or not (admitted in self._nodes or admitted in self._strangers):
+        if self._of_node[node] >= self._limits.of_node or not (admitted in self._nodes or admitted in self._unsigned):
             return False
         self.leave(admitted)
         self._nodes[admitted], admitted.node = None, node
@@ -254,19 +254,19 @@ class ConnectionLimiter:
         if admitted.node is None or admitted not in self._nodes:
             return True
         self.leave(admitted)
-        here, strangers = len(self._of_address.get(admitted.host, ())), len(self._strangers)
-        if here >= self._limits.of_address or strangers >= self._limits.strangers:
+        here, unsigned = len(self._of_address.get(admitted.host, ())), len(self._unsigned)
+        if here >= self._limits.of_address or unsigned >= self._limits.unsigned:
             return False
         admitted.node, admitted.began = None, self._clock()
-        self._strangers[admitted] = self._of_address[admitted.host][admitted] = None
+        self._unsigned[admitted] = self._of_address[admitted.host][admitted] = None
         return True
 
     def may_stay(self, admitted: AdmittedConnection) -> bool:
         """Return whether a connection may wait for its next request; strangers may below half the limits."""
-        if admitted not in self._strangers:
+        if admitted not in self._unsigned:
             return True
         here, places = len(self._of_address[admitted.host]), self._limits
-        return 2 * here <= places.of_address and 2 * len(self._strangers) <= places.strangers
+        return 2 * here <= places.of_address and 2 * len(self._unsigned) <= places.unsigned
 
     def allow(self, admitted: AdmittedConnection, size: int = 0) -> None:
         """Extend a connection's deadline for ``size`` bytes on a slow line."""
@@ -275,7 +275,7 @@ class ConnectionLimiter:
     def tick(self) -> None:
         """Close connections past their deadline, and log refusals; call it every second."""
         now = self._clock()
-        for admitted in [each for each in (*self._strangers, *self._nodes) if each.until < now]:
+        for admitted in [each for each in (*self._unsigned, *self._nodes) if each.until < now]:
             self._close(admitted, "slow")
         for why, number in self._closed.items():
             reported, when = self._reported.get(why, (0, -math.inf))

@@ -22,7 +22,7 @@ from privstats.engines.network.status_file import ConnectionStatus
 _TICK_SECONDS = 1.0
 _ACCEPTS_A_TURN = 64
 """Newcomers that are accepted before the event loop does its other work, which may be hundreds of requests."""
-_OF_THE_MACHINE = Limits(connections=128, strangers=128, of_address=128)
+_OF_THE_MACHINE = Limits(connections=128, unsigned=128, of_address=128)
 _TLS_SECONDS: dict[str, Any] = {"ssl_handshake_timeout": 60, "ssl_shutdown_timeout": 1000}
 """Both limits end later than the limiter's, which reports the reason."""
 _KEEP_ALIVE_SECONDS, _GRACE_SECONDS = 5, 4

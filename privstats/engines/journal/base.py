@@ -24,8 +24,8 @@ _NOT_WRITTEN = "could not be written, so nothing was sent: repair that, close it
 class JournalBase(Exclusive):
     """A machine with its state on disk under a lock, which the context manager releases."""
 
-    def __init__(self, lock: int, place: Path) -> None:
-        self._lock, self._place = lock, place
+    def __init__(self, lock: int, path: Path) -> None:
+        self._lock, self._path = lock, path
         self._gone = ""
 
     @contextmanager
@@ -35,14 +35,14 @@ class JournalBase(Exclusive):
         ``refused`` errors are raised before anything has changed, so they invalidate nothing.
         """
         if self._gone:
-            raise LocalProtocolError(f"the journal {self._place} {self._gone}")
+            raise LocalProtocolError(f"the journal {self._path} {self._gone}")
         try:
             yield
         except refused:
             raise
         except OSError as error:
             self._give_up(_NOT_WRITTEN)
-            raise LocalProtocolError(f"the journal {self._place} {self._gone} ({error.strerror})") from error
+            raise LocalProtocolError(f"the journal {self._path} {self._gone} ({error.strerror})") from error
         except BaseException:
             self._give_up("was interrupted, so nothing was sent: close it and resume")
             raise
@@ -72,14 +72,14 @@ class JournalBase(Exclusive):
 
 
 @contextmanager
-def held(place: Path) -> Iterator[int]:
+def held(path: Path) -> Iterator[int]:
     """Lock a folder or file, or raise ``InUseError``; unlock it if the block fails."""
     try:
-        handle = lock(place)
+        handle = lock(path)
     except BlockingIOError:
-        raise InUseError(f"{place} is in use by another process or object: let it end or close it") from None
+        raise InUseError(f"{path} is in use by another process or object: let it end or close it") from None
     except OSError as error:
-        raise LocalProtocolError(f"the journal {place} cannot be opened ({error.strerror})") from error
+        raise LocalProtocolError(f"the journal {path} cannot be opened ({error.strerror})") from error
     try:
         yield handle
     except BaseException:
@@ -88,20 +88,20 @@ def held(place: Path) -> Iterator[int]:
 
 
 @contextmanager
-def held_briefly(place: Path) -> Iterator[None]:
+def held_briefly(path: Path) -> Iterator[None]:
     """Like :func:`held`, and always unlock after the block."""
-    with held(place) as handle:
+    with held(path) as handle:
         yield
     unlock(handle)
 
 
 @contextmanager
-def written(place: Path) -> Iterator[None]:
+def written(path: Path) -> Iterator[None]:
     """Turn a system error of a journal write into a ``LocalProtocolError``."""
     try:
         yield
     except OSError as error:
-        raise LocalProtocolError(f"the journal {place} {_NOT_WRITTEN} ({error.strerror})") from error
+        raise LocalProtocolError(f"the journal {path} {_NOT_WRITTEN} ({error.strerror})") from error
 
 
 def path_of(path: object) -> Path:

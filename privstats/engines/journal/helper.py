@@ -70,9 +70,9 @@ class JournaledHelper(PanelMember):
     _LASTS, _ROLE = (_END,), "helper"
 
     def __init__(
-        self, place: Path, key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster, lock: int
+        self, path: Path, key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster, lock: int
     ) -> None:
-        super().__init__(place, key, identity, parameters, roster, lock)
+        super().__init__(path, key, identity, parameters, roster, lock)
         self._noise: Callable[[bytes], RingVector] | None = None
         self._machine: Helper | None = None
         self._log: RecordLog | None = None
@@ -112,7 +112,7 @@ class JournaledHelper(PanelMember):
         end = end_of(until)
         with cls._offering(home, key, identity, parameters, roster) as offering:
             offering._noise = noise
-            offering._enter(HpkeKey.make(offering._place, key, place, end))
+            offering._enter(HpkeKey.make(offering._path, key, place, end))
         return offering
 
     @classmethod
@@ -148,14 +148,14 @@ class JournaledHelper(PanelMember):
         return helper
 
     def _take_up(self, *, restored: bool) -> None:
-        if (self._place / _END).exists():
-            self._ended = from_msgpack(read_sealed(self._place / _END, self._key), _End)
+        if (self._path / _END).exists():
+            self._ended = from_msgpack(read_sealed(self._path / _END, self._key), _End)
             self._number = self._ended.place
             self._destroy()
             self._counter.catch_up(self._ended.count)
             self._require_current()
             return
-        box_key = HpkeKey.read(self._place, self._key)
+        box_key = HpkeKey.read(self._path, self._key)
         if box_key.earlier:
             self._close_run(_End("abandoned", box_key.place, b"", earlier=True))
             self._require_current()
@@ -169,7 +169,7 @@ class JournaledHelper(PanelMember):
 
     def _require_current(self) -> None:
         if self._ended is not None and self._ended.earlier:
-            raise SessionEndedError(f"the run at {self._place} {EARLIER}")
+            raise SessionEndedError(f"the run at {self._path} {EARLIER}")
 
     def _expire(self) -> None:
         """Destroy an expired box key; for a run with a panel, sign that this helper never answers.
@@ -198,7 +198,7 @@ class JournaledHelper(PanelMember):
         self._machine = Helper(
             self.parameters, keys=keys, roster=self.roster, panel=panel, noise=self._noise, threads=self._threads
         )
-        self._log = RecordLog(self._place / _LOG, box_key.sealing)
+        self._log = RecordLog(self._path / _LOG, box_key.sealing)
         if self._counter.stored:  # the binding and each part are counted before anything leaves
             self._log.mend(self._counter.stored - 1)
         for message in self._log.records():
@@ -215,7 +215,7 @@ class JournaledHelper(PanelMember):
     def offered(self) -> Offer:
         """The signed offer of this run's box key; raises ``LocalProtocolError`` after the run's end."""
         if self._ended is not None:
-            raise LocalProtocolError(f"the run at {self._place} is {self._ended.state}, and its box key is gone")
+            raise LocalProtocolError(f"the run at {self._path} is {self._ended.state}, and its box key is gone")
         return self._offer
 
     @exclusive
@@ -345,7 +345,7 @@ class JournaledHelper(PanelMember):
         """Write the end first, because it takes precedence; then destroy the key."""
         if self._machine is not None:
             end = msgspec.structs.replace(end, count=max(self._happened, self._counter.stored) + 1)
-        write_sealed(self._place / _END, self._key, msgspec.msgpack.encode(end))
+        write_sealed(self._path / _END, self._key, msgspec.msgpack.encode(end))
         self._counter.catch_up(end.count)
         self._ended = end
         self._destroy()
@@ -354,8 +354,8 @@ class JournaledHelper(PanelMember):
         if self._log is not None:
             self._log.close()
         self._machine = self._log = self._box_key = None
-        HpkeKey.destroy(self._place)
-        (self._place / _LOG).unlink(missing_ok=True)
+        HpkeKey.destroy(self._path)
+        (self._path / _LOG).unlink(missing_ok=True)
 
     def _give_up(self, why: str) -> None:
         """Wipe the machine, which has sent nothing; the state on disk can be resumed."""

@@ -76,7 +76,7 @@ class JournaledLeader(PanelMember):
         """
         end = end_of(until)
         with cls._offering(home, key, identity, parameters, roster) as offering:
-            offering._box_key = HpkeKey.make(offering._place, key, _LEADER, end)
+            offering._box_key = HpkeKey.make(offering._path, key, _LEADER, end)
         return offering
 
     @classmethod
@@ -105,7 +105,7 @@ class JournaledLeader(PanelMember):
         """
         with cls._resuming(home, key, identity, parameters, roster) as leader, leader._acting():
             if leader._leading:
-                HpkeKey.destroy(leader._place)  # the process died after the journal of the run had it
+                HpkeKey.destroy(leader._path)  # the process died after the journal of the run had it
             else:
                 leader._box_key = leader._open_key()
                 if restored:
@@ -116,19 +116,19 @@ class JournaledLeader(PanelMember):
 
     def _open_key(self) -> HpkeKey:
         """Return the box key; destroy one that has ended, after a mark that the run gets no second one."""
-        mark = self._place / _END
+        mark = self._path / _END
         if not mark.exists():
-            box_key = HpkeKey.read(self._place, self._key)
+            box_key = HpkeKey.read(self._path, self._key)
             if box_key.require_open():
                 return box_key
             write_sealed(mark, self._key, (EARLIER if box_key.earlier else _EXPIRED).encode())
-        HpkeKey.destroy(self._place)
-        raise SessionEndedError(f"the run at {self._place} {read_sealed(mark, self._key).decode()}")
+        HpkeKey.destroy(self._path)
+        raise SessionEndedError(f"the run at {self._path} {read_sealed(mark, self._key).decode()}")
 
     @property
     def _leading(self) -> bool:
         """The run's journal holds the key once its snapshot exists, which is written atomically."""
-        return (self._place / _SERVER / "snapshot").exists()
+        return (self._path / _SERVER / "snapshot").exists()
 
     @property
     def state(self) -> LeaderState:
@@ -141,7 +141,7 @@ class JournaledLeader(PanelMember):
     def offered(self) -> Offer:
         """The signed offer of this run's box key: identical bytes every time, until the run is led."""
         if self._box_key is None:
-            raise LocalProtocolError(f"the run at {self._place} is led already: its panel is in its journal")
+            raise LocalProtocolError(f"the run at {self._path} is led already: its panel is in its journal")
         return self._box_key.offer(self._identity, self.parameters, self.roster)
 
     @exclusive
@@ -164,7 +164,7 @@ class JournaledLeader(PanelMember):
             server = self._opened(lambda: make(self._keys()), threads)
             try:
                 self._counter.keep(_LED)
-                HpkeKey.destroy(self._place)
+                HpkeKey.destroy(self._path)
             except BaseException:
                 server.close()
                 raise
@@ -174,7 +174,7 @@ class JournaledLeader(PanelMember):
     def _opened(self, make: Callable[[], Aggregator], threads: int) -> JournaledServer:
         """Open the server's journal."""
         # The counter is outside the leader's home, so that backups do not contain it.
-        directory, run = created_directory(self._place / _SERVER), self._place
+        directory, run = created_directory(self._path / _SERVER), self._path
         place = ServerPlace(self.parameters, self.roster, self._identity, threads)
         outside = server_outside(self.parameters, self.roster)
         counter = Counter.of(directory, f"{run.name}.{_SERVER}", beside=run.parent, outside=outside)
@@ -188,11 +188,11 @@ class JournaledLeader(PanelMember):
             panel.require_open()
             self._box_key = self._box_key.bound(panel, self.offered)
             self._counter.keep(self._happened)
-            write_sealed(self._place / _PANEL, self._key, panel.digest)
-        elif read_sealed(self._place / _PANEL, self._key) != panel.digest:
-            raise LocalProtocolError(f"the run at {self._place} is led for another panel: it serves one, once")
+            write_sealed(self._path / _PANEL, self._key, panel.digest)
+        elif read_sealed(self._path / _PANEL, self._key) != panel.digest:
+            raise LocalProtocolError(f"the run at {self._path} is led for another panel: it serves one, once")
 
     def _keys(self) -> HelperKeys:
         if self._box_key is None:
-            raise LocalProtocolError(f"the journal of the run at {self._place} is gone, and the box key with it")
+            raise LocalProtocolError(f"the journal of the run at {self._path} is gone, and the box key with it")
         return self._box_key.keys(self._identity, self.parameters, self.roster)

@@ -162,7 +162,7 @@ def run_of(home: str | os.PathLike[str], roster: Roster) -> Path:
 
 
 class PanelMember(JournalBase):
-    """One member's files of one run, under a lock, in ``place``; sealed under ``key``."""
+    """One member's files of one run, under a lock, in ``path``; sealed under ``key``."""
 
     _LASTS: ClassVar[tuple[str, ...]]
     """The files that stay in the run's directory after its box key: any of them shows that the run is known."""
@@ -170,13 +170,13 @@ class PanelMember(JournalBase):
     """The member's role, for errors."""
 
     def __init__(
-        self, place: Path, key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster, lock: int
+        self, path: Path, key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster, lock: int
     ) -> None:
-        super().__init__(lock, place)
+        super().__init__(lock, path)
         self._key, self._identity, self.parameters, self.roster = key, identity, parameters, roster
         self._box_key: HpkeKey | None = None
         outside = outside_of(self._ROLE, session_id(parameters, roster), identity.public)
-        self._counter = Counter.of(place, place.name, beside=place.parent, outside=outside)
+        self._counter = Counter.of(path, path.name, beside=path.parent, outside=outside)
 
     @property
     def _happened(self) -> int:
@@ -189,7 +189,7 @@ class PanelMember(JournalBase):
         return Mark(self._happened, 0 if self._box_key is None else self._box_key.folder)
 
     def _require_newest(self) -> None:
-        self._counter.require_newest(self._mark, self._place, self._ROLE, "its box key was bound")
+        self._counter.require_newest(self._mark, self._path, self._ROLE, "its box key was bound")
 
     def _vouch(self, box_key: HpkeKey) -> None:
         if box_key.panel is not None:

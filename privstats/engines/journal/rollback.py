@@ -36,11 +36,11 @@ class Mark(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
         return Mark(self.count + 1, self.folder)
 
 
-def require_counted(mark: Mark, place: Path) -> None:
+def require_counted(mark: Mark, path: Path) -> None:
     """Refuse a journal with count 0: an older copy of it would go unnoticed."""
     if not mark.count:
         raise LocalProtocolError(
-            f"{place} is a journal from before the first release of privstats and no longer read: end the run, and "
+            f"{path} is a journal from before the first release of privstats and no longer read: end the run, and "
             "begin it anew under another name"
         )
 
@@ -121,14 +121,14 @@ class Counter:
         """Return whether this mark's count is below the counter, or its folder is another one."""
         return mark.folder not in (0, inode_of(self.folder)) or mark.count < self.stored
 
-    def require_newest(self, mark: Mark, place: Path, role: str, since: str) -> None:
+    def require_newest(self, mark: Mark, path: Path, role: str, since: str) -> None:
         """Refuse a restored or copied journal by ``RestoredError``; write the count that a kill prevented.
 
-        ``place``, ``role`` and ``since`` are for the error.
+        ``path``, ``role`` and ``since`` are for the error.
         """
         if self.is_older(mark):
             raise RestoredError(
-                f"{place} was restored from a backup or copied after {since}, so another copy of this {role} may have "
+                f"{path} was restored from a backup or copied after {since}, so another copy of this {role} may have "
                 "answered: end the run, or, if you know that no copy has answered, resume with restored=True"
             )
         self.catch_up(mark.count)
@@ -141,15 +141,15 @@ class Counter:
         if count > self._beside or (self.outside is not None and count > self._outside):
             self.keep(count)
 
-    def require_new(self, place: Path, role: str) -> None:
+    def require_new(self, path: Path, role: str) -> None:
         """Refuse to begin where a machine at this roster index began before and its journal is missing."""
         try:
             begun = self.begun
         except OSError as error:
-            raise LocalProtocolError(f"{place} cannot begin: its counter is unreadable ({error.strerror})") from error
+            raise LocalProtocolError(f"{path} cannot begin: its counter is unreadable ({error.strerror})") from error
         if begun and self.outside is not None:
             raise RestoredError(
-                f"{place} holds nothing, and a {role} of this run began on this machine before, as {self.outside.path} "
+                f"{path} holds nothing, and a {role} of this run began on this machine before, as {self.outside.path} "
                 f"says: its folder was restored from a backup, and another {role} under one run name reveals single "
                 "vectors; bring the newest folder back, or name another run"
             )

@@ -374,7 +374,7 @@ class JournaledServer(PartSums):
         The noise seed is overwritten first; file systems and disks may retain old blocks.
         """
         if self._lock < 0:
-            raise LocalProtocolError(f"the journal {self._place} {self._gone}")
+            raise LocalProtocolError(f"the journal {self._path} {self._gone}")
         self._files.destroy()
         self._let_go()
 

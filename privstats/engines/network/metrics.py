@@ -90,7 +90,7 @@ class Exposition:
         """Add the connections at the carrier's door, if any."""
         if connections is None:
             return
-        open_now = {'signed="yes"': connections.nodes, 'signed="no"': connections.strangers}
+        open_now = {'signed="yes"': connections.nodes, 'signed="no"': connections.unsigned}
         self.family("connections", "gauge", "Open connections, by whether a known key has signed.", open_now)
         closed = {f'why="{why}"': number for why, number in connections.closed.items()}
         self.family("turned_away_total", "counter", "Connections or requests turned away, by the reason.", closed)

@@ -234,8 +234,8 @@ def read_json(path: Path, kind: type[T]) -> T | None:
     return None
 
 
-def _added(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
-    return {code: some.get(code, 0) + more.get(code, 0) for code in sorted({*some, *more})}
+def _added(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    return {code: counts.get(code, 0) + more.get(code, 0) for code in sorted({*counts, *more})}
 
 
 def _write(home: Path, status: msgspec.Struct, warn: Callable[[str], None]) -> None:
@@ -250,7 +250,7 @@ class ConnectionStatus(msgspec.Struct, frozen=True):
 
     Attributes:
         nodes: open connections on which a registered node has signed.
-        strangers: open connections without a known signature.
+        unsigned: open connections without a known signature.
         closed: closed connections or refused requests, by reason.
 
     Example:
@@ -258,11 +258,11 @@ class ConnectionStatus(msgspec.Struct, frozen=True):
         >>> limiter = ConnectionLimiter(Limits(of_address=1))
         >>> _ = limiter.arrive("192.0.2.7")
         >>> limiter.status
-        ConnectionStatus(nodes=0, strangers=1, closed={})
+        ConnectionStatus(nodes=0, unsigned=1, closed={})
     """
 
     nodes: int = 0
-    strangers: int = 0
+    unsigned: int = msgspec.field(default=0, name="strangers")
     closed: Mapping[str, int] = {}
 
 

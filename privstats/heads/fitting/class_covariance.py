@@ -21,7 +21,7 @@ from privstats.heads.evidence import Array, ClassEvidence
 PRIOR_RECORDS = 10.0
 """Weight of the pooled variance against a class's own, and of the mean variance against the pooled one, in records."""
 
-_MOST_STEPS = 1 << 37
+_MAX_OPERATIONS = 1 << 37
 """Limit on C d**3 for C decompositions of d x d numbers: one or two minutes of a core, and 1 / d TiB."""
 
 
@@ -62,7 +62,7 @@ class ClassCovariances:
             cls.require_bearable(len(n), d, remedy)
         pooled = denoise_spectrum(_pooled_scatter(evidence, n), evidence.noise("B"))
         scaled, _ = shrink_values(pooled.values / total, total, shrinkage)
-        pooled_values = conditioned(scaled, evidence.step)
+        pooled_values = conditioned(scaled, evidence.spacing)
         matrix = algebra().composed(pooled.values / total, pooled.vectors)
         lift = algebra().composed(pooled_values - scaled, pooled.vectors)  # every class gets what the pool was given
         # The symmetric root: unlike bare eigenvectors it has no arbitrary signs, so samples drawn in it are
@@ -80,8 +80,8 @@ class ClassCovariances:
     @staticmethod
     def require_bearable(classes: int, features: int, remedy: str) -> None:
         """Raise HeadError if ``classes * features**3`` is above 2**37, which would take many minutes."""
-        if classes * features**3 > _MOST_STEPS:
-            most = int((_MOST_STEPS / classes) ** (1 / 3))
+        if classes * features**3 > _MAX_OPERATIONS:
+            most = int((_MAX_OPERATIONS / classes) ** (1 / 3))
             raise HeadError(
                 f"{classes} classes of {features} features would take a decomposition of {features} x {features} "
                 f"numbers for every class, and {most} features are the most for so many classes: {remedy}, or fit LDA"
@@ -110,7 +110,7 @@ def _of_each_class(
             whitened = algebra().product(basis.T, (1 - intensity) * blend + lift, basis) + intensity * mean * roundness
             own_values, vectors[c] = algebra().eigh(whitened)
             moved = algebra().product(basis, vectors[c])
-            values[c] = np.maximum(own_values, evidence.step**2 / 4 * np.square(moved).sum(axis=0))
+            values[c] = np.maximum(own_values, evidence.spacing**2 / 4 * np.square(moved).sum(axis=0))
     return ClassCovariances(basis, conditioned(values), vectors)
 
 
@@ -155,7 +155,7 @@ def real_share(evidence: ClassEvidence, n: Array) -> float:
     total = n.sum()
     pooled = denoise_spectrum(denoise.within_scatter(evidence, n), evidence.noise("B"))
     scaled = pooled.values / total
-    values = conditioned(shrink_values(scaled, total, "auto")[0], evidence.step)
+    values = conditioned(shrink_values(scaled, total, "auto")[0], evidence.spacing)
     half, centre, inverse = pooled.vectors / np.sqrt(values), np.diag(scaled / values), 1 / values
     spread = (inverse.sum() ** 2 + np.square(inverse).sum()) / 2
     own, levels = _own_scatter(evidence.S, evidence, n)

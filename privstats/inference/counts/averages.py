@@ -77,10 +77,10 @@ def averages(release: Release, name: str, *, alpha: float = 0.05) -> dict[tuple[
     }
 
 
-def average_rows(found: Mapping[str, Mapping[tuple[str, ...], Average]]) -> list[dict[str, object]]:
+def average_rows(by_name: Mapping[str, Mapping[tuple[str, ...], Average]]) -> list[dict[str, object]]:
     """Return plain values."""
     rows: list[dict[str, object]] = []
-    for name, groups in found.items():
+    for name, groups in by_name.items():
         for group, each in groups.items():
             reported = each.mean.reported
             rows.append({"number": name, "group": ", ".join(group), "records": each.records, "reported": reported})
@@ -173,9 +173,9 @@ def _rare_values(n: float, x: float, variance: float, sigma: tuple[float, float,
     return _RareValues(float(high), (at_low, at_high))
 
 
-def _scaled(found: Average, middle: float, half: float) -> Average:
-    def in_unit(each: Interval, offset: float, factor: float) -> Interval:
-        value, low, high = (offset + factor * end for end in (each.value, each.low, each.high))
-        return Interval(value, low, high, each.reported)
+def _scaled(average: Average, middle: float, half: float) -> Average:
+    def in_unit(interval: Interval, offset: float, factor: float) -> Interval:
+        value, low, high = (offset + factor * end for end in (interval.value, interval.low, interval.high))
+        return Interval(value, low, high, interval.reported)
 
-    return Average(found.records, in_unit(found.mean, middle, half), in_unit(found.variance, 0.0, half**2))
+    return Average(average.records, in_unit(average.mean, middle, half), in_unit(average.variance, 0.0, half**2))

@@ -21,7 +21,7 @@ from privstats.schema import Bins, narrowed
 
 _SMALL = 1e-2
 _CROWDED = 0.9  # largest share of those at risk or entering who may leave in a bin, for even rates to give their time
-_STEPS = 30
+_MAX_ITERATIONS = 30
 
 
 def with_entries(
@@ -116,7 +116,7 @@ def person_time(at_risk: Array, entered: Array, gone: Array) -> Array:
     r, E, d = (np.where(crowded, safe, each) for safe, each in ((1.0, at_risk), (0.0, entered), (0.0, gone)))
     middle = r + E / 2
     rate = d / np.where(np.abs(middle) < 1, 1.0, middle)
-    for _ in range(_STEPS):
+    for _ in range(_MAX_ITERATIONS):
         f, rest = _shares(rate)
         slope = r * np.exp(-rate) + E * _rest_slope(rate)
         rate = rate - (rate * (r * f + E * rest) - d) / np.where(np.abs(slope) < 1e-9, 1.0, slope)

@@ -107,12 +107,12 @@ class MissingTable(RowTable):
         )
 
 
-def _cells(each: MissingValues, *, grouped: bool) -> tuple[str, ...]:
-    share = each.share
+def _cells(missing: MissingValues, *, grouped: bool) -> tuple[str, ...]:
+    share = missing.share
     shown = f"{100 * share.value:.1f}%" if share.reported else HIDDEN
-    counts = (f"{max(round(each.missing), 0):,}", count_of(each.records))
+    counts = (f"{max(round(missing.missing), 0):,}", count_of(missing.records))
     ends = (f"{100 * share.low:.1f}%", f"{100 * share.high:.1f}%")
-    return (each.column, *([each.group] if grouped else []), *counts, shown, *ends)
+    return (missing.column, *([missing.group] if grouped else []), *counts, shown, *ends)
 
 
 def missing_values(release: Release, *, by: str | None = None, alpha: float = 0.05) -> MissingTable:

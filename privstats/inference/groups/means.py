@@ -210,32 +210,32 @@ def _released_classes(release: Release, schema: ClassSchema) -> list[int]:
     return [place for place in range(schema.classes) if place not in release.suppressed]
 
 
-def _with_shares(found: GroupMeans, schema: ClassSchema) -> GroupMeans:
-    release, released = found.release, _released_classes(found.release, schema)
+def _with_shares(table: GroupMeans, schema: ClassSchema) -> GroupMeans:
+    release, released = table.release, _released_classes(table.release, schema)
     scale, shift = map_columns(schema.transform, schema.features)
-    means, low, high, deviations = (each.copy() for each in (found.means, found.low, found.high, found.deviations))
-    pvalues, differences = (None if each is None else each.copy() for each in (found.pvalues, found.differences))
-    for j in (j for j, level in enumerate(found.levels) if level):
+    means, low, high, deviations = (each.copy() for each in (table.means, table.low, table.high, table.deviations))
+    pvalues, differences = (None if each is None else each.copy() for each in (table.pvalues, table.differences))
+    for j in (j for j, level in enumerate(table.levels) if level):
         A, D = (np.asarray(getattr(release.moments, letter))[released, j] for letter in "AD")
-        column = BinaryColumn(found.counts, A, D, reckoned_sigma(release), float(scale[j]), float(shift[j]))
-        column.require_zeros_and_ones(found.columns[j], found.reported)
-        seen = np.where(found.reported, column.shares, np.nan)
+        column = BinaryColumn(table.counts, A, D, reckoned_sigma(release), float(scale[j]), float(shift[j]))
+        column.require_zeros_and_ones(table.columns[j], table.reported)
+        seen = np.where(table.reported, column.shares, np.nan)
         ends = [
-            np.where(found.reported, end, no) for end, no in zip(column.intervals(found.alpha), (0, 1), strict=True)
+            np.where(table.reported, end, no) for end, no in zip(column.intervals(table.alpha), (0, 1), strict=True)
         ]
         means[:, j], low[:, j], high[:, j], deviations[:, j] = np.clip(seen, 0.0, 1.0), *ends, np.nan
         if pvalues is not None and differences is not None:
-            pvalues[j], differences[j] = column.pvalue(), column.difference(found.alpha)
+            pvalues[j], differences[j] = column.pvalue(), column.difference(table.alpha)
     shown: dict[str, Any] = {"means": means, "low": low, "high": high, "deviations": deviations}
-    return replace(found, **shown, pvalues=pvalues, differences=differences)
+    return replace(table, **shown, pvalues=pvalues, differences=differences)
 
 
-def _chosen(found: GroupMeans, places: list[int]) -> GroupMeans:
-    shown: dict[str, Any] = {name: getattr(found, name)[:, places] for name in ("means", "low", "high", "deviations")}
-    shown |= {name: tuple(getattr(found, name)[place] for place in places) for name in ("columns", "levels")}
-    tested = {name: getattr(found, name) for name in ("pvalues", "differences")}
+def _chosen(table: GroupMeans, places: list[int]) -> GroupMeans:
+    shown: dict[str, Any] = {name: getattr(table, name)[:, places] for name in ("means", "low", "high", "deviations")}
+    shown |= {name: tuple(getattr(table, name)[place] for place in places) for name in ("columns", "levels")}
+    tested = {name: getattr(table, name) for name in ("pvalues", "differences")}
     shown |= {name: None if each is None else each[places] for name, each in tested.items()}
-    return replace(found, **shown)
+    return replace(table, **shown)
 
 
 def _class_schema(release: Release) -> ClassSchema:

@@ -116,14 +116,14 @@ class GroupShares(RowTable):
     def summary(self) -> Summary:
         """Return the table."""
         rows: list[tuple[str, ...]] = []
-        for name, each in self.variables.items():
-            compared = (_or_hidden(each.pvalue, chance_of), _smd(each))
+        for name, variable in self.variables.items():
+            compared = (_or_hidden(variable.pvalue, chance_of), _smd(variable))
             rows.append((name, *[""] * len(self.groups), *compared[: len(self._compared)]))
-            for cell, numbers, shares in each.rows:
+            for cell, numbers, shares in variable.rows:
                 cells = map(_cell, numbers, shares)
                 rows.append((f"  {cell}", *cells, *[""] * len(self._compared)))
-            if each.quartiles:
-                rows.append(("  median [IQR]", *map(_median, each.quartiles), *[""] * len(self._compared)))
+            if variable.quartiles:
+                rows.append(("  median [IQR]", *map(_median, variable.quartiles), *[""] * len(self._compared)))
         even = "values even inside a bin, " if any(each.quartiles for each in self.variables.values()) else ""
         known = ((self.by,), *((name,) for name in self.variables))
         source = Source(self.release, self.alpha, f"independent records, {even}honest clients", known=known)

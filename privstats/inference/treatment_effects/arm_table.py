@@ -154,10 +154,10 @@ class ArmTable(RowTable):
         return rows
 
 
-def _ends(found: ArmOutcome | AdjustedMean) -> tuple[str, ...]:
-    if not found.reported:
+def _ends(arm: ArmOutcome | AdjustedMean) -> tuple[str, ...]:
+    if not arm.reported:
         return HIDDEN, "-inf", "inf"
-    return tuple(map(number_of, (found.mean, found.low, found.high)))
+    return tuple(map(number_of, (arm.mean, arm.low, arm.high)))
 
 
 def by_arm(rows: EffectRows, read: CourseSums, alpha: float) -> ArmTable:

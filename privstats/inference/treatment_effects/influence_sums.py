@@ -122,7 +122,7 @@ def course_sums(releases: Sequence[Release | None], *, look: bool = False) -> Co
 
 def is_look(release: Release) -> bool:
     """Return whether a release is of an interim look, or of the last look of such a course."""
-    return release.position is not None and release.position.step.startswith(LOOK)
+    return release.position is not None and release.position.phase.startswith(LOOK)
 
 
 def _present(releases: Sequence[Release | None]) -> list[Release]:

@@ -332,11 +332,11 @@ def _stated(schema: EffectSchema, place: int) -> dict[str, Any]:
     }
 
 
-def _of_nuisances(found: Nuisances | None, read: CourseSums, place: int, blocks: Sequence[int] | None) -> float:
-    if found is None:
+def _of_nuisances(nuisances: Nuisances | None, read: CourseSums, place: int, blocks: Sequence[int] | None) -> float:
+    if nuisances is None:
         return 0.0
     every = InfluenceSums.of(read.last, place).n
-    return found.of(every) if blocks is None else found.of_any_part(every)
+    return nuisances.of(every) if blocks is None else nuisances.of_any_part(every)
 
 
 def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
@@ -364,15 +364,15 @@ def _share_of(nuisance: float, variance: float) -> float:
     return math.sqrt(nuisance / rest) if rest > 0 else math.inf
 
 
-def _reasons(schema: EffectSchema, ratio: RatioOfSums | RatioOfMeans, found: Nuisances | None) -> tuple[str, ...]:
+def _reasons(schema: EffectSchema, ratio: RatioOfSums | RatioOfMeans, nuisances: Nuisances | None) -> tuple[str, ...]:
     reasons = [_HEAVY] if ratio.widened else []
     who = "whose outcome is missing" if schema.missing else "who is treated"
-    if found is not None and found.levels:
+    if nuisances is not None and nuisances.levels:
         reasons.append(
-            f"noise hides {who} in {listed(found.levels)}: no record is there, or too few to show. The interval allows "
-            "for whatever these records may hold"
+            f"noise hides {who} in {listed(nuisances.levels)}: no record is there, or too few to show. The interval "
+            "allows for whatever these records may hold"
         )
-    if found is not None and found.hidden:
+    if nuisances is not None and nuisances.hidden:
         reasons.append(
             f"noise hides along some column {who}; along it the interval allows for any propensity within the trim and "
             "relies on the outcome models: plan fewer columns, more records, a larger epsilon, or a larger trim"

@@ -136,10 +136,10 @@ def checked_subgroups(variables: Any) -> tuple[Variable, ...] | None:
     if not isinstance(variables, tuple | list) or not variables:
         raise SchemaError("subgroups must be a tuple of Categories and Bins, for example (Bins('age', (20, 50, 90)),)")
     checked = tuple(variable_of(each) for each in variables)
-    for each in checked:
-        if each.missing or (isinstance(each, Bins) and each.open != "both"):
+    for variable in checked:
+        if variable.missing or (isinstance(variable, Bins) and variable.open != "both"):
             raise SchemaError(
-                f"subgroups by {each.name!r} must put every record into one of them: omit missing, and leave bins "
+                f"subgroups by {variable.name!r} must put every record into one of them: omit missing, and leave bins "
                 "open at both ends"
             )
     if math.prod(len(each.cells) for each in checked) > _MAX_BLOCKS:

@@ -28,17 +28,17 @@ def in_steps(
 ) -> tuple[Ints, NDArray[np.bool_]]:
     """Return (t, 1 - t^2) in integer steps, ``(n, 2)``, and which records keep the bound; others are dropped."""
     maximum = schema.unit(line) / schema.half
-    steps, square = float(schema.steps), float(schema.steps) ** 2
+    grid_steps, square = float(schema.grid_steps), float(schema.grid_steps) ** 2
     share = (influence - schema.guess(line) * population.weight) / maximum
-    t, s = _steps(np.where(population.included & np.isfinite(share), share, 0.0), steps)
+    t, s = _steps(np.where(population.included & np.isfinite(share), share, 0.0), grid_steps)
     fine = t * t + s * s <= square
-    return np.where(fine[:, None], np.stack([t, s], axis=1), (0.0, steps)), fine
+    return np.where(fine[:, None], np.stack([t, s], axis=1), (0.0, grid_steps)), fine
 
 
-def _steps(share: NDArray[np.float64], steps: float) -> tuple[Ints, Ints]:
+def _steps(share: NDArray[np.float64], grid_steps: float) -> tuple[Ints, Ints]:
     """Compute 1 - t^2 of the integer t: with the unrounded t, both could exceed the bound."""
-    t = np.rint(np.clip(share, -1.0, 1.0) * steps)
-    return t, np.trunc((steps * steps - t * t) / steps)
+    t = np.rint(np.clip(share, -1.0, 1.0) * grid_steps)
+    return t, np.trunc((grid_steps * grid_steps - t * t) / grid_steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +58,14 @@ def population_of(
     schema: EffectSchema, arm: NDArray[np.bool_], x: Ints, values: Mapping[str, Values], chance: float | None = None
 ) -> Population:
     """Compute the population from the published propensity; records beyond the trim are dropped, not truncated."""
-    one, step, low = np.ones(len(x)), schema.clip_norm / float(schema.steps), schema.trim or 0.0
+    one, spacing, low = np.ones(len(x)), schema.clip_norm / float(schema.grid_steps), schema.trim or 0.0
     if schema.probability is not None:
         p = (chance or schema.probabilities[0]) * one
         if not schema.missing:
             return Population(p, 1 - p, one, one > 0)
-        seen, of_others = (_propensity(x, w, step) for w in _by_arm(schema, values["w"]))
+        seen, of_others = (_propensity(x, w, spacing) for w in _by_arm(schema, values["w"]))
         return Population(p * seen, (1 - p) * of_others, one, (seen >= low) & (of_others >= low))
-    p = _propensity(x, values["w"], step)
+    p = _propensity(x, values["w"], spacing)
     included = 1 - p >= low
     if schema.estimand == "att":
         return Population(p, 1 - p, arm.astype(np.float64), included)
@@ -104,7 +104,7 @@ def weighted_rows(schema: EffectSchema, population: Population, arm: NDArray[np.
 
     Weights are at most 1 and entries are truncated toward zero, so no row grows.
     """
-    p, included, steps = population.p, population.included, float(schema.steps)
+    p, included, grid_steps = population.p, population.included, float(schema.grid_steps)
     safe = np.where(included, p, 0.5)
     match schema.estimand:
         case "att":
@@ -113,14 +113,14 @@ def weighted_rows(schema: EffectSchema, population: Population, arm: NDArray[np.
             weight = np.where(arm, 1 - safe, -safe)
         case _:
             weight = np.where(arm, 1 / safe, -1 / (1 - safe))
-    weights = np.trunc(np.where(included, np.clip(weight / schema.arm_weight, -1.0, 1.0), 0.0) * steps)
-    return np.asarray(np.trunc(weights[:, None] * x / steps))
+    weights = np.trunc(np.where(included, np.clip(weight / schema.arm_weight, -1.0, 1.0), 0.0) * grid_steps)
+    return np.asarray(np.trunc(weights[:, None] * x / grid_steps))
 
 
 def _fitted(schema: EffectSchema, x: Ints, line: Values) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return both truncated lines, in units of B about the outcome range's middle."""
-    d, step = schema.width, schema.clip_norm / float(schema.steps)
-    b, unit = line.integers.astype(np.float64), math.ldexp(step / schema.half, -line.exponent)
+    d, spacing = schema.width, schema.clip_norm / float(schema.grid_steps)
+    b, unit = line.integers.astype(np.float64), math.ldexp(spacing / schema.half, -line.exponent)
     return _truncated((x @ b[:d]) * unit), _truncated((x @ b[d:-1]) * unit)
 
 
@@ -131,18 +131,20 @@ def ratio_in_steps(
     goal, (m1, m0) = (y + 1) / 2, ((each + 1) / 2 for each in _fitted(schema, x, line))
     above = m1 + np.where(arm, (goal - m1) / p, 0.0)
     below = m0 + np.where(arm, 0.0, (goal - m0) / (1 - p))
-    steps = float(schema.steps)
-    t, s = _steps((above - schema.guess(line) * below) / schema.unit(line), steps)
-    w = np.clip(np.rint(below / schema.largest_weight * steps), -float(schema.deepest), steps)
-    return np.stack([w, np.trunc((steps * steps - w * w) / steps)], axis=1), {"e": np.stack([t, s], axis=1)}
+    grid_steps = float(schema.grid_steps)
+    t, s = _steps((above - schema.guess(line) * below) / schema.unit(line), grid_steps)
+    w = np.clip(np.rint(below / schema.largest_weight * grid_steps), -float(schema.deepest), grid_steps)
+    return np.stack([w, np.trunc((grid_steps * grid_steps - w * w) / grid_steps)], axis=1), {
+        "e": np.stack([t, s], axis=1)
+    }
 
 
 def _truncated(fitted: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.clip(fitted, -1.0, 1.0)
 
 
-def _propensity(x: Ints, w: Values, step: float) -> NDArray[np.float64]:
+def _propensity(x: Ints, w: Values, spacing: float) -> NDArray[np.float64]:
     """Return 1 / (1 + exp(-w'u)), truncated to multiples of 2**-20."""
-    fitted = (x @ w.integers.astype(np.float64)) * math.ldexp(step, -w.exponent)
+    fitted = (x @ w.integers.astype(np.float64)) * math.ldexp(spacing, -w.exponent)
     pairs = np.stack([np.zeros_like(fitted), fitted], axis=1)
     return np.asarray(moments.gradient_map.probabilities(pairs, 0)[:, 1] / _ONE)

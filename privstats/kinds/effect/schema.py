@@ -292,7 +292,7 @@ class EffectSchema(Kind):
 
     def scale_of(self, statistic: str) -> float:
         """Return steps per 1: 2**f."""
-        return by_letter(self.sent, statistic)[0].scale(1.0, float(self.steps))
+        return by_letter(self.sent, statistic)[0].scale(1.0, float(self.grid_steps))
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
@@ -320,8 +320,8 @@ class EffectSchema(Kind):
 
     @property
     def deepest(self) -> int:
-        """Steps by which a record's part in a ratio's denominator can fall below 0; it rises to at most ``steps``."""
-        return math.floor(self.probabilities[-1] * self.steps)
+        """Grid steps by which a record's part in a ratio's denominator can fall below 0; the part is at most 1."""
+        return math.floor(self.probabilities[-1] * self.grid_steps)
 
     @property
     def cap(self) -> float:
@@ -474,12 +474,12 @@ def _below(schema: EffectSchema) -> float:
     """Return the largest squared distance in W: weights are in 0..1, a ratio's ``(w, 1 - w^2)`` have w in -k..1."""
     if schema.measure is None:
         return 1.0
-    k, one = schema.deepest, schema.steps
+    k, one = schema.deepest, schema.grid_steps
     return ((one + k) ** 2 + ((one * one - k * k) // one) ** 2) / one**2
 
 
 def _pairs(schema: EffectSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
-    R, further = schema.steps, INFLUENCES[1 : schema.outcomes]
+    R, further = schema.grid_steps, INFLUENCES[1 : schema.outcomes]
     weight = [[0, R]] if "W" in schema.statistics else []
 
     def record(entry: list[int], o: list[list[int]]) -> Record:

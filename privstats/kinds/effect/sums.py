@@ -263,4 +263,4 @@ def mapped_records(
         influences[letter], finite = in_steps(schema, population, influence, values[name])
         fine &= finite
     weight = np.where(population.included & fine, population.weight / schema.largest_weight, 0.0)
-    return Mapped(blocks, np.floor(np.clip(weight, 0.0, 1.0) * float(schema.steps)), influences, weighted)
+    return Mapped(blocks, np.floor(np.clip(weight, 0.0, 1.0) * float(schema.grid_steps)), influences, weighted)

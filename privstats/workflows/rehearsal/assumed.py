@@ -19,6 +19,7 @@ from privstats.errors import DataError, SchemaError
 from privstats.intake.columns import Readings, read_texts
 from privstats.intake.gap_words import is_gap_word
 from privstats.intake.meaning import TRUTH_TEXTS, check_distinct, checked_names, meaning_of
+from privstats.printable import first_few
 from privstats.transforms import Categories, Column, Dates, Numeric, Truth
 from privstats.workflows.forms import (
     are_codes,
@@ -145,10 +146,16 @@ class Assumed:
     def sentences(self) -> tuple[Sentence, ...]:
         """Each fact, its value, and its place in a study."""
         named = {kind: [each.name for each in self.columns if isinstance(each, kind)] for kind in _COLUMN_WORDS}
-        kinds = "; ".join(f"{word}: {_few(named[kind])}" for kind, word in _COLUMN_WORDS.items() if named[kind])
+        kinds = "; ".join(
+            f"{word}: {first_few(named[kind], _SHOWN)}" for kind, word in _COLUMN_WORDS.items() if named[kind]
+        )
         lists = [each for each in self.columns if isinstance(each, Categories)]
         sentences = [
-            Sentence("columns", _few([each.name for each in self.columns]), "the data dictionary that all parties use"),
+            Sentence(
+                "columns",
+                first_few([each.name for each in self.columns], _SHOWN),
+                "the data dictionary that all parties use",
+            ),
             Sentence("their kinds", kinds, "the same data dictionary"),
             *(
                 Sentence(f"values of {each.name}", ", ".join(map(str, each.values)) or "any text", _BOOK)
@@ -378,8 +385,3 @@ def _classes(target: str, readings: Readings, stated: Collection[str]) -> tuple[
             f"{target} has {many}, and a rehearsal predicts one of a few classes: name another column with --target"
         )
     return classes
-
-
-def _few(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_SHOWN])
-    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"

@@ -151,9 +151,9 @@ def oddities(what: Opened) -> list[str]:
     return [*what.public.questions, *(remark for party in what.parties for remark in party.odd)]
 
 
-def costs(found: Rehearsal) -> list[tuple[str, str]]:
+def costs(rehearsal: Rehearsal) -> list[tuple[str, str]]:
     """Return budget, bytes and seconds."""
-    what = found.opened
+    what = rehearsal.opened
     excluded = [(label, sum(getattr(party, name) for party in what.parties)) for name, label in _LEFT.items()]
     sizes = [("records", what.public.records, sum(int(party.test.sum()) for party in what.parties))]
     if what.public.persons is not None:
@@ -163,15 +163,15 @@ def costs(found: Rehearsal) -> list[tuple[str, str]]:
         *((f"{unit} summed", f"{summed:,}") for unit, summed, _ in sizes),
         *((f"{unit} held out to score on", f"{held:,}") for unit, _, held in sizes),
         *((label, f"{count:,}") for label, count in excluded if count),
-        ("balanced accuracy under the promise", f"{found.decided.balanced:.1%}"),
-        *_flagged(found.decided),
-        *([("what that means, and what to do", remark)] if (remark := found.decided.remark) else []),
-        *([("this head predicts one class", "for all records held out")] if found.decided.one_class else []),
-        *([("probabilities of this head", RANKS)] if found.ranks else []),
+        ("balanced accuracy under the promise", f"{rehearsal.decided.balanced:.1%}"),
+        *_flagged(rehearsal.decided),
+        *([("what that means, and what to do", remark)] if (remark := rehearsal.decided.remark) else []),
+        *([("this head predicts one class", "for all records held out")] if rehearsal.decided.one_class else []),
+        *([("probabilities of this head", RANKS)] if rehearsal.ranks else []),
         *_faint(what.course),
-        ("sessions", f"{len(found.releases)}"),
-        ("bytes that each party sent, masked", f"{found.upload_bytes:,}"),
-        ("seconds, all parties in one process", f"{found.seconds:.0f}"),
+        ("sessions", f"{len(rehearsal.releases)}"),
+        ("bytes that each party sent, masked", f"{rehearsal.upload_bytes:,}"),
+        ("seconds, all parties in one process", f"{rehearsal.seconds:.0f}"),
     ]
 
 
@@ -205,28 +205,28 @@ def text_of(rehearsal: Rehearsal) -> str:
     return "\n".join([*lines, *(f"- {what}: {here}" for what, here in costs(rehearsal))])
 
 
-def facts(found: Rehearsal) -> dict[str, Any]:
+def facts(rehearsal: Rehearsal) -> dict[str, Any]:
     """Return plain values, for scripts."""
     return {
         "stamp": STAMP,
-        "own_records": {name: _own_facts(own) for name, own in found.own.items()},
-        "auc": found.private.value,
-        "balanced_accuracy": found.decided.balanced,
-        "balanced_accuracy_by_shares": found.decided.by_shares,
-        "balanced_accuracy_by_mean_probabilities": found.decided.by_expected,
-        "sensitivity_by_shares": found.decided.sensitivity,
-        "specificity_by_shares": found.decided.specificity,
-        "missed_classes": found.decided.remark,
-        "one_class": found.decided.one_class,
-        "probabilities_only_rank": found.ranks,
-        "auc_no_privacy": found.exact.value,
-        "auc_alone": {name: _value(auc) for name, auc in found.alone.items()},
-        "promise": promised(found.opened),
-        "odd": oddities(found.opened),
-        "assumed_public": [f"{each.what}: {each.assumed}" for each in assumptions(found.opened)],
-        "sessions": len(found.releases),
-        "upload_bytes": found.upload_bytes,
-        "seconds": found.seconds,
+        "own_records": {name: _own_facts(own) for name, own in rehearsal.own.items()},
+        "auc": rehearsal.private.value,
+        "balanced_accuracy": rehearsal.decided.balanced,
+        "balanced_accuracy_by_shares": rehearsal.decided.by_shares,
+        "balanced_accuracy_by_mean_probabilities": rehearsal.decided.by_expected,
+        "sensitivity_by_shares": rehearsal.decided.sensitivity,
+        "specificity_by_shares": rehearsal.decided.specificity,
+        "missed_classes": rehearsal.decided.remark,
+        "one_class": rehearsal.decided.one_class,
+        "probabilities_only_rank": rehearsal.ranks,
+        "auc_no_privacy": rehearsal.exact.value,
+        "auc_alone": {name: _value(auc) for name, auc in rehearsal.alone.items()},
+        "promise": promised(rehearsal.opened),
+        "odd": oddities(rehearsal.opened),
+        "assumed_public": [f"{each.what}: {each.assumed}" for each in assumptions(rehearsal.opened)],
+        "sessions": len(rehearsal.releases),
+        "upload_bytes": rehearsal.upload_bytes,
+        "seconds": rehearsal.seconds,
     }
 
 
@@ -319,15 +319,15 @@ def _words(file: Source) -> str:
     return quote(file_of(file)) + options_of(file)
 
 
-def shape(found: Rehearsal) -> Figure:
+def shape(rehearsal: Rehearsal) -> Figure:
     """Draw the points of the columns that decide most."""
-    hidden = len(found.card.columns) - len(decisive(found.card))
+    hidden = len(rehearsal.card.columns) - len(decisive(rehearsal.card))
     others = f" The other {hidden} columns matter less." if hidden else ""
     return Figure.of_png(
         "points of the private model",
         "Points of the private model over the values of a column: log odds relative to the mean record. The band "
         f"covers 95 % of the noise; grey where noise may explain all of it, or the cell may be empty.{others}",
-        drawn(found.card),
+        drawn(rehearsal.card),
     )
 
 

@@ -65,9 +65,9 @@ def drawn(card: Scorecard) -> bytes:
 
 def _extent(columns: Sequence[ColumnPoints], row: int) -> tuple[float, float] | None:
     """Return the points' axis ends: empty cells' wide bands would flatten every curve."""
-    steps = [column.filled[column.intervals.of_steps] for column in columns]
-    low = [column.low[row, filled] for column, filled in zip(columns, steps, strict=True)]
-    high = [column.high[row, filled] for column, filled in zip(columns, steps, strict=True)]
+    filled = [column.filled[column.intervals.of_codes] for column in columns]
+    low = [column.low[row, codes] for column, codes in zip(columns, filled, strict=True)]
+    high = [column.high[row, codes] for column, codes in zip(columns, filled, strict=True)]
     least, most = (np.concatenate([[0.0], *ends]) for ends in (low, high))
     room = _MARGIN / 2 * float(most.max() - least.min())
     return (float(least.min()) - room, float(most.max()) + room) if room > 0 else None
@@ -87,7 +87,7 @@ def _part(figure: Any, panels: Any) -> None:
 def _curve(axes: Any, column: ColumnPoints, declared: Numeric | Dates, marks: NDArray[Any], row: int) -> None:
     span = float(marks[-1] - marks[0]) or 1.0
     ends = np.concatenate([[marks[0] - _MARGIN * span], marks, [marks[-1] + _MARGIN * span]])
-    points, reported = column.points[row, :-1], column.reported[row, column.intervals.of_steps[:-1]]
+    points, reported = column.points[row, :-1], column.reported[row, column.intervals.of_codes[:-1]]
     low, high = column.low[row, :-1], column.high[row, :-1]
     axes.stairs(high, ends, baseline=low, fill=True, color=_INK, alpha=0.15)
     axes.stairs(points, ends, baseline=None, color=_GREY, linewidth=1.6)

@@ -40,20 +40,20 @@ class StatedGaps:
         """
         words: list[str] = []
         codes: dict[str, tuple[str, ...]] = {}
-        for each in dict.fromkeys(stated):
-            column, sign, code = each.rpartition("=")
+        for text in dict.fromkeys(stated):
+            column, sign, code = text.rpartition("=")
             place = place_of(column, names) if sign else None
             if place is not None:
                 codes[names[place]] = (*codes.get(names[place], ()), code)
             elif sign and isinstance(meaning_of(code), float):
-                raise DataError(f"--gaps {each} names no column of the tables; name one of {', '.join(names)}")
-            elif isinstance(meaning_of(each), float):
+                raise DataError(f"--gaps {text} names no column of the tables; name one of {', '.join(names)}")
+            elif isinstance(meaning_of(text), float):
                 raise DataError(
-                    f"gaps without a column are words in a rehearsal, got {each}: a number may be a value of another "
-                    f"column, so name its column, as in --gaps {names[0]}={each}"
+                    f"gaps without a column are words in a rehearsal, got {text}: a number may be a value of another "
+                    f"column, so name its column, as in --gaps {names[0]}={text}"
                 )
             else:
-                words.append(each)
+                words.append(text)
         return cls(tuple(words), codes)
 
     def declared(self, column: Column) -> Column:

@@ -21,7 +21,15 @@ from privstats.review.drop_outs import party_factor
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Table, render
 from privstats.workflows.report.privacy_report import Statement
-from privstats.workflows.report.sessions import Session, persons_in_sessions, records_of, sessions_in
+from privstats.workflows.report.sessions import (
+    Session,
+    in_sessions,
+    persons_in_sessions,
+    records_of,
+    sessions_in,
+    summed,
+    taking_part,
+)
 
 _Row = TypeVar("_Row")
 
@@ -169,37 +177,29 @@ def ethics_page(statement: Statement) -> str:
 
 
 def _taking_part(plan: Plan) -> Iterator[str]:
-    cohort, devices = plan.cohort, plan.devices
+    devices = plan.devices
     if devices is None:
-        held = f"at most {cohort.max_records:,} records between them"
-        held = "any number of records each" if plan.schema.party_is_record else held
-        yield f"{cohort.clients} parties take part, with {held}. Records stay with the party that holds them."
+        yield f"{taking_part(plan)} Records stay with the party that holds them."
         return
     runs = "once" if devices.most_runs == 1 else f"at most {devices.most_runs} times"
     yield (
-        f"{devices.registrar} invites {cohort.clients:,} people, {runs}; each answers on a device of their own, "
+        f"{devices.registrar} invites {plan.cohort.clients:,} people, {runs}; each answers on a device of their own, "
         "which is a party by itself, and the answer stays there."
     )
 
 
 def _leaves(plan: Plan, total: Total) -> str:
     what = "directions from" if plan.schema.party_is_record else "sums over"
-    over = "" if total.sessions == 1 else f" in at most {total.sessions} sessions"
     return (
-        f"A party sends {total.numbers:,} numbers{over}, {total.upload_bytes:,} bytes: {what} its records, and no "
-        "record. They are masked: no one can read one party's sums while the keys of the masks hold, and only the "
-        "total over parties is opened. It also sends keys, signatures and messages, which reveal nothing about a "
-        "record."
+        f"A party sends {total.numbers:,} numbers{in_sessions(total)}, {total.upload_bytes:,} bytes: {what} its "
+        "records, and no record. They are masked: no one can read one party's sums while the keys of the masks hold, "
+        "and only the total over parties is opened. It also sends keys, signatures and messages, which reveal nothing "
+        "about a record."
     )
 
 
 def _sums(sessions: list[Session]) -> Table:
-    rows = [
-        (each, row, row.blocks(sizes) * row.entries(sizes))
-        for each in sessions
-        for sizes in (each.plan.schema.sizes,)
-        for row in each.plan.schema.sent
-    ]
+    rows = [(each, row, numbers) for each in sessions for row, numbers in summed(each.plan)]
     shown = rows if len(rows) <= _MOST_ROWS else rows[: _MOST_ROWS - 1]
     cells = [(each.name, row.meaning, f"{numbers:,}", _noise(each.plan, row.letter)) for each, row, numbers in shown]
     if rest := rows[len(shown) :]:
@@ -258,20 +258,18 @@ def _how_well(plan: Plan, course: Course | None) -> str:
         what = "of all sessions together"
     elif devices is not None and devices.stated_epsilon is not None:
         epsilon, what = devices.stated_epsilon, f"of at most {devices.most_runs} runs together"
-    but = f", but for a chance of {explanations.chance(delta)}" if delta else ", without exception (delta = 0)"
     return (
-        f"No outcome {what} gets more than {at_most(math.exp(min(epsilon, 700)), '.3g')} times as likely, or as "
-        f"unlikely, through it (epsilon = {at_most(epsilon)}){but}."
+        f"No outcome {what} gets more than {explanations.times_as_likely(epsilon)} as likely, or as unlikely, through "
+        f"it (epsilon {at_most(epsilon)}){explanations.unless(delta)}."
     )
 
 
 def _guess(plan: Plan, kept: Guarantee) -> str:
     """State how often the best attacker is right, of 100, rounded up to a tenth."""
     outside = "" if party_factor(plan) == 1 else " outside the parties"
-    right = math.ceil(500 * (1 + kept.operating_point()[2])) / 10
     return (
-        f"An attacker{outside} who must decide which of two equally likely cases is true is right in at most {right:g} "
-        "of 100 cases, whatever else they know and compute. Guessing gets 50."
+        f"An attacker{outside} who must decide which of two equally likely cases is true is right in at most "
+        f"{explanations.right(kept):g} of 100 cases, whatever else they know and compute. Guessing gets 50."
     )
 
 
@@ -313,9 +311,12 @@ def _more_keys(plan: Plan) -> Iterator[tuple[str, str, str]]:
     if plan.noise is None or plan.noise.trust.drawn_by == "server":
         yield "Who opens the total", "no key more", "the total as it is" + _before_noise(plan)
     if plan.devices is not None:
-        page = plan.devices.registrar if plan.devices.registrar_serves else plan.devices.page
         yield plan.devices.registrar, "the codes with which people answer", "no answer"
-        yield page, "no key: it serves the page on which people answer", "every answer, if it served another page"
+        yield (
+            plan.devices.page_server,
+            "no key: it serves the page on which people answer",
+            "every answer, if it served another page",
+        )
 
 
 def _before_noise(plan: Plan) -> str:

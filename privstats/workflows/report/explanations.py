@@ -18,19 +18,21 @@ from privstats.plan.views import columns
 from privstats.printable import at_most, delta_text, levels_text
 from privstats.review.drop_outs import REMEDY, party_factor, plan_dropouts
 from privstats.schema import Schema
+from privstats.secagg.masking_facts import CLASSICAL_UNTIL
 from privstats.workflows.report.layout import Cell, Table, Text
 
 _FALSE_ALARMS = 0.01
-_HYBRID_FROM = "2026-11-30"
-"""The day from which every session agrees on keys by ML-KEM-768 too."""
 _CLASSICAL = (1, 0, 0, 1)
 """Version 1.0.0rc1, the last with commits before that day; it has commits after that day, too."""
 _VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?:rc(\d{1,3}))?")
-_WHOM: dict[Unit, str] = {
+WHOM: dict[Unit, str] = {
     "record": "records",
     "client": "parties (each with all its records)",
     "person": "patients (each with all rows at one party)",
 }
+"""The units that an attacker looks for."""
+CHANGES: dict[Adjacency, str] = {"add-remove": "added or taken away", "replace-one": "exchanged for another"}
+"""What makes two data sets neighbours, of one unit."""
 _SEVERAL: dict[Unit, tuple[str, tuple[int, ...]]] = {
     "record": ("records of one person", (1, 2, 5, 10, 20)),
     "client": ("parties", (1,)),
@@ -44,6 +46,33 @@ def hits(guarantee: Guarantee) -> float:
     return math.ceil(1000 * guarantee.tpr(_FALSE_ALARMS)) / 10
 
 
+def pairs(guarantee: Guarantee) -> float:
+    """Return in how many of 100 pairs a record is distinguished from a stranger at most; rounded up to a tenth."""
+    return math.ceil(1000 * guarantee.auc) / 10
+
+
+def right(guarantee: Guarantee) -> float:
+    """Return the largest share of right answers to a yes-or-no question, of 100; rounded up to a tenth."""
+    return math.ceil(500 * (1 + guarantee.operating_point()[2])) / 10
+
+
+def found(guarantee: Guarantee, whom: str) -> str:
+    """State how many an attacker singles out, a clause."""
+    return f"at most {hits(guarantee):g} of 100 {whom} found at 1 false alarm in 100"
+
+
+def linked(guarantee: Guarantee) -> str:
+    """State how often an attacker links a record, a clause."""
+    return f"distinguished from a stranger in at most {pairs(guarantee):g} of 100 pairs; guessing gets 50"
+
+
+def inferred(guarantee: Guarantee) -> str:
+    """State how often an attacker infers a value, a clause."""
+    return (
+        f"the right one of two equally likely values guessed in at most {right(guarantee):g} of 100; guessing gets 50"
+    )
+
+
 def headline(plan: Plan, guarantee: Guarantee | None = None) -> str:
     """State what a plan's or course's guarantee is worth."""
     guarantee = total_of(plan).guarantee if guarantee is None else guarantee
@@ -52,19 +81,23 @@ def headline(plan: Plan, guarantee: Guarantee | None = None) -> str:
             "Nothing bounds what the released sums reveal about single records: masking hides who sent what, and the "
             "exact total is released."
         )
-    whom = _WHOM[_unit(plan)]
-    if plan.devices is not None and plan.noise is not None and not plan.noise.pure:
-        guarantee, whom = _answer_guarantee(plan, plan.noise, plan.devices.most_runs), "answers"
+    if plan.devices is not None and plan.noise is not None:
+        guarantee = answer_guarantee(plan, plan.noise, plan.devices)
     factor = party_factor(plan)
     attacker = "an attacker" if factor == 1 else f"an attacker outside the {_senders(plan)}"
     text = (
-        f"At most {hits(guarantee):g} of 100 {whom} found at 1 false alarm in 100, whatever else {attacker} knows and "
-        "however they try. Guessing finds 1."
+        f"{_sentence(found(guarantee, whom(plan)))}, whatever else {attacker} knows and however they try. "
+        "Guessing finds 1."
     )
     if factor == 1:
         return text
-    found = hits(Guarantee(guarantee.mu * factor))
-    return f"{text} Another of the {_senders(plan)}, which can subtract its own noise, finds at most {found:g}."
+    most = hits(Guarantee(guarantee.mu * factor))
+    return f"{text} Another of the {_senders(plan)}, which can subtract its own noise, finds at most {most:g}."
+
+
+def whom(plan: Plan) -> str:
+    """Return the units that an attacker looks for."""
+    return "answers" if plan.devices is not None and plan.noise is not None else WHOM[_unit(plan)]
 
 
 def _senders(plan: Plan) -> str:
@@ -81,7 +114,7 @@ def toward_party(plan: Plan, course: Course | None = None) -> list[tuple[str, st
             "The same, toward another party",
             f"A party that sees {'the release' if total.sessions == 1 else 'the releases'} can subtract its own "
             f"noise: toward it epsilon is {at_most(total.party_epsilon)}, and it finds at most "
-            f"{hits(total.toward_party):g} of 100 {_WHOM[_unit(plan)]} at 1 false alarm in 100.",
+            f"{hits(total.toward_party):g} of 100 {WHOM[_unit(plan)]} at 1 false alarm in 100.",
             f"{plan.cohort.min_survivors - 1} other {_plural(plan.cohort.min_survivors - 1)} of the noise; {REMEDY}",
         )
     ]
@@ -182,9 +215,15 @@ def not_promised(plan: Plan, course: Course | None = None, written_by: str = "")
         f"That {'a second' if total.sessions == 1 else 'any other'} release costs nothing: each adds to the last, "
         "and only a ledger records the total.",
         "Secrecy of who took part, or of this plan.",
-        "True sums from a party that lies: it can shift the total by anything, unseen.",
+        f"True sums from a party that lies: it can {_lie(plan)}, unseen.",
     ]
     return out
+
+
+def _lie(plan: Plan) -> str:
+    if plan.validity is None or plan.claim is None:
+        return "shift the total by anything"
+    return f"invent {plan.validity.most_records} records, and several such parties as many each"
 
 
 def _recorded(plan: Plan, written_by: str) -> str:
@@ -193,13 +232,20 @@ def _recorded(plan: Plan, written_by: str) -> str:
         noise = plan.noise
         own = "but what the party itself added" if noise is not None and noise.trust.drawn_by == "client" else "at all"
         return (
-            f"Permanent secrecy: until {_HYBRID_FROM}, the version that wrote the release masked plans without "
+            f"Permanent secrecy: until {CLASSICAL_UNTIL}, the version that wrote the release masked plans without "
             "key_agreement under X25519 alone. An attacker who stored the messages of such a session and breaks X25519 "
             f"later, as a large quantum computer would, reads each party's sums, with no noise {own}."
         )
-    said = "Permanent secrecy, should X25519 and ML-KEM-768 both be broken: breaking one alone opens no stored message."
-    earlier = f" Sessions of versions until {_HYBRID_FROM} under this plan, without key_agreement, used X25519 alone."
-    return said + (earlier if plan.key_agreement is None else "")
+    return f"Permanent secrecy, {both_broken(plan)}"
+
+
+def both_broken(plan: Plan) -> str:
+    """State what opens recorded messages later, a clause and its exception."""
+    both = "should X25519 and ML-KEM-768 both be broken: breaking one alone opens no stored message."
+    earlier = (
+        f" Sessions of versions until {CLASSICAL_UNTIL} under this plan, without key_agreement, used X25519 alone."
+    )
+    return both + (earlier if plan.key_agreement is None else "")
 
 
 def _is_later(version: str) -> bool:
@@ -220,7 +266,7 @@ def worth(plan: Plan, noise: Noise, course: Course | None = None) -> Table:
     rows = []
     for count in _SEVERAL[_unit(plan)][1]:
         of_all = of_group(plan, noise, count) if total.sessions == 1 < count else total.guarantee.of_group(count)
-        rows.append((str(count), f"{hits(of_all):g}", f"{math.ceil(1000 * of_all.auc) / 10:g}"))
+        rows.append((str(count), f"{hits(of_all):g}", f"{pairs(of_all):g}"))
     return Table("what the promise is worth", header, rows)
 
 
@@ -285,14 +331,18 @@ def budget_table(plan: Plan, course: Course | None = None) -> Table:
     return Table("budget", header, rows)
 
 
-def times_as_likely(total: Total) -> str:
-    """Return the maximum factor by which one record makes any outcome likelier."""
-    return f"{at_most(math.exp(min(total.epsilon, 700)), '.3g')} times"
+def times_as_likely(epsilon: float) -> str:
+    """Return the maximum factor by which one unit makes any outcome likelier."""
+    return f"{at_most(math.exp(min(epsilon, 700)), '.3g')} times"
 
 
-def _answer_guarantee(plan: Plan, noise: Noise, runs: int) -> Guarantee:
+def answer_guarantee(plan: Plan, noise: Noise, devices: Devices) -> Guarantee:
+    """Return the guarantee of a person's answer, exchanged for another in every run."""
     assert isinstance(plan.privacy, Privacy)  # noqa: S101  a plan with noise has one
-    return Guarantee(math.sqrt(runs) * exchanged_mu(plan.schema, plan.privacy, noise))
+    if noise.pure:
+        answers = 1 if plan.privacy.adjacency == "replace-one" else 2
+        return noise.guarantee.of_group(answers).repeated(devices.most_runs)
+    return Guarantee(exchanged_mu(plan.schema, plan.privacy, noise)).repeated(devices.most_runs)
 
 
 def _invited(plan: Plan, devices: Devices, noise: Noise) -> tuple[str, str, str]:
@@ -302,9 +352,9 @@ def _invited(plan: Plan, devices: Devices, noise: Noise) -> tuple[str, str, str]
     honest = "One member of the panel that adds its noise, and the page; not the list of the invited"
     return (
         "Each person who is invited",
-        f"With their answer exchanged for another, nothing that is released in {runs} gets more than "
-        f"{at_most(math.exp(min(epsilon, 700)), '.3g')} times as likely (epsilon {at_most(epsilon)}){_unless(delta)}. "
-        "That they answered is no secret.",
+        f"With their answer {CHANGES['replace-one']}, nothing that is released in {runs} gets more than "
+        f"{times_as_likely(epsilon)} as likely (epsilon {at_most(epsilon)}){unless(delta)}. That they answered is no "
+        "secret.",
         honest if panel else rests_on(plan, noise),
     )
 
@@ -319,14 +369,13 @@ def _people(plan: Plan, total: Total) -> Iterator[tuple[str, str, str]]:
     whom = {"client": "Each party, with all its records", "person": "Each patient, with all rows at one party"}.get(
         unit, "The person behind each record"
     )
-    change = "added or taken away" if _adjacency(plan) == "add-remove" else "exchanged for another"
     what = {"client": "party", "person": "rows"}.get(unit, "record")
     together = "" if total.sessions == 1 else f" in all {total.sessions} sessions together"
     yield (
         whom,
-        f"With their {what} {change}, nothing that is released{together} gets more than {times_as_likely(total)} as "
-        f"likely (epsilon {at_most(total.epsilon)}){_unless(total.delta)}. So an attacker cannot reliably tell whether "
-        "they are in.",
+        f"With their {what} {CHANGES[_adjacency(plan)]}, nothing that is released{together} gets more than "
+        f"{times_as_likely(total.epsilon)} as likely (epsilon {at_most(total.epsilon)}){unless(total.delta)}. So an "
+        "attacker cannot reliably tell whether they are in.",
         rests_on(plan, noise),
     )
     yield (
@@ -350,13 +399,15 @@ def masked(plan: Plan) -> str:
     return f"masks hide each party's sums while {assumption(plan, 'masks')}"
 
 
+def opened(plan: Plan) -> str:
+    """State which sums are opened, a clause."""
+    who = "parties" if plan.devices is None else "answers, some of them perhaps an attacker's"
+    return f"only the total is opened, of at least {plan.cohort.min_survivors} {who}"
+
+
 def _parties(plan: Plan) -> tuple[str, str, str]:
-    cohort, who = plan.cohort, "parties" if plan.devices is None else "answers, some of them perhaps an attacker's"
-    return (
-        "Each party",
-        f"No one sees its sums alone: only the total is opened, of at least {cohort.min_survivors} {who}.",
-        _sentence(assumption(plan, "masks")),
-    )
+    rests = _sentence(assumption(plan, "masks"))
+    return "Each party", f"No one sees its sums alone: {opened(plan)}.", rests
 
 
 def _limits(plan: Plan, noise: Noise) -> Iterator[str]:
@@ -379,7 +430,8 @@ def _limits(plan: Plan, noise: Noise) -> Iterator[str]:
         )
 
 
-def _unless(delta: float) -> str:
+def unless(delta: float) -> str:
+    """State the exception to a promise, a clause after it."""
     return f", but for a chance of {chance(delta)}" if delta else ", without exception (delta 0)"
 
 

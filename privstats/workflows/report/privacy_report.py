@@ -13,11 +13,10 @@ from typing import Any
 from privstats.course import Course
 from privstats.course.kinds import course_kind
 from privstats.course.promise import promise_facts, total_of, unlike_session
-from privstats.dp import Account, Guarantee, NoPrivacy, Privacy
+from privstats.dp import Account, Guarantee, NoPrivacy
 from privstats.errors import HeadError, PlanError, ReleaseError
 from privstats.heads.provenance import Provenance
 from privstats.plan import Plan
-from privstats.plan.device_rules import exchanged_mu
 from privstats.printable import at_most, framed
 from privstats.release import Release
 from privstats.review import facts
@@ -130,13 +129,10 @@ class Statement:
     @property
     def promise(self) -> Guarantee:
         """Guarantee to one unit; for devices, that of an exchanged answer over all runs."""
-        plan, devices, noise, privacy = self.plan, self.plan.devices, self.plan.noise, self.plan.privacy
-        if devices is None or noise is None or not isinstance(privacy, Privacy):
+        devices, noise = self.plan.devices, self.plan.noise
+        if devices is None or noise is None:
             return self.guarantee
-        if noise.pure:
-            pairs = 1 if privacy.adjacency == "replace-one" else 2
-            return noise.guarantee.of_group(pairs).repeated(devices.most_runs)
-        return Guarantee(exchanged_mu(plan.schema, privacy, noise)).repeated(devices.most_runs)
+        return explanations.answer_guarantee(self.plan, noise, devices)
 
     def by_session(self, phrases: Callable[[Plan], Sequence[str]]) -> dict[str, str]:
         """Return each phrase with its sessions, such as ``"2 to 9"``, or with "" where all sessions have it.
@@ -220,15 +216,15 @@ def _documents(plan: Plan, course: Course | None) -> list[tuple[str, str]]:
     return [(name, text.decode()) for name, text in files.items()]
 
 
-def _worst(guarantee: Guarantee, found: Sequence[spending.Together]) -> float | None:
+def _worst(guarantee: Guarantee, totals: Sequence[spending.Together]) -> float | None:
     """Return how many of 100 records are found at most, earlier spends included, or None."""
-    every = (guarantee, *(each.guarantee for each in found))
+    every = (guarantee, *(each.guarantee for each in totals))
     return None if any(math.isinf(each.mu) for each in every) else max(map(explanations.hits, every))
 
 
 def _released(release: Release, course: Course | None) -> list[tuple[str, str]]:
     plan, cohort = release.plan, release.plan.cohort
-    session = [] if plan.position is None else [("session", f"{plan.position.place}: {plan.position.step}")]
+    session = [] if plan.position is None else [("session", f"{plan.position.place}: {plan.position.phase}")]
     out = [
         *session,
         ("parties in it", f"{len(release.survivors)} of {cohort.clients}; {plan.masking.min_listed} were needed"),

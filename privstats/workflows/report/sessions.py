@@ -12,6 +12,7 @@ from privstats.course.kinds import course_kind, labels_of
 from privstats.course.promise import Total, longest, total_of
 from privstats.plan import Plan
 from privstats.printable import at_most, delta_text
+from privstats.schema.base import Statistic
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Cell, Table, Text
 
@@ -58,14 +59,26 @@ def collected(plan: Plan, course: Course | None = None) -> list[str]:
     ]
 
 
-def _leaves(plan: Plan, total: Total) -> str:
-    cohort, over = plan.cohort, "" if total.sessions == 1 else f" in at most {total.sessions} sessions"
-    parts = f"with at most {cohort.max_records:,} records between them. Each adds up its own records"
+def taking_part(plan: Plan) -> str:
+    """State which parties take part, with how many records."""
+    held = f"with at most {plan.cohort.max_records:,} records between them"
     if plan.schema.party_is_record:
-        parts = "each with any number of records. Each computes one direction from all of its own records"
+        held = "each with any number of records"
+    return f"{plan.cohort.clients} parties take part, {held}."
+
+
+def in_sessions(total: Total) -> str:
+    """State in how many sessions a party sends, a clause; empty for one."""
+    return "" if total.sessions == 1 else f" in at most {total.sessions} sessions"
+
+
+def _leaves(plan: Plan, total: Total) -> str:
+    computes = "adds up its own records"
+    if plan.schema.party_is_record:
+        computes = "computes one direction from all of its own records"
     return (
-        f"{cohort.clients} parties take part, {parts} "
-        f"and sends {total.upload_bytes:,} bytes of masked sums{over}; no record leaves a party."
+        f"{taking_part(plan)} Each {computes} and sends {total.upload_bytes:,} bytes of masked sums"
+        f"{in_sessions(total)}; no record leaves a party."
     )
 
 
@@ -106,9 +119,15 @@ def collected_table(plan: Plan, course: Course | None = None) -> Table:
     return Table("what is collected", header[start:], [row[start:] for row in rows], words=True)
 
 
-def _sums(plan: Plan) -> list[tuple[str, str, str]]:
+def summed(plan: Plan) -> Iterator[tuple[Statistic, int]]:
+    """Yield the statistics that a party sends, each with its count of numbers."""
     sizes = plan.schema.sizes
-    return [(row.letter, row.meaning, f"{row.blocks(sizes) * row.entries(sizes):,}") for row in plan.schema.sent]
+    for row in plan.schema.sent:
+        yield row, row.blocks(sizes) * row.entries(sizes)
+
+
+def _sums(plan: Plan) -> list[tuple[str, str, str]]:
+    return [(row.letter, row.meaning, f"{numbers:,}") for row, numbers in summed(plan)]
 
 
 def course_table(course: Course) -> Table:

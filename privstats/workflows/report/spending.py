@@ -13,8 +13,6 @@ from privstats.printable import at_most, delta_text
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Cell, Table, Text
 
-_WHOM = {"record": "records", "client": "parties (each with all its records)", "person": "patients (each at one party)"}
-
 
 @dataclass(frozen=True)
 class Together:
@@ -47,12 +45,12 @@ def together(plan: Plan, kept: Guarantee, digests: Sequence[str], accounts: Sequ
     return [_with_this(plan, kept, account) for account in accounts if account.counted]
 
 
-def headline(plan: Plan, kept: Guarantee, found: Sequence[Together]) -> str:
+def headline(plan: Plan, kept: Guarantee, totals: Sequence[Together]) -> str:
     """State the guarantee's worth, alone and with earlier spends."""
     alone = explanations.headline(plan, kept)
-    if not found or math.isinf(kept.mu):
+    if not totals or math.isinf(kept.mu):
         return alone
-    return f"This release alone: {alone[:1].lower()}{alone[1:]} {' '.join(each.statement for each in found)}"
+    return f"This release alone: {alone[:1].lower()}{alone[1:]} {' '.join(each.statement for each in totals)}"
 
 
 def accounts_table(accounts: Sequence[Account]) -> Table:
@@ -126,7 +124,7 @@ def _row(account: Account, kept: Guarantee, where: str) -> Together:
     start, cap = f"{where[:1].upper()}{where[1:]}", account.cap
     if cap is None or math.isinf(kept.mu):
         return Together(Guarantee(math.inf), f"{start}: nothing bounds what is found, because they hold exact sums.")
-    return Together(kept, f"{start}: at most {explanations.hits(kept):g} of 100 {_WHOM[cap.unit]}.")
+    return Together(kept, f"{start}: at most {explanations.hits(kept):g} of 100 {explanations.WHOM[cap.unit]}.")
 
 
 def _releases(account: Account) -> str:

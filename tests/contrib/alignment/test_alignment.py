@@ -120,7 +120,7 @@ def test_no_entry_and_no_norm_passes_what_the_ring_was_made_for(reference):
     published = Published.of({"S": Values.rounded(reference * np.eye(D), 48)})
     for X in (shards()[0][0], np.full((30, D), 1e6), np.zeros((5, D)), np.zeros((0, D)), np.eye(D) * RADIUS):
         moments = ps.measure(schema, X, None, published=published)
-        bound = moments.N * schema.steps**2
+        bound = moments.N * schema.grid_steps**2
         assert np.abs(np.diag(moments.M)).max(initial=0) <= bound
         assert np.abs(moments.M - np.diag(np.diag(moments.M))).max(initial=0) <= bound // 2
         assert np.linalg.norm(moments.M) <= bound * (1 + 1e-9)

@@ -16,8 +16,10 @@ from privstats.contrib.evidence.actors import actors_table, released_limits
 from privstats.contrib.evidence.bill_of_materials import algorithms
 from privstats.contrib.evidence.table import SIGNERS, TEXTS, evidence
 from privstats.printable import at_most
+from privstats.secagg.masking_facts import CLASSICAL_UNTIL
 from privstats.secagg.protocols import PROTOCOLS
 from privstats.workflows.report import Finding, Statement
+from privstats.workflows.report.explanations import both_broken
 from tests import made
 from tests.course.cases import rounds
 from tests.plan.devices import devices_plan
@@ -85,13 +87,19 @@ def test_the_ceiling_of_an_inference_is_of_an_exchange_of_values() -> None:
         (right,) = re.findall(r"at most ([\d.]+) of 100", answers(plan)["Inference"])
         assert most <= float(right) / 100 < most + 1e-3
         reader = next(row for row in actors_table(plan).rows if row[0] == "a reader of the release")
-        assert f"at most {right} of 100 right" in reader[4]
+        assert f"at most {right} of 100;" in reader[4]
+
+
+@pytest.mark.parametrize("plan", [PLAN, EXACT, devices_plan()], ids=["promised", "exact", "devices"])
+def test_both_tables_of_the_page_state_one_limit_on_a_value(plan: ps.Plan) -> None:
+    reader = next(row for row in actors_table(plan).rows if row[0] == "a reader of the release")
+    assert answers(plan)["Inference"].lower().startswith(str(reader[4]).lower())
 
 
 def test_nothing_bounds_what_is_exact() -> None:
     told = answers(EXACT)
     assert told[BELIEF] == "Anything: nothing bounds it."
-    assert all(told[test].startswith("Nothing bounds it.") for test in ("Singling out", "Linkability", "Inference"))
+    assert all(told[test].startswith("No limit is proved.") for test in ("Singling out", "Linkability", "Inference"))
 
 
 def test_what_attacks_reached_stands_beside_the_ceiling() -> None:
@@ -107,8 +115,8 @@ def test_a_recording_is_said_to_stay_closed_by_what_the_bill_lists(protocol: str
     named = replace(plan, key_agreement="mlkem768-x25519")
     for each, of_before in ((plan, True), (named, False)):
         said = answers(each)["Recorded today, opened later?"]
-        assert said.startswith("If a version until 2026-11-30 ran this plan" if of_before else "Not by an attacker")
-        assert said.endswith("ML-KEM-768 protects it too.")
+        assert said == f"Yes, {both_broken(each)}"
+        assert (CLASSICAL_UNTIL in said) == of_before
     assert {"X25519", "ML-KEM-768"} | more <= {each.name for each in algorithms(plan)}
 
 

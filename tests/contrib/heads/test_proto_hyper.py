@@ -73,7 +73,7 @@ def test_more_work_than_anybody_waits_for_is_refused(letters, said, blobs, monke
     X, y = blobs(d=8, classes=3)
     release, head = class_release(X, y, letters), ProtoHyper(per_class=20, max_rounds=1)
     assert head.fit_release(release).predict(X[:2]).shape == (2,)
-    monkeypatch.setattr(class_covariance, "_MOST_STEPS", 3 * 2**3 - 1)
+    monkeypatch.setattr(class_covariance, "_MAX_OPERATIONS", 3 * 2**3 - 1)
     with pytest.raises(HeadError, match=said):
         head.fit_release(release)
 

@@ -14,6 +14,7 @@ from privstats.errors import DataError, PlanError
 from privstats.plan import Validity
 from privstats.review import facts
 from privstats.schema import COUNT_SCALE
+from privstats.workflows.report import explanations
 from tests.plan.test_split import DP, PANEL, plan_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:validity is experimental")
@@ -58,6 +59,15 @@ def test_the_table_is_in_the_file_and_the_digest_and_plans_without_it_keep_their
     assert len({each.masking.digest for each in (plain, plan, *others)}) == 4
     with pytest.warns(UserWarning, match="validity is experimental"):
         proved()
+
+
+def test_the_officer_reads_what_a_liar_can_invent() -> None:
+    of_lies = "True sums from a party that lies: "
+    (said,) = (line for line in explanations.not_promised(proved(validity=MOMENTS)) if line.startswith(of_lies))
+    (without,) = (line for line in explanations.not_promised(proved(validity=None)) if line.startswith(of_lies))
+    assert f"invent {MOMENTS.most_records} records" in said
+    assert "by anything" not in said
+    assert "by anything" in without
 
 
 REFUSED = {

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import t as student
 
 import privstats as ps
-from privstats.contrib.sweep import Axes, Frame, drawn, steps, study
+from privstats.contrib.sweep import Axes, Frame, drawn, job_count, study
 from privstats.contrib.sweep import draws as work
 from privstats.moments import exact_moments
 from tests.made import refused
@@ -36,7 +36,7 @@ def test_there_is_a_row_for_every_point_head_and_draw(result):
     assert len(result.draws) == 2 * 2 * (1 + 2 * 2 * 3)  # alphas, heads: without noise once, models x epsilons x draws
     assert set(result.draws["model"]) == {"none", "central", "local"}
     assert set(result.draws["epsilon"]) == {None, 0.02, 0.3}
-    assert (len(set(result.draws.rows)), steps(PLAN, AXES, 3)) == (len(result.draws), 2 * 3)
+    assert (len(set(result.draws.rows)), job_count(PLAN, AXES, 3)) == (len(result.draws), 2 * 3)
 
 
 def test_means_deviations_and_intervals_are_those_of_the_raw_draws(result):

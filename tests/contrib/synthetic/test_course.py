@@ -152,11 +152,11 @@ def test_a_session_with_any_pairs_is_no_longer_than_its_bytes_say():
     """Where not all pairs fit into one session, a few with more cells may fill it."""
     own, releases = released()
     fine, coarse = own._cells(releases[0])
-    screening, pairs = (step.longest for step in own.steps.steps[1:])
+    screening, pairs = (phase.longest for phase in own.phases.phases[1:])
     assert own._measuring(fine, own.all_pairs).layout.size <= pairs.layout.size < ps.CountSchema.max_cells
     assert own._screening(coarse).layout.size <= screening.layout.size
     wide = course(columns=[ps.Numeric(f"x{k}", tuple(range(101))) for k in range(12)])
-    assert wide.steps.steps[-1].longest.layout.size == ps.CountSchema.max_cells
+    assert wide.phases.phases[-1].longest.layout.size == ps.CountSchema.max_cells
 
 
 def test_a_course_holds_its_columns_in_its_file_and_digest(tmp_path):

@@ -88,7 +88,7 @@ def test_tables_that_overlap_and_disagree_are_fitted_to_the_optimum(monkeypatch)
     tree = JunctionTree(sizes, tuple(pairs))
     found = fitted(tree, measured)
     monkeypatch.setattr("privstats.contrib.synthetic.model._TOLERANCE", 1e-14)
-    monkeypatch.setattr("privstats.contrib.synthetic.model._MAX_STEPS", 20_000)
+    monkeypatch.setattr("privstats.contrib.synthetic.model._MAX_ITERATIONS", 20_000)
     best = fitted(tree, measured)
     for own, other in zip(found.beliefs, best.beliefs, strict=True):
         assert np.abs(own - other).sum() < 0.002

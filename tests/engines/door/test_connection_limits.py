@@ -7,7 +7,7 @@ import pytest
 from privstats.engines.door import connection_limits as module
 from privstats.engines.door.connection_limits import BYTES_A_SECOND, PATIENCE_SECONDS, ConnectionLimiter, Limits
 
-LIMITS = Limits(connections=6, strangers=4, of_address=2, of_node=2, requests=2)
+LIMITS = Limits(connections=6, unsigned=4, of_address=2, of_node=2, requests=2)
 YOUNG = module._GREETING_SECONDS
 
 
@@ -39,7 +39,7 @@ class TestArrive:
     def test_one_address_has_so_many_strangers_and_no_more(self, limiter):
         assert all(limiter.arrive("10.0.0.1") for _ in range(2))
         assert limiter.arrive("10.0.0.1") is not None, "another one has made room"
-        assert limiter.status.strangers == 2
+        assert limiter.status.unsigned == 2
         assert limiter.arrive("10.0.0.2") is not None
         assert limiter.status.closed == {"address": 1}
 
@@ -50,7 +50,7 @@ class TestArrive:
         clock.seconds += YOUNG + 1
         assert limiter.arrive("10.0.0.1") is not None
         assert ends == ([oldest], [])
-        assert limiter.status.strangers == 2
+        assert limiter.status.unsigned == 2
 
     def test_all_strangers_have_so_many_places_and_the_oldest_of_all_makes_room(self, limiter, clock):
         first, *_ = (limiter.arrive(f"10.0.0.{k}") for k in range(4))
@@ -69,17 +69,17 @@ class TestArrive:
         flood += [limiter.arrive(f"10.0.0.{k % 2}") for k in range(100)]
         assert all(flood)
         assert ends == []
-        assert limiter.status.strangers == 4
+        assert limiter.status.unsigned == 4
 
     def test_in_a_flood_of_many_addresses_chance_finds_a_newcomer_as_seldom_as_any(self, clock):
         """The oldest would be gone after as many arrivals as there are places; chance leaves some of them, so many."""
         limiter = ConnectionLimiter(Limits(), clock)
         nodes = [limiter.arrive(f"10.0.0.{k}") for k in range(100)]
         ends = [ended(node) for node in nodes]
-        for k in range(2 * Limits().strangers):
+        for k in range(2 * Limits().unsigned):
             assert limiter.arrive(f"10.{k // 250 + 1}.0.{k % 250}") is not None
         assert 5 < ends.count([]) < 95, "24 to 28 in the mean"
-        assert limiter.status.strangers == Limits().strangers
+        assert limiter.status.unsigned == Limits().unsigned
 
     def test_nodes_never_make_room(self, limiter, clock):
         for k in range(6):
@@ -109,7 +109,7 @@ class TestLeave:
         admitted = limiter.arrive("10.0.0.1")
         for _ in range(2):
             limiter.leave(admitted)
-        assert limiter.status.strangers == 0
+        assert limiter.status.unsigned == 0
         assert not limiter._of_address, "an address of which nobody is left is forgotten"
 
     def test_of_a_node_as_well(self, limiter):
@@ -129,7 +129,7 @@ class TestRequest:
             with limiter.request(limiter.arrive("10.0.0.1"), b"%d" % k):
                 pass
         assert limiter.arrive("10.0.0.1") is not None
-        assert (limiter.status.nodes, limiter.status.strangers) == (2, 1)
+        assert (limiter.status.nodes, limiter.status.unsigned) == (2, 1)
 
     def test_a_node_has_so_many_connections(self, limiter):
         given = []
@@ -171,7 +171,7 @@ class TestForget:
         clock.seconds += YOUNG + 1
         third = limiter.arrive("10.0.0.3")
         assert limiter.forget(first)
-        assert list(limiter._strangers) == [second, third, first]
+        assert list(limiter._unsigned) == [second, third, first]
         assert (first.node, first.began, dict(limiter._of_node)) == (None, clock.seconds, {})
 
     def test_there_is_none_where_others_have_taken_its_place(self, limiter):
@@ -179,7 +179,7 @@ class TestForget:
         limiter.prove(first, b"key")
         assert all(limiter.arrive("10.0.0.1") for _ in range(2))
         assert not limiter.forget(first)
-        assert (limiter.status.nodes, limiter.status.strangers) == (0, 2)
+        assert (limiter.status.nodes, limiter.status.unsigned) == (0, 2)
 
     def test_a_stranger_stays_what_it_is(self, limiter, clock):
         first = limiter.arrive("10.0.0.1")
@@ -192,7 +192,7 @@ class TestMayStay:
     """Connections that ask again and again left no time for newcomers."""
 
     def test_a_stranger_waits_for_its_next_request_while_half_the_places_of_its_address_are_free(self, clock):
-        limiter = ConnectionLimiter(Limits(of_address=4, strangers=100), clock)
+        limiter = ConnectionLimiter(Limits(of_address=4, unsigned=100), clock)
         here = [limiter.arrive("10.0.0.1") for _ in range(2)]
         assert limiter.may_stay(here[0])
         last = limiter.arrive("10.0.0.1")
@@ -202,7 +202,7 @@ class TestMayStay:
         assert limiter.may_stay(here[0])
 
     def test_and_half_of_all_places(self, clock):
-        limiter = ConnectionLimiter(Limits(of_address=4, strangers=8), clock)
+        limiter = ConnectionLimiter(Limits(of_address=4, unsigned=8), clock)
         came = [limiter.arrive(f"10.0.0.{k}") for k in range(5)]
         assert not limiter.may_stay(came[0])
         limiter.leave(came[4])
@@ -226,7 +226,7 @@ class TestProxies:
         assert limiter.prove(through[0], b"one")
         assert limiter.prove(through[0], b"other")
         assert limiter.forget(through[0])
-        assert (limiter.status.nodes, limiter.status.strangers, dict(limiter._of_node)) == (5, 0, {})
+        assert (limiter.status.nodes, limiter.status.unsigned, dict(limiter._of_node)) == (5, 0, {})
         stranger = limiter.arrive("10.0.0.1")
         ends = ended(stranger)
         clock.seconds += YOUNG + 1
@@ -242,7 +242,7 @@ class TestProxies:
         limiter = ConnectionLimiter(LIMITS, clock, proxies=[named])
         assert all(limiter.arrive("2001:db8::9") for _ in range(5))
         assert all(limiter.arrive(f"2001:db8::{k}") for k in range(5))
-        assert (limiter.status.nodes, limiter.status.strangers) == (5, 1)
+        assert (limiter.status.nodes, limiter.status.unsigned) == (5, 1)
 
 
 class TestIntroduce:
@@ -294,11 +294,11 @@ class TestTick:
 
 class TestLimits:
     @pytest.mark.parametrize(
-        ("files", "connections", "strangers"), [(65536, 4096, 256), (1024, 768, 256), (256, 128, 128), (1, 1, 1)]
+        ("files", "connections", "unsigned"), [(65536, 4096, 256), (1024, 768, 256), (256, 128, 128), (1, 1, 1)]
     )
-    def test_a_part_of_the_descriptors_stays_for_the_database_and_programs(self, files, connections, strangers):
+    def test_a_part_of_the_descriptors_stays_for_the_database_and_programs(self, files, connections, unsigned):
         limits = Limits().within(files)
-        assert (limits.connections, limits.strangers) == (connections, strangers)
+        assert (limits.connections, limits.unsigned) == (connections, unsigned)
 
     def test_flowers_node_fits(self):
         """Two pieces at once, a heartbeat and the loop; the other two connections are of before a restart."""

@@ -71,7 +71,7 @@ class Served:
 
     @property
     def admitted(self):
-        return next(iter(self.limiter._strangers))
+        return next(iter(self.limiter._unsigned))
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "tls"])
@@ -109,7 +109,7 @@ def test_attack_an_answer_that_nobody_takes_is_given_up_after_its_size_at_the_sl
     assert 3 * PATIENCE_SECONDS < served.admitted.until <= PATIENCE_SECONDS + LARGE / BYTES_A_SECOND
     served.now = served.admitted.until + 1
     served.until(lambda: served.limiter.status.closed == {"slow": 1})
-    assert served.limiter.status.strangers == 0
+    assert served.limiter.status.unsigned == 0
     assert read(connection) < LARGE
 
 
@@ -128,7 +128,7 @@ from privstats.engines.door.server import DoorServer
 from tests.engines.door.test_server import small
 doors = [socket.create_server(("127.0.0.1", 0), backlog=512) for _ in range(2)]
 print(*(each.getsockname()[1] for each in doors), flush=True)
-limiter = ConnectionLimiter(Limits(connections=64, strangers=64))
+limiter = ConnectionLimiter(Limits(connections=64, unsigned=64))
 DoorServer(uvicorn.Config(small, http="h11", lifespan="off"), doors[0], limiter).run(sockets=doors[1:])
 """
 
@@ -159,8 +159,8 @@ def test_a_connection_on_a_socket_for_this_machine_may_be_silent(monkeypatch):
     monkeypatch.setattr(module, "_TICK_SECONDS", 0.01)
     served, inside = Served(), socket.create_server(("127.0.0.1", 0))
     with served.running([inside]), socket.create_connection(inside.getsockname(), 10):
-        served.until(lambda: served.server._inside.status.strangers == 1)
-        (admitted,) = served.server._inside._strangers
+        served.until(lambda: served.server._inside.status.unsigned == 1)
+        (admitted,) = served.server._inside._unsigned
         served.until(lambda: admitted.until == math.inf)
 
 

@@ -18,7 +18,7 @@ from privstats.engines.flower.node_authentication import Logins, NodeAuthenticat
 from tests.engines.flower.signing import PUBLIC, signed
 from tests.threads import join, until
 
-LIMITS = Limits(connections=6, strangers=4, of_address=2)
+LIMITS = Limits(connections=6, unsigned=4, of_address=2)
 BODY = 1 << 20
 
 
@@ -72,8 +72,8 @@ class Served:
         connection = socket.create_connection(("127.0.0.1", port or self.port), timeout=60)
         return self._trust.wrap_socket(connection, server_hostname="localhost")
 
-    def count(self, nodes, strangers):
-        self.until(lambda: (self.limiter.status.nodes, self.limiter.status.strangers) == (nodes, strangers))
+    def count(self, nodes, unsigned):
+        self.until(lambda: (self.limiter.status.nodes, self.limiter.status.unsigned) == (nodes, unsigned))
 
 
 @pytest.fixture(params=["uvloop", "asyncio"])
@@ -117,23 +117,23 @@ class TestNodes:
             for _ in range(3):
                 connection.sendall(request(signed(content_length=BODY), bytes(BODY)))
                 assert answer(connection) == b"HTTP/1.1 200 OK"
-            served.count(nodes=1, strangers=0)
-        served.count(nodes=0, strangers=0)
+            served.count(nodes=1, unsigned=0)
+        served.count(nodes=0, unsigned=0)
         assert served.limiter.status.closed == {}
 
     def test_the_control_address_is_not_counted(self, served):
         with served.connect(served.control) as connection:
             connection.sendall(request([(b"content-length", b"0")]))
             assert answer(connection) == b"HTTP/1.1 200 OK"
-            assert served.limiter.status.strangers == 0
+            assert served.limiter.status.unsigned == 0
 
     def test_a_node_that_holds_back_a_byte_is_closed(self, served):
         with served.connect() as connection:
             connection.sendall(request(signed(content_length=BODY), bytes(BODY - 1)))
-            served.count(nodes=1, strangers=0)
+            served.count(nodes=1, unsigned=0)
             served.now += PATIENCE_SECONDS + BODY
             assert is_closed(connection)
-        served.count(nodes=0, strangers=0)
+        served.count(nodes=0, unsigned=0)
         assert served.limiter.status.closed == {"slow": 1}
         served.until(lambda: not served.limiter._requests)  # its place among the requests is free again
 
@@ -144,16 +144,16 @@ class TestStrangers:
             connection.sendall(request([(b"content-length", b"%d" % BODY)]))
             assert answer(connection) == b"HTTP/1.1 401 Unauthorized"
             assert is_closed(connection)
-        served.count(nodes=0, strangers=0)
+        served.count(nodes=0, unsigned=0)
 
     @pytest.mark.parametrize("said", [b"", b"\x16\x03\x01"])
     def test_a_handshake_that_is_not_finished_is_closed(self, served, said):
         with socket.create_connection(("127.0.0.1", served.port), timeout=60) as connection:
             connection.sendall(said)
-            served.count(nodes=0, strangers=1)
+            served.count(nodes=0, unsigned=1)
             served.now += PATIENCE_SECONDS + 1
             assert is_closed(connection)
-        served.count(nodes=0, strangers=0)
+        served.count(nodes=0, unsigned=0)
         assert served.limiter.status.closed == {"slow": 1}
 
     @pytest.mark.parametrize("said", [b"", b"POST /v1/fleet/push-object HTTP/1.1\r\nhost: "])
@@ -164,11 +164,11 @@ class TestStrangers:
             assert answer(used) == b"HTTP/1.1 200 OK"
             for connection in (fresh, used):
                 connection.sendall(said)
-            served.count(nodes=1, strangers=1)
+            served.count(nodes=1, unsigned=1)
             served.now += PATIENCE_SECONDS + 1
             assert is_closed(fresh)
             assert is_closed(used)
-        served.count(nodes=0, strangers=0)
+        served.count(nodes=0, unsigned=0)
 
     def test_headers_without_an_end_are_refused(self, served):
         with served.connect() as connection:
@@ -176,15 +176,15 @@ class TestStrangers:
                 for _ in range(64):
                     connection.sendall(b"POST / HTTP/1.1\r\na: b" + b"c" * 1024)
             assert rest(connection).partition(b"\r")[0] in (b"", b"HTTP/1.1 400 Bad Request")
-        served.count(nodes=0, strangers=0)
+        served.count(nodes=0, unsigned=0)
 
     def test_where_places_are_taken_one_is_closed_at_once_and_a_node_gets_in(self, served):
         held = [socket.create_connection(("127.0.0.1", served.port), timeout=60) for _ in range(2)]
-        served.count(nodes=0, strangers=2)
+        served.count(nodes=0, unsigned=2)
         with served.connect() as connection:
             connection.sendall(request(signed(content_length=0)))
             assert answer(connection) == b"HTTP/1.1 200 OK"
-        served.count(nodes=0, strangers=1)
+        served.count(nodes=0, unsigned=1)
         served.until(lambda: len(select.select(held, [], [], 0)[0]) == 1)
         for each in held:
             each.close()
@@ -192,10 +192,10 @@ class TestStrangers:
 
     def test_the_numbers_are_kept_when_they_change(self, served):
         with served.connect() as connection:
-            served.until(lambda: served.kept[-1].strangers == 1)
+            served.until(lambda: served.kept[-1].unsigned == 1)
             connection.sendall(request([]))
             served.until(lambda: served.kept[-1].closed == {"login": 1})
-        served.until(lambda: served.kept[-1].strangers == 0)
+        served.until(lambda: served.kept[-1].unsigned == 0)
         assert all(one != other for one, other in zip(served.kept, served.kept[1:], strict=False))
 
 

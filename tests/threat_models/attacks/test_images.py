@@ -89,11 +89,11 @@ def test_a_net_that_saw_no_image_draws_what_features_show():
     truth = images[1000:1002]
     rows = conv_features(truth)
     assert np.allclose(encoder(torch.as_tensor(truth[:, None], dtype=torch.float32)).numpy(), rows, atol=1e-6)
-    drawn = deep_images(rows, encoder, (8, 8), seed=0, width=12, steps=120)
+    drawn = deep_images(rows, encoder, (8, 8), seed=0, width=12, iterations=120)
     assert drawn.shape == truth.shape
     assert np.mean([psnr(a, b) for a, b in zip(truth, drawn, strict=True)]) > 20
-    first = deep_images(rows, encoder, (8, 8), seed=0, width=12, steps=3)
-    assert np.array_equal(first, deep_images(rows, encoder, (8, 8), seed=0, width=12, steps=3))
+    first = deep_images(rows, encoder, (8, 8), seed=0, width=12, iterations=3)
+    assert np.array_equal(first, deep_images(rows, encoder, (8, 8), seed=0, width=12, iterations=3))
 
 
 def test_without_torch_the_deep_prior_says_what_to_install(monkeypatch):

@@ -13,7 +13,7 @@ from threat_models.attacks.matching import match
 from threat_models.attacks.rotation import baseline, certify, recover
 
 PIXELS = Constraints(lower=0.0, upper=16.0)
-GREY_LEVELS = Constraints(lower=0.0, upper=16.0, step=1.0)
+GREY_LEVELS = Constraints(lower=0.0, upper=16.0, spacing=1.0)
 
 
 def attack(rows, constraints, seed=0, **effort):
@@ -63,7 +63,7 @@ def test_a_real_upload_of_relu_features_is_read_to_its_grid():
     X = np.maximum(np.random.default_rng(8).standard_normal((20, 128)), 0.0)
     schema = ClassSchema(2, 128, "NAS", clip_norm=16.0, nonnegative=True)
     moments = measure(schema, X, np.zeros(20, dtype=np.intp))
-    grid = Constraints(lower=0.0, step=1.0)
+    grid = Constraints(lower=0.0, spacing=1.0)
     found = recover(moments.N[0], moments.A[0], moments.S[0], constraints=grid, rng=np.random.default_rng(0))
     assert found.certified
     alone = [measure(schema, x[None], np.zeros(1, dtype=np.intp)).A[0] for x in X]
@@ -145,7 +145,7 @@ def test_fewer_guesses_than_records_count_as_missed():
     ("bad", "says"),
     [
         ({"lower": 1.0, "upper": 1.0}, "lower must be below upper"),
-        ({"step": -1.0}, "step must be"),
+        ({"spacing": -1.0}, "spacing must be"),
         ({"norm": 0.0}, "norm must be above 0"),
     ],
 )

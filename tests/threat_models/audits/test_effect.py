@@ -44,7 +44,7 @@ def course_of(epsilon: float = 1.0, records: int = 2_000) -> ps.Effect:
 
 @pytest.mark.ci
 def test_the_search_finds_the_bound_and_no_more() -> None:
-    report = audit_effects(target_of(course_of().plan), seeded(1), steps=20, starts=2)
+    report = audit_effects(target_of(course_of().plan), seeded(1), moves=20, starts=2)
     assert not report.violated
     assert max(row[4] for row in report.rows) > 0.999
 
@@ -56,7 +56,7 @@ def test_the_search_tries_a_neighbour_that_is_left_out() -> None:
     schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
     published = Published.of({name: Values(np.zeros(shape, np.int64), 0) for name, shape in schema.needs.items()})
     plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 100), privacy=promise, published=published)
-    report = audit_effects(target_of(plan), seeded(3), steps=20, starts=2)
+    report = audit_effects(target_of(plan), seeded(3), moves=20, starts=2)
     joint = {row[1]: row for row in report.rows if row[0] == "joint"}["replace-one"]
     assert not report.violated
     assert joint[3] >= 0.99 * joint[2]

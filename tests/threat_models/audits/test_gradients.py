@@ -24,7 +24,7 @@ def found(course: ps.Rounds, seed: int = 1, plan: str = "template") -> dict[tupl
 
 
 def found_of(plan: ps.Plan, seed: int = 1) -> dict[tuple[str, str], tuple[float, bool]]:
-    report = audit_gradients(target_of(plan), ps.randomness.seeded(seed), steps=25, starts=4)
+    report = audit_gradients(target_of(plan), ps.randomness.seeded(seed), moves=25, starts=4)
     assert report.violated == any(row[-1] for row in report.rows)
     return {(row[0], row[1]): (row[4], row[5]) for row in report.rows}  # type: ignore[misc]
 
@@ -105,7 +105,7 @@ def test_a_claim_that_prices_two_records_of_a_calibration_as_one_is_found(monkey
 def of_parties(seed: int = 1, *, updates: bool = False) -> dict[tuple[str, str], tuple[float, bool]]:
     course = ps.PartyRounds.within(parties_plan())
     plan = course.update if updates else course.first
-    report = audit_gradients(target_of(plan), ps.randomness.seeded(seed), steps=5, starts=2)
+    report = audit_gradients(target_of(plan), ps.randomness.seeded(seed), moves=5, starts=2)
     return {(row[0], row[1]): (row[4], row[5]) for row in report.rows}  # type: ignore[misc]
 
 

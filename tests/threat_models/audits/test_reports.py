@@ -163,7 +163,7 @@ def test_a_report_is_a_table_for_people_and_json_for_machines(capsys):
     ("audit", "counted"),
     [
         (lambda rng: audit_sensitivity(target_of(plan()), rng, starts=1), {"searching": 8}),
-        (lambda rng: audit_gradients(target_of(PARTIES), rng, starts=1, steps=2), {"searching": 4}),
+        (lambda rng: audit_gradients(target_of(PARTIES), rng, starts=1, moves=2), {"searching": 4}),
         (
             lambda rng: audit_canary(target_of(plan()), rng, trials=100),
             {"playing": 1, "summing": 100, "releasing": 200},

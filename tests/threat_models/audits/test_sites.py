@@ -16,7 +16,7 @@ def plan(pull=0.0):
 
 
 def found(subject):
-    report = audit_sites(target_of(subject), ps.randomness.seeded(1), steps=150, starts=12)
+    report = audit_sites(target_of(subject), ps.randomness.seeded(1), moves=150, starts=12)
     assert report.violated == any(row[-1] for row in report.rows)
     return {(row[0], row[1]): (row[4], row[5]) for row in report.rows}
 

@@ -20,7 +20,7 @@ def plan(pull: float = 10.0, n_max: int = 40) -> ps.Plan:
 
 
 def found(subject: ps.Plan, seed: int = 1) -> dict[tuple[str, str], tuple[float, bool]]:
-    report = audit_within(target_of(subject), ps.randomness.seeded(seed), steps=150, starts=8)
+    report = audit_within(target_of(subject), ps.randomness.seeded(seed), moves=150, starts=8)
     assert report.violated == any(row[-1] for row in report.rows)
     return {(row[0], row[1]): (row[4], row[5]) for row in report.rows}  # type: ignore[misc]
 

@@ -104,7 +104,7 @@ def test_the_columns_that_decide_are_drawn(found):
 def test_an_empty_cell_sets_no_axis(found):
     """ "other" and "missing" of a ward that nobody lacks had bands of +-5, which flattened every curve."""
     card, ward_ = found.card, found.card.columns[1]
-    empty = np.isin(ward_.intervals.of_steps, np.flatnonzero(~ward_.filled))
+    empty = np.isin(ward_.intervals.of_codes, np.flatnonzero(~ward_.filled))
     assert empty.any()
     wide = replace(ward_, low=np.where(empty, -50.0, ward_.low), high=np.where(empty, 50.0, ward_.high))
     columns = (card.columns[0], wide, card.columns[2])

@@ -3,12 +3,12 @@
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from privstats.extend.courses import Promise, Step, Stepped, Steps, part_of, promised, require_plan
+from privstats.extend.courses import Phase, Phased, Phases, Promise, part_of, promised, require_plan
 from privstats.plan import Plan
 
 
 @dataclass(frozen=True)
-class Twice(Stepped):
+class Twice(Phased):
     """A first look with part of the promise, and a second one with the rest."""
 
     label = "twice"
@@ -31,6 +31,6 @@ class Twice(Stepped):
         return replace(self.plan, privacy=part_of(self.plan, self.early / (1 - self.early), None))
 
     @cached_property
-    def steps(self) -> Steps:
+    def phases(self) -> Phases:
         """The looks."""
-        return Steps((Step("early", self.first, tries=1), Step("late", self.plan, tries=1)))
+        return Phases((Phase("early", self.first, tries=1), Phase("late", self.plan, tries=1)))

@@ -11,7 +11,7 @@ import pytest
 
 import privstats as ps
 from privstats.course.base import plans_by_place
-from privstats.course.steps import Steps
+from privstats.course.phases import Phases
 from privstats.dp.sensitivities import joint_mu
 from privstats.engines.network import folder_documents
 from privstats.engines.network.folder import Folder, RoundFolder
@@ -74,10 +74,10 @@ class Longer(ps.Newton):
     longest: Any = None
 
     @cached_property
-    def steps(self) -> Steps:
+    def phases(self) -> Phases:
         """The rounds, with their longest message."""
-        (step,) = super().steps.steps
-        return Steps((replace(step, longest=self.longest),), self.retries)
+        (phase,) = super().phases.phases
+        return Phases((replace(phase, longest=self.longest),), self.retries)
 
 
 def test_a_course_whose_later_message_is_too_long_is_refused_before_its_first_session(

@@ -184,7 +184,7 @@ def test_attack_a_release_that_names_another_session_is_refused(desk: Desk) -> N
     for position in (
         None,
         replace(own, course="c0" * 32),
-        replace(own, step="round"),
+        replace(own, phase="round"),
         replace(own, place=1),
         replace(own, mu=own.mu * 0.99),
         replace(own, spent=own.mu),

@@ -1,4 +1,4 @@
-"""The steps of every kind of course on random histories with lost sessions: order, price, and what follows."""
+"""The phases of every kind of course on random histories with lost sessions: order, price, and what follows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 import privstats as ps
 from privstats.course.base import as_next, exceeds, mu_of, verify_next
 from privstats.course.kinds import COURSE_KINDS
-from privstats.course.planned import Stepped
+from privstats.course.phases import Past, Phase, Phases
+from privstats.course.planned import Phased
 from privstats.course.promise import total_of
-from privstats.course.steps import Past, Step, Steps
 from privstats.dp.sensitivities import joint_mu
 from tests import made
 from tests.course.cases import OF_CELLS, OF_CLOSED, RIDGE, plan_of, rounds
@@ -86,7 +86,7 @@ def outcome(plan: ps.Plan, rng: np.random.Generator) -> ps.Release:
 
 @pytest.mark.parametrize("name", FOLLOWING)
 def test_every_history_keeps_to_its_order_its_price_and_its_bytes(name: str) -> None:
-    """The sessions without a sum alone decide which step is open: their releases hold any sums.
+    """The sessions without a sum alone decide which phase is open: their releases hold any sums.
 
     Of four kinds, each plan is that of an order written by hand, too.
     """
@@ -95,16 +95,16 @@ def test_every_history_keeps_to_its_order_its_price_and_its_bytes(name: str) -> 
         by_hand = BY_HAND[name](course) if name in BY_HAND else None
         if by_hand is not None:
             assert list(map(mu_of, course.priced)) == list(map(mu_of, by_hand.priced))
-        assert len(course.priced) == course.most == course.steps.places
+        assert len(course.priced) == course.most == course.phases.places
         for lost in lost_places(course.most, rng):
-            expected, releases, plans = opened(course.steps, lost), list[ps.Release | None](), list[ps.Plan]()
-            for step in expected:
+            expected, releases, plans = opened(course.phases, lost), list[ps.Release | None](), list[ps.Plan]()
+            for phase in expected:
                 plan = course.next(tuple(releases)) if releases else course.first
                 assert plan is not None, (course, lost, len(releases))
                 assert by_hand is None or not releases or by_hand.next(tuple(releases)) == plan
                 plans.append(plan)
-                assert plan.schema.task == step.plan.schema.task
-                assert mu_of(plan) == pytest.approx(mu_of(step.plan), rel=1e-9)
+                assert plan.schema.task == phase.plan.schema.task
+                assert mu_of(plan) == pytest.approx(mu_of(phase.plan), rel=1e-9)
                 assert not exceeds(plan, course.priced[len(releases)])
                 assert verify_next(course, plan, tuple(releases)).place == len(releases)
                 releases.append(None if len(releases) in lost else as_next(course, releases, outcome(plan, rng)))
@@ -112,14 +112,14 @@ def test_every_history_keeps_to_its_order_its_price_and_its_bytes(name: str) -> 
             assert by_hand is None or by_hand.next(tuple(releases)) is None
             assert sum(plan.masking.upload_bytes for plan in plans) <= stated.upload_bytes
             assert sum(plan.layout.size for plan in plans) <= stated.numbers
-            assert math.hypot(*(mu_of(step.plan) for step in expected)) <= course.mu * (1 + 1e-12)
+            assert math.hypot(*(mu_of(phase.plan) for phase in expected)) <= course.mu * (1 + 1e-12)
 
 
-def opened(steps: Steps, lost: frozenset[int]) -> list[Step]:
-    """Return the steps of a course's sessions, where those at these places have no sum."""
-    found: list[Step] = []
-    while (step := steps.open([place not in lost for place in range(len(found))])) is not None:
-        found.append(step)
+def opened(phases: Phases, lost: frozenset[int]) -> list[Phase]:
+    """Return the phases of a course's sessions, where those at these places have no sum."""
+    found: list[Phase] = []
+    while (phase := phases.open([place not in lost for place in range(len(found))])) is not None:
+        found.append(phase)
     return found
 
 
@@ -130,74 +130,74 @@ def test_a_ledger_under_another_adjacency_charges_the_dearest_session_of_each_pl
     ps.course.spend(course, ledger, "ward", b"may")
     charged = ps.dp.gaussian_mu(ledger.account("ward").spent, 1e-5)
     for lost in lost_places(course.most, np.random.default_rng(0)):
-        plans = [step.plan for step in opened(course.steps, lost)]
+        plans = [phase.plan for phase in opened(course.phases, lost)]
         cost = [joint_mu(plan.schema, dict(plan.noise.sigma), "replace-one") for plan in plans if plan.noise]
         assert math.hypot(*cost) <= charged * (1 + 1e-9), lost
 
 
-def test_every_kind_of_course_but_the_stream_is_steps() -> None:
+def test_every_kind_of_course_but_the_stream_is_phases() -> None:
     """A new kind is in the registry, and so in the tests above."""
-    assert [name for name in FOLLOWING if not issubclass(COURSE_KINDS[name].type, Stepped)] == []
+    assert [name for name in FOLLOWING if not issubclass(COURSE_KINDS[name].type, Phased)] == []
     assert set(COURSE_KINDS) - set(FOLLOWING) == {"stream"} & set(COURSE_KINDS)
 
 
 CHEAP, DEAR = plan_of(epsilon=1.0), plan_of(epsilon=2.0)
 
 
-def names(steps: Steps, had: str) -> list[str]:
-    """Return the step of each session, and of the next, after sessions with a sum (x) or without (.)."""
-    opened = [steps.open([each == "x" for each in had[:place]]) for place in range(len(had) + 1)]
+def names(phases: Phases, had: str) -> list[str]:
+    """Return the phase of each session, and of the next, after sessions with a sum (x) or without (.)."""
+    opened = [phases.open([each == "x" for each in had[:place]]) for place in range(len(had) + 1)]
     return [each.name if each else "" for each in opened]
 
 
-def test_a_needed_step_out_of_reach_ends_the_course_and_no_other_does() -> None:
-    line, last = Step("line", CHEAP, 2), Step("last", CHEAP)
-    needed = Steps((replace(line, needed=True), replace(last, needed=True)), retries=1)
+def test_a_needed_phase_out_of_reach_ends_the_course_and_no_other_does() -> None:
+    line, last = Phase("line", CHEAP, 2), Phase("last", CHEAP)
+    needed = Phases((replace(line, needed=True), replace(last, needed=True)), retries=1)
     assert names(needed, "x.xx") == ["line", "line", "line", "last", ""]
     assert names(needed, "..") == ["line", "line", ""]
-    others = Steps((line, last), retries=1)
+    others = Phases((line, last), retries=1)
     assert names(others, "..xx") == ["line", "line", "line", "line", ""]
     assert names(others, "....") == ["line", "line", "line", "line", ""]
-    once = Steps((replace(line, tries=1, sums=1, needed=True), last))
+    once = Phases((replace(line, tries=1, sums=1, needed=True), last))
     assert names(once, ".") == ["line", ""]
     assert names(once, "x.") == ["line", "last", ""]
 
 
-def test_sessions_that_are_tried_a_fixed_number_of_times_count_towards_a_later_step() -> None:
-    early, search = Step("early", CHEAP, None, 2), Step("search", CHEAP, tries=1)
-    steps = Steps((early, search, Step("round", CHEAP, 4, tries=3, with_sums_of=("early",))))
-    assert names(steps, "xx.xx") == ["early", "early", "search", "round", "round", ""]
-    assert names(steps, ".xxx.x") == ["early", "early", "search", "round", "round", "round", ""]
-    assert [[each.name for each in place] for place in steps.by_place] == [
+def test_sessions_that_are_tried_a_fixed_number_of_times_count_towards_a_later_phase() -> None:
+    early, search = Phase("early", CHEAP, None, 2), Phase("search", CHEAP, tries=1)
+    phases = Phases((early, search, Phase("round", CHEAP, 4, tries=3, with_sums_of=("early",))))
+    assert names(phases, "xx.xx") == ["early", "early", "search", "round", "round", ""]
+    assert names(phases, ".xxx.x") == ["early", "early", "search", "round", "round", "round", ""]
+    assert [[each.name for each in place] for place in phases.by_place] == [
         ["early"], ["early"], ["search"], ["round"], ["round"], ["round"]
     ]  # fmt: skip
 
 
 def test_a_place_costs_what_the_dearest_session_costs_that_a_retry_may_move_there() -> None:
-    dear, cheap = Step("dear", DEAR, tries=2), Step("cheap", CHEAP, tries=1)
-    steps = Steps((dear, cheap))
-    assert steps.priced == (DEAR, DEAR, CHEAP)
-    assert steps.labels == ("dear", "dear or cheap", "cheap")
-    assert Steps((cheap, dear)).priced == (CHEAP, DEAR, DEAR)
+    dear, cheap = Phase("dear", DEAR, tries=2), Phase("cheap", CHEAP, tries=1)
+    phases = Phases((dear, cheap))
+    assert phases.priced == (DEAR, DEAR, CHEAP)
+    assert phases.labels == ("dear", "dear or cheap", "cheap")
+    assert Phases((cheap, dear)).priced == (CHEAP, DEAR, DEAR)
 
 
-def test_steps_that_no_price_names_or_that_cannot_be_told_apart_are_refused() -> None:
-    moved = Steps((Step("dear", DEAR), Step("cheap", CHEAP)), retries=1)
+def test_phases_that_no_price_names_or_that_cannot_be_told_apart_are_refused() -> None:
+    moved = Phases((Phase("dear", DEAR), Phase("cheap", CHEAP)), retries=1)
     made.refused(ps.PlanError, "session 'cheap' costs mu .*, and a retry may move a dearer", lambda: moved.priced)
-    one, stranger = Step("one", CHEAP), Step("other", CHEAP, tries=1, with_sums_of=("later",))
-    made.refused(ps.PlanError, "step 'one' is there twice", Steps, (one, one))
-    made.refused(ps.PlanError, "step 'other' counts the sums of 'later', no step before it", Steps, (one, stranger))
-    made.refused(ps.PlanError, "step 'one' must have tries", Step, "one", CHEAP, None)
-    made.refused(ps.PlanError, "step 'one' must have tries", Step, "one", CHEAP, with_sums_of=("other",))
+    one, stranger = Phase("one", CHEAP), Phase("other", CHEAP, tries=1, with_sums_of=("later",))
+    made.refused(ps.PlanError, "phase 'one' is there twice", Phases, (one, one))
+    made.refused(ps.PlanError, "phase 'other' counts the sums of 'later', no phase before it", Phases, (one, stranger))
+    made.refused(ps.PlanError, "phase 'one' must have tries", Phase, "one", CHEAP, None)
+    made.refused(ps.PlanError, "phase 'one' must have tries", Phase, "one", CHEAP, with_sums_of=("other",))
 
 
-def test_releases_of_another_course_are_refused_by_place_and_step() -> None:
-    steps, rng = Steps((Step("one", CHEAP), Step("two", DEAR))), np.random.default_rng(0)
-    made.refused(ps.PlanError, "release 0 is not of this course's session 'one'", steps.next, [outcome(DEAR, rng)])
-    assert steps.next([outcome(CHEAP, rng)]) == DEAR
+def test_releases_of_another_course_are_refused_by_place_and_phase() -> None:
+    phases, rng = Phases((Phase("one", CHEAP), Phase("two", DEAR))), np.random.default_rng(0)
+    made.refused(ps.PlanError, "release 0 is not of this course's session 'one'", phases.next, [outcome(DEAR, rng)])
+    assert phases.next([outcome(CHEAP, rng)]) == DEAR
 
 
-def test_the_past_names_each_release_by_its_step() -> None:
+def test_the_past_names_each_release_by_its_phase() -> None:
     rng = np.random.default_rng(0)
     one, two = outcome(CHEAP, rng), outcome(CHEAP, rng)
     past = Past((one, None, two), ("counts", "round", "round"))
