@@ -35,7 +35,8 @@ def announced(group: str) -> list[EntryPoint]:
         >>> [entry.name for entry in announced("privstats.findings")]  # the package threat_models brings them
         ['attack', 'audit']
     """
-    return list(_groups().get(group, ()))
+    found = {_key(entry): entry for entry in _groups().get(group, ())}
+    return [found[key] for key in sorted(found)]
 
 
 def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
@@ -199,10 +200,9 @@ def _groups() -> Mapping[str, Sequence[EntryPoint]]:
 
 
 def grouped(entries: Any) -> Mapping[str, Sequence[EntryPoint]]:
-    """Sort entry points into groups, and each group by name; identical ones of one package count once."""
-    groups = {group: {_key(entry): entry for entry in entries.select(group=group)} for group in entries.groups}
-    return {group: [each[key] for key in sorted(each)] for group, each in groups.items()}
+    """Sort entry points into groups, and read no package's name: that of all packages takes longer than a help page."""
+    return {group: [*entries.select(group=group)] for group in entries.groups}
 
 
 def _key(entry: EntryPoint) -> tuple[str, str, str]:
-    return entry.name, entry.value, "" if entry.dist is None else entry.dist.name
+    return entry.name, entry.value, "" if entry.dist is None else _name(entry.dist)

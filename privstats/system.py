@@ -9,6 +9,7 @@ import errno
 import importlib
 import os
 import stat
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import BinaryIO
@@ -73,6 +74,19 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Let glibc keep up to 62 MiB of freed memory in this process, so that a tile of records reuses that of the last.
+
+    glibc returns freed memory at the heap's end to the system once that exceeds twice the largest array freed so far,
+    and each tile then costs its page faults again. Arrays of up to 32 MiB count (mallopt(3), ``M_MMAP_THRESHOLD``).
+    Other allocators, and a process whose environment sets these limits, stay as they are.
+    """
+    import numpy as np
+
+    np.empty(31 << 20, np.uint8)  # freed at once, and no page of it is touched
 
 
 def others_can_read(path: Path) -> bool:

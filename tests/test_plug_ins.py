@@ -4,8 +4,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib.metadata import EntryPoints, distributions, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, distributions, entry_points
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -174,6 +175,18 @@ def test_a_row_that_is_no_reader_is_refused_by_the_name_of_its_package(brought: 
     brought("privstats.readers", {"late": "privstats.workflows.tables.rows:_BY_GROUP"})
     with pytest.raises(ReleaseError, match="late0 0.1 announces the table reader 'late' as .*, which is no table"):
         READERS["late"]
+
+
+def test_no_package_is_read_whose_entry_points_are_for_others() -> None:
+    class Unread:
+        @property
+        def name(self) -> str:
+            raise AssertionError("metadata was read")
+
+    script: Any = EntryPoint("other", "other:main", "console_scripts")
+    ours = EntryPoint("late", "late:command", "privstats.commands")
+    groups = plug_ins.grouped(EntryPoints([script._for(Unread()), ours]))
+    assert groups["privstats.commands"] == [ours]
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """What differs between systems: a machine without POSIX imports everything, shows its help, and runs a session."""
 
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -106,6 +107,30 @@ def test_a_lock_that_is_held_is_seen_and_refused_at_once(tmp_path):
     locks.unlock(handle)
     assert not locks.is_locked(tmp_path)
     assert not locks.is_locked(tmp_path / "nothing")
+
+
+FAULTS = """
+import resource
+import numpy as np
+import privstats as ps
+{}
+def of_a_tile():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    arrays = [np.ones(1 << 18) for _ in range(4)]
+    del arrays
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+print(min(of_a_tile() for _ in range(4)))
+"""
+MEASURE = "ps.measure(ps.ClassSchema(2, 2, 'NA', clip_norm=1.0), [[0.5, 0.0]], [0])"
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only this allocator returns a tile's memory")
+@pytest.mark.parametrize(("limits", "kept"), [({}, True), ({"MALLOC_TRIM_THRESHOLD_": "65536"}, False)])
+def test_a_process_that_measured_keeps_a_tile_s_memory_unless_its_environment_sets_a_limit(limits, kept):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
+    words = [sys.executable, "-c", FAULTS.format(MEASURE)]
+    done = subprocess.run(words, env=environment | limits, capture_output=True, text=True, check=True)
+    assert (int(done.stdout) < 20) is kept  # of 2,048 pages
 
 
 class TestOpenFiles:

@@ -143,13 +143,16 @@ def _contributed(
     outcomes, mean = _weighed(schema, outcomes, _means(schema, unit, w, shares))
     variance = mean * (_ONE - mean) / _ONE if schema.family == "logistic" else mean
     residuals: Ints = xp.trunc((outcomes - mean) * math.ldexp(1.0, schema.grid_bits - _MEAN_BITS))
-    roots: Ints = xp.trunc(unit * (xp.sqrt(variance / _ONE) * moments.gradient_map.SHY)[:, None])
+    roots = unit * (xp.sqrt(variance / _ONE) * moments.gradient_map.SHY)[:, None]
+    xp.trunc(roots, out=roots)
     maximum = float(schema.grid_steps) ** 2
     fine = (
         fine & (xp.vecdot(unit, unit) <= maximum) & (abs(residuals) * _ONE <= schema.grid_steps * abs(outcomes - mean))
     )
     fine &= xp.vecdot(roots, roots) * _ONE <= maximum * variance
     fits = _fits(schema, outcomes, mean) if schema.overdispersion else unit[:, :0]
+    if not xp.some(~fine):
+        return unit, residuals, roots, fits
     return unit * fine[:, None], residuals * fine, roots * fine[:, None], fits * fine[:, None]
 
 

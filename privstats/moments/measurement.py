@@ -21,6 +21,7 @@ from privstats.records.opened import Reader
 from privstats.records.readable import LeftOut
 from privstats.records.table import lost_remark
 from privstats.schema import Schema, require_schema
+from privstats.system import keep_freed_memory
 from privstats.transforms.base import is_ours
 
 if TYPE_CHECKING:
@@ -267,6 +268,7 @@ def noted_moments(
         (1, 1)
     """
     require_schema(schema, "measure(schema, X, y)")
+    keep_freed_memory()
     _check_persons(schema, persons, person_clip)
     forms = forming(schema)
     _check_others(schema)

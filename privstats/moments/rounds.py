@@ -13,8 +13,8 @@ from privstats.moments.grid import Ints, Quantized, feature_grid
 from privstats.schema import Schema
 from privstats.transforms.base import rows_to_sum
 
-# Entries of rows that are read at once. The arrays of the steps stay in the cache, and the allocator keeps them: at
-# 1 << 17 entries of 512 columns it returned them to the system. Smaller strips of 40 columns cost time per call.
+# Entries of rows that are read at once. The arrays of the steps stay in the cache. Smaller strips of 40 columns cost
+# time per call.
 _STRIP = 5 << 14
 
 
