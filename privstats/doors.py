@@ -16,12 +16,12 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from pkgutil import resolve_name
 from types import MappingProxyType, NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 from uuid import UUID
 
 from privstats.errors import BrokenPackageWarning, PrivstatsError
 from privstats.plug_ins import announced, dist_name, is_ours, loaded, one_line
-from privstats.row_fields import RowError, fault_of, shown
+from privstats.row_fields import RowError, fault_of, option_hints, shown
 
 Row = TypeVar("Row")
 
@@ -62,6 +62,7 @@ class Door(Mapping[str, Row]):
         self.group, self.noun = group, noun
         self._error, self._fits = error, fits
         self._own: Mapping[str, Row] = MappingProxyType(dict(own)) if isinstance(own, dict) else own
+        self._checked: dict[str, Row] = {}
 
     def __repr__(self) -> str:
         return f"<Door {self.group}: {self._listed()}>"
@@ -73,11 +74,15 @@ class Door(Mapping[str, Row]):
         if entry is None:
             raise KeyError(name)
         row: Row = loaded(entry, self.noun, self._error)
+        # A session reads the row of its course at each message. Another package's row is checked each time.
+        if is_ours(entry) and self._checked.get(name, MISSING) is row:
+            return row
         if why := self._fault(row, name):
             raise self._error(
                 f"{dist_name(entry)} announces the {self.noun} {name!r} as {entry.value!r}, which is no {self.noun} of "
                 f"that name: {why}; repair or uninstall that package"
             )
+        self._checked[name] = row
         return row
 
     def _fault(self, row: Any, name: str) -> str:
@@ -257,7 +262,7 @@ def _check_options(name: str, own: Any) -> None:
         if default_of(each) is MISSING:
             raise RowError(f"the option {each.name!r} of its {name} has no default: give it one")
     try:
-        hints = get_type_hints(own, include_extras=True)
+        hints = option_hints(own)
     except Exception as fault:
         raise RowError(f"the annotations of its {name} fail with {type(fault).__name__}: {one_line(fault)}") from fault
     for each in fields(own):
@@ -333,7 +338,7 @@ def flag_of(options: type[Any], name: str) -> str:
         >>> flag_of(Source, "model"), flag_of(Source, "first_year")
         ('--cdm', '--first-year')
     """
-    hint = get_type_hints(options, include_extras=True).get(name)
+    hint = option_hints(options).get(name)
     shown = next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Option)), None)
     return (shown and shown.flag) or f"--{name.replace('_', '-')}"
 
@@ -380,7 +385,7 @@ def together(name: str, parts: Mapping[str, type[Any]], origin: Callable[[str], 
     joined: dict[str, tuple[str, Any, Any]] = {}
     first: dict[str, tuple[object, str]] = {}
     for row, part in sorted(parts.items(), key=lambda item: bool(origin(item[0]))):  # ours first
-        hints = get_type_hints(part, include_extras=True)
+        hints = option_hints(part)
         meanings = {
             each.name: (str(hints[each.name]), repr(each.default), repr(each.default_factory)) for each in fields(part)
         }

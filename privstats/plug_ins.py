@@ -135,8 +135,14 @@ def definer(cls: type) -> str:
     if module == "__main__" or _held(module, cls.__qualname__) is not cls:
         return f"{module} (no package)"
     file = getattr(sys.modules[module], "__file__", None)
-    own = _is_own(module) and file is not None and Path(file).resolve().is_relative_to(_FOLDER)
+    own = _is_own(module) and file is not None and _is_inside(file)
     return "" if own else _package_of(module)
+
+
+@cache
+def _is_inside(file: str) -> bool:
+    """Return whether a file is in this distribution's folder. Each plan asks for each of its maps."""
+    return Path(file).resolve().is_relative_to(_FOLDER)
 
 
 @cache

@@ -11,8 +11,9 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from inspect import signature
-from types import ModuleType, NoneType, UnionType
+from types import MappingProxyType, ModuleType, NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 Place: TypeAlias = Annotated[str, "module:name"]
@@ -27,6 +28,8 @@ _PLAIN: Mapping[Any, str] = {
     NoneType: "None",
 }
 _SHOWN = 40
+_MAX_CLASSES = 1 << 10
+"""Classes whose annotations stay evaluated. A command builds further classes of options each time it is listed."""
 
 
 class RowError(Exception):
@@ -49,9 +52,23 @@ class _Names(dict[str, Any]):
         return _Unknown
 
 
+@lru_cache(_MAX_CLASSES)
 def hints_of(cls: type) -> Mapping[str, Any]:
     """Return the annotations of a class whose module does not import every name that they use."""
-    return get_type_hints(cls, localns=_Names(vars(sys.modules[cls.__module__])), include_extras=True)
+    names = _Names(vars(sys.modules[cls.__module__]))
+    return MappingProxyType(get_type_hints(cls, localns=names, include_extras=True))
+
+
+@lru_cache(_MAX_CLASSES)
+def option_hints(options: type) -> Mapping[str, Any]:
+    """Return the annotations of a class of options, whose names must all be known: a command reads their types.
+
+    A command asks for the annotations of each reader's options once for every option of every reader.
+
+    Raises:
+        NameError: an annotation uses an unknown name.
+    """
+    return MappingProxyType(get_type_hints(options, include_extras=True))
 
 
 def fault_of(row: Any) -> str:

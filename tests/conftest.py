@@ -37,6 +37,7 @@ _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.d
 
 settings.register_profile("dev", max_examples=15, deadline=None, suppress_health_check=_SLOW_IS_FINE)
 settings.register_profile("ci", max_examples=30, deadline=None, suppress_health_check=_SLOW_IS_FINE, derandomize=True)
+settings.register_profile("brief", settings.get_profile("ci"), max_examples=15)
 settings.register_profile("nightly", max_examples=300, deadline=None, suppress_health_check=_SLOW_IS_FINE)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
@@ -59,14 +60,18 @@ class Finished:
     stderr: str
 
 
-def pytest_configure():
+def pytest_configure(config):
     """What tests start ends with this process; the package that brings modules of rounds is at hand.
+
+    A run of the profile ``ci`` that excludes the seers has half of the examples: no planted bug needs its tests.
 
     Raises:
         UsageError: pip installed an earlier list of entry points, so rooms of contrib are not found; or
             PRIVSTATS_WITHOUT states that something is deleted which is here.
     """
     watch()
+    if settings.get_current_profile_name() == "ci" and f"not {seers.MARK}" in config.option.markexpr:
+        settings.load_profile("brief")
     declared = tomllib.loads((night.ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
     installed = {(each.group, each.name, each.value) for each in distribution("privstats").entry_points}
     if {(group, *entry) for group, entries in declared.items() for entry in entries.items()} - installed:

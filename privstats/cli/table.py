@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, make_dataclass
 from enum import Enum
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,10 +50,17 @@ def _chosen() -> type[Any]:
 
 def _options() -> type[Any]:
     """Return the options of all readers."""
-    from privstats.workflows.tables.options import joined
     from privstats.workflows.tables.rows import READERS, usable
 
-    return joined({name: reader.options for name, reader in usable(_reserved()).items()}, READERS.origin)
+    return _joined(tuple((name, row.options, READERS.origin(name)) for name, row in usable(_reserved()).items()))
+
+
+@lru_cache(1)
+def _joined(rows: tuple[tuple[str, type[Any], str], ...]) -> type[Any]:
+    """Return the options of these readers, by name, options and package; typer asks for them three times a command."""
+    from privstats.workflows.tables.options import joined
+
+    return joined({name: options for name, options, _ in rows}, {name: origin for name, _, origin in rows}.__getitem__)
 
 
 def _reserved() -> set[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib import invalidate_caches
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -33,6 +34,35 @@ def points(package: str, group: str) -> Mapping[str, str]:
     """The entry points of a package in one group."""
     found: Mapping[str, str] = PACKAGES[package]["entry-points"][group]
     return found
+
+
+_STANDING = frozenset(sys.path)
+"""Places whose packages stay as they are while tests run."""
+
+
+def _names_in(place: str) -> Mapping[str, list[str]]:
+    """Return the packages of one place by the modules that they bring."""
+    found: dict[str, list[str]] = {}
+    for each in distributions(path=[place]):
+        files = {path.parts[0].removesuffix(".py") for path in each.files or () if path.suffix == ".py"}
+        for module in (each.read_text("top_level.txt") or "").split() or sorted(files):
+            found.setdefault(module, []).append(each.metadata["Name"])
+    return found
+
+
+_standing = cache(_names_in)
+
+
+def _names_by_module() -> Mapping[str, list[str]]:
+    """Return what ``importlib.metadata`` lists, and read each standing place once, which takes a third of a second."""
+    found: dict[str, list[str]] = {}
+    for place in sys.path:
+        for module, names in (_standing if place in _STANDING else _names_in)(place).items():
+            found.setdefault(module, []).extend(names)
+    return found
+
+
+plug_ins.packages_distributions = _names_by_module  # type: ignore[attr-defined, assignment]
 
 
 def install(package: str, site: Path, groups: Groups | None = None, version: str = "0.1") -> Path:

@@ -16,6 +16,7 @@ from benchmarks.refinement.unlearnable import (
 from privstats.dp import gaussian_mu
 from privstats.estimates.recipes import RidgeRecipe
 from tests.heads.worlds import TARGETS, UNLEARNABLE
+from tests.lengths import checkered
 
 SETTINGS = [(2_000, 30, 0.3), (2_000, 30, 1.0), (2_000, 3, 0.3)]
 NOISIEST = (1_500, 30, 0.1)  # n mu is 41
@@ -27,9 +28,9 @@ def errors_of(way: Way, world: str, n: int, d: int, epsilon: float, draws: int =
     return float(excess(way, world, n, d, epsilon, draws).mean())
 
 
-@pytest.mark.parametrize("world", UNLEARNABLE)
-@pytest.mark.parametrize(("n", "d", "epsilon"), SETTINGS)
-def test_rounds_are_no_worse_than_a_mean(world, n, d, epsilon):
+@pytest.mark.parametrize(("world", "setting"), checkered(list(UNLEARNABLE), SETTINGS))
+def test_rounds_are_no_worse_than_a_mean(world, setting):
+    n, d, epsilon = setting
     chosen = TARGETS[world]
     of_noise = (chosen.bound / (n * gaussian_mu(epsilon, DELTA))) ** 2 / float(chosen.records(0, n)[1].var())
     assert errors_of(by_rounds, world, n, d, epsilon) < 0.006 + 5 * of_noise
@@ -61,10 +62,10 @@ def test_slopes_of_a_fixed_schedule_cost_a_part_of_its_noise(world, n, d, epsilo
     assert errors_of(by_rounds, world, n, d, epsilon) < part * (0.28 * chosen.bound) ** 2 * of_norm / y.var()
 
 
-@pytest.mark.parametrize("world", UNLEARNABLE)
-@pytest.mark.parametrize(("n", "d", "epsilon"), [*SETTINGS, *SCHEDULED])
-def test_slopes_of_one_release_cost_little_more_than_its_mean(world, n, d, epsilon):
+@pytest.mark.parametrize(("world", "setting"), checkered(list(UNLEARNABLE), [*SETTINGS, *SCHEDULED]))
+def test_slopes_of_one_release_cost_little_more_than_its_mean(world, setting):
     """No rule excludes them: on real tables it would lose more than nothing gains."""
+    n, d, epsilon = setting
     of_mean, whole = (errors_of(way, world, n, d, epsilon, draws=24) for way in (by_its_mean, by_one_release))
     assert whole - of_mean < 0.04 + 1.5 * of_mean
 

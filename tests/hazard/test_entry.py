@@ -40,6 +40,10 @@ SCHEMA = ps.HazardSchema(
 )
 
 
+PERSONS = 8_000
+"""Of the module's table: Cox's likelihood with entry takes a second for these."""
+
+
 def persons(n: int, seed: int = 0) -> dict[str, Any]:
     return bench._entering(n, np.random.default_rng(seed))
 
@@ -58,12 +62,12 @@ def played(course: ps.Hazard, table: dict[str, Any], seed: int = 0) -> list[ps.R
 
 @pytest.fixture(scope="module")
 def table() -> inf.HazardRatios:
-    course = ps.Hazard.start(SCHEMA, ps.Cohort(2, 2, 60_000), made.promise(epsilon=30.0), by="arm", rounds=6)
-    return inf.hazards(played(course, persons(30_000)))
+    course = ps.Hazard.start(SCHEMA, ps.Cohort(2, 2, 2 * PERSONS), made.promise(epsilon=60.0), by="arm", rounds=6)
+    return inf.hazards(played(course, persons(PERSONS)))
 
 
 def test_ratios_are_near_coxs_with_entry(table: inf.HazardRatios) -> None:
-    records = persons(30_000)
+    records = persons(PERSONS)
     end, died = np.minimum(records["months"], 24.0), records["died"] * (records["months"] <= 24)
     X = np.column_stack([records["arm"], records["age"]])
     near = {"start_params": table.params}  # a fit has one optimum, and needs few steps from there

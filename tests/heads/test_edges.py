@@ -12,6 +12,7 @@ from privstats.heads.fitting.least_squares import Solver
 from privstats.heads.registry import HEADS
 from privstats.randomness import seeded
 from tests.heads.conftest import quick
+from tests.lengths import sized
 
 CLASSES = [name for name, entry in HEADS.items() if entry.task == "classes"]
 REGRESSIONS = {
@@ -162,7 +163,7 @@ def test_a_course_with_a_class_that_no_party_has_ends_in_a_head_or_one_sentence(
     cohort = ps.Cohort(clients=2, min_survivors=2, max_records=1_000)
     plan = ps.Plan(schema=schema, cohort=cohort, privacy=_privacy(epsilon))
     course = ps.Rounds.within(plan, 2, expected_records=300, **options)
-    for seed in range(3):
+    for seed in range(sized(1, 8)):
         releases = ps.simulate(course, [(X[k::2], y[k::2]) for k in (0, 1)], rng=seeded(seed))
         for most in range(1, len(releases) + 1):
             try:

@@ -19,10 +19,16 @@ CLASSIFIERS = [quick(name) for name in named("classes")]
 CLOSED_FORMS = [quick(name) for name in named("classes", trained=False)]
 TRAINED = CLASSIFIERS[len(CLOSED_FORMS) :]
 EVERY_CHECK = [
-    pytest.param(estimator, check, id=f"{type(estimator).__name__}-{getattr(check, 'func', check).__name__}-{i}")
-    for head in [*map(quick, HEADS), heads.LDA(covariance="total")]
+    pytest.param(
+        estimator,
+        check,
+        id=f"{type(estimator).__name__}-{getattr(check, 'func', check).__name__}-{i}",
+        marks=pytest.mark.nightly if (place + i) % 2 else (),
+    )
+    for place, head in enumerate([*map(quick, HEADS), heads.LDA(covariance="total")])
     for i, (estimator, check) in enumerate(estimator_checks_generator(head))
 ]
+"""Each head has half of the checks by day, and each check half of the heads; the night has the other pairs."""
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning", "ignore::FutureWarning")

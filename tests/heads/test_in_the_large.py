@@ -13,6 +13,7 @@ import pytest
 
 from privstats.heads.registry import HEADS, head_class
 from tests.heads.worlds import CLASSES, TARGETS, UNLEARNABLE
+from tests.lengths import checkered
 
 REGRESSIONS = {name: head_class(name) for name, entry in HEADS.items() if entry.task == "ridge"}
 REGRESSIONS["Ridge from one release"] = partial(head_class("Ridge"), solver="aggregate")
@@ -45,8 +46,7 @@ def errors_of(name: str, world: str, n: int, epsilon: float | None, seed: int) -
     return np.array([(found - wanted).mean() / deviation, (head.coef_ - least[:-1])[0] / deviation / 3**0.5, excess])
 
 
-@pytest.mark.parametrize("name", REGRESSIONS)
-@pytest.mark.parametrize("world", TARGETS)
+@pytest.mark.parametrize(("name", "world"), checkered(list(REGRESSIONS), list(TARGETS)))
 def test_a_regression_has_the_mean_and_the_slope_of_least_squares(name, world):
     n = 8_000 if name in HEADS else 32_000  # one release needs more records than rounds for the same errors
     mean, slope, excess = errors_of(name, world, n, 3.0, 0)
@@ -89,8 +89,7 @@ def class_errors_of(name: str, world: str, n: int, features: int, epsilon: float
     return score / least - 1, found.mean(axis=0)[-1] / share[-1] - 1
 
 
-@pytest.mark.parametrize("name", CLASSIFICATIONS)
-@pytest.mark.parametrize("world", CLASSES)
+@pytest.mark.parametrize(("name", "world"), checkered(list(CLASSIFICATIONS), list(CLASSES)))
 def test_a_classification_is_no_worse_than_the_class_shares(name, world):
     score, mean = class_errors_of(name, world, 20_000, 3, 3.0)
     assert score < 0.03

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privstats as ps
@@ -16,6 +16,7 @@ from privstats.heads.registry import HEADS, head_class
 from tests.cards import CARD, DEVICES
 from tests.contrib.sweep.test_sweep import PLAN, TEST, TRAIN
 from tests.heads.conftest import class_release, gaussian_blobs, ridge_release
+from tests.lengths import sized
 from tests.made import refused
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
@@ -55,6 +56,7 @@ def test_every_head_that_fits_on_a_device_is_tested():
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", ON_DEVICE)
+@settings(max_examples=sized(10, 300))
 @given(st.data())
 def test_a_head_fitted_on_a_device_is_the_hosts(name, device, data):
     parameters = data.draw(PARAMETERS[name])

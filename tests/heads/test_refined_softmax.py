@@ -19,6 +19,7 @@ from privstats.estimates.clip_link import LastGradient, link_of
 from privstats.randomness import seeded
 from tests.course.cases import RIDGE, SOFTMAX, C, D, N, rounds, shards
 from tests.drawing import named
+from tests.lengths import sized
 
 Released = list[ps.Release]
 Records = tuple[np.ndarray, np.ndarray]
@@ -211,7 +212,7 @@ def test_noise_moves_the_mean_probability_as_far_as_the_card_states(n: int, epsi
     table, ill = _patients(n)
     course = _course_of_cells(n, epsilon, 3, calibrated=calibrated)
     means, stated = [], []
-    for seed in range(24):
+    for seed in range(sized(12, 48)):
         options: Any = {"ledger": "uncharged", "rng": seeded(seed), "allow_reproducible": True}
         head = ps.heads.RefinedSoftmax().fit_releases(ps.private_releases(course, table, ill, **options))
         means.append(head.predict_proba(table)[:, 1].mean())

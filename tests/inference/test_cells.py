@@ -474,7 +474,7 @@ def _without_noise(released, world, levels):
 def test_intervals_hold_the_fit_without_the_cells_that_noise_hides(few):
     """Records of such a cell move the fit, as its note states, and nothing else makes intervals miss."""
     missed = {"the arm": 0, "the moved arm": 0}
-    runs = sized(60, 1000)
+    runs = sized(30, 1000)
     for seed in range(runs):
         world = World(few, seed)
         found = TABLES["ols of cells"](world, "last", 1.0)

@@ -205,7 +205,7 @@ def test_no_row_compares_with_a_first_text_that_nobody_has() -> None:
 
 def test_joint_tests_leave_hidden_levels_out_and_keep_their_level() -> None:
     """Of arm and ward B at their true coefficients, with ten records in ward C."""
-    chances, worlds = [], sized(24, 60)
+    chances, worlds = [], sized(12, 60)
     for seed in range(worlds):
         errors: Any = TABLES["logit"](World(10, seed), "last", 1.0).errors
         rows = np.eye(4)[1:3]
@@ -253,7 +253,7 @@ def test_without_noise_strata_that_are_empty_or_of_one_group_change_no_test() ->
 def test_each_column_has_its_test_of_proportionality_where_a_level_is_empty_or_a_stratum_is() -> None:
     names = ("hazards with a test by column", "hazards by stratum with a test by column")
     for name in names:
-        chances, worlds = [], sized(8, 20)
+        chances, worlds = [], sized(5, 20)
         for seed in range(worlds):
             table = TABLES[name](World(0, seed), "last", 8.0)
             found = table.proportionality_by_column()
@@ -278,7 +278,7 @@ _SMALL_BUDGETS = [
 @pytest.mark.parametrize(("name", "levels", "epsilon"), _SMALL_BUDGETS)
 def test_intervals_cover_with_a_level_of_few_records_at_a_small_budget(name: str, levels: str, epsilon: float) -> None:
     """Over a few worlds; the night has many."""
-    _covers(name, levels, epsilon, (0, 10), 8)
+    _covers(name, levels, epsilon, (0, 10), 5)
 
 
 @pytest.mark.nightly

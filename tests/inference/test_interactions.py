@@ -101,7 +101,7 @@ def test_a_logistic_course_is_statsmodels_within_its_noise() -> None:
 
 
 def test_hazard_ratios_are_near_coxs() -> None:
-    frame = trial(20_000)
+    frame = trial(6_000)
     schema = ps.HazardSchema(
         6,
         NORM,
@@ -111,7 +111,7 @@ def test_hazard_ratios_are_near_coxs() -> None:
         transform=MAPS,
         times="continuous",
     )
-    course = ps.Hazard.start(schema, ps.Cohort(2, 2, 40_000), made.promise(epsilon=8.0), by="arm")
+    course = ps.Hazard.start(schema, ps.Cohort(2, 2, 12_000), made.promise(epsilon=8.0), by="arm")
     table = inf.hazards(rounds(course, frame, None))
     frame["months"], frame["died"] = frame.months.clip(upper=24), frame.died * (frame.months <= 24)
     X = np.column_stack([frame[list(NAMES)], frame.arm * frame.sex, frame.arm * frame.age])

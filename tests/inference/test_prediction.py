@@ -16,7 +16,9 @@ from privstats.errors import PlanError
 from privstats.randomness import seeded
 from privstats.transforms import ConstantFeature
 from tests.hazard.worlds import course_of, played, promise, world
-from tests.lengths import first_by_day
+from tests.lengths import first_by_day, sized
+
+DRAWS = sized(16, 40)
 
 
 def plan_of(epsilon, records=4_000):
@@ -74,12 +76,12 @@ def test_a_log_hazard_ratio_is_predicted_from_expected_events():
     course = course_of(20_000, 1.0)
     schema = replace(course.schema, expected_events=14_000)  # among the cohort's 40,000
     whole = replace(course.plan, schema=schema, privacy=promise(1.0))
-    found = ps.inference.predicted_half_width(whole, 20_000, variance=0.22, draws=40)
+    found = ps.inference.predicted_half_width(whole, 20_000, variance=0.22, draws=DRAWS)
     assert found.exact == pytest.approx(1.96 / math.sqrt(7_000 * 0.22), rel=1e-3)
     table = ps.inference.hazards(played(course, world(20_000, 1), 2))
     low, high = table.conf_int()[2]  # of a column that is centred
     assert 0.7 < found.noisy / ((high - low) / 2) < 1.1
-    assert ps.inference.predicted_half_width(whole, 200, variance=0.22, draws=40).noisy == math.inf
+    assert ps.inference.predicted_half_width(whole, 200, variance=0.22, draws=DRAWS).noisy == math.inf
     with pytest.raises(PlanError, match="set expected_events in the schema"):
         ps.inference.predicted_half_width(replace(whole, schema=course.schema), 200, variance=0.25)
 
@@ -116,7 +118,7 @@ def test_half_widths_of_effects_are_near_those_of_the_committed_tables(name, row
         schema=schema, cohort=ps.Cohort(2, 2, 2 * row["records"]), privacy=promise(row["epsilon"])
     )
     found = inf.predicted_half_width(
-        whole, row["records"], variance=0.156, residual=residual, treated=treated, separation=separation, draws=40
+        whole, row["records"], variance=0.156, residual=residual, treated=treated, separation=separation, draws=DRAWS
     )
     assert found.noisy == pytest.approx(row["half width"], rel=0.15)
     assert found.exact < 1.05 * found.noisy
@@ -127,7 +129,10 @@ def test_outcome_lines_make_an_effect_narrower_from_some_five_hundred_records_on
     schema = ps.EffectSchema.of(dict.fromkeys("abcd", (-1.0, 1.0)), treatment="arm", outcome=(-1, 1), probability=0.5)
     lines, none = (
         inf.predicted_half_width(
-            ps.Effect.start(schema, ps.Cohort(2, 2, 2 * records), promise(1.0), adjust=adjust), records, variance=0.156
+            ps.Effect.start(schema, ps.Cohort(2, 2, 2 * records), promise(1.0), adjust=adjust),
+            records,
+            variance=0.156,
+            draws=sized(40, 100),
         )
         for adjust in (True, False)
     )
@@ -137,7 +142,7 @@ def test_outcome_lines_make_an_effect_narrower_from_some_five_hundred_records_on
 def test_an_effect_whose_propensity_noise_hides_has_no_width():
     schema = ps.EffectSchema.of({"a": (-1, 1)}, treatment="arm", outcome=(-1, 1), estimand="overlap", trim=0.1)
     whole = ps.Effect.full_plan(schema=schema, cohort=ps.Cohort(2, 2, 1_000), privacy=promise(0.1))
-    assert inf.predicted_half_width(whole, 500, variance=0.2, draws=20).noisy == math.inf
+    assert inf.predicted_half_width(whole, 500, variance=0.2, draws=8).noisy == math.inf
 
 
 @pytest.mark.parametrize("wrong", [{"treated": 1.0}, {"separation": -1.0}])
@@ -160,16 +165,16 @@ def test_half_widths_of_hazards_are_near_those_of_the_committed_tables(row, roun
     """Nearest where every row is reported; none where none is."""
     schema = replace(WORLD, expected_events=round(2 * row["records"] * events))
     course = ps.Hazard.start(schema, ps.Cohort(4, 4, 2 * row["records"]), promise(row["epsilon"]), rounds=rounds)
-    found = inf.predicted_half_width(course, row["records"], variance=1 / 3, draws=40)
+    found = inf.predicted_half_width(course, row["records"], variance=1 / 3, draws=DRAWS)
     if row["reported"] in (0, 1):
-        assert found.reported == 40 * row["reported"]
+        assert found.reported == DRAWS * row["reported"]
         assert found.noisy == (pytest.approx(row["half width"], rel=0.08) if row["reported"] else math.inf)
     else:  # the committed widths are of what is reported alone
-        assert 16 < found.reported < 40
+        assert 0.4 * DRAWS < found.reported < DRAWS
         assert found.noisy > 0.9 * row["half width"]
 
 
-def test_the_command_compares_a_trial_with_and_without_outcome_lines(privstats, tmp_path):
+def test_the_command_compares_a_trial_with_and_without_outcome_lines(privstats, tmp_path, few_draws):
     schema = ps.EffectSchema.of(dict.fromkeys("abcd", (20, 90)), treatment="arm", outcome=(-1, 1), probability=0.5)
     whole = ps.Effect.full_plan(schema=schema, cohort=ps.Cohort(2, 2, 3_000), privacy=promise(1.0))
     (tmp_path / "plan.toml").write_text(whole.to_toml())

@@ -7,6 +7,7 @@ The sentences come from the tables themselves, one of every kind and one of each
 import ast
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -430,6 +431,12 @@ def test_no_world_is_named_for_a_sentence_that_no_table_prints(printed: dict[str
     assert set(WORLDS) == held
 
 
+@cache
+def _functions(file: str) -> set[str]:
+    tree = ast.parse((ROOT / file).read_text("utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
 @pytest.mark.parametrize("holder", sorted(set(WORLDS.values())))
 def test_each_world_exists(holder: str) -> None:
     """A world of the benchmark keeps the claim in its committed results; a test is in its file."""
@@ -450,6 +457,5 @@ def test_each_world_exists(holder: str) -> None:
         assert max(ends) <= 0.05, "the claim is refuted there"
         return
     file, _, name = holder.removeprefix(TRUST).partition("::")
-    tree = ast.parse((ROOT / file).read_text("utf-8"))
-    functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    functions = _functions(file)
     assert functions if holder.startswith(TRUST) else name in functions

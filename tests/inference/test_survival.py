@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import privstats as ps
 from privstats import inference as inf
@@ -14,6 +15,7 @@ from privstats.errors import ReleaseError
 from privstats.inference.counts.survival import _survival, exposure_in, hazard_variances
 from privstats.inference.counts.table import spread
 from tests.inference.test_counts import SCHEMA, exact, noisy, people
+from tests.lengths import sized
 
 CURVE = {"time": "months", "event": "died", "times": "discrete"}
 
@@ -127,24 +129,24 @@ def test_a_last_bin_that_is_open_is_not_told_and_one_that_is_closed_is():
 def test_the_first_points_of_few_events_are_covered():
     """Estimate +- 2 errors, with errors from the same few events, missed 15 % of these."""
     schema = ps.CountSchema((ps.Bins("months", tuple(range(14))), ps.Categories("died", (0, 1))), (("months", "died"),))
-    missed, rng = 0, np.random.default_rng(5)
-    for run in range(300):
+    missed, rng, runs = 0, np.random.default_rng(5), sized(150, 300)
+    for run in range(runs):
         event = rng.exponential(1 / 0.0015, 1_000)
         data = {"months": np.minimum(event, 12.5), "died": (event < 12.5).astype(int)}
         low, high = inf.kaplan_meier(
             noisy(data, 8.0, run, schema), **{**CURVE, "times": "continuous"}
         ).confidence_interval_[0]
         missed += not low <= math.exp(-0.0015) <= high
-    assert missed <= 25  # 15 expected of 300
+    assert missed <= binom.ppf(0.999, runs, 0.05)
 
 
 @pytest.mark.parametrize(("n", "epsilon"), [(1_000, 1.0), (4_000, 0.5)])
 def test_curves_and_restricted_means_cover_under_noise(n, epsilon):
     """The truth is the curve of a very large sample."""
-    big = inf.kaplan_meier(exact(people(300_000, 9)), **CURVE)
+    big = inf.kaplan_meier(exact(people(100_000, 9)), **CURVE)
     truth, area = big.survival_function_, big.restricted_mean(5.0).value
-    missed, reported, areas = 0, 0, 0
-    for run in range(80):
+    missed, reported, areas, runs = 0, 0, 0, sized(50, 200)
+    for run in range(runs):
         curve = inf.kaplan_meier(noisy(people(n, 500 + run), epsilon, run), **CURVE)
         low, high = curve.confidence_interval_.T
         k = len(low)
@@ -154,7 +156,7 @@ def test_curves_and_restricted_means_cover_under_noise(n, epsilon):
         areas += mean.reported and not mean.low <= area <= mean.high
     assert reported > 200
     assert missed < 0.09 * reported
-    assert areas <= 9
+    assert areas <= binom.ppf(0.999, runs, 0.05)
 
 
 def test_counts_are_not_cut_at_zero_before_the_curve():
@@ -319,7 +321,7 @@ def test_many_events_in_a_bin_keep_the_level_at_continuous_times(hazard):
     schema = ps.CountSchema(
         (ps.Bins("months", tuple(range(0, 15, 2))), ps.Categories("died", (0, 1))), (("months", "died"),)
     )
-    rng, runs, n = np.random.default_rng(5), 200, 200
+    rng, runs, n = np.random.default_rng(5), sized(80, 200), 200
     missed, means, mean_truth = np.zeros(3, int), 0, -math.expm1(-hazard * 6) / hazard
     truth = np.exp(-hazard * np.array([2.0, 4.0, 6.0]))
     for _ in range(runs):
@@ -330,7 +332,7 @@ def test_many_events_in_a_bin_keep_the_level_at_continuous_times(hazard):
         missed += (low > truth) | (high < truth)
         mean = curve.restricted_mean(6.0)
         means += not mean.low <= mean_truth <= mean.high
-    assert max(*missed, means) <= 21  # of 200: with probability 1e-3 at a rate of .05
+    assert max(*missed, means) <= binom.ppf(0.999, runs, 0.05)
 
 
 @pytest.mark.parametrize("times", ["discrete", "continuous"])

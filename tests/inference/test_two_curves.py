@@ -33,7 +33,7 @@ def test_without_noise_each_mean_and_their_contrasts_are_lifelines() -> None:
 def test_differences_and_ratios_of_means_cover_under_noise(epsilon: float) -> None:
     """The truth is that of a very large sample."""
     big = inf.restricted_means(inf.kaplan_meier(exact(people(400_000, 9)), by="sex", **CURVE), 5.0)
-    runs, missed, reported = sized(150, 1_000), np.zeros(2, int), 0
+    runs, missed, reported = sized(60, 1_000), np.zeros(2, int), 0
     for run in range(runs):
         curves = inf.kaplan_meier(noisy(people(3_000, 700 + run), epsilon, run), by="sex", **CURVE)
         found = inf.restricted_means(curves, 5.0)

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import privstats as ps
 from tests import made
 from tests.dp.test_averages import SUMMED, published, rows_of
+from tests.lengths import sized
 
 PLAN = made.plan(SUMMED[0], ps.Cohort(3, 3, 9), made.promise(unit="person", person_clip="average"))
 
@@ -32,6 +33,7 @@ def summed(
 
 @pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
 @pytest.mark.parametrize("schema", SUMMED, ids=lambda schema: schema.task)
+@settings(max_examples=sized(12, 300))
 @given(owners=st.lists(st.integers(0, 4), min_size=1, max_size=14), seed=st.integers(0, 2**32))
 def test_it_is_the_average_by_its_definition_for_any_order_and_partition(schema: Any, owners: list[int], seed: int):
     """Every row is measured alone, by the records' own code, and averaged in rationals; parties add, bit for bit."""

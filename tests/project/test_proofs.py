@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -18,6 +19,7 @@ def _rooms() -> list[str]:
     return rooms
 
 
+@cache
 def _imports(file: str) -> set[str]:
     """Return the dotted names that a test file imports, and the modules of the public names that it uses as ``ps.``."""
     tree = ast.parse((ROOT / "tests" / file).read_text("utf-8"))

@@ -27,6 +27,7 @@ from privstats.secagg.interactive.random_graph import committee_size, largest_mi
 from privstats.workflows.report.ethics import ethics_page
 from privstats.workflows.report.privacy_report import Statement, page_of
 from tests import made
+from tests.lengths import sized
 
 _DELTA = re.compile(r"delta(?: =|:)? ([0-9][0-9.e-]*[0-9])")
 
@@ -78,7 +79,7 @@ def stated(text: str) -> set[str]:
     return set(_DELTA.findall(re.sub(r"<[^>]*>", " ", text)))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=sized(12, 60), deadline=None)
 @given(st.data())
 def test_the_budgets_delta_includes_the_exact_failure_of_the_masking(data: st.DataObject) -> None:
     plan = drawn(data)
@@ -108,7 +109,7 @@ def documents(plan: ps.Plan, account: ps.dp.Account) -> dict[str, str]:
     }
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=sized(5, 30), deadline=None)
 @given(st.data())
 def test_every_document_states_that_delta(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     plan = drawn(data)

@@ -16,6 +16,7 @@ from privstats.workflows.readers import possible, unread_statistics
 from privstats.workflows.tables import READERS
 from privstats.workflows.tables.reading import table_of
 from tests import made
+from tests.lengths import checkered
 from tests.moments.test_readable import published_of, records_of
 from tests.schema.samples import SCORED
 from tests.workflows.test_readers import PROMISES
@@ -201,8 +202,9 @@ def walk(study: Study, terms: str, names: Sequence[str], options: Callable[[str,
     return set(readers)
 
 
-@pytest.mark.parametrize("terms", TERMS)
-@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
+@pytest.mark.parametrize(
+    ("study", "terms"), checkered(STUDIES, list(TERMS)), ids=lambda each: getattr(each, "name", None)
+)
 def test_a_reader_takes_after_a_session_exactly_what_its_plan_lets_it(study: Study, terms: str) -> None:
     """Epsilon was spent on plans that passed every check, and no table could be read from their releases."""
     walk(study, terms, OWN, asked)

@@ -20,6 +20,7 @@ from privstats.workflows.tables.reader import origin_of, titled
 from privstats.workflows.tables.reading import fitting
 from privstats.workflows.tables.rows import usable
 from tests import made
+from tests.lengths import first_by_day
 from tests.moments.test_readable import published_of, records_of
 from tests.planted import plant, plant_entries
 from tests.schema.samples import SCHEMAS as SAMPLES
@@ -82,12 +83,18 @@ def sentence_of(call: Callable[[], object]) -> str:
 
 
 CLASSES = ps.ClassSchema(2, 3, "NAB", 1.0)
-KINDS = [*STUDIES, *(planned(f"sample {place} {each.task}", each) for place, each in enumerate(SAMPLES))]
-"""Studies, and a sample of each installed kind; the plans of some samples belong to a course, which studies have."""
+OF_SAMPLES = [(planned(f"sample {place} {each.task}", each), each.task) for place, each in enumerate(SAMPLES)]
+"""A sample of each installed kind, and its task; the plans of some samples belong to a course, which studies have."""
 
 
-@pytest.mark.parametrize("study", KINDS, ids=lambda study: study.name)
-def test_every_reader_reads_a_release_of_every_kind_or_refuses_it_as_its_plan(study: Study, brings: Brings) -> None:
+@pytest.mark.parametrize(
+    ("study", "task"),
+    first_by_day([*((each, each.name) for each in STUDIES), *OF_SAMPLES], lambda _, task: task),
+    ids=lambda each: getattr(each, "name", None),
+)
+def test_every_reader_reads_a_release_of_every_kind_or_refuses_it_as_its_plan(
+    study: Study, task: str, brings: Brings
+) -> None:
     """``--reader totals`` of a regression ended in a traceback."""
     brings(TOTALS)
     try:

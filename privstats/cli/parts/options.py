@@ -14,6 +14,7 @@ import typer
 
 from privstats.doors import Option, default_of, flag_of, given
 from privstats.errors import DataError, PlanError
+from privstats.row_fields import option_hints
 from privstats.tables import by_name
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def _bundle_in(hint: Any) -> Any:
 
 
 def _fields_of(bundle: Any) -> list[Parameter]:
-    hints = get_type_hints(bundle, include_extras=True)
+    hints = option_hints(bundle)
     return [
         Parameter(
             each.name,

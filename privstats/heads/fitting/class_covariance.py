@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from privstats.errors import HeadError
 from privstats.estimates import denoise
@@ -265,5 +266,11 @@ def _toward(estimate: Array, level: float, centre: float) -> Array:
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread: threads of small eigendecompositions wait for one another."""
-    with threadpool_limits(1, user_api="blas"):
+    with _loaded_libraries().limit(limits=1, user_api="blas"):
         yield
+
+
+@cache
+def _loaded_libraries() -> ThreadpoolController:
+    """Find the libraries of this process once, which takes milliseconds; NumPy and SciPy are imported above."""
+    return ThreadpoolController()

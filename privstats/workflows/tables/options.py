@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias
 
 from privstats.doors import TYPES, Option, anew, default_of, is_typed, together
 from privstats.errors import PrivstatsError, ReleaseError
-from privstats.row_fields import shown
+from privstats.row_fields import option_hints, shown
 
 Times: TypeAlias = Literal["discrete", "continuous"]
 
@@ -224,7 +224,7 @@ def names_in(options: type[Options]) -> list[str]:
 
 def stated(options: type[Options], name: str) -> Option:
     """Return how an option is shown; refuse one that does not state it."""
-    hint = get_type_hints(options, include_extras=True)[name]
+    hint = option_hints(options)[name]
     shown = next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Option)), None)
     if shown is None:
         raise PrivstatsError(f"the option {name!r} of {options.__qualname__} has no help: annotate it with an Option")
@@ -250,7 +250,7 @@ def fault_of_options(options: object) -> str:
             f"{shown(options)}"
         )
     try:
-        hints = get_type_hints(options, include_extras=True)
+        hints = option_hints(options)
         for each in fields(options):
             if default_of(each) is MISSING:
                 return f"the option {each.name!r} of {options.__qualname__} has no default: give it one"
@@ -270,7 +270,7 @@ def clause_of(options: type[Options], name: str) -> str:
 
 
 def _with_names(own: type[Options], every: Mapping[str, type[Options]]) -> type[Any]:
-    hints = get_type_hints(own, include_extras=True)
+    hints = option_hints(own)
     rows = []
     for each in fields(own):
         shown = stated(own, each.name)._replace(help=_help(each.name, every))

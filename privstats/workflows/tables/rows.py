@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import fields
-from typing import Any, TypeAlias, get_type_hints
+from typing import Any, TypeAlias
 
 from privstats.doors import Door, default_of, flag_of, is_row
 from privstats.errors import BrokenPackageWarning, PrivstatsError, ReleaseError
-from privstats.row_fields import RowError
+from privstats.row_fields import RowError, option_hints
 from privstats.tables import by_name
 from privstats.workflows.tables.options import (
     Grouped,
@@ -210,7 +210,7 @@ def _require_own_options(
 
 def _meanings(options: type[Any]) -> _Meanings:
     """Return each option's name, flag and meaning, without its sentence: readers may word one differently."""
-    hints = get_type_hints(options, include_extras=True)
+    hints = option_hints(options)
     return [
         (
             each.name,

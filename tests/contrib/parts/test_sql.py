@@ -212,7 +212,7 @@ def with_unlisted(table: Any) -> Any:
     return table
 
 
-@settings(max_examples=sized(75, 600), deadline=None)
+@settings(max_examples=sized(30, 600), deadline=None)
 @given(
     case=bases(),
     letters=st.sampled_from(["NA", "NAB", "NAS", "NABD", "NADTF"]),
@@ -254,7 +254,7 @@ def counted(draw: Any) -> tuple[list[Any], list[str], list[tuple[Any, ...]]]:
     return variables, kinds, draw(st.lists(st.tuples(*cells), max_size=25))
 
 
-@settings(max_examples=sized(75, 600), deadline=None)
+@settings(max_examples=sized(30, 600), deadline=None)
 @given(case=counted(), unreadable=st.sampled_from(["refuse", "leave out"]))
 def test_tables_of_counts_are_those_of_measure(case: Any, unreadable: Any) -> None:
     variables, kinds, rows = case
@@ -333,7 +333,7 @@ def test_persons_are_clipped_as_measure_clips_them(ids: list[Any], clip: Any) ->
         agree(SCHEMA, base, "ill", "leave out", persons="id", person_clip=clip_of(clip))
 
 
-@settings(max_examples=sized(30, 300), deadline=None)
+@settings(max_examples=sized(15, 300), deadline=None)
 @given(
     case=counted(),
     ids=st.lists(st.integers(0, 4), min_size=25, max_size=25),

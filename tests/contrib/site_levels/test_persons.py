@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import expit, ndtr
-from scipy.stats import t
+from scipy.stats import binom, t
 
 import privstats as ps
 from privstats.contrib.site_levels import random_intercept_logit, site_round
@@ -16,6 +16,7 @@ from privstats.contrib.site_levels.logit import fitted_logit
 from privstats.randomness import seeded
 from tests import made
 from tests.contrib.site_levels.test_logit import ALL, OWN, POOLED, SITES
+from tests.lengths import sized
 from tests.made import refused
 
 B = np.array([-0.5, 0.8, -0.6])
@@ -52,15 +53,16 @@ def sums_of(site: Any, X: Any, y: Any, weight: Any, noise: float, rng: Any) -> t
 
 @pytest.mark.parametrize(("tau", "own", "noise"), [(0.5, 0.9, 0.0), (1.0, 0.5, 2.0), (0.5, 0.0, 2.0)])
 def test_intervals_cover_whatever_rows_of_one_person_share(tau: float, own: float, noise: float) -> None:
-    rng, runs, missed, off = np.random.default_rng(2), 150, np.zeros(3), 0
+    rng, runs, missed, off = np.random.default_rng(2), sized(50, 150), np.zeros(3), 0
     for _ in range(runs):
         fit = fitted_logit(*sums_of(*rows(30, 60, tau, own, rng), noise, rng))
         half = t.ppf(0.975, np.minimum(fit.degrees(np.eye(3)), 1e6)) * np.sqrt(np.diag(fit.covariance))
         missed += fit.reported * (np.abs(fit.b - B) > half)
         low, high = fit.tau(0.05)
         off += not low <= tau <= high
-    assert (missed / runs < 0.1).all(), missed / runs
-    assert off / runs < 0.07
+    most = binom.ppf(0.999, runs, 0.05)
+    assert (missed <= most).all(), missed
+    assert off <= most
 
 
 def test_q_decreases_in_the_residual_variance_so_both_ends_are_safe() -> None:
@@ -76,7 +78,7 @@ def test_q_decreases_in_the_residual_variance_so_both_ends_are_safe() -> None:
 
 def test_the_errors_of_the_intercept_cover_a_person_with_rows_at_many_sites() -> None:
     """Each person has one row at each of ten sites and one residual: squares of sites' sums do not show the sum's."""
-    rng, runs, missed, taus = np.random.default_rng(5), 150, 0, []
+    rng, runs, missed, taus = np.random.default_rng(5), sized(60, 150), 0, []
     for _ in range(runs):
         person = np.repeat(np.arange(400), 10)
         site, x = rng.integers(0, 40, 4_000), rng.uniform(-1, 1, 4_000)
@@ -90,13 +92,13 @@ def test_the_errors_of_the_intercept_cover_a_person_with_rows_at_many_sites() ->
         half = t.ppf(0.975, fit.degrees(np.eye(2))) * np.sqrt(np.diag(fit.covariance))
         missed += abs(fit.b[0] - 0.5) > half[0]
         taus.append(fit.level**0.5)
-    assert missed / runs < 0.08
+    assert missed <= binom.ppf(0.999, runs, 0.05)
     assert np.median(taus) == pytest.approx(0.3, abs=0.1)
 
 
 def test_many_small_sites_bias_no_coefficient_beyond_its_errors() -> None:
     """Sites of 20 persons with 10 independent rows: at a row's residual variance tau was .77 of 1, and const missed."""
-    rng, runs, missed, levels = np.random.default_rng(6), 25, np.zeros(2), []
+    rng, runs, missed, levels = np.random.default_rng(6), sized(10, 25), np.zeros(2), []
     truth = np.array([-1.5, 1.0])
     for _ in range(runs):
         site = np.repeat(np.arange(200), 200)
@@ -114,7 +116,7 @@ def test_many_small_sites_bias_no_coefficient_beyond_its_errors() -> None:
         half = t.ppf(0.975, np.minimum(fit.degrees(np.eye(2)), 1e6)) * np.sqrt(np.diag(fit.covariance))
         missed += np.abs(fit.b - truth) > half
         levels.append(fit.level**0.5)
-    assert (missed <= 4).all(), missed
+    assert (missed <= binom.ppf(0.999, runs, 0.05)).all(), missed
     assert np.median(levels) == pytest.approx(1.0, abs=0.2)
 
 

@@ -217,7 +217,9 @@ def test_attack_one_fault_on_the_line_does_not_end_flowers_loop(port, tmp_path, 
     assert {*given} == {ANSWERED, FAILED}, "a fault that nothing notices proves nothing"
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "fault", [pytest.param(fault, marks=pytest.mark.nightly if place % 2 else ()) for place, fault in enumerate(FAULTS)]
+)
 def test_attack_nor_does_it_end_the_server_app_or_its_executor(port, tmp_path, monkeypatch, fault):
     """These call the SuperLink over TLS too, and retry inside of one call."""
     monkeypatch.setattr(ProtobufClient, "_send", retried(ProtobufClient._send))

@@ -1,6 +1,6 @@
 """Any schedule of drops, repeats, delays, damage, lies and restarts ends in the exact sum or in a named abort.
 
-Five thousand schedules in the nightly profile, a hundred and fifty in CI.
+Six hundred schedules in the nightly profile, thirty in CI.
 """
 
 from collections.abc import Callable
@@ -20,6 +20,7 @@ from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.state import STEPS
 from privstats.secagg.machines import ENDS
 from privstats.secagg.wire import members, to_bitmap
+from tests.lengths import sized
 from tests.secagg.interactive.cohorts import PLAN, RING, Cohort, cohort_of, play_until, read
 from tests.secagg.interactive.inside import inside
 from tests.threads import join
@@ -291,4 +292,4 @@ class Session(RuleBasedStateMachine):
 
 
 TestSession = Session.TestCase
-TestSession.settings = settings(max_examples=2 * settings.default.max_examples)
+TestSession.settings = settings(max_examples=sized(30, 600))

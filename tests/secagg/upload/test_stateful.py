@@ -1,6 +1,6 @@
 """The schedules of ``test_schedules`` as a state machine: Hypothesis chooses what happens, and shrinks what fails.
 
-Five thousand in the nightly profile, a hundred and fifty in CI, and every night some where reports carry proofs. The
+Nine hundred in the nightly profile, forty-five in CI, and every night some where reports carry proofs. The
 invariants are those of the schedules, after every message; at the end the exact sum or a named abort.
 """
 
@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from privstats.secagg.machines import ENDS
 from privstats.secagg.upload import batching
+from tests.lengths import sized
 from tests.secagg.upload.inside import inside
 from tests.secagg.upload.test_schedules import ACTIONS, Schedule, script
 
@@ -90,7 +91,7 @@ class Uploading(RuleBasedStateMachine):
 
 
 TestUploading = Uploading.TestCase
-TestUploading.settings = settings(max_examples=3 * settings.default.max_examples, stateful_step_count=20)
+TestUploading.settings = settings(max_examples=sized(45, 900), stateful_step_count=20)
 
 
 class Proving(Uploading):

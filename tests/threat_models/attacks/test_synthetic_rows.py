@@ -47,7 +47,7 @@ def pool_of(plan):
     return to_attack(plan, seeded(0))[0]
 
 
-def rows_of(course, trials=40, names=NAMES) -> LeakageReport:
+def rows_of(course, trials=24, names=NAMES) -> LeakageReport:
     return evaluate_course(course, attacks_named(names), pool_of, Effort(trials=trials, seed=1))
 
 

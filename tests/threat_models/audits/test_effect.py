@@ -73,10 +73,10 @@ def test_a_plan_of_another_kind_is_refused() -> None:
 
 @pytest.mark.parametrize("world", TRIALS)
 def test_the_reader_keeps_its_claim(world: str) -> None:
-    found = tally(course_of(), world, 1_000, seeded(2), 40)
+    found = tally(course_of(), world, 1_000, seeded(2), 20)
     assert found.unread == 0
-    assert found.reported[0] == 40
-    assert found.missed[0] <= 7
+    assert found.reported[0] == 20
+    assert found.missed[0] <= 5  # more come up in one of a thousand true claims
 
 
 @pytest.mark.parametrize(("world", "least"), [("confounded", 20), ("beyond", 0), ("differing", 5)])
