@@ -275,7 +275,7 @@ ONE = OfOnePlan("a", "one charge", f"{__name__}:Cheap")
     ("value", "said"),
     [
         ("ONE", "it is of the class OfOnePlan over CourseKind, and must be a CourseKind itself"),
-        ("CENTRED", "its asked is 'centred', which means the kind of course 'centred' of privstats: choose another"),
+        ("CENTRED", "its asked is 'centred', an option of the kind of course 'centred' of privstats: choose an option"),
     ],
 )
 def test_a_kind_of_course_changes_no_charge_and_no_option_of_ours(value: str, said: str, brought: Any) -> None:

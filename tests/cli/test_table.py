@@ -133,9 +133,9 @@ def test_products_of_imputed_counts_are_declared(privstats, folder):
 
 
 @pytest.mark.parametrize("reader", list(ROWS))
-@pytest.mark.parametrize("name", [name for name in names_in(_options()) if name != "alpha"])
+@pytest.mark.parametrize("name", [name for name in names_in(_options().joined()) if name != "alpha"])
 def test_an_option_is_for_the_readers_that_its_help_names_and_refused_by_others(reader, name):
-    named = re.search(rf"\b{reader}\b", stated(_options(), name).help)
+    named = re.search(rf"\b{reader}\b", stated(_options().joined(), name).help)
     assert bool(named) == (name in names_in(ROWS[reader].options))
     if not named:
         with pytest.raises(ReleaseError, match=rf"^--\S+ is for .*, not {reader}; omit it(: |$)"):
@@ -143,7 +143,7 @@ def test_an_option_is_for_the_readers_that_its_help_names_and_refused_by_others(
 
 
 def test_an_option_of_every_reader_names_none():
-    assert stated(_options(), "alpha").help == "Level of the intervals."
+    assert stated(_options().joined(), "alpha").help == "Level of the intervals."
 
 
 def test_a_row_that_noise_hides_has_no_number_in_data():
