@@ -77,7 +77,7 @@ def test_an_extension_takes_fewer_lines_than_forty(what: str) -> None:
 
 
 RAN = re.compile(r"^<!-- run: totals -->\n```py\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PRINTED = re.compile(r"^<!-- printed: totals -->\n```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PRINTED = re.compile(r"^<!-- printed: totals -->\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = """
 import sys
 from privstats.cli import main

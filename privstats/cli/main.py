@@ -21,7 +21,7 @@ import typer
 from typer.core import TyperGroup
 
 from privstats.cli.parts.group import LISTED, command_of, sentence_of
-from privstats.cli.parts.options import HELP
+from privstats.cli.parts.options import COMPLETION, HELP
 from privstats.cli.parts.terminal import escape, say, terminal
 from privstats.doors import Door
 from privstats.errors import PrivstatsError
@@ -32,7 +32,6 @@ from privstats.tables import LazyRows
 from privstats.version import __version__
 
 _FAILED = 2
-_COMPLETION = ("install_completion", "show_completion")
 _PACKAGE = "privstats.cli"
 _LONGEST = 1_000
 _PANELS = ("Begin", "Plan", "Run", "Read", "Audit", "Attack", "Keep", "More")  # purposes of users, in this order
@@ -96,7 +95,7 @@ class _Commands(TyperGroup):
             return click.Command(cmd_name, short_help=sentence_of(own))
         command = command_of(own, cmd_name)
         command.name = cmd_name
-        command.params = [each for each in command.params if each.name not in _COMPLETION]  # once, for all commands
+        command.params = [each for each in command.params if each.name not in COMPLETION]  # once, for all commands
         return command
 
 

@@ -24,6 +24,8 @@ TABLE = "a CSV, Parquet or other table's file, a folder or quoted pattern of suc
 """The kinds of path that hold records, for the help of every command that reads them (``intake.table_sources``)."""
 HELP = ("-h", "--help")
 """The options that print the help of any command."""
+COMPLETION = ("install_completion", "show_completion")
+"""The options of a shell's completion, which ``typer`` adds to any command."""
 _DIALECT = "How a CSV file is written"  # a list of its own in the help of every command that reads one
 
 THOUSANDS = "Its sign between groups of three digits: . , ' or a blank."
@@ -164,7 +166,7 @@ def _field(name: str) -> str:
 
 
 def _words_in(options: list[Parameter]) -> frozenset[str]:
-    """Return names and flags of options, as ``typer`` builds them, and the flags of help."""
+    """Return names and flags of options, as ``typer`` builds them, and those that it adds to any command."""
 
     def shown(**_: Any) -> None: ...
 
@@ -172,7 +174,8 @@ def _words_in(options: list[Parameter]) -> frozenset[str]:
     shown.__annotations__ = {}
     built, *_ = typer.main.get_params_convertors_ctx_param_name_from_function(shown)
     words = ((each.name or "", *each.opts, *each.secondary_opts) for each in built)
-    return frozenset(chain(HELP, *words))
+    added = ((name, f"--{name.replace('_', '-')}") for name in COMPLETION)
+    return frozenset(chain(HELP, *added, *words))
 
 
 def _bundle_in(hint: Any) -> Any:
