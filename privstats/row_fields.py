@@ -200,12 +200,12 @@ def words_of(hint: Any) -> str:
         return f"one of {', '.join(map(repr, parts))}"
     if Callable in (hint, origin):
         return _function(parts[0] if parts else ...)
-    if origin is type:
+    if type in (hint, origin):
         return "a class"
     if origin is tuple and parts[1:] == (...,):
         return f"a tuple, each entry {words_of(parts[0])}"
     if origin is tuple:
-        return f"a tuple of {', then '.join(map(words_of, parts))}"
+        return f"a tuple ({', '.join(map(words_of, parts))})"
     if origin is Mapping:
         return f"a dict, each value {words_of(parts[1])}"
     return "any value" if hint in (Any, _Unknown) else _PLAIN.get(hint) or _with_article(hint.__name__)

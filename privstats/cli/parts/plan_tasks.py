@@ -34,8 +34,12 @@ class Question:
     Attributes:
         name: key of the plan, and of the option ``--name``.
         harmless: a valid stand-in for a missing answer.
-        part: the plan's part; empty for none.
+        kind: type of the answer, such as ``str``.
+        heading: the list of options in the help that shows this one.
+        part: the plan's part; empty for none, as of a package's task.
+        asks: the question itself.
         why: its consequences, in one sentence.
+        help: the help of the option, one sentence.
         choices: possible answers, where these are not all of the setting's form; see :attr:`offered`.
         form: the values of the setting that it asks.
         where: the answer that raises this question.
