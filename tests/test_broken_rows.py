@@ -3,7 +3,7 @@
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import MISSING, fields, replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -317,12 +317,12 @@ def test_a_wrong_attack_of_ours_is_a_bug(change: dict[str, Any], monkeypatch: py
         attack_table.attacks()
 
 
-def _inner(row: Any) -> Iterator[tuple[str, Any]]:
+def _inner(row: Any, classes: Collection[type[Any]]) -> Iterator[tuple[str, Any]]:
     """Yield a field's name and a value of a row class in it."""
     for field in fields(row):
         value = getattr(row, field.name)
         several = value if isinstance(value, tuple) else (value,)
-        yield from ((field.name, each) for each in several if type(each) in row_classes())
+        yield from ((field.name, each) for each in several if type(each) in classes)
 
 
 def test_a_wrong_field_within_a_field_is_refused_by_its_name() -> None:
@@ -332,10 +332,10 @@ def test_a_wrong_field_within_a_field_is_refused_by_its_name() -> None:
         PlanTask("late", "late", lambda *_: None, questions=(asked, asked)),  # type: ignore[arg-type, return-value]
         FurtherPage("late", "A page.", "a plan", lambda _: "", files=(AdjacentFile("a.txt", "a file", lambda _: ""),)),
     ]
-    rows += [row for door in DOORS.values() for row in door.rows().values() if type(row) in row_classes()]
-    tried = 0
+    classes, tried = row_classes(), 0
+    rows += [row for door in DOORS.values() for row in door.rows().values() if type(row) in classes]
     for row in rows:
-        for name, inner in _inner(row):
+        for name, inner in _inner(row, classes):
             for field in fields(inner):
                 wrong = replace(inner, **{field.name: ...})
                 held = (wrong,) if isinstance(getattr(row, name), tuple) else wrong
