@@ -303,7 +303,7 @@ def test_a_wrong_attack_of_a_package_is_left_out_with_a_warning(package: Package
     package.announce("privstats.attacks", "late", "late_attack:Late")
     assert sorted(each.name for each in attack_table.attacks()) == sorted([*before, "late"])
     package.write("ulm", "late_attack.py", f"{ATTACK}\n{WRONG_ATTACKS[fault]}\n")
-    with pytest.warns(BrokenPackageWarning, match="stranger 0.1 announces the attack 'late'"):
+    with pytest.warns(BrokenPackageWarning, match="announces the attack 'late'"):
         assert [each.name for each in attack_table.attacks()] == before
 
 
@@ -313,7 +313,7 @@ def test_a_wrong_attack_of_ours_is_a_bug(change: dict[str, Any], monkeypatch: py
     own = type(attack_table.attacks()[0])
     for name, value in change.items():
         monkeypatch.setattr(own, name, value)
-    with pytest.raises(TypeError, match=f"the attack {own.name!r} of threat_models.* cannot be run: its {name} is"):
+    with pytest.raises(TypeError, match=f"{own.name!r} .* its {name} is"):
         attack_table.attacks()
 
 

@@ -235,7 +235,7 @@ MISSING = CourseKind("missing", "nothing", "nowhere.far:Course")
 def test_a_source_whose_options_were_left_out_stops_no_plan(brought: Any) -> None:
     """Every ``plan init`` ended in an AttributeError."""
     brought(SOURCES.group, "late", "LATE")
-    with pytest.warns(BrokenPackageWarning, match="'late' of stranger 0.1 cannot be used: its option 'omop', --omop,"):
+    with pytest.warns(BrokenPackageWarning, match="'late' of stranger .* 'omop'"):
         sources = _of_sources().joined()
     assert _study(sources(), []) is None
 

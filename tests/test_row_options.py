@@ -243,7 +243,7 @@ def test_a_flag_that_no_command_has_is_refused_by_its_row(flag: str, bring: Call
     if not flag:  # which is no flag, so that the field's name is
         assert COURSE_KINDS["late"].terms is own
         return
-    with pytest.raises(PlanError, match=r"stranger 0\.1 .*the option 'digits' of its terms has the flag"):
+    with pytest.raises(PlanError, match="'digits' .* has the flag"):
         COURSE_KINDS["late"]
 
 
@@ -251,9 +251,7 @@ def test_two_options_of_a_row_with_one_flag_are_refused(bring: Callable[..., Non
     option = Annotated[int, Option("Digits.", flag="--digits")]
     own = make_dataclass("Terms", [("digits", option, 0), ("places", option, 0)], frozen=True)
     bring(COURSE_KINDS, CourseKind("late", "late", "nowhere:Course", asked="digits", terms=own))
-    with pytest.raises(
-        PlanError, match="the option 'places' of its terms has the flag --digits of its option 'digits'"
-    ):
+    with pytest.raises(PlanError, match="'places' .* --digits .* 'digits'"):
         COURSE_KINDS["late"]
 
 
@@ -262,7 +260,7 @@ def test_two_options_of_a_row_with_one_flag_are_refused(bring: Callable[..., Non
 def test_a_name_that_is_no_option_is_refused(door: Door[Any], name: str, bring: Callable[..., None]) -> None:
     _, make = MAKERS[door.group]
     bring(door, make(name, name))
-    with pytest.raises(PrivstatsError, match=r"stranger 0\.1 .*its name is .*, and must be an option"):
+    with pytest.raises(PrivstatsError, match="its name .* an option"):
         door[name]
 
 
@@ -299,7 +297,7 @@ def test_no_option_of_ours_means_a_row_of_a_package(
     if row.name in door or (part == "name" and next(e for e in fields(own) if e.name == name).default is not None):
         pytest.skip("refused for another reason")
     bring(door, row)
-    with pytest.raises(PrivstatsError, match=f"its {part} is {name!r}, an option of the {door.noun} '.*' of privstats"):
+    with pytest.raises(PrivstatsError, match=f"{part} is {name!r}, an option"):
         door[row.name]
     with pytest.warns(BrokenPackageWarning, match=f"its {part} is {name!r}"):
         assert row.name not in door.rows()
@@ -320,7 +318,7 @@ def test_a_summer_is_asked_only_by_an_option_of_its_own(bring: Callable[..., Non
     """A summer whose options were left out was asked, and one that shared all options of ours ended each leader."""
     shared = Summer("alike", SUMMERS["dask"].terms, lambda options: True, never)
     bring(SUMMERS, shared, Summer("unlike", UnlikeCluster, never, never))
-    with pytest.warns(BrokenPackageWarning, match="summer of reports 'unlike' of stranger 0.1 cannot be used"):
+    with pytest.warns(BrokenPackageWarning, match="'unlike' of stranger 0.1 cannot"):
         options = SUMMERS.options("terms").joined()
     assert summer_for(options()) is None
     assert summer_for(options(cluster="tls://ulm:1", store="file:///x")) is SUMMERS["dask"]
@@ -354,7 +352,7 @@ def test_a_question_that_changes_other_tasks_is_refused(fault: str, bring: Calla
     """A question without ``where`` was missing in every ``plan init``, and one of a part changed the promise."""
     change, said = WRONG_QUESTIONS[fault]
     bring(TASKS, PlanTask("late", "late", never, questions=(question(**{"name": "depth", "task": "late", **change}),)))
-    with pytest.raises(PrivstatsError, match=f"stranger 0.1 .*its question .* is wrong: .*{said}"):
+    with pytest.raises(PrivstatsError, match=f"question .* is wrong: .*{said}"):
         TASKS["late"]
 
 
@@ -370,7 +368,7 @@ def test_a_question_of_a_name_of_ours_leaves_its_task_out(name: str, bring: Call
     if name == TASK:
         pytest.skip("refused by the door")
     bring(TASKS, PlanTask("late", "late", never, questions=(question(name, "late"),)))
-    with pytest.warns(BrokenPackageWarning, match=f"task of plan init 'late' of stranger 0.1 .* option '{name}'"):
+    with pytest.warns(BrokenPackageWarning, match=f"'late' of stranger .* '{name}'"):
         assert [each.name for each in questions()].count(name) == 1
     assert "late" not in questions()[0].choices
 
@@ -378,7 +376,7 @@ def test_a_question_of_a_name_of_ours_leaves_its_task_out(name: str, bring: Call
 def test_two_tasks_share_no_question(bring: Callable[..., None]) -> None:
     bring(TASKS, PlanTask("first", "first", never, questions=(question("depth", "first"),)))
     bring(TASKS, PlanTask("second", "second", never, questions=(question("depth", "second"),)), package="other")
-    with pytest.warns(BrokenPackageWarning, match="'second' of other 0.1 cannot be used: .* is unlike 'depth'"):
+    with pytest.warns(BrokenPackageWarning, match="'second' of other .* 'depth'"):
         answers = options_of(("",)).joined()
     assert answers_in(answers(depth="deep")) == {"depth": "deep"}
     assert set(left_out(answers)) == {"second"}
