@@ -156,7 +156,7 @@ def _fits(value: Any, hint: Any) -> bool:
         return isinstance(value, Mapping) and all(_fits(each, parts[1]) for each in value.values())
     if hint in (int, float):
         return not isinstance(value, bool) and isinstance(value, int | hint)
-    unread = hint in (Any, _Unknown) or getattr(hint, "_is_protocol", False)
+    unread = hint in (Any, _Unknown) or bool(getattr(hint, "_is_protocol", False))
     return unread or origin is not None or not isinstance(hint, type) or isinstance(value, hint)
 
 
