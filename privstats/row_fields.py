@@ -9,12 +9,12 @@ from __future__ import annotations
 import builtins
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from inspect import signature
 from types import MappingProxyType, ModuleType, NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
 
 Place: TypeAlias = Annotated[str, "module:name"]
 """A text ``"module:name"`` that names what a row loads on use."""
@@ -83,8 +83,27 @@ def fault_of(row: Any) -> str:
         ''
     """
     hints = hints_of(type(row))
-    wrong = ((each.name, getattr(row, each.name), hints[each.name]) for each in fields(row))
-    return next((_must(name, shown(value), hint) for name, value, hint in wrong if not _fits(value, hint)), "")
+    for each in fields(row):
+        value, hint = getattr(row, each.name), hints[each.name]
+        if not _fits(value, hint):
+            return _must(each.name, shown(value), hint)
+        for held in _held(value, hint):
+            if why := fault_of(held):
+                return f"its {each.name} has {_with_article(type(held).__name__)} that is wrong: {why}"
+    return ""
+
+
+def _held(value: Any, hint: Any) -> Iterator[Any]:
+    """Yield the frozen dataclasses in a field, as its annotation states them."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if is_dataclass(hint) and isinstance(value, cast("type", hint)):
+        yield value
+    elif origin in (Union, UnionType):
+        yield from (held for part in parts for held in _held(value, part))
+    elif origin is tuple and parts[1:] == (...,):
+        yield from (held for each in value for held in _held(each, parts[0]))
+    elif origin is Mapping:
+        yield from (held for each in value.values() for held in _held(each, parts[1]))
 
 
 def fault_of_class(cls: type, base: type) -> str:
@@ -149,12 +168,18 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin is type:
         return isinstance(value, type)
     if origin is tuple:
-        return isinstance(value, tuple) and all(_fits(each, parts[0]) for each in value)
+        return isinstance(value, tuple) and _fit_each(value, parts)
     if origin is Mapping:
         return isinstance(value, Mapping) and all(_fits(each, parts[1]) for each in value.values())
     if hint in (int, float):
         return not isinstance(value, bool) and isinstance(value, int | hint)
-    return isinstance(value, hint) if hint in _PLAIN or is_dataclass(hint) else True
+    unread = hint in (Any, _Unknown) or bool(getattr(hint, "_is_protocol", False))
+    return unread or origin is not None or not isinstance(hint, type) or isinstance(value, hint)
+
+
+def _fit_each(values: tuple[Any, ...], hints: tuple[Any, ...]) -> bool:
+    every = hints[:1] * len(values) if hints[1:] == (...,) else hints
+    return len(values) == len(every) and all(map(_fits, values, every))
 
 
 def _accepts(function: Callable[..., Any], parameters: Any) -> bool:
@@ -192,10 +217,12 @@ def words_of(hint: Any) -> str:
         return f"one of {', '.join(map(repr, parts))}"
     if Callable in (hint, origin):
         return _function(parts[0] if parts else ...)
-    if origin is type:
+    if type in (hint, origin):
         return "a class"
-    if origin is tuple:
+    if origin is tuple and parts[1:] == (...,):
         return f"a tuple, each entry {words_of(parts[0])}"
+    if origin is tuple:
+        return f"a tuple ({', '.join(map(words_of, parts))})"
     if origin is Mapping:
         return f"a dict, each value {words_of(parts[1])}"
     return "any value" if hint in (Any, _Unknown) else _PLAIN.get(hint) or _with_article(hint.__name__)

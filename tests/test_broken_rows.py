@@ -3,8 +3,8 @@
 import re
 import sys
 import warnings
-from collections.abc import Iterator
-from dataclasses import MISSING, fields
+from collections.abc import Collection, Iterator
+from dataclasses import MISSING, fields, replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from pkgutil import resolve_name
@@ -17,6 +17,7 @@ import privstats as ps
 import threat_models.attack as attack_table
 from privstats.cli import main as command_line
 from privstats.cli.main import app
+from privstats.cli.parts.plan_tasks import PlanTask, Question
 from privstats.cli.parts.questions import questions
 from privstats.doors import Door
 from privstats.errors import BrokenPackageWarning, PrivstatsError
@@ -26,6 +27,7 @@ from privstats.plan.forms import Levels
 from privstats.plan.provers import PROVERS
 from privstats.review.plan_notes import plan_notes
 from privstats.row_fields import fault_of, hints_of
+from privstats.workflows.report.further import AdjacentFile, FurtherPage
 from tests import made
 from tests.brought import PACKAGES, brought, install, points
 from tests.planted import _Package, plant_entries
@@ -242,6 +244,110 @@ def test_the_sentence_on_levels_of_proofs_does_without_a_broken_one(package: Pac
         assert '"norm"' in Levels(PROVERS, remedy="omit validity").bounds
 
 
+@WHOLE
+@pytest.mark.parametrize("group", [group for group in LISTS if group != "privstats.commands.course"])
+def test_a_warning_of_a_broken_package_that_is_an_error_is_one_sentence(
+    package: Package,
+    group: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """``python -W error`` showed it as a bug in privstats, with a traceback."""
+    monkeypatch.chdir(tmp_path)
+    plan = made.plan(ps.ClassSchema(2, 3, "NAB", 1.0), ps.Cohort(3, 2, 100), made.promise())
+    Path("plan.toml").write_text(plan.to_toml())
+    package.announce(group, "late", "nowhere:late")
+    monkeypatch.setattr(sys, "argv", ["privstats", *LISTS[group]])
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # which a command replaces
+    questions.cache_clear()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", BrokenPackageWarning)
+            with pytest.raises(SystemExit) as ending:
+                command_line()
+    finally:
+        questions.cache_clear()
+    said = " ".join(capsys.readouterr().err.split())
+    assert ending.value.code == 2
+    sentence = r"error: the \D+ 'late' of stranger 0\.1 cannot be loaded: ModuleNotFoundError: .+; mend or uninstall .+"
+    assert re.fullmatch(sentence, said), said
+
+
+ATTACK = """
+import numpy as np
+from threat_models.attack import Attack
+
+class Late(Attack):
+    name, number, goal, title = "late", 17, "membership", "a stranger's"
+
+    def run(self, view, rng):
+        return np.zeros(len(view.candidates))
+"""
+WRONG_ATTACKS = {
+    "number": 'Late.number = "17"',
+    "a number of ours": "Late.number = 3",
+    "goal": 'Late.goal = "none"',
+    "title": "Late.title = 3",
+    "effort": 'Late.effort = "more"',
+    "no title": "del Late.title",
+    "no method": "del Late.run; Late.__abstractmethods__ = frozenset({'run'})",
+}
+
+
+@pytest.mark.parametrize("fault", WRONG_ATTACKS)
+def test_a_wrong_attack_of_a_package_is_left_out_with_a_warning(package: Package, fault: str) -> None:
+    """An attack with a number of ours was warned of, and listed all the same."""
+    before = [each.name for each in attack_table.attacks()]
+    package.write("ulm", "late_attack.py", ATTACK)
+    package.announce("privstats.attacks", "late", "late_attack:Late")
+    assert sorted(each.name for each in attack_table.attacks()) == sorted([*before, "late"])
+    package.write("ulm", "late_attack.py", f"{ATTACK}\n{WRONG_ATTACKS[fault]}\n")
+    with pytest.warns(BrokenPackageWarning, match="announces the attack 'late'"):
+        assert [each.name for each in attack_table.attacks()] == before
+
+
+@pytest.mark.parametrize("change", [{"title": 3}, {"goal": "none"}, {"number": None}])
+def test_a_wrong_attack_of_ours_is_a_bug(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was missing from every list, and nothing said so."""
+    own = type(attack_table.attacks()[0])
+    for name, value in change.items():
+        monkeypatch.setattr(own, name, value)
+    with pytest.raises(TypeError, match=f"{own.name!r} .* its {name} is"):
+        attack_table.attacks()
+
+
+def _inner(row: Any, classes: Collection[type[Any]]) -> Iterator[tuple[str, Any]]:
+    """Yield a field's name and a value of a row class in it."""
+    for field in fields(row):
+        value = getattr(row, field.name)
+        several = value if isinstance(value, tuple) else (value,)
+        yield from ((field.name, each) for each in several if type(each) in classes)
+
+
+def test_a_wrong_field_within_a_field_is_refused_by_its_name() -> None:
+    """A question of a task, and a file of a page, were not looked at."""
+    asked = Question("depth", "x", str, "Late", "", "Which?", "Why.", "Help.", where=("task", ("late",)))
+    rows = [
+        PlanTask("late", "late", lambda *_: None, questions=(asked, asked)),  # type: ignore[arg-type, return-value]
+        FurtherPage("late", "A page.", "a plan", lambda _: "", files=(AdjacentFile("a.txt", "a file", lambda _: ""),)),
+    ]
+    classes, tried = row_classes(), 0
+    rows += [row for door in DOORS.values() for row in door.rows().values() if type(row) in classes]
+    for row in rows:
+        for name, inner in _inner(row, classes):
+            for field in fields(inner):
+                wrong = replace(inner, **{field.name: ...})
+                held = (wrong,) if isinstance(getattr(row, name), tuple) else wrong
+                why = fault_of(replace(row, **{name: held}))
+                if not (free := fault_of(wrong) == ""):
+                    assert why.startswith(f"its {name} has a")
+                    assert f"its {field.name} is an ellipsis" in why
+                assert not free or field.name == "harmless", field.name
+                tried += not free
+    assert tried > 10
+
+
 NOTES = {
     "3": "it is not iterable",
     "None": "it is not iterable",
@@ -277,7 +383,7 @@ def test_code_of_a_package_that_fails_in_a_command_is_one_sentence(
         command_line()
     said = capsys.readouterr().err
     assert ending.value.code == 2
-    assert "error: the place of the table reader 'totals' of totals 0.1 fails: AttributeError: " in said
+    assert "error: the place of the table reader 'totals' of totals 0.1 failed with AttributeError: " in said
     assert "Traceback" not in said
     assert "bug in privstats" not in said
     assert points("totals", "privstats.readers") == {"totals": "totals_reader:READER"}

@@ -1,5 +1,6 @@
 """pip installs the packages of strangers, and the tests' own copies are as pip leaves them."""
 
+import os
 import re
 import subprocess
 import sys
@@ -73,3 +74,24 @@ def test_a_page_shows_a_package_as_it_is() -> None:
 def test_an_extension_takes_fewer_lines_than_forty(what: str) -> None:
     lines = (FOLDER / EXTENSIONS[what]).read_text("utf-8").splitlines()
     assert sum(bool(line.strip()) for line in lines) < LONGEST
+
+
+RAN = re.compile(r"^<!-- run: totals -->\n```py\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PRINTED = re.compile(r"^<!-- printed: totals -->\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND = """
+import sys
+from privstats.cli import main
+sys.argv = ["privstats", "table", "r.release", "--reader", "totals"]
+main()
+"""
+
+
+def test_a_page_s_code_on_a_reader_runs_and_prints_what_the_page_shows(tmp_path: Path) -> None:
+    page = (FOLDER.parents[1] / "docs" / "how_to_add.md").read_text("utf-8")
+    code = "\n".join([*RAN.findall(page), COMMAND])
+    path = os.pathsep.join([str(install("totals", tmp_path)), *filter(None, sys.path)])
+    environment = {**os.environ, "PYTHONPATH": path, "COLUMNS": "120"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (shown,) = PRINTED.findall(page)
+    assert [line.rstrip() for line in done.stdout.splitlines()] == shown.splitlines()

@@ -44,7 +44,8 @@ class Frame:
 
 GREEDY = RecordsEngine("a", lambda _: True, lambda *_, **__: None)  # type: ignore[arg-type, return-value]
 ODD = replace(MOMENTS, level="odd", statements=(*MOMENTS.statements, "odd"))
-CHANGING = CourseKind("a", "sums of changes", f"{__name__}:Cheap", changing=Changing(None, None, None))  # type: ignore[arg-type]
+CHANGES = Changing(lambda: None, lambda *_: [], lambda _: {})
+CHANGING = CourseKind("a", "sums of changes", f"{__name__}:Cheap", changing=CHANGES)
 GIVING = CourseKind("a", "a price that comes back", f"{__name__}:Cheap", gives_back=True)
 APART = CourseKind("a", "records of a registry", f"{__name__}:Cheap", charge="registry")
 CENTRED = CourseKind("a", "another centre", f"{__name__}:Cheap", asked="centred")
@@ -275,7 +276,7 @@ ONE = OfOnePlan("a", "one charge", f"{__name__}:Cheap")
     ("value", "said"),
     [
         ("ONE", "it is of the class OfOnePlan over CourseKind, and must be a CourseKind itself"),
-        ("CENTRED", "its asked is 'centred', which means the kind of course 'centred' of privstats: choose another"),
+        ("CENTRED", "its asked is 'centred', an option of the kind of course 'centred' of privstats: choose an option"),
     ],
 )
 def test_a_kind_of_course_changes_no_charge_and_no_option_of_ours(value: str, said: str, brought: Any) -> None:

@@ -77,7 +77,7 @@ OPTIONS = """
 from privstats.cli.course import _terms
 from privstats.doors import Door, PrivstatsError
 commands = Door("privstats.commands.course", "command", PrivstatsError, lambda row, _: callable(row))
-assert len(list(commands.values())) == len(commands) and _terms().__name__ == "Terms"
+assert len(list(commands.values())) == len(commands) and _terms().joined().__name__ == "Options"
 """
 
 
@@ -235,8 +235,8 @@ MISSING = CourseKind("missing", "nothing", "nowhere.far:Course")
 def test_a_source_whose_options_were_left_out_stops_no_plan(brought: Any) -> None:
     """Every ``plan init`` ended in an AttributeError."""
     brought(SOURCES.group, "late", "LATE")
-    with pytest.warns(BrokenPackageWarning, match="have different options 'omop'"):
-        sources = _of_sources()
+    with pytest.warns(BrokenPackageWarning, match="'late' of stranger .* 'omop'"):
+        sources = _of_sources().joined()
     assert _study(sources(), []) is None
 
 

@@ -153,12 +153,12 @@ def test_no_code_assigns_a_row(table: Any) -> None:
 @dataclass(frozen=True)
 class Digits:
     digits: Annotated[int | None, Option("Digits after the point.")] = None
-    words: list[str] = field(default_factory=list)
+    words: Annotated[list[str], Option("Words.")] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Same:
-    digits: Annotated[int | None, Option("Digits after the point.")] = None
+    digits: Annotated[int | None, Option("Digits, in other words.")] = None
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def test_options_of_several_rows_are_one_value() -> None:
 
 @pytest.mark.parametrize("other", [Other, Three, Unlike])
 def test_two_options_of_one_name_are_refused_by_their_packages(other: type[Any]) -> None:
-    said = "'a' of privstats and 'b' of {} have different options 'digits'"
+    said = "the row 'b' of {} cannot be used: its option 'digits', --(digits|places), is unlike .digits., --digits,"
     with pytest.raises(PrivstatsError, match=said.format("privstats")):
         together("Options", {"a": Digits, "b": other}, lambda _: "")
     with pytest.warns(BrokenPackageWarning, match=said.format("stranger 0.1")):

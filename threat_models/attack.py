@@ -183,14 +183,23 @@ def _built(kind: type[Listed]) -> Listed:
 def attacks() -> tuple[AnyAttack, ...]:
     """Every attack there is, by number and name: all files of ``attacks/``, and what other packages announce.
 
+    One that is announced and broken is left out, with a warning.
+
     Raises:
-        DataError: two attacks have one name. One that is announced and broken is left out, with a warning.
+        DataError: two attacks have one name.
+        TypeError: a class of ``attacks/`` is no attack that can be run.
     """
     load_all("threat_models.attacks")  # ours first: they keep their names
-    ANNOUNCED.rows()  # each registers itself, as ours do
-    sound = (kind for kind in _ATTACKS.values() if not _fault(kind))  # a refused class has registered itself too
-    result: list[Any] = list(map(_built, sound))  # of the two kinds below ``Listed``
+    result: list[Any] = list(map(_built, (*_ours(), *ANNOUNCED.rows().values())))  # of the two kinds below ``Listed``
     return tuple(sorted(result, key=lambda attack: (attack.number, attack.name)))
+
+
+def _ours() -> list[type[Listed]]:
+    ours = [kind for kind in _ATTACKS.values() if kind.__module__.startswith(f"{__package__}.")]
+    for kind in ours:
+        if why := _fault(kind):
+            raise TypeError(f"the attack {kind.name!r} of {kind.__module__} cannot be run: {why}")
+    return ours
 
 
 def _is_complete(found: Any, name: str) -> bool:

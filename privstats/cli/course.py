@@ -36,7 +36,7 @@ from privstats.cli.parts.terminal import (
     warned,
     writable,
 )
-from privstats.doors import together
+from privstats.doors import RowOptions, left_out
 from privstats.errors import PlanError
 from privstats.files.text import json_text
 from privstats.printable import at_most, delta_text
@@ -63,11 +63,10 @@ _NONE = "none"
 _FAMILIES = ("primary", "secondary", "subgroups")
 
 
-def _terms() -> type[Any]:
+def _terms() -> RowOptions:
     from privstats.course.kinds import COURSE_KINDS
 
-    terms = {name: kind.terms for name, kind in COURSE_KINDS.rows().items() if kind.terms is not None}
-    return together("Terms", terms, COURSE_KINDS.origin)
+    return COURSE_KINDS.options("terms")
 
 
 @app.command()
@@ -98,7 +97,7 @@ def _new_course(whole: ps.Plan, terms: Any) -> Written:
 
     require_times(whole.schema)
     chosen = converted(terms)
-    kind = kind_for(whole.schema, chosen)
+    kind = kind_for(whole.schema, chosen, left_out(terms))
     flags = [kind.asked] if kind.asked and kind.asked not in kind.options else []
     takes = [*flags, *kind.options]
     unknown = [name for name in chosen if name not in takes]

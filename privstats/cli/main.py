@@ -21,6 +21,7 @@ import typer
 from typer.core import TyperGroup
 
 from privstats.cli.parts.group import LISTED, command_of, sentence_of
+from privstats.cli.parts.options import COMPLETION, HELP
 from privstats.cli.parts.terminal import escape, say, terminal
 from privstats.doors import Door
 from privstats.errors import PrivstatsError
@@ -31,9 +32,7 @@ from privstats.tables import LazyRows
 from privstats.version import __version__
 
 _FAILED = 2
-_COMPLETION = ("install_completion", "show_completion")
 _PACKAGE = "privstats.cli"
-_HELP = ("-h", "--help")
 _LONGEST = 1_000
 _PANELS = ("Begin", "Plan", "Run", "Read", "Audit", "Attack", "Keep", "More")  # purposes of users, in this order
 _BEGIN = """\
@@ -96,7 +95,7 @@ class _Commands(TyperGroup):
             return click.Command(cmd_name, short_help=sentence_of(own))
         command = command_of(own, cmd_name)
         command.name = cmd_name
-        command.params = [each for each in command.params if each.name not in _COMPLETION]  # once, for all commands
+        command.params = [each for each in command.params if each.name not in COMPLETION]  # once, for all commands
         return command
 
 
@@ -105,7 +104,7 @@ app = typer.Typer(
     cls=_Commands,
     help="One-shot private learning from sufficient statistics.",
     invoke_without_command=True,
-    context_settings={"help_option_names": list(_HELP), "max_content_width": 120},
+    context_settings={"help_option_names": list(HELP), "max_content_width": 120},
     rich_markup_mode=None,  # lists are plain: typer loads a parser of Markdown for its boxes, for a third of the time
     pretty_exceptions_enable=False,
 )
@@ -166,12 +165,16 @@ class _Remarks:
         file: Any = None,
         line: Any = None,
     ) -> None:
-        if category.__module__.partition(".")[0] != "privstats":
+        if not _is_ours(category):
             self._usual(message, category, filename, lineno, file, line)
         elif str(message) not in self._shown:
             self._shown.add(str(message))
             with suppress(OSError):
                 say(f"warning: {message}", err=True)
+
+
+def _is_ours(category: type[Warning]) -> bool:
+    return category.__module__.partition(".")[0] == "privstats"
 
 
 def _run() -> int:
@@ -187,6 +190,8 @@ def _run() -> int:
         if error.errno is None:  # raised by a library and not by the system
             return _bug()
         return _failed(_of_the_system(error))
+    except Warning as warning:  # a user turned it into an error, as ``python -W error`` does
+        return _failed(str(warning)) if _is_ours(type(warning)) else _bug()
     except Exception:  # last resort: a traceback alone would exit with the code of a contradicted claim
         return _bug()
     return 0

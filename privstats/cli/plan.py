@@ -25,10 +25,11 @@ from privstats.cli.parts.options import (
     for_readers,
     option,
 )
-from privstats.cli.parts.questions import Part, answers_in, options_of
+from privstats.cli.parts.plan_tasks import Part
+from privstats.cli.parts.questions import answers_in, options_of
 from privstats.cli.parts.suggest import suggest
 from privstats.cli.parts.terminal import escape, say, table_of, terminal, warned, writable
-from privstats.doors import Option, flag_of, together
+from privstats.doors import Option, RowOptions, flag_of, left_out
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.text import json_text
@@ -109,10 +110,10 @@ class Columns:
         return columns
 
 
-def _of_sources() -> type[Any]:
+def _of_sources() -> RowOptions:
     from privstats.workflows.sources import SOURCES
 
-    return together("Sources", {name: source.terms for name, source in SOURCES.rows().items()}, SOURCES.origin)
+    return SOURCES.options("terms")
 
 
 def _study(sources: Any, columns: Sequence[str]) -> Study | None:
@@ -124,7 +125,7 @@ def _study(sources: Any, columns: Sequence[str]) -> Study | None:
     from privstats.workflows.sources import SOURCES
 
     stated = flags_given(sources)
-    rows = [row for row in SOURCES.rows().values() if hasattr(sources, row.field)]  # some options may be left out
+    rows = [row for name, row in SOURCES.rows().items() if name not in left_out(sources)]
     source = next((source for source in rows if getattr(sources, source.field) is not None), None)
     if source is None:
         if stated:
@@ -162,6 +163,8 @@ def init(
 
     writable([path], force)
     options = answers_in(answers)
+    if why := left_out(answers).get(options.get("task", "")):
+        raise PlanError(why)
     study = _study(sources, flags_given(columns))
     columns.check()
     file = None if columns.table is None else dialect.file(columns.table, columns.target)

@@ -12,7 +12,7 @@ import privstats as ps
 from privstats.cli.parts.options import Force, argument, expanded, flags_of, option, switched, switches
 from privstats.cli.parts.terminal import say, writable
 from privstats.cli.parts.verifying import PassphraseFile, identity_of
-from privstats.doors import given
+from privstats.doors import RowOptions, given
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write
 from privstats.workflows.report.further import FINDERS, PAGES, REPORT, FurtherFindings, FurtherPage, finders
@@ -42,12 +42,12 @@ class Search:
     )
 
 
-def _searches() -> type[Any]:
-    return switches("Searches", finders())
+def _searches() -> RowOptions:
+    return switches(FINDERS, finders())
 
 
-def _pages() -> type[Any]:
-    return switches("Pages", PAGES.rows().values())
+def _pages() -> RowOptions:
+    return switches(PAGES, PAGES.rows().values())
 
 
 @app.command()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, make_dataclass
+from dataclasses import dataclass, make_dataclass
 from enum import Enum
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +13,7 @@ import typer
 import privstats as ps
 from privstats.cli.parts.options import Force, argument, expanded, option
 from privstats.cli.parts.terminal import drawable, say, writable
-from privstats.doors import Option, flag_of, given
+from privstats.doors import Option, RowOptions, given, left_out
 from privstats.errors import ReleaseError
 from privstats.files.atomic import atomic_write
 from privstats.files.text import json_text
@@ -48,25 +47,12 @@ def _chosen() -> type[Any]:
     return make_dataclass("Chosen", [("reader", Annotated[str | None, named], None)])
 
 
-def _options() -> type[Any]:
+def _options() -> RowOptions:
     """Return the options of all readers."""
-    from privstats.workflows.tables.rows import READERS, usable
+    from privstats.workflows.tables.options import options_of
+    from privstats.workflows.tables.rows import READERS
 
-    return _joined(tuple((name, row.options, READERS.origin(name)) for name, row in usable(_reserved()).items()))
-
-
-@lru_cache(1)
-def _joined(rows: tuple[tuple[str, type[Any], str], ...]) -> type[Any]:
-    """Return the options of these readers, by name, options and package; typer asks for them three times a command."""
-    from privstats.workflows.tables.options import joined
-
-    return joined({name: options for name, options, _ in rows}, {name: origin for name, _, origin in rows}.__getitem__)
-
-
-def _reserved() -> set[str]:
-    """Return names and flags of the options that the command has besides those of readers."""
-    names = [each.name for each in fields(Output)]
-    return {"releases", "reader", "--reader", "--help", *names, *(flag_of(Output, name) for name in names)}
+    return options_of({name: reader.options for name, reader in READERS.rows().items()}, READERS.origin, READERS.noun)
 
 
 @dataclass(frozen=True)
@@ -170,8 +156,11 @@ def table(
     for release in releases:
         _require_no_synthetic_rows(release)
     rounds, named = [ps.Release.load(release) for release in releases], given(options)
-    reader = chosen.reader or fitting(rounds, named)
-    result = table_of(reader, rounds, named, flags=True, reserved=_reserved())
+    without = left_out(options)
+    reader = chosen.reader or fitting(rounds, named, without)
+    if reader in without:
+        raise ReleaseError(without[reader])
+    result = table_of(reader, rounds, named, flags=True)
     facts: dict[str, object] = {
         "reader": reader,
         "plan_digest": rounds[-1].plan.digest,

@@ -311,12 +311,7 @@ def _check_anothers(row: CourseKind) -> None:
             f"it states {', '.join(stated)}, and only kinds of privstats form sums, noise or charges themselves: leave "
             "it out there"
         )
-    ours = {each.asked: each.name for each in COURSE_KINDS.rows(of_others=False).values() if each.asked}
-    if row.asked in ours:
-        raise RowError(
-            f"its asked is {row.asked!r:.80}, which means the kind of course {ours[row.asked]!r} of privstats: choose "
-            "another option"
-        )
+    COURSE_KINDS.require_own(row.name, row.asked, "asked", "terms")
 
 
 COURSE_KINDS: Door[CourseKind] = Door("privstats.courses", "kind of course", PlanError, _is_kind, _OWN)
@@ -334,8 +329,13 @@ def course_kind(course: Course) -> CourseKind:
     return row
 
 
-def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
+def kind_for(schema: Schema, asked: Container[str], without: Container[str] = ()) -> CourseKind:
     """Return the kind that a full plan's schema and the given options mean.
+
+    Args:
+        schema: the full plan's.
+        asked: names of the given options.
+        without: kinds whose options the command left out.
 
     The order is: kinds that the plan requires, an option of one kind alone, the schema's task, a flag, refinement
     rounds. A kind of another package counts only where its ``asked`` is given, or for a task of another package.
@@ -343,7 +343,7 @@ def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
     written = [kind for kind in COURSE_KINDS.rows().values() if kind.promise is not None]
     ours = [kind for kind in written if not COURSE_KINDS.origin(kind.name)]
     needed = (kind for kind in ours if kind.means(schema))
-    flagged = [kind for kind in written if kind.asked in asked]
+    flagged = [kind for kind in written if kind.asked in asked and kind.name not in without]
     by_option = (kind for kind in flagged if kind.asked in kind.options)
     by_task = (kind for kind in (written if KINDS.origin(schema.task) else ours) if kind.task == schema.task)
     return next(chain(needed, by_option, by_task, flagged), COURSE_KINDS["rounds"])

@@ -114,5 +114,5 @@ class EffectTerms(RegressionTerms):
 
     share: Share = None
     analysis: Annotated[
-        Path | None, Option("For an effect: a file whose table \\[analysis] declares what will be reported.")
+        Path | None, Option("For an effect: a file whose table [analysis] declares what will be reported.")
     ] = field(default=None, metadata={"read": _analysis})

@@ -16,6 +16,7 @@ from privstats.files.packing import pack_into, packed_bytes, unpack
 
 Lane: TypeAlias = NDArray[np.unsignedinteger[Any]]
 Lanes: TypeAlias = tuple[Lane, ...]
+"""The entries of a vector, one array for each segment."""
 
 
 class Group(Protocol):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from privstats.course.terms import Retries as Retries
     from privstats.course.terms import Rounds as Rounds
     from privstats.course.terms import Share as Share
+    from privstats.workflows.simulate import Dropouts as Dropouts
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -35,5 +36,6 @@ else:
             "privstats.course.planned": ["Phased", "require_plan"],
             "privstats.course.promise": ["Promise", "Total", "part_of", "promised", "total_of"],
             "privstats.course.terms": ["Calibrated", "ExpectedRecords", "Retries", "Rounds", "Share"],
+            "privstats.workflows.simulate": ["Dropouts"],
         },
     )

@@ -13,8 +13,9 @@ from privstats.lazy_names import lazy_names
 if TYPE_CHECKING:
     from privstats.cli.parts.plan_tasks import Declared as Declared
     from privstats.cli.parts.plan_tasks import PlanTask as PlanTask
-    from privstats.cli.parts.questions import Question as Question
+    from privstats.cli.parts.plan_tasks import Question as Question
     from privstats.encoding.ring import Group as Group
+    from privstats.encoding.ring import Lanes as Lanes
     from privstats.plan.cohort import Headroom as Headroom
     from privstats.plan.document import read_text as read_text
     from privstats.plan.provers import Prover as Prover
@@ -30,9 +31,8 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "privstats.cli.parts.plan_tasks": ["Declared", "PlanTask"],
-            "privstats.cli.parts.questions": ["Question"],
-            "privstats.encoding.ring": ["Group"],
+            "privstats.cli.parts.plan_tasks": ["Declared", "PlanTask", "Question"],
+            "privstats.encoding.ring": ["Group", "Lanes"],
             "privstats.plan.cohort": ["Headroom"],
             "privstats.plan.document": ["read_text"],
             "privstats.plan.provers": ["Prover"],

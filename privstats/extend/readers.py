@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from privstats.inference.evidence import CONSTANT as CONSTANT
     from privstats.inference.evidence import contrasts_of as contrasts_of
     from privstats.inference.evidence import residual_degrees as residual_degrees
+    from privstats.inference.figures import INK as INK
     from privstats.inference.figures import LINES as LINES
+    from privstats.inference.figures import SMALL as SMALL
+    from privstats.inference.figures import figure_of as figure_of
     from privstats.inference.inversion import condition as condition
     from privstats.inference.inversion import quantile as quantile
     from privstats.inference.regression.restricted_likelihood import MixedErrors as MixedErrors
@@ -28,7 +31,7 @@ else:
         __name__,
         {
             "privstats.inference.evidence": ["CONSTANT", "contrasts_of", "residual_degrees"],
-            "privstats.inference.figures": ["LINES"],
+            "privstats.inference.figures": ["LINES", "INK", "SMALL", "figure_of"],
             "privstats.inference.inversion": ["condition", "quantile"],
             "privstats.inference.regression.restricted_likelihood": ["MixedErrors"],
             "privstats.inference.releases": ["chosen_columns", "require_gaussian", "require_level", "require_records"],

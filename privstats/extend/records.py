@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from privstats.course.records_engines import RecordsEngine as RecordsEngine
     from privstats.intake.columns import Readings as Readings
     from privstats.intake.columns import read as read
+    from privstats.intake.declared.dates import DAY_MICROSECONDS as DAY_MICROSECONDS
+    from privstats.intake.declared.dates import EPOCH as EPOCH
     from privstats.intake.declared.unlisted import Lost as Lost
     from privstats.intake.frames import in_memory as in_memory
     from privstats.intake.frames import named_target as named_target
@@ -35,6 +37,7 @@ else:
         {
             "privstats.course.records_engines": ["RecordsEngine"],
             "privstats.intake.columns": ["Readings", "read"],
+            "privstats.intake.declared.dates": ["DAY_MICROSECONDS", "EPOCH"],
             "privstats.intake.declared.unlisted": ["Lost"],
             "privstats.intake.frames": ["in_memory", "named_target"],
             "privstats.intake.meaning": ["LOST", "meaning_of", "same"],

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from privstats.progress import progress_bar as progress_bar
     from privstats.randomness import Generator as Generator
     from privstats.randomness import seeded as seeded
+    from privstats.secagg.keys import Entropy as Entropy
+    from privstats.secagg.wire import HASH_BYTES as HASH_BYTES
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -39,5 +41,7 @@ else:
             "privstats.printable": ["at_most"],
             "privstats.progress": ["progress_bar"],
             "privstats.randomness": ["Generator", "seeded"],
+            "privstats.secagg.keys": ["Entropy"],
+            "privstats.secagg.wire": ["HASH_BYTES"],
         },
     )

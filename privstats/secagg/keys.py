@@ -25,6 +25,7 @@ from privstats.files.signing import public_pem
 from privstats.secagg.wire import prefix
 
 Entropy: TypeAlias = Callable[[int], bytes]
+"""Returns the requested number of random bytes."""
 
 
 def draw(entropy: Entropy, size: int) -> bytes:

@@ -66,6 +66,7 @@ def members(bitmap: bytes, size: int) -> frozenset[int]:
 
 
 HASH_BYTES = 32
+"""Bytes of a SHA-256 hash."""
 SIGNATURE_BYTES = 64
 TAG_BYTES = 16
 HEADER_BYTES = 1 + 1 + 1 + 2 + 32  # version, array header, type, bytes header, session

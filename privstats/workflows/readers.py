@@ -14,7 +14,7 @@ from privstats.plan import Plan
 from privstats.schema import Schema, predicted
 from privstats.workflows.tables.reader import TableReader, sent
 from privstats.workflows.tables.refusals import refused
-from privstats.workflows.tables.rows import READERS, usable
+from privstats.workflows.tables.rows import READERS
 
 
 def possible(plan: Plan) -> tuple[str, ...]:
@@ -31,7 +31,7 @@ def possible(plan: Plan) -> tuple[str, ...]:
         heads = able(sent(schema))
     elif schema.predicts in ("ridge", "parties"):
         heads = named(predicted(schema))
-    proposed = (name for name, table in usable().items() if table.proposed and table.accepts(plan))
+    proposed = (name for name, table in READERS.rows().items() if table.proposed and table.accepts(plan))
     return (*heads, *(name for name in proposed if not refused(name, plan)))
 
 
@@ -190,7 +190,7 @@ def unread_statistics(plan: Plan, chosen: Sequence[str] = ()) -> UnreadStatistic
 
 
 def _proposed(plan: Plan) -> list[TableReader]:
-    return [table for table in usable().values() if table.proposed and plan.schema.task in table.letters]
+    return [table for table in READERS.rows().values() if table.proposed and plan.schema.task in table.letters]
 
 
 def _refused(plan: Plan) -> str:

@@ -60,6 +60,7 @@ def _is_source(row: Any, name: str) -> bool:
     good = is_row(StudySource, options="terms")(row, name)
     if not any(each.name == row.field and each.default is None for each in fields(row.terms)):
         raise RowError(f"its terms has no option {row.field!r} with the default None, which means this source: add it")
+    SOURCES.require_own(name, row.field, "name", "terms")
     return good
 
 

@@ -135,7 +135,7 @@ def test_what_goes_wrong_is_one_sentence_and_no_page(privstats, folder, words, s
 def test_an_option_of_a_further_page_hides_none_of_the_command(privstats, folder, monkeypatch):
     plant(monkeypatch, PAGES, "sign", FurtherPage("sign", "Write sign.html.", "the plan alone", pages.page_of))
     said = privstats("report", "plan.toml", "--out", "x", cwd=folder, code=2).stderr
-    assert "two options are called 'sign'" in said
+    assert "its option 'sign', --sign, is" in said
 
 
 def test_what_is_written_is_signed_beside_it(privstats, folder):

@@ -134,7 +134,7 @@ def test_products_of_imputed_counts_are_declared(privstats, folder):
 
 @pytest.mark.parametrize("reader", list(ROWS))
 def test_an_option_is_for_the_readers_that_its_help_names_and_refused_by_others(reader):
-    listed = _options()
+    listed = _options().joined()
     for name in set(names_in(listed)) - {"alpha"}:
         named = re.search(rf"\b{reader}\b", stated(listed, name).help)
         assert bool(named) == (name in names_in(ROWS[reader].options)), name
@@ -144,7 +144,7 @@ def test_an_option_is_for_the_readers_that_its_help_names_and_refused_by_others(
 
 
 def test_an_option_of_every_reader_names_none():
-    assert stated(_options(), "alpha").help == "Level of the intervals."
+    assert stated(_options().joined(), "alpha").help == "Level of the intervals."
 
 
 def test_a_row_that_noise_hides_has_no_number_in_data():

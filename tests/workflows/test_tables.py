@@ -10,7 +10,7 @@ import privstats as ps
 from privstats.doors import Option, flag_of, resolved
 from privstats.errors import PrivstatsError, ReleaseError
 from privstats.workflows.tables import READERS, Options, TableReader, read
-from privstats.workflows.tables.options import Grouped, OfColumns, joined, names_in, stated
+from privstats.workflows.tables.options import Grouped, OfColumns, names_in, options_of, stated
 from privstats.workflows.tables.reading import fitting
 from tests import made
 from tests.cli.test_loading import COMPUTES, loaded
@@ -18,7 +18,7 @@ from tests.made import refused
 from tests.planted import plant
 from tests.workflows.test_plans_and_readers import CLOCK, COHORT, DIED, SEX, WARD, counted, labelled
 
-OPTIONS = "from privstats.cli.table import _options\nassert _options().__name__ == 'TableOptions'"
+OPTIONS = "from privstats.cli.table import _options\nassert _options().joined().__name__ == 'Options'"
 
 
 def test_the_options_of_all_readers_are_loaded_without_what_computes() -> None:
@@ -49,21 +49,17 @@ class Other(Options):
     columns: Annotated[str | None, Option("one column.")] = None
 
 
-@dataclass(frozen=True)
-class Bare(Options):
-    bare: int = 0
-
-
 def test_an_option_of_several_readers_shows_what_each_says_of_it() -> None:
-    options = joined({"a": OfColumns, "b": OfColumns, "c": Ward, "d": Grouped})
+    options = options_of({"a": OfColumns, "b": OfColumns, "c": Ward, "d": Grouped}).joined()
     assert stated(options, "columns").help == "a, b: a column of the model; repeat. Default: all. c: a ward."
     assert stated(options, "by").help == "d: the variable of groups."
     assert stated(options, "alpha").help == "Level of the intervals."
     assert (flag_of(options, "columns"), flag_of(options, "by")) == ("--column", "--by")
-    with pytest.raises(PrivstatsError, match="'a' of privstats and 'b' of privstats have different options 'columns'"):
-        joined({"a": OfColumns, "b": Other})
-    with pytest.raises(PrivstatsError, match="the option 'bare' of Bare has no help: annotate it with an Option"):
-        joined({"a": Bare})
+    said = (
+        "'b' of privstats cannot be used: its option 'columns', --columns, is unlike 'columns', --column, of .* 'a' of"
+    )
+    with pytest.raises(PrivstatsError, match=said):
+        options_of({"a": OfColumns, "b": Other}).joined()
 
 
 def _released(schema: Any, records: Any) -> ps.Release:

@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperGroup
 from typer.models import CommandInfo, TyperInfo
 
+from privstats.cli.parts.options import HELP
 from privstats.doors import Door
 from privstats.errors import PrivstatsError
 from privstats.row_fields import RowError, shown
@@ -24,7 +25,6 @@ from privstats.tables import LazyRows
 
 LISTED = f"{__name__}.listed"
 """The key in click's ``Context.meta`` that is set while commands are listed."""
-_HELP = ("-h", "--help")
 _LONGEST = 1_000
 """click would truncate a sentence longer than a line."""
 
@@ -120,5 +120,5 @@ def _sentence(callback: Any) -> str:
 
 
 def _with_help_options(command: click.Command) -> click.Command:
-    command.context_settings["help_option_names"] = list(_HELP)
+    command.context_settings["help_option_names"] = list(HELP)
     return command

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, make_dataclass
 from functools import cached_property, partial, update_wrapper
 from inspect import Parameter, Signature, signature
+from itertools import chain
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypeVar, get_type_hints
 
 import typer
 
-from privstats.doors import Option, default_of, flag_of, given
+from privstats.cli.parts.terminal import escape
+from privstats.doors import Door, Option, RowOptions, default_of, flag_of, given, left_out, option_in
 from privstats.errors import DataError, PlanError
 from privstats.row_fields import option_hints
-from privstats.tables import by_name
 
 if TYPE_CHECKING:
     from privstats.moments import RecordFile
 
 TABLE = "a CSV, Parquet or other table's file, a folder or quoted pattern of such files, or FILE/TABLE of a data base"
 """The kinds of path that hold records, for the help of every command that reads them (``intake.table_sources``)."""
+HELP = ("-h", "--help")
+"""The options that print the help of any command."""
+COMPLETION = ("install_completion", "show_completion")
+"""The options of a shell's completion, which ``typer`` adds to any command."""
 _DIALECT = "How a CSV file is written"  # a list of its own in the help of every command that reads one
 
 THOUSANDS = "Its sign between groups of three digits: . , ' or a blank."
@@ -31,12 +36,17 @@ QUOTED = "Its program doubles quotes within quotes, so quoted texts may span any
 
 def option(help: str, metavar: str | None = None, *, flag: str = "", panel: str | None = None, **how: Any) -> Any:
     """Return an option; ``flag`` is its name if not the parameter's."""
-    return typer.Option(*([flag] if flag else []), help=help, metavar=metavar, rich_help_panel=panel, **how)
+    return typer.Option(*([flag] if flag else []), help=_plain(help), metavar=metavar, rich_help_panel=panel, **how)
 
 
 def argument(help: str, metavar: str | None = None) -> Any:
     """Return an argument."""
-    return typer.Argument(help=help, metavar=metavar)
+    return typer.Argument(help=_plain(help), metavar=metavar)
+
+
+def _plain(help: str) -> str:
+    """Return a help text whose brackets ``typer`` prints as they are; it reads them as markup, and may fail."""
+    return escape(help) if "[" in help else help
 
 
 Force: TypeAlias = Annotated[bool, option("Replace existing files.", flag="--force")]
@@ -78,21 +88,36 @@ class _Expanded:
 
     @property
     def _bundles(self) -> dict[str, Any]:
-        bundles = {name: _bundle_in(hint) for name, hint in self._hints.items()}
-        return {name: bundle for name, bundle in bundles.items() if bundle is not None}
+        """Return each parameter that stands for several options, as the dataclass of these.
+
+        No option of another package's row hides one of the command, or of a row of ours in another parameter.
+        """
+        found = {name: bundle for name, hint in self._hints.items() if (bundle := _bundle_in(hint)) is not None}
+        rows = {name: each for name, each in found.items() if isinstance(each, RowOptions)}
+        taken = _words_in(self._options({name: None if name in rows else each for name, each in found.items()}))
+        for name, each in rows.items():
+            others = (other.ours for other in rows.values() if other is not each)
+            found[name] = each.joined(taken.union(*others))
+            taken |= _words_in(_fields_of(found[name]))
+        return found
 
     @cached_property
     def _hints(self) -> dict[str, Any]:
         return get_type_hints(self._command, include_extras=True)
 
+    def _options(self, bundles: Mapping[str, Any]) -> list[Parameter]:
+        """Return the command's options, each a keyword; of a parameter whose bundle is None there is none."""
+        options = list[Parameter]()
+        for name, each in signature(self._command).parameters.items():
+            if name not in bundles:
+                options.append(each.replace(annotation=self._hints[name], kind=Parameter.KEYWORD_ONLY))
+            elif bundles[name] is not None:
+                options += _fields_of(bundles[name])
+        return options
+
     @property
     def __signature__(self) -> Signature:
-        bundles, options = self._bundles, list[Parameter]()
-        for name, each in signature(self._command).parameters.items():
-            bundle = bundles.get(name)
-            options += [each.replace(annotation=self._hints[name])] if bundle is None else _fields_of(bundle)
-        named = by_name(options, lambda option: option.name, "option")  # a row's option must hide none of the command's
-        return Signature([option.replace(kind=Parameter.KEYWORD_ONLY) for option in named.values()])
+        return Signature(self._options(self._bundles))
 
     def __call__(self, **given: Any) -> None:
         built = {
@@ -106,7 +131,8 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command with the fields of each dataclass that it accepts as options.
 
     A dataclass made at run time is annotated as ``Annotated[..., dataclass]``, and one that is made only for a person
-    who asks for the command as ``Annotated[..., function]``.
+    who asks for the command as ``Annotated[..., function]``. Where rows of a door add options, that function returns
+    ``DOOR.options("terms")``.
     """
     return _Expanded(command)
 
@@ -119,19 +145,38 @@ class _Named(Protocol):
 Named = TypeVar("Named", bound=_Named)
 
 
-def switches(name: str, rows: Iterable[Any]) -> type[Any]:
-    """Return a frozen dataclass of flags, one for each row, by the row's ``name`` and ``help``."""
-    flags = [(_field(row.name), Annotated[bool, option(row.help, flag=f"--{row.name}")], False) for row in rows]
-    return make_dataclass(name, flags, frozen=True)
+def switches(door: Door[Any], rows: Iterable[Any]) -> RowOptions:
+    """Return flags, one for each row of a door, by the row's ``name`` and ``help``."""
+    parts = {
+        row.name: make_dataclass("Switch", [(_field(row.name), Annotated[bool, _switch(row)], False)]) for row in rows
+    }
+    return RowOptions(parts, door.origin, door.noun)
+
+
+def _switch(row: Any) -> Option:
+    return Option(row.help, flag=f"--{row.name}")
 
 
 def switched(flags: Any, rows: Iterable[Named]) -> list[Named]:
     """Return the rows whose flag in :func:`switches` is given."""
-    return [row for row in rows if getattr(flags, _field(row.name))]
+    return [row for row in rows if row.name not in left_out(flags) and getattr(flags, _field(row.name))]
 
 
 def _field(name: str) -> str:
     return name.replace("-", "_")
+
+
+def _words_in(options: list[Parameter]) -> frozenset[str]:
+    """Return names and flags of options, as ``typer`` builds them, and those that it adds to any command."""
+
+    def shown(**_: Any) -> None: ...
+
+    shown.__signature__ = Signature(options)  # type: ignore[attr-defined]
+    shown.__annotations__ = {}
+    built, *_ = typer.main.get_params_convertors_ctx_param_name_from_function(shown)
+    words = ((each.name or "", *each.opts, *each.secondary_opts) for each in built)
+    added = ((name, f"--{name.replace('_', '-')}") for name in COMPLETION)
+    return frozenset(chain(HELP, *added, *words))
 
 
 def _bundle_in(hint: Any) -> Any:
@@ -158,7 +203,7 @@ def _fields_of(bundle: Any) -> list[Parameter]:
 
 def _shown(hint: Any) -> Any:
     """Return a field's annotation with its :class:`~privstats.doors.Option` as typer's."""
-    stated = next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Option)), None)
+    stated = option_in(hint)
     if stated is None:
         return hint
     return Annotated[hint.__origin__, option(stated.help, stated.metavar, flag=stated.flag or "")]

@@ -9,23 +9,19 @@ a default.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, make_dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import make_dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import privstats as ps
 from privstats.cli.parts.options import option
-from privstats.cli.parts.plan_tasks import TASKS
+from privstats.cli.parts.plan_tasks import TASK, TASKS, Condition, Part, PlanTask, Question
 from privstats.cli.parts.verifying import party_key
+from privstats.doors import RowOptions, left_out
 from privstats.errors import PlanError
-from privstats.plan.forms import Form
 from privstats.plan.settings import SETTINGS
-
-Part = Literal["schema", "head", "cohort", "privacy", "devices", "aggregation", ""]
-Condition = tuple[str, tuple[str, ...]]
-"""An earlier question, and answers to it."""
 
 _SUMMED, _PARTIES, _PROMISE = "What is summed", "Parties", "Promise"  # lists of the options of `init`
 _EFFECTS = "Effects and hazards"
@@ -35,67 +31,9 @@ GAPS: Mapping[str, Literal["left out"] | None] = {"excluded": "left out", "cell"
 """Answers to what a gap in a declared column of a regression does, with the word of :class:`privstats.Cells` for it."""
 
 
-def as_it_is(answer: Any) -> Any:
-    """Return the answer unchanged."""
-    return answer
-
-
-@dataclass(frozen=True)
-class Question:
-    """One choice.
-
-    Attributes:
-        name: key of the plan, and of the option ``--name``.
-        harmless: a valid stand-in for a missing answer.
-        part: the plan's part; empty for none.
-        why: its consequences, in one sentence.
-        choices: possible answers, where these are not all of the setting's form; see :attr:`offered`.
-        form: the values of the setting that it asks.
-        where: the answer that raises this question.
-        also: another such answer; one suffices.
-        unless: the answer that makes this question void.
-        usual: the default, which spares the question.
-        read: converts an answer; None omits the field.
-    """
-
-    name: str
-    harmless: Any
-    kind: type
-    heading: str
-    part: Part
-    asks: str
-    why: str
-    help: str
-    choices: tuple[str, ...] = ()
-    form: Form | None = None
-    where: Condition | None = None
-    also: Condition | None = None
-    unless: Condition | None = None
-    usual: str | None = None
-    read: Callable[[Any], Any] = as_it_is
-
-    @property
-    def offered(self) -> tuple[str, ...]:
-        """Possible answers; any where empty."""
-        return self.choices or (self.form.choices if self.form else ())
-
-    @property
-    def option(self) -> str:
-        """The option that answers this question."""
-        return f"--{self.name.replace('_', '-')}"
-
-    @property
-    def governs(self) -> bool:
-        """Whether later questions depend on this one."""
-        hang = ((each.where, each.also, each.unless) for each in questions())
-        return any(condition is not None and condition[0] == self.name for each in hang for condition in each)
-
-    def belongs(self, answers: Mapping[str, Any]) -> bool:
-        """Return whether earlier answers leave the question open."""
-        if self.unless is not None and answers.get(self.unless[0]) in self.unless[1]:
-            return False
-        about = [each for each in (self.where, self.also) if each is not None]
-        return not about or any(answers.get(name) in values for name, values in about)
+def governs(question: Question) -> bool:
+    """Return whether other questions depend on this one."""
+    return any(name == question.name for each in questions() for name, _ in each.conditions)
 
 
 def values(part: Part, answers: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,17 +53,31 @@ def completed(answers: Mapping[str, Any]) -> dict[str, Any]:
     return full
 
 
-def options_of(parts: Iterable[Part], heading: str = "") -> Any:
-    """Return the options of some parts' questions, as a dataclass for ``options.expanded``."""
-    return make_dataclass(
-        "Answers",
-        [
-            (each.name, Annotated[each.kind | None, option(each.help, panel=heading or each.heading)], None)
-            for each in questions()
-            if each.part in parts
-        ],
-        frozen=True,
-    )
+def options_of(parts: Iterable[Part], heading: str = "") -> RowOptions:
+    """Return the options of some parts' questions: ours, then those of each task of a package."""
+    return _options((_task(), *QUESTIONS), parts, heading)
+
+
+def _options(ours: Iterable[Question], parts: Iterable[Part], heading: str = "") -> RowOptions:
+    """Return questions as options; two tasks share none, because an answer belongs to one question."""
+    rows = {"": ours, **{name: row.questions for name, row in TASKS.rows().items()}}
+    asked = {name: [each for each in own if each.part in parts] for name, own in rows.items()}
+    answers = {name: _answers(own, heading) for name, own in asked.items() if own}
+    return RowOptions(answers, lambda name: name and TASKS.origin(name), TASKS.noun, shared=False)
+
+
+def _tasks() -> dict[str, PlanTask]:
+    """Return the tasks of packages, without those with a question of a name that an earlier question has."""
+    without = left_out(_options(QUESTIONS, get_args(Part)).joined())
+    return {name: row for name, row in TASKS.rows().items() if name not in without}
+
+
+def _answers(asked: Iterable[Question], heading: str) -> type[Any]:
+    options = [
+        (each.name, Annotated[each.kind | None, option(each.help, panel=heading or each.heading)], None)
+        for each in asked
+    ]
+    return make_dataclass("Answers", options, frozen=True)
 
 
 def answers_in(answers: Any) -> dict[str, Any]:
@@ -530,11 +482,14 @@ QUESTIONS: tuple[Question, ...] = (
 @cache
 def questions() -> tuple[Question, ...]:
     """Return all questions in order: the task, those of tasks that packages bring, and our own."""
-    tasks = TASKS.rows()
-    made = {**_MADE, **{name: row.makes for name, row in tasks.items()}}
+    return (_task(), *(each for row in _tasks().values() for each in row.questions), *QUESTIONS)
+
+
+def _task() -> Question:
+    made = {**_MADE, **{name: row.makes for name, row in _tasks().items()}}
     *names, last = made
-    task = Question(
-        "task",
+    return Question(
+        TASK,
         "classes",
         kind=str,
         heading=_SUMMED,
@@ -544,4 +499,3 @@ def questions() -> tuple[Question, ...]:
         why="; ".join(f"{name}: {what}" for name, what in made.items()) + ".",
         help=f"{', '.join(names)} or {last}.",
     )
-    return (task, *(each for row in tasks.values() for each in row.questions), *QUESTIONS)

@@ -18,8 +18,8 @@ import tomli_w
 import typer
 
 import privstats as ps
-from privstats.cli.parts.plan_tasks import TASKS
-from privstats.cli.parts.questions import Question, completed, questions, values
+from privstats.cli.parts.plan_tasks import TASKS, Question
+from privstats.cli.parts.questions import completed, governs, questions, values
 from privstats.cli.parts.terminal import say, writable
 from privstats.errors import PlanError, PrivstatsError
 from privstats.files.atomic import atomic_write
@@ -64,7 +64,7 @@ def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] |
 
 def _check_option(question: Question, value: Any, answers: Answers, *, asking: bool) -> None:
     """Check first the options on which other questions depend; where a person is asked, check all."""
-    if question.governs and question.offered and value not in question.offered:
+    if governs(question) and question.offered and value not in question.offered:
         choices = " or ".join(map(repr, question.offered))
         raise PlanError(f"{question.name} must be {choices}, got {value!r}: {question.why}")
     if asking:

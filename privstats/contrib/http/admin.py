@@ -23,7 +23,7 @@ from privstats.contrib.http.exchange import Answer, Receive, Refused, Request, S
 from privstats.contrib.http.owner import Owner
 from privstats.contrib.http.run import LeaderRun
 from privstats.contrib.http.standing import Standing, exposition
-from privstats.engines.carriers import Supervision
+from privstats.engines.carriers import EXPOSITION_TYPE, Supervision
 from privstats.errors import PrivstatsError
 from privstats.extend.support import read_bounded
 
@@ -40,7 +40,7 @@ _LONGEST = 100
 """Bytes of a socket's name that every system takes: Linux 107, others 103."""
 
 _HOST = re.compile(r"(?i)(?:localhost|127\.0\.0\.1|\[::1\]|privstats)(?::[0-9]+)?")
-_TEXT, _PROMETHEUS = "text/plain; charset=utf-8", "text/plain; version=0.0.4; charset=utf-8"
+_TEXT = "text/plain; charset=utf-8"
 _BYTES = "application/octet-stream"
 _OPEN = frozenset({"/healthz", "/readyz"})  # probes get one word, without a token
 Handler: TypeAlias = Callable[[], Awaitable[Answer]]
@@ -136,7 +136,7 @@ class Administration:
 
     async def _metrics(self) -> Answer:
         standing = await self._owner.call(self._standing)
-        return Answer(200, exposition(standing, self._held(), self._now()).encode(), _PROMETHEUS)
+        return Answer(200, exposition(standing, self._held(), self._now()).encode(), EXPOSITION_TYPE)
 
     async def _status(self) -> Answer:
         return Answer(200, msgspec.json.encode(await self._owner.call(self._standing)), "application/json")

@@ -14,7 +14,6 @@ from privstats.cli.parts.party_facts import show
 from privstats.cli.parts.verifying import PassphraseFile, identity_of
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.extend.commands import Json, argument, expanded, option, say, table_of, terminal
-from privstats.extend.doors import together
 from privstats.extend.support import at_most
 
 if TYPE_CHECKING:
@@ -114,10 +113,10 @@ def renew(
     _handed_out(next_run(study, identity_of(identity, passphrase_file), settings))
 
 
-def _summing() -> type[Any]:
+def _summing() -> Any:
     from privstats.engines.carriers import SUMMERS
 
-    return together("Summing", {name: row.terms for name, row in SUMMERS.rows().items()}, SUMMERS.origin)
+    return SUMMERS.options("terms")
 
 
 @app.command()

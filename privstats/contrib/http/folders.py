@@ -21,14 +21,14 @@ from privstats.contrib.http.registrar import check_devices
 from privstats.contrib.http.settings import GRACE, Settings
 from privstats.engines.carriers import Folder, RoundFolder, WarningLine, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError
-from privstats.extend.support import atomic_write, read_bounded
+from privstats.extend.support import HASH_BYTES, atomic_write, read_bounded
 from privstats.plan import Plan
 from privstats.secagg import Offer, Panel, Roster
 from privstats.secagg.protocols import protocol_of
 from privstats.secagg.upload.checks import EarlyCheck
 from privstats.secagg.wire import SIGNATURE_BYTES
 
-_ANSWERED, _SENDER_BYTES, _HASH_BYTES = "answered", 4, 32
+_ANSWERED, _SENDER_BYTES = "answered", 4
 _OFFERS = "panel.offers"
 
 
@@ -107,7 +107,7 @@ class Answered:
     def read(self) -> None:
         """Read the file, if any."""
         try:
-            data, row = read_sealed(self._path, self._key), _SENDER_BYTES + _HASH_BYTES
+            data, row = read_sealed(self._path, self._key), _SENDER_BYTES + HASH_BYTES
         except NothingToResumeError:
             return
         rows = (data[start : start + row] for start in range(0, len(data), row))

@@ -16,9 +16,9 @@ import msgspec
 
 from privstats.contrib.http.dial import MOST_MANIFEST, Dial, Reply, UnreachableError
 from privstats.contrib.http.folders import helper_place
-from privstats.contrib.http.helper_desk import END, MESSAGE, NONCE, OFFER, OK, PAYLOAD, REPLY, question_of
+from privstats.contrib.http.helper_desk import END, MESSAGE, NONCE, OFFER, PAYLOAD, REPLY, question_of
 from privstats.contrib.http.settings import Settings
-from privstats.engines.carriers import PARTY, HelperRole, JournaledHelper, RoundFolder, UnconfirmedEndError
+from privstats.engines.carriers import OK, PARTY, HelperRole, JournaledHelper, RoundFolder, UnconfirmedEndError
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.extend.support import from_json
 from privstats.secagg import Offer, Panel

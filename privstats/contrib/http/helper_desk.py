@@ -19,11 +19,11 @@ from privstats.contrib.http.intake import Intake, deadline, length_of
 from privstats.contrib.http.limits import one_at_a_time
 from privstats.contrib.http.owner import Owner
 from privstats.contrib.http.run import LeaderRun
-from privstats.engines.carriers import REPLY_HEAD_BYTES, RoundFolder
+from privstats.engines.carriers import OK, REPLY_HEAD_BYTES, RoundFolder
 
 OFFER, REPLY = "application/vnd.privstats.offer", "application/vnd.privstats.reply"
 MESSAGE, END = "application/vnd.privstats.message", "application/vnd.privstats.end"
-NONCE, PAYLOAD, OK = "privstats-nonce", "privstats-payload", "ok"
+NONCE, PAYLOAD = "privstats-nonce", "privstats-payload"
 _NONCE_BYTES, _NONCES = 32, 2
 _MOST_OFFER, _SMALL = 2 << 10, 64 << 10
 _POLL_SECONDS = 1

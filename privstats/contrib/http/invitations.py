@@ -8,19 +8,15 @@ from __future__ import annotations
 import os
 import re
 from base64 import b32decode, b32encode
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from secrets import compare_digest
-from typing import TypeAlias
 
 from privstats import domains
 from privstats.errors import LocalProtocolError
+from privstats.extend.support import Entropy
 from privstats.secagg import Identity
 from privstats.secagg.keys import draw
-
-Entropy: TypeAlias = Callable[[int], bytes]
-"""Returns the requested number of random bytes."""
 
 CODE_BYTES = 16
 

@@ -13,10 +13,11 @@ from urllib.parse import urlsplit
 
 from privstats import domains
 from privstats.contrib.http.browsers import unanswered
-from privstats.contrib.http.invitations import Entropy, Invitation, draw_code, study_of
+from privstats.contrib.http.invitations import Invitation, draw_code, study_of
 from privstats.contrib.http.settings import FILE, Limits, Settings
+from privstats.engines.carriers import LARGE_ROSTER, PLAN, ROSTER
 from privstats.errors import LocalProtocolError, PlanError, PrivstatsError
-from privstats.extend.support import progress_bar, read_bounded, write_new
+from privstats.extend.support import Entropy, progress_bar, read_bounded, write_new
 from privstats.files.signing import verify
 from privstats.plan import Devices, Plan
 from privstats.secagg import Identity, Roster
@@ -25,8 +26,8 @@ from privstats.secagg.keys import draw, require_identity
 LINKS = "links.txt"
 """One link a line, in the order of the roster: any reader of the file can answer for all."""
 
-_PLAN, _SIGNATURE, _PAGE, _STUDY = "plan.toml", "roster.signature", "page.txt", "study.json"
-_ROSTER, _LARGE_ROSTER, _LARGE = "roster.toml", "roster.bin", 10_000
+_SIGNATURE, _PAGE, _STUDY = "roster.signature", "page.txt", "study.json"
+_LARGE = 10_000
 _OWNER_ONLY = 0o700
 _RUN_BYTES = 16
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -71,7 +72,7 @@ def write_study(
     if home.exists():
         raise PrivstatsError(f"{home} exists; name another folder, or move that one away first")
     _make(home)
-    for name, text in ((_PLAN, plan.to_toml()), (FILE, settings.to_toml()), (_PAGE, f"{page}\n")):
+    for name, text in ((PLAN, plan.to_toml()), (FILE, settings.to_toml()), (_PAGE, f"{page}\n")):
         write_new(home / name, text.encode())
 
 
@@ -91,7 +92,7 @@ def write_invitations(
     Guarantee:
         Only the file :data:`LINKS`, which its owner alone may read, holds the codes.
     """
-    home, plan = Path(folder), Plan.read(Path(folder) / _PLAN)
+    home, plan = Path(folder), Plan.read(Path(folder) / PLAN)
     _check_registrar(plan, identity)
     if (home / LINKS).exists() and not _run_folder(home, 1).exists():
         raise LocalProtocolError(
@@ -125,7 +126,7 @@ def renew(folder: str | os.PathLike[str], identity: Identity, settings: Settings
     Raises:
         LocalProtocolError: another identity, no codes, or ``most_runs`` reached.
     """
-    home, plan = Path(folder), Plan.read(Path(folder) / _PLAN)
+    home, plan = Path(folder), Plan.read(Path(folder) / PLAN)
     _check_registrar(plan, identity)
     number, most = 1, _devices(plan).most_runs
     while _run_folder(home, number).exists():
@@ -140,7 +141,7 @@ def renew(folder: str | os.PathLike[str], identity: Identity, settings: Settings
     settings = Settings.read(home) if settings is None else settings
     _check_page(_page_of(home), settings)
     first = _run_folder(home, 1)
-    roster = Roster.load(first / (_ROSTER if (first / _ROSTER).exists() else _LARGE_ROSTER)).renewed()
+    roster = Roster.load(first / (ROSTER if (first / ROSTER).exists() else LARGE_ROSTER)).renewed()
     return _write_run(home, plan, roster, identity, settings, number)
 
 
@@ -168,7 +169,7 @@ def check_devices(plan: Plan, roster: Roster, folder: str | os.PathLike[str]) ->
 
 def _write_run(home: Path, plan: Plan, roster: Roster, identity: Identity, settings: Settings, number: int) -> Run:
     run = _run_folder(home, number)
-    shared = {_PLAN: plan.to_toml(), _SIGNATURE: identity.sign(_statement(plan, roster)).hex() + "\n"}
+    shared = {PLAN: plan.to_toml(), _SIGNATURE: identity.sign(_statement(plan, roster)).hex() + "\n"}
     study = study_of(roster.run, bytes.fromhex(plan.digest), roster.digest)
     pinned = {"leader": settings.address, "run": roster.run.hex(), "study": study}
     public = replace(settings, origins=(), limits=Limits())
@@ -180,7 +181,7 @@ def _write_run(home: Path, plan: Plan, roster: Roster, identity: Identity, setti
         for file, text in files.items():
             write_new(run / name / file, text.encode())
     for folder in (*(run / name for name in homes if name != "page"), run):
-        roster.save(folder / (_ROSTER if len(roster) <= _LARGE else _LARGE_ROSTER))
+        roster.save(folder / (ROSTER if len(roster) <= _LARGE else LARGE_ROSTER))
     return Run(run, roster, study, number)
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from privstats.contrib.parts.sql_dialects import Dialect
 from privstats.errors import SchemaError
-from privstats.extend.records import Readings, meaning_of, read
+from privstats.extend.records import DAY_MICROSECONDS, EPOCH, Readings, meaning_of, read
 from privstats.intake.columns import TRUTHS, Listed
 from privstats.intake.meaning import LONGEST, MISSING, text_meaning_of
 from privstats.records.cells import beyond, cells_in
@@ -33,11 +33,9 @@ from privstats.transforms import Dates, Numeric
 
 _MAX = sys.float_info.max
 _NEAR = 2.0**-40  # relative: more than the 15 digits in which values are compared
-_DAY = 86_400_000_000
-_EPOCH = datetime(1970, 1, 1)
 # A later value is of the year 10000, or within the last second and read as its first microsecond.
 _FIRST, _LAST = (
-    round((at - _EPOCH).total_seconds()) * 1_000_000 for at in (datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59))
+    round((at - EPOCH).total_seconds()) * 1_000_000 for at in (datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59))
 )
 _END = datetime.max
 _BEYOND = np.datetime64("10000-01-01", "us")
@@ -214,10 +212,10 @@ def _words(name: str, cells: int, outcomes: Reader, listed: Sequence[Listed], *,
 
 def _micros(column: Dates, days: Iterable[float]) -> tuple[float, ...]:
     """Return the microseconds of cut points and of gap codes."""
-    at: list[float] = [day * _DAY for day in days]
+    at: list[float] = [day * DAY_MICROSECONDS for day in days]
     for gap in column.gaps:
         try:
-            at.append((datetime.fromisoformat(str(meaning_of(gap))) - _EPOCH).total_seconds() * 1_000_000)
+            at.append((datetime.fromisoformat(str(meaning_of(gap))) - EPOCH).total_seconds() * 1_000_000)
         except (ValueError, TypeError):  # a gap code that no date equals
             continue
     return tuple(at)
@@ -238,7 +236,9 @@ def changes(outcomes: Reader, marks: Collection[float], *, times: bool = False) 
     first, last = (float(_FIRST), float(_LAST)) if times else (-_MAX, _MAX)
     around = [mark * (1 + side) for mark in marks for side in (-_NEAR, 0.0, _NEAR)]
     around += [
-        mark + side for mark in marks for side in ((-_DAY, _DAY) if times else (-math.ulp(mark), math.ulp(mark)))
+        mark + side
+        for mark in marks
+        for side in ((-DAY_MICROSECONDS, DAY_MICROSECONDS) if times else (-math.ulp(mark), math.ulp(mark)))
     ]
     inside = sorted({first, last, 0.0, *(each for each in around if first < each < last)})
     middles = [low / 2 + high / 2 for low, high in pairwise(inside)]

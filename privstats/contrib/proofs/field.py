@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.encoding import RingVector
+from privstats.extend.plans import Lanes
 from privstats.secagg.prg import ctr_keystream
 
 BITS = 61
@@ -21,7 +21,6 @@ P = (1 << BITS) - 1
 
 Field = NDArray[np.uint64]
 Integers = NDArray[np.int64]
-Lanes = tuple[NDArray[Any], ...]
 
 _P = np.uint64(P)
 _LOW29, _LOW32 = np.uint64((1 << 29) - 1), np.uint64((1 << 32) - 1)

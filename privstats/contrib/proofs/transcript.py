@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from privstats.contrib.proofs.field import Field, stream
+from privstats.extend.support import HASH_BYTES
 from privstats.secagg.prg import ctr_keystream
 from privstats.secagg.upload.signed_statements import derive, labelled
 from privstats.secagg.wire import index
 
-_HASH_BYTES = 32
 BLIND_BYTES = 32
 SIGN_BYTES = 32
 """Bytes of random signs for one entry: 16 for b and 16 for b', a bit of each for every one of 128 tests."""
@@ -38,8 +38,8 @@ class Transcript:
     @classmethod
     def of(cls, context: bytes, sender: int, commits: bytes, parts: bytes) -> Transcript:
         """Build the transcript from signed columns."""
-        each = [commits[start : start + _HASH_BYTES] for start in range(0, len(commits), _HASH_BYTES)]
-        return cls(context, sender, tuple(each), (parts[:_HASH_BYTES], parts[_HASH_BYTES:]))
+        each = [commits[start : start + HASH_BYTES] for start in range(0, len(commits), HASH_BYTES)]
+        return cls(context, sender, tuple(each), (parts[:HASH_BYTES], parts[HASH_BYTES:]))
 
     @property
     def first(self) -> bytes:

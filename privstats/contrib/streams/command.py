@@ -73,8 +73,9 @@ def bring(
     changes: Annotated[Path, argument("ids, persons if any, X, y and leave, as np.savez writes them.", "FILE.npz")],
 ) -> None:
     """Queue records that enter and leave in a party's folder; they go with the next epoch that it takes part in."""
-    from privstats.contrib.streams.party import COURSE, inbox_of, waiting
+    from privstats.contrib.streams.party import inbox_of, waiting
     from privstats.contrib.streams.stream import Stream
+    from privstats.engines.carriers import COURSE
     from privstats.engines.network.party import Party
 
     if not (home / COURSE).exists():

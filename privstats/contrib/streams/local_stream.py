@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from privstats.contrib.streams.inbox import read_batch
-from privstats.contrib.streams.party import COURSE, inbox_of, registry_of, waiting
+from privstats.contrib.streams.party import inbox_of, registry_of, waiting
 from privstats.contrib.streams.stream import Stream
 from privstats.course import write
 from privstats.dp import Ledger, Privacy
-from privstats.engines.carriers import Deadlines, Folder, Host, LocalTransport
+from privstats.engines.carriers import COURSE, Deadlines, Folder, Host, LocalTransport
 from privstats.errors import DataError, PlanError
 from privstats.release import Release
 from privstats.secagg import Identity, Roster

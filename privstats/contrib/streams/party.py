@@ -22,11 +22,6 @@ from privstats.moments import Moments
 from privstats.release import Release
 from privstats.session import RoundCharge
 
-COURSE = "course.toml"
-"""The file of a stream in folders of parties."""
-REMEDY = "keep only the one that is meant in it"
-"""The remedy where a ledger has more than one account and a stream does not name one."""
-
 
 class ChangesPart:
     """Records that entered or left since the last upload."""
@@ -131,7 +126,7 @@ class Standing:
 def standing(folder: Folder) -> Standing:
     """Return a party's progress; spends and marks nothing."""
     inbox = inbox_of(folder)
-    account = folder.store(0, folder.course.first).account(remedy=REMEDY)
+    account = folder.store(0, folder.course.first).server_account()
     if not _spent(folder):
         batches = inbox.batches().values()
         gone = {record for each in batches for record in each.leave}
@@ -246,7 +241,7 @@ def registry_of(folder: Folder) -> RecordRegistry:
     known = (account.of_run(run) for account in folder.ledger.accounts())
     entry = next((each for each in known if each is not None and each.plan == digest), None)
     if entry is None:
-        entry = folder.entry(folder.store(0, folder.course.first).account(remedy=REMEDY))
+        entry = folder.entry(folder.store(0, folder.course.first).server_account())
     secret = hmac.digest(folder.key, domains.REGISTRY_SECRET, "sha256")
     stream = stream_of(folder)
     kind: type[RecordRegistry] = RecordRegistry if stream.plan.person_clip is None else PersonRegistry

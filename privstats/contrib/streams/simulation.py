@@ -5,9 +5,9 @@ A client that vanished before sending sends its changes next time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from privstats import session
 from privstats.contrib.streams.moments_delta import MomentsDelta
@@ -16,6 +16,7 @@ from privstats.course import Round
 from privstats.course import run as follow
 from privstats.encoding import RingVector
 from privstats.errors import AggregationError, DataError, PlanError
+from privstats.extend.courses import Dropouts
 from privstats.extend.support import Generator
 from privstats.intake.person_ids import names_of
 from privstats.moments import Moments, warn_if_clipped
@@ -23,9 +24,6 @@ from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES
 from privstats.release import Release
 from privstats.workflows.simulate import measured, summed
-
-_Dropouts: TypeAlias = Mapping[str, Collection[int]]
-"""The clients that vanish, by step."""
 
 
 def simulated(stream: Stream, epochs: Any, dropouts: Any, rng: Generator) -> list[Release | None]:
@@ -43,7 +41,7 @@ def simulated(stream: Stream, epochs: Any, dropouts: Any, rng: Generator) -> lis
 class _Simulated:
     stream: Stream
     epochs: Sequence[Any]
-    dropouts: Sequence[_Dropouts | None]
+    dropouts: Sequence[Dropouts | None]
     rng: Generator
     seed: bytes
     sums: list[tuple[RingVector, tuple[int, ...]] | None] = field(default_factory=list)
@@ -110,7 +108,7 @@ class _Simulated:
             owed[client] = self.none
 
 
-def _sent(plan: Plan, gone: _Dropouts, failed: str) -> list[int]:
+def _sent(plan: Plan, gone: Dropouts, failed: str) -> list[int]:
     steps = plan.masking.steps
     upload = steps.index(plan.masking.upload_step)
     if steps.index(failed) < upload:

@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from privstats.contrib.synthetic.distances import MEAN_ABSOLUTE
 from privstats.contrib.synthetic.junction_tree import Array, JunctionTree
 from privstats.contrib.synthetic.projection import projected
 from privstats.contrib.synthetic.proportional import Beliefs, consistent, proportional
@@ -25,7 +26,6 @@ Pair = tuple[int, int]
 
 MAX_CELLS = 1 << 18
 """Cells of a junction tree; a fit then takes seconds. With a quarter of them Adult lacked pairs of its target."""
-_MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
 _CHANCE = 1.0
 """Standard deviations of a score that noise and chance may make."""
 NOISE_WEIGHT = 0.25
@@ -104,7 +104,7 @@ class Screened:
         if excess <= hidden:
             return 0.0
         relative = math.sqrt(excess - hidden) * float(weights.sum()) / squared
-        return _MEAN_ABSOLUTE * relative
+        return MEAN_ABSOLUTE * relative
 
     def model(self, pairs: Sequence[Pair]) -> Beliefs:
         """Return the maximum-entropy model under the screened tables of some pairs."""
@@ -180,7 +180,7 @@ def _most_worth(screened: Screened, selected: Sequence[Pair], gains: Sequence[fl
 
 
 def _noise(screened: Screened, pairs: int) -> float:
-    return NOISE_WEIGHT * _MEAN_ABSOLUTE * screened.noise * math.sqrt(pairs)
+    return NOISE_WEIGHT * MEAN_ABSOLUTE * screened.noise * math.sqrt(pairs)
 
 
 def _cells(screened: Screened, pair: Pair) -> int:

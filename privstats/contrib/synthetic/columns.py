@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privstats import domains
 from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
-from privstats.extend.records import LOST, Lost, Readings, in_memory, names_of_columns, read, same
+from privstats.extend.records import EPOCH, LOST, Lost, Readings, in_memory, names_of_columns, read, same
 from privstats.intake.column_names import places_in
 from privstats.intake.declared.categories import Declared
 from privstats.intake.declared.columns import column_from_plan
@@ -29,7 +29,6 @@ from privstats.transforms import Categories, Dates, Numeric, Truth
 
 _MAX_BUCKETS = 1024
 _MIN_EDGES = 3
-_EPOCH = datetime(1970, 1, 1)
 _POWERS, _PARTS = (-8, 30), 4
 _POSITIVE = tuple(2.0**k * (1 + part / _PARTS) for k in range(*_POWERS) for part in range(_PARTS))
 OPEN_EDGES = (*(-edge for edge in reversed(_POSITIVE)), *_POSITIVE)
@@ -248,4 +247,4 @@ def restored(column: Column, values: Sequence[Any]) -> list[Any]:
 
 
 def _date(days: float) -> str:
-    return (_EPOCH + timedelta(days=float(np.floor(days)))).date().isoformat()
+    return (EPOCH + timedelta(days=float(np.floor(days)))).date().isoformat()

@@ -20,7 +20,7 @@ from privstats.contrib.synthetic.junction_tree import Array
 
 _TAIL, _LEVEL = 0.0125, 2.241402727604947
 """Each end of an interval is the better of two bounds, of which each misses 1.25 %; the normal quantile of that."""
-_MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
+MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,14 +127,14 @@ def estimate(
     lowest, highest = _squares(square, noise, many)
     beyond = max(float(released[empty].sum()) + _LEVEL * noise * math.sqrt(empty.sum()), 0.0)
     loud = noise * (
-        _MEAN_ABSOLUTE * (float(np.sqrt(factors).sum()) + float(empty.sum()))
-        + _LEVEL * math.sqrt(n * (1 - _MEAN_ABSOLUTE**2))
+        MEAN_ABSOLUTE * (float(np.sqrt(factors).sum()) + float(empty.sum()))
+        + _LEVEL * math.sqrt(n * (1 - MEAN_ABSOLUTE**2))
     )
     low = max(math.sqrt(lowest / 2), plain - loud / 2, 0.0)
     high = max(min((math.sqrt(many * highest) + beyond) / 2, plain + loud / 2, 1.0), low)
     of_noise = fmean(float(np.abs(each.shift).sum()) / 2 for each in moved)
     misfit = max(square - fmean(float(np.square(each.shift[seen]).sum()) for each in moved), 0.0)
-    of_misfit = _MEAN_ABSOLUTE / 2 * float(np.sqrt(shares[seen]).sum()) * math.sqrt(misfit)
+    of_misfit = MEAN_ABSOLUTE / 2 * float(np.sqrt(shares[seen]).sum()) * math.sqrt(misfit)
     return Estimate(min(max(math.hypot(of_noise, of_misfit), low), high), low, high)
 
 

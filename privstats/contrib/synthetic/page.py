@@ -13,16 +13,15 @@ import numpy as np
 
 from privstats.contrib.synthetic.distances import Distance
 from privstats.contrib.synthetic.rows import NO_INTERVALS, SyntheticRows
-from privstats.extend.readers import LINES
-from privstats.extend.support import atomic_write, optional_dependencies
+from privstats.extend.readers import INK, LINES, SMALL, figure_of
+from privstats.extend.support import atomic_write
 from privstats.workflows.report import Figure, Table, render
 
 _MOST_PICTURES = 24
 """Pictures of each kind on a page."""
 _MOST_BARS = 100
 _NORMAL = 1.959963984540054
-_WIDTH_INCHES, _BAR_INCHES, _PAIR_INCHES, _LONGEST = 4.2, 0.16, 1.9, 18
-_SMALL, _INK = 8, "#444444"
+_BAR_INCHES, _PAIR_INCHES, _LONGEST = 0.16, 1.9, 18
 
 
 def write_page(rows: SyntheticRows, path: str | os.PathLike[str]) -> None:
@@ -68,40 +67,35 @@ def one_way(table: Distance) -> Any:
     if len(cells) > _MOST_BARS:
         held = np.append(np.flatnonzero(table.rows[:-1]), len(cells) - 1)
         shown = np.append(np.arange(held[0], held[-2:][0] + 1)[:_MOST_BARS], held[-1])
-    figure = _empty(0.8 + _BAR_INCHES * len(shown))
+    figure = figure_of(0.8 + _BAR_INCHES * len(shown))
     axes, at = figure.subplots(), np.arange(len(shown))
     axes.barh(at, table.rows[shown], color="#aab4c2", height=0.7, label="synthetic rows")
     bars = {"xerr": _NORMAL * table.noise, "color": LINES[0], "markersize": 3, "linewidth": 1}
     axes.errorbar(table.released[shown], at, fmt="o", label="released", **bars)
-    axes.set_yticks(at, [_short(cells[each]) for each in shown], fontsize=_SMALL)
-    axes.tick_params(axis="x", labelsize=_SMALL)
+    axes.set_yticks(at, [_short(cells[each]) for each in shown], fontsize=SMALL)
+    axes.tick_params(axis="x", labelsize=SMALL)
     axes.invert_yaxis()
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_xlabel("share of the records", fontsize=_SMALL)
-    axes.legend(fontsize=_SMALL, frameon=False)
+    axes.set_xlabel("share of the records", fontsize=SMALL)
+    axes.legend(fontsize=SMALL, frameon=False)
     return figure
 
 
 def two_way(table: Distance) -> Any:
     """Draw released shares left, the rows' right, in one scale."""
-    figure = _empty(_PAIR_INCHES)
+    figure = figure_of(_PAIR_INCHES)
     panels = figure.subplots(1, 2, sharey=True)
     top = float(max(table.released.max(), table.rows.max(), 1e-9))
     for axes, shares, name in zip(panels, (table.released, table.rows), ("released", "synthetic rows"), strict=True):
         image = axes.imshow(np.sqrt(np.maximum(shares, 0.0)), vmin=0, vmax=math.sqrt(top), aspect="auto", cmap="Blues")
-        axes.set_title(name, fontsize=_SMALL, color=_INK)
-        axes.set_xlabel(_short(table.columns[1]), fontsize=_SMALL)
+        axes.set_title(name, fontsize=SMALL, color=INK)
+        axes.set_xlabel(_short(table.columns[1]), fontsize=SMALL)
         axes.set_xticks([])
         axes.set_yticks([])
-    panels[0].set_ylabel(_short(table.columns[0]), fontsize=_SMALL)
+    panels[0].set_ylabel(_short(table.columns[0]), fontsize=SMALL)
     scale = figure.colorbar(image, ax=panels, ticks=[0.0, math.sqrt(top)])
-    scale.ax.set_yticklabels(["0", f"{top:.2g}"], fontsize=_SMALL)
+    scale.ax.set_yticklabels(["0", f"{top:.2g}"], fontsize=SMALL)
     return figure
-
-
-def _empty(height: float) -> Any:
-    drawing = optional_dependencies.load("matplotlib.figure", by="a figure")
-    return drawing.Figure(figsize=(_WIDTH_INCHES, height), layout="constrained")
 
 
 def _figure(table: Distance, figure: Any) -> Figure:

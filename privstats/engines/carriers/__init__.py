@@ -30,10 +30,15 @@ if TYPE_CHECKING:
     from privstats.engines.journal.server import JournaledServer as JournaledServer
     from privstats.engines.network.folder import Folder as Folder
     from privstats.engines.network.folder import RoundFolder as RoundFolder
+    from privstats.engines.network.folder_documents import COURSE as COURSE
+    from privstats.engines.network.folder_documents import LARGE_ROSTER as LARGE_ROSTER
+    from privstats.engines.network.folder_documents import PLAN as PLAN
+    from privstats.engines.network.folder_documents import ROSTER as ROSTER
     from privstats.engines.network.folder_status import status_of as status_of
     from privstats.engines.network.host import Host as Host
     from privstats.engines.network.host import run_releases as run_releases
     from privstats.engines.network.key_agreement import key_agreement as key_agreement
+    from privstats.engines.network.metrics import EXPOSITION_TYPE as EXPOSITION_TYPE
     from privstats.engines.network.metrics import Exposition as Exposition
     from privstats.engines.network.operator_log import PARTY as PARTY
     from privstats.engines.network.operator_log import WarningLine as WarningLine
@@ -58,6 +63,7 @@ if TYPE_CHECKING:
     from privstats.engines.network.summers import summer_for as summer_for
     from privstats.engines.network.transport import CODES as CODES
     from privstats.engines.network.transport import FAILED as FAILED
+    from privstats.engines.network.transport import OK as OK
     from privstats.engines.network.transport import Answer as Answer
     from privstats.engines.network.transport import BatchTransport as BatchTransport
     from privstats.engines.network.transport import Deadlines as Deadlines
@@ -78,10 +84,11 @@ else:
             "privstats.engines.journal.leader": ["JournaledLeader"],
             "privstats.engines.journal.server": ["JournaledServer"],
             "privstats.engines.network.folder": ["Folder", "RoundFolder"],
+            "privstats.engines.network.folder_documents": ["COURSE", "LARGE_ROSTER", "PLAN", "ROSTER"],
             "privstats.engines.network.folder_status": ["status_of"],
             "privstats.engines.network.host": ["Host", "run_releases"],
             "privstats.engines.network.key_agreement": ["key_agreement"],
-            "privstats.engines.network.metrics": ["Exposition"],
+            "privstats.engines.network.metrics": ["Exposition", "EXPOSITION_TYPE"],
             "privstats.engines.network.operator_log": [
                 "PARTY",
                 "WarningLine",
@@ -112,6 +119,7 @@ else:
                 "MessageKind",
                 "Reply",
                 "Transport",
+                "OK",
             ],
             "privstats.engines.records": ["read_sealed", "write_sealed"],
         },

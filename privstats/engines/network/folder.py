@@ -46,7 +46,7 @@ RELEASE = "release.safetensors"
 UNNAMED = "records"
 """Name of the data set in the ledger, where the plan has no DP and no name was given."""
 
-_SERVERS_REMEDY = "keep only the one that is meant in it"
+_ONE_ACCOUNT = "keep only the one that is meant in it"
 _REMEDY = 'say in records.py which one to charge, dataset = "..."'
 _NO_SUM, _AGREED = "without-a-sum", "agreed"
 _Lists: TypeAlias = dict[str, tuple[int, ...]]  # by the digests of the first plan, and of the clients on its roster
@@ -411,8 +411,8 @@ class RoundFolder:
         return RoundCharge(self.ledger, self.above.entry(account), self.place, self.plan.digest)
 
     def server_account(self) -> str:
-        """Return the account that pays for the server's release, or raise ``LedgerError``."""
-        return self.account(remedy=_SERVERS_REMEDY)
+        """Return the ledger's only account, which pays for a server's release or a stream, or raise ``LedgerError``."""
+        return self.account(remedy=_ONE_ACCOUNT)
 
     def release_charge(self) -> Charge | ReleaseCharge:
         """Return the charge of the server's release; a course's round is marked once.

@@ -22,7 +22,7 @@ from privstats.plan import Plan
 from privstats.secagg import Identity, Roster
 from privstats.system import others_can_read, others_can_write
 
-NODES, PLAN = "nodes", "plan.toml"
+NODES, PLAN, ROSTER, LARGE_ROSTER = "nodes", "plan.toml", "roster.toml", "roster.bin"
 SIMULATION = "simulation"
 """The label of the roster of a study whose keys one process made; no node of a network answers for its folders."""
 UPLOAD_LIMIT = 512 << 20
@@ -34,8 +34,7 @@ COURSES = (COURSE, *(f"course.{origin}.toml" for origin in ("first", "plan", "th
 _KEY_BYTES = 32
 _OWNER_ONLY = 0o600
 _SECRET = ("identity.pem", "journal.key", "moments", "checked-file")
-_PLAN, _ROSTER, _LARGE_ROSTER = "plan.toml", "roster.toml", "roster.bin"
-_BELIEVED = (_PLAN, "plan.values", *COURSES, _ROSTER, _LARGE_ROSTER, "records.py")
+_BELIEVED = (PLAN, "plan.values", *COURSES, ROSTER, LARGE_ROSTER, "records.py")
 
 
 @dataclass(frozen=True)
@@ -121,10 +120,10 @@ def check_not_simulated(roster: Roster) -> None:
 
 
 def _roster_in(home: Path) -> Path:
-    large = home / _LARGE_ROSTER
-    if large.exists() and (home / _ROSTER).exists():
-        raise LocalProtocolError(f"{home} holds {_ROSTER} and {_LARGE_ROSTER}: keep the one that its owner sent")
-    return large if large.exists() else home / _ROSTER
+    large = home / LARGE_ROSTER
+    if large.exists() and (home / ROSTER).exists():
+        raise LocalProtocolError(f"{home} holds {ROSTER} and {LARGE_ROSTER}: keep the one that its owner sent")
+    return large if large.exists() else home / ROSTER
 
 
 def session_name(plan: Plan, roster: Roster) -> str:
@@ -155,8 +154,8 @@ def check_modes(home: Path) -> None:
 
 def _require_documents(home: Path) -> None:
     names = {path.name for path in home.iterdir()}
-    lacking = "" if names & {_PLAN, COURSE} else f"{_PLAN} or {COURSE}"
-    lacking = lacking if names & {_ROSTER, _LARGE_ROSTER} else _ROSTER
+    lacking = "" if names & {PLAN, COURSE} else f"{PLAN} or {COURSE}"
+    lacking = lacking if names & {ROSTER, LARGE_ROSTER} else ROSTER
     if lacking:
         raise LocalProtocolError(
             f"{home} is no folder of a party or a server (it has no {lacking}): name the one that `privstats flower "

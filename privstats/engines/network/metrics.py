@@ -21,7 +21,7 @@ from privstats.engines.network.status_file import (
 )
 from privstats.errors import PrivstatsError
 
-_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+EXPOSITION_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LOOPBACK = "127.0.0.1"
 _CONNECTIONS, _IDLE_SECONDS = 16, 5.0
 _HOSTS = frozenset({_LOOPBACK, "localhost"})
@@ -208,7 +208,7 @@ def _handler(home: Path) -> type[BaseHTTPRequestHandler]:
         def _reply(self, status: HTTPStatus, text: str) -> None:
             body = text.encode()
             self.send_response(status)
-            self.send_header("Content-Type", _TYPE)
+            self.send_header("Content-Type", EXPOSITION_TYPE)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

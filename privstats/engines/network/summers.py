@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from privstats.doors import Door, is_row
+from privstats.doors import Door, given, is_row, left_out
 from privstats.errors import PrivstatsError
 
 if TYPE_CHECKING:
@@ -47,24 +47,31 @@ def _is_requested(row: Summer, options: Any) -> bool:
         return row.is_requested(options)
 
 
-def _has_options(options: Any, terms: type[Any]) -> bool:
-    """Return whether no option of a row was left out because another row has an unlike one of its name."""
-    return all(hasattr(options, each.name) for each in fields(terms))
+def _names(row: Summer) -> set[str]:
+    return {each.name for each in fields(row.terms)}
 
 
 def summer_for(options: Any) -> Summer | None:
     """Return the summer that a leader's options request, if any.
+
+    A summer of another package is asked only where an option is given that no summer of privstats has.
+
+    Args:
+        options: an instance of the options of all summers, ``SUMMERS.options("terms").joined()``.
 
     Raises:
         PrivstatsError: they request two.
 
     Example:
         >>> from privstats.engines.carriers import SUMMERS, summer_for
-        >>> summer_for(SUMMERS["dask"].terms()) is None  # no option is given
+        >>> options = SUMMERS.options("terms").joined()
+        >>> summer_for(options()) is None  # no option is given
         True
     """
-    rows = [row for row in SUMMERS.rows().values() if _has_options(options, row.terms)]
-    asked = [row for row in rows if _is_requested(row, options)]
+    rows = {name: row for name, row in SUMMERS.rows().items() if name not in left_out(options)}
+    ours = {each for name, row in rows.items() if not SUMMERS.origin(name) for each in _names(row)}
+    own = {name for name, row in rows.items() if not SUMMERS.origin(name) or _names(row) & given(options).keys() - ours}
+    asked = [row for name, row in rows.items() if name in own and _is_requested(row, options)]
     if len(asked) > 1:
         raise PrivstatsError(
             f"one run has one summer of its reports, got {asked[0].name} and {asked[1].name}: omit one"

@@ -15,7 +15,8 @@ from privstats.errors import SchemaError
 from privstats.intake.meaning import shown
 
 EPOCH = datetime(1970, 1, 1)
-_DAY = 86_400_000_000  # microseconds
+DAY_MICROSECONDS = 86_400_000_000
+"""A day in microseconds, the unit of tables' times."""
 _SECONDS = 86_400
 _UNITS = {"days": float(_SECONDS), "seconds": 1.0, "milliseconds": 1e-3}
 _PIVOT = 69  # POSIX: 69 to 99 are of the last century
@@ -122,7 +123,7 @@ def days_between(at: datetime) -> float:
         1.5
     """
     since = at - EPOCH
-    return ((since.days * _SECONDS + since.seconds) * 1_000_000 + since.microseconds) / _DAY
+    return ((since.days * _SECONDS + since.seconds) * 1_000_000 + since.microseconds) / DAY_MICROSECONDS
 
 
 def _zone_of(name: str, key: str) -> tzinfo:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from privstats.doors import Door, is_row
+from privstats.doors import Door, fault_of_name, is_row
 from privstats.errors import PrivstatsError
 from privstats.row_fields import RowError
 
@@ -104,10 +105,19 @@ _ETHICS = FurtherPage(
 def _is_page(row: object, name: str) -> bool:
     if name == REPORT.name:
         raise RowError(f"the page {name!r} is written without an option: choose another name")
-    return is_row(FurtherPage)(row, name)
+    return _is_option(FurtherPage, row, name)
 
 
-FINDERS: Door[FurtherFindings] = Door("privstats.findings", "finder", PrivstatsError, is_row(FurtherFindings))
+def _is_option(cls: type, row: object, name: str) -> bool:
+    good = is_row(cls)(row, name)
+    if why := fault_of_name(name):
+        raise RowError(why)
+    return good
+
+
+FINDERS: Door[FurtherFindings] = Door(
+    "privstats.findings", "finder", PrivstatsError, partial(_is_option, FurtherFindings)
+)
 """Searches by name, as packages announce them. The group keeps its name from when entries were functions."""
 PAGES: Door[FurtherPage] = Door("privstats.pages", "page of a report", PrivstatsError, _is_page, {"ethics": _ETHICS})
 """Further pages by name: that for an ethics board, then those that packages and ``privstats.contrib`` announce."""

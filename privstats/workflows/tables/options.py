@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, make_dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from privstats.doors import TYPES, Option, anew, default_of, is_typed, together
+from privstats.doors import Option, RowOptions, option_in
 from privstats.errors import PrivstatsError, ReleaseError
-from privstats.row_fields import option_hints, shown
+from privstats.row_fields import option_hints
 
 Times: TypeAlias = Literal["discrete", "continuous"]
 
@@ -199,22 +199,22 @@ class OfTableOne(Grouped):
     ] = None
 
 
-def joined(every: Mapping[str, type[Options]], origin: Callable[[str], str] = lambda _: "") -> type[Any]:
-    """Return one dataclass with the options of several readers; an option's help names the readers that have it.
+def options_of(
+    every: Mapping[str, type[Options]], origin: Callable[[str], str] = lambda _: "", noun: str = "table reader"
+) -> RowOptions:
+    """Return the options of several readers; an option's help names the readers that have it.
 
     Args:
         every: each reader's options, by the reader's name.
         origin: returns the package of a reader; empty for ours.
-
-    Raises:
-        PrivstatsError: two readers have an option of one name and another type, metavar or flag.
+        noun: what has the options, for messages.
 
     Example:
-        >>> from privstats.workflows.tables.options import Grouped, Options, joined
-        >>> joined({"shares": Grouped, "sums": Options})(by="ward")
-        TableOptions(alpha=0.05, by='ward')
+        >>> from privstats.workflows.tables.options import Grouped, Options, options_of
+        >>> options_of({"shares": Grouped, "sums": Options}).joined()(by="ward")
+        Options(alpha=0.05, by='ward')
     """
-    return together("TableOptions", {name: _with_names(own, every) for name, own in every.items()}, origin)
+    return RowOptions(every, origin, noun, help=_help)
 
 
 def names_in(options: type[Options]) -> list[str]:
@@ -224,58 +224,15 @@ def names_in(options: type[Options]) -> list[str]:
 
 def stated(options: type[Options], name: str) -> Option:
     """Return how an option is shown; refuse one that does not state it."""
-    hint = option_hints(options)[name]
-    shown = next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Option)), None)
+    shown = option_in(option_hints(options)[name])
     if shown is None:
         raise PrivstatsError(f"the option {name!r} of {options.__qualname__} has no help: annotate it with an Option")
     return shown
 
 
-def fault_of_options(options: object) -> str:
-    """Return why a command cannot have these options, with what to write, or an empty text.
-
-    Example:
-        >>> from dataclasses import dataclass
-        >>> from privstats.workflows.tables import Options
-        >>> from privstats.workflows.tables.options import fault_of_options
-        >>> @dataclass(frozen=True)
-        ... class Digits(Options):
-        ...     digits: int = 0
-        >>> fault_of_options(Digits)
-        "the option 'digits' of Digits has no help: annotate it with an Option"
-    """
-    if not (isinstance(options, type) and issubclass(options, Options) and is_dataclass(options)):
-        return (
-            "its options must be a frozen dataclass that derives from privstats.workflows.tables.Options, got "
-            f"{shown(options)}"
-        )
-    try:
-        hints = option_hints(options)
-        for each in fields(options):
-            if default_of(each) is MISSING:
-                return f"the option {each.name!r} of {options.__qualname__} has no default: give it one"
-            stated(options, each.name)
-            if not is_typed(hints[each.name]):
-                return f"the option {each.name!r} of {options.__qualname__} is of no type that a command reads: {TYPES}"
-    except PrivstatsError as error:
-        return str(error)
-    except Exception as fault:  # annotations and factories are another package's code
-        return f"the options {options.__qualname__} cannot be read: {type(fault).__name__}: {fault}; correct them"
-    return ""
-
-
 def clause_of(options: type[Options], name: str) -> str:
     """Return what the readers with an option have in common, or empty."""
     return next((each.metadata.get(BECAUSE, "") for each in fields(options) if each.name == name), "")
-
-
-def _with_names(own: type[Options], every: Mapping[str, type[Options]]) -> type[Any]:
-    hints = option_hints(own)
-    rows = []
-    for each in fields(own):
-        shown = stated(own, each.name)._replace(help=_help(each.name, every))
-        rows.append((each.name, Annotated[hints[each.name].__origin__, shown], anew(each)))
-    return make_dataclass("TableOptions", rows, frozen=True, kw_only=True)
 
 
 def _help(name: str, every: Mapping[str, type[Options]]) -> str:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from privstats.doors import resolved
 from privstats.errors import PrivstatsError, ReleaseError
-from privstats.plug_ins import one_line
 from privstats.row_fields import Place
-from privstats.workflows.tables.options import Options, fault_of_options, names_in
+from privstats.workflows.tables.options import Options
 
 if TYPE_CHECKING:
     from privstats.doors import Door
@@ -39,7 +37,7 @@ class TableReader:
         intervals: whether its intervals need Gaussian noise and sums of records or of persons' averages.
         of_courses: whether it reads several releases of one course.
         proposed: whether lists of a plan's readers show it, and ``privstats table`` prefers it to others.
-        requested_by: option that means this reader where several fit.
+        requested_by: option that means this reader where several fit; another package's reader has it alone.
         instead: what to use in place of an option that it lacks, by option.
 
     Example:
@@ -69,7 +67,7 @@ class TableReader:
 
         table = self._called("place", releases, options)
         if not isinstance(table, TableResult):
-            raise ReleaseError(f"the place of {titled(self.name)} returns no TableResult: return one")
+            raise ReleaseError(f"the place of {_readers().titled(self.name)} returns no TableResult: return one")
         return table
 
     def require_place(self) -> None:
@@ -115,7 +113,7 @@ class TableReader:
 
     def _function(self, part: str) -> Callable[..., Any]:
         """Return the function that a field names."""
-        with self._blamed(part):
+        with _readers().using(self.name, part):
             function = resolved(getattr(self, part))
             if not callable(function):
                 raise TypeError("it is no function")
@@ -123,68 +121,14 @@ class TableReader:
 
     def _called(self, part: str, *given: Any) -> Any:
         function = self._function(part)
-        with self._blamed(part):
+        with _readers().using(self.name, part):
             return function(*given)
 
-    @contextmanager
-    def _blamed(self, part: str) -> Iterator[None]:
-        """Name a row's package and field where its function fails; a fault of ours keeps its traceback."""
-        try:
-            yield
-        except PrivstatsError:
-            raise
-        except Exception as fault:
-            if not origin_of(self.name):
-                raise
-            own = getattr(self, part)
-            place = f", {own!r}," if isinstance(own, str) else ""
-            raise ReleaseError(
-                f"the {part} of {titled(self.name)}{place} fails: {type(fault).__name__}: {one_line(fault)}; mend or "
-                "uninstall that package"
-            ) from fault
 
-
-def fault_of(row: TableReader) -> str:
-    """Return what a row states wrongly beyond the types of its fields, a clause, or an empty text.
-
-    Example:
-        >>> from privstats.workflows.tables import TableReader
-        >>> from privstats.workflows.tables.reader import fault_of
-        >>> fault_of(TableReader("totals", {}, "totals_reader:total"))
-        "its letters are empty, and must state statistics by task, such as {'classes': 'NA'}"
-    """
-    if not row.letters:
-        return "its letters are empty, and must state statistics by task, such as {'classes': 'NA'}"
-    if why := fault_of_options(row.options):
-        return why
-    if row.requested_by and row.requested_by not in (names := names_in(row.options)):
-        return f"its requested_by is {row.requested_by!r}, and must be an option of its own: {', '.join(names)}"
-    return ""
-
-
-def origin_of(name: str) -> str:
-    """Return the package that announces a reader; empty for ours.
-
-    Example:
-        >>> from privstats.workflows.tables.reader import origin_of
-        >>> origin_of("ols")
-        ''
-    """
+def _readers() -> Door[TableReader]:
     # Named by a text, as rows name their functions: the module of the readers imports this one.
     readers: Door[TableReader] = resolved("privstats.workflows.tables:READERS")
-    return readers.origin(name)
-
-
-def titled(name: str) -> str:
-    """Return a reader with its package, for a message.
-
-    Example:
-        >>> from privstats.workflows.tables.reader import titled
-        >>> titled("ols")
-        "the table reader 'ols'"
-    """
-    origin = origin_of(name)
-    return f"the table reader {name!r}{f' of {origin}' if origin else ''}"
+    return readers
 
 
 def sent(schema: Schema) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 
 from privstats.course.positions import in_places
 from privstats.doors import flag_of
@@ -13,7 +13,7 @@ from privstats.workflows.tables.options import clause_of, names_in
 from privstats.workflows.tables.reader import TableReader, sent
 from privstats.workflows.tables.refusals import refused
 from privstats.workflows.tables.result import TableResult
-from privstats.workflows.tables.rows import reader_of, usable
+from privstats.workflows.tables.rows import READERS, reader_of
 
 
 def read(name: str, releases: Release | Sequence[Release], **options: object) -> TableResult:
@@ -48,16 +48,14 @@ def table_of(
     given: Mapping[str, object],
     *,
     flags: bool = False,
-    reserved: Collection[str] = (),
 ) -> TableResult:
     """Return the table that :func:`read` returns.
 
     Args:
         given: the options that a user names.
         flags: whether messages spell options as the command does.
-        reserved: names and flags of options that the command has besides those of readers.
     """
-    reader = reader_of(name, reserved)
+    reader = reader_of(name)
     for option in given:
         if option not in names_in(reader.options):
             raise ReleaseError(_lacks(option, reader, flags))
@@ -74,14 +72,20 @@ def table_of(
     return reader.read(releases, options)
 
 
-def fitting(releases: Sequence[Release], given: Collection[str]) -> str:
+def fitting(releases: Sequence[Release], given: Collection[str], without: Container[str] = ()) -> str:
     """Return the name of the first reader that accepts the last release and has the given options.
+
+    Args:
+        releases: in order; the last decides.
+        given: names of options.
+        without: readers whose options the command left out.
 
     Raises:
         ReleaseError: none accepts it.
     """
     plan = releases[-1].plan
-    accepting = [reader for reader in usable().values() if reader.accepts(plan)]
+    rows = READERS.rows().items()
+    accepting = [reader for name, reader in rows if name not in without and reader.accepts(plan)]
     if not accepting:
         if len(releases) > 1:
             in_places(releases)  # refuses another order
@@ -94,7 +98,7 @@ def fitting(releases: Sequence[Release], given: Collection[str]) -> str:
 
 
 def _lacks(option: str, reader: TableReader, flags: bool) -> str:
-    having = {name: row.options for name, row in usable().items() if option in names_in(row.options)}
+    having = {name: row.options for name, row in READERS.rows().items() if option in names_in(row.options)}
     if not having:
         return f"{reader.name} has no option {option!r}; it has {', '.join(names_in(reader.options))}"
     *first, last = having

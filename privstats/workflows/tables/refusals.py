@@ -7,8 +7,8 @@ from typing import Any
 
 from privstats.errors import PrivstatsError, ReleaseError
 from privstats.plan import Plan
-from privstats.workflows.tables.reader import TableReader, sent, titled
-from privstats.workflows.tables.rows import READERS, reader_of, usable
+from privstats.workflows.tables.reader import TableReader, sent
+from privstats.workflows.tables.rows import READERS, reader_of
 
 
 def refused(name: str, plan: Plan) -> str:
@@ -35,7 +35,7 @@ def refused(name: str, plan: Plan) -> str:
     whose = f"{name} of {origin}" if origin else name
     if not reader.fits(schema):
         family: str = getattr(schema, "family", "") if reader.family else ""
-        alike = [each.name for each in usable().values() if each.fits(schema)]
+        alike = [each.name for each in READERS.rows().values() if each.fits(schema)]
         return (
             f"{whose} reads {reader.wanted}{_of_family(reader.family)}, and the plan measures "
             f"{', '.join(sent(schema))} of a {type(schema).__name__}{_of_family(family)}, "
@@ -53,8 +53,8 @@ def _require_letters(reader: TableReader, plan: Plan) -> None:
             replace(schema, statistics=letters)
         except PrivstatsError as error:
             raise ReleaseError(
-                f"{titled(reader.name)} cannot be used: its letters {letters!r} for the task {schema.task!r} are in no "
-                f"plan alone: {error}"
+                f"{READERS.titled(reader.name)} cannot be used: its letters {letters!r} for the task {schema.task!r} "
+                f"are in no plan alone: {error}"
             ) from error
 
 

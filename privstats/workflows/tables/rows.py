@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Collection, Mapping
-from dataclasses import fields
-from typing import Any, TypeAlias
+from typing import Any
 
-from privstats.doors import Door, default_of, flag_of, is_row
-from privstats.errors import BrokenPackageWarning, PrivstatsError, ReleaseError
-from privstats.row_fields import RowError, option_hints
+from privstats.doors import Door, is_row
+from privstats.errors import ReleaseError
+from privstats.row_fields import RowError
 from privstats.tables import by_name
 from privstats.workflows.tables.options import (
     Grouped,
@@ -23,11 +20,10 @@ from privstats.workflows.tables.options import (
     OfShares,
     OfSurvival,
     OfTableOne,
-    stated,
+    Options,
+    names_in,
 )
-from privstats.workflows.tables.reader import TableReader, fault_of, titled
-
-_Meanings: TypeAlias = list[tuple[str, str, tuple[str, str | None, str]]]
+from privstats.workflows.tables.reader import TableReader
 
 _HERE = "privstats.workflows.tables"
 
@@ -115,68 +111,31 @@ _OWN = by_name(
 )
 
 
-def _is_row(row: Any, name: str) -> bool:
-    if not is_row(TableReader)(row, name):
-        return False
-    if why := fault_of(row):
-        raise RowError(why)
-    return True
+_has_fields = is_row(TableReader, options="options", over=Options)
 
 
-READERS: Door[TableReader] = Door("privstats.readers", "table reader", ReleaseError, _is_row, _OWN)
+def _is_reader(row: Any, name: str) -> bool:
+    """Return whether an announced object is a table reader; refuse what the annotations of its fields do not state."""
+    good = _has_fields(row, name)
+    if not row.letters:
+        raise RowError("its letters are empty, and must state statistics by task, such as {'classes': 'NA'}")
+    if row.requested_by and row.requested_by not in (names := names_in(row.options)):
+        raise RowError(
+            f"its requested_by is {row.requested_by!r}, and must be an option of its own: {', '.join(names)}"
+        )
+    READERS.require_own(name, row.requested_by, "requested_by", "options")
+    return good
+
+
+READERS: Door[TableReader] = Door("privstats.readers", "table reader", ReleaseError, _is_reader, _OWN)
 """The table readers by the name that users type: ours, then those that installed packages announce."""
 
 
-def sorted_out(reserved: Collection[str] = ()) -> tuple[dict[str, TableReader], dict[str, PrivstatsError]]:
-    """Return the readers that can be used, and the refusals of the others.
-
-    A reader cannot be used where its row cannot be loaded, or where an option is unlike one of its name in a reader
-    before it. Ours come first, so no package takes a reader of ours away.
-
-    Args:
-        reserved: names and flags of options that the command has besides those of readers.
-
-    Example:
-        >>> from privstats.workflows.tables.rows import sorted_out
-        >>> rows, refused = sorted_out()
-        >>> "ols" in rows, refused
-        (True, {})
-    """
-    rows: dict[str, TableReader] = {}
-    refused: dict[str, PrivstatsError] = {}
-    known: dict[str, _Meanings] = {}
-    for name in READERS:
-        try:
-            row = READERS[name]
-            meanings = _meanings(row.options)
-            if name not in _OWN:
-                _require_own_options(name, meanings, known, reserved)
-        except PrivstatsError as fault:
-            refused[name] = fault
-        else:
-            rows[name], known[name] = row, meanings
-    return rows, refused
-
-
-def usable(reserved: Collection[str] = ()) -> dict[str, TableReader]:
-    """Return the readers that can be used, and warn of each other one: it stops no reader but itself.
-
-    Example:
-        >>> from privstats.workflows.tables.rows import usable
-        >>> next(iter(usable()))
-        'ols'
-    """
-    rows, refused = sorted_out(reserved)
-    for fault in refused.values():
-        warnings.warn(str(fault), BrokenPackageWarning, stacklevel=2)
-    return rows
-
-
-def reader_of(name: str, reserved: Collection[str] = ()) -> TableReader:
+def reader_of(name: str) -> TableReader:
     """Return a reader by its name.
 
     Raises:
-        PrivstatsError: no such reader, or one that cannot be used.
+        PrivstatsError: no such reader, or one whose package is broken.
 
     Example:
         >>> from privstats.workflows.tables.rows import reader_of
@@ -185,37 +144,4 @@ def reader_of(name: str, reserved: Collection[str] = ()) -> TableReader:
     """
     if name not in READERS:
         raise ReleaseError(f"reader must be one of {', '.join(READERS)}, got {name!r}")
-    row = READERS[name]  # refuses a name that two packages have, which no list holds
-    refused = {} if name in _OWN else sorted_out(reserved)[1]
-    if name in refused:
-        raise refused[name]
-    return row
-
-
-def _require_own_options(
-    reader: str, meanings: _Meanings, known: Mapping[str, _Meanings], reserved: Collection[str]
-) -> None:
-    for name, flag, meaning in meanings:
-        if {name, flag} & set(reserved):
-            raise ReleaseError(
-                f"{titled(reader)} cannot be used: its option {name!r}, {flag}, is one of the command itself; rename it"
-            )
-        for other, each in ((other, each) for other, own in known.items() for each in own):
-            if (each[0] == name or each[1] == flag) and each != (name, flag, meaning):
-                raise ReleaseError(
-                    f"{titled(reader)} cannot be used: its option {name!r} is unlike {each[0]!r} of {titled(other)}; "
-                    "rename it, or give both one type, default, metavar and flag"
-                )
-
-
-def _meanings(options: type[Any]) -> _Meanings:
-    """Return each option's name, flag and meaning, without its sentence: readers may word one differently."""
-    hints = option_hints(options)
-    return [
-        (
-            each.name,
-            flag_of(options, each.name),
-            (str(hints[each.name].__origin__), stated(options, each.name).metavar, repr(default_of(each))),
-        )
-        for each in fields(options)
-    ]
+    return READERS[name]

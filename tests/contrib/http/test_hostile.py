@@ -16,8 +16,9 @@ from privstats.contrib.http.device import DeviceRun
 from privstats.contrib.http.dial import Reply
 from privstats.contrib.http.exchange import CODES
 from privstats.contrib.http.folders import Manifest
-from privstats.contrib.http.helper_desk import NONCE, OFFER, OK, REPLY, question_of
+from privstats.contrib.http.helper_desk import NONCE, OFFER, REPLY, question_of
 from privstats.contrib.http.intake import REPORT, SIGNATURE
+from privstats.engines.carriers import OK
 from privstats.engines.network.statements import sign_reply
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.secagg import Identity

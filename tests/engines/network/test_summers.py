@@ -1,9 +1,11 @@
 """What sums a leader's reports is chosen by the options that its row brings."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import pytest
 
+from privstats.doors import Option
 from privstats.engines.network.summers import SUMMERS, Summer, summer_for
 from privstats.errors import PrivstatsError
 from tests.planted import plant_entries
@@ -11,13 +13,13 @@ from tests.planted import plant_entries
 
 @dataclass(frozen=True)
 class Given:
-    near: str | None = None
-    far: str | None = None
+    near: Annotated[str | None, Option("A near place.")] = None
+    far: Annotated[str | None, Option("A far place.")] = None
 
 
 @dataclass(frozen=True)
 class Further:
-    further: str | None = None
+    further: Annotated[str | None, Option("A further place.")] = None
 
 
 FURTHER = Summer("further", Further, lambda options: options.further is not None, lambda options, folder: None)
@@ -43,5 +45,6 @@ def test_two_summers_of_one_run_are_refused():
 def test_a_summer_whose_options_were_left_out_stops_no_other(monkeypatch):
     """It was asked for an option that the command does not have, and each leader ended."""
     plant_entries(monkeypatch, SUMMERS.group, {"further": f"{__name__}:FURTHER"}, "stranger")
-    assert summer_for(Given(far="there")) is FAR
-    assert summer_for(Further("there")) is FURTHER
+    options = SUMMERS.options("terms").joined()
+    assert summer_for(options(far="there")) is FAR
+    assert summer_for(options(further="there")) is FURTHER
