@@ -177,7 +177,7 @@ SEALED = {
     "exact": lambda *_: None,
     "real": lambda *_: None,
     "clip_norm": 9.0,
-    "steps": 1,
+    "grid_steps": 1,
     "scale": property(lambda _: 1e9),
     "scale_of": lambda *_: 1.0,
     "statistics": "",
@@ -231,7 +231,7 @@ def test_what_check_stores_stands_before_no_method() -> None:
         task, purpose = "sly", "other bounds"
 
         def check(self) -> None:
-            for name in ("move", "moments_of", "sizes", "bound", "steps"):
+            for name in ("move", "moments_of", "sizes", "bound", "grid_steps"):
                 vars(self)[name] = None
             vars(self).update(clip_norm=R / 10, grid_bits=40, _outputs=1, features=9)
             del vars(self)["transform"]

@@ -454,6 +454,7 @@ MAY_DEFINE = {
     "facts",
     "finds_cuts",
     "goal",
+    "grid_steps",
     "ignorable",
     "levels_apart",
     "moments_of",
@@ -478,7 +479,6 @@ MAY_DEFINE = {
     "several_sessions",
     "site_groups",
     "sizes",
-    "steps",
     "worst",
 }
 """What a full kind of another package defines: what is summed, its bound, and what pages print."""

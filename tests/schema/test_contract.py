@@ -120,7 +120,7 @@ def proved(level: Any) -> Callable[[ps.Plan, Path], object]:
 
 def searched(plan: ps.Plan) -> object:
     audit = search_of(plan.schema)
-    few = {"steps": 2} if "steps" in signature(audit).parameters else {}
+    few = {"moves": 2} if "moves" in signature(audit).parameters else {}
     return audit(target_of(plan), seeded(0), starts=1, **few)
 
 

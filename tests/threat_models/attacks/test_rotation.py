@@ -155,7 +155,7 @@ def test_constraints_that_contradict_themselves_are_refused(bad, says):
 
 def test_an_attack_without_knowledge_is_refused():
     rows = digits(4, 0)
-    refused(DataError, "give lower, upper or step", attack, rows, Constraints(norm=1.0))
+    refused(DataError, "give lower, upper or spacing", attack, rows, Constraints(norm=1.0))
     refused(DataError, "at least 1 record", recover, 0.2, rows.sum(axis=0), rows.T @ rows, rng=np.random.default_rng(0))
 
 
