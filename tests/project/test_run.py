@@ -39,9 +39,7 @@ echo "the core without a room, $*"
 NIGHTLY = "-m pip install -q -c constraints.txt -e .[nightly] in checkout"
 DOCS = NIGHTLY.replace("nightly", "docs")
 ROOMS = "-m pytest -n auto -m not nightly and not ci and not seer in checkout"
-CI = (
-    "-m pytest -n auto -m ci and not nightly and not seer tests/project/test_always.py tests/test_marked.py in checkout"
-)
+CI = "-m pytest -n auto -m ci and not nightly and not seer tests/test_marked.py in checkout"
 INSTALL = "mkdir -p .venv/bin && cp python .venv/bin && .venv/bin/python -m pytest"
 RECORD = 'echo tests/test_once.py >> "$PRIVSTATS_FAILED"'  # as pytest does with tests.flaky
 WAIT = "for i in $(seq 400); do [ -e {} ] && break; sleep .05; done"  # 20 seconds at most
@@ -54,17 +52,7 @@ pytestmark = [
 ]
 
 
-def run(
-    folder,
-    demo="echo shown",
-    test=INSTALL,
-    part="nothing",
-    does="exit 1",
-    slice="true",
-    blind="true",
-    again=0,
-    number=night.SLICES,
-):
+def run(folder, demo="echo shown", test=INSTALL, part="nothing", does="exit 1", slice="true", blind="true", again=0):
     """Run the script in a checkout with these two commands.
 
     Args:
@@ -76,7 +64,6 @@ def run(
         slice: what the slice of the night does, in shell.
         blind: what the tests without a room do, in shell.
         again: the exit code of the second run of failed tests.
-        number: the number of the commit; coverage is measured in the default.
     """
     checkout = folder / "checkout"
     (checkout / ".ci").mkdir(parents=True)
@@ -90,17 +77,17 @@ def run(
     for name in ("python", ".ci/slice", ".ci/blind"):
         (checkout / name).chmod(0o755)
     (checkout / "deleted").touch()
-    (checkout / "tests" / "project").mkdir(parents=True)
+    (checkout / "tests").mkdir()
     shutil.copy(ROOT / "tests" / "night.py", checkout / "tests")
-    for name, mark in (("project/test_always", "ci"), ("test_marked", "ci"), ("test_plain", "slow")):
-        (checkout / "tests" / f"{name}.py").write_text(f"@pytest.mark.{mark}\n")
+    for name, mark in (("marked", "ci"), ("plain", "slow")):
+        (checkout / "tests" / f"test_{name}.py").write_text(f"@pytest.mark.{mark}\n")
     for words in (["init", "-q"], ["add", "."]):
         subprocess.run(["git", *words], cwd=checkout, check=True)
     (checkout / "deleted").unlink()
     (checkout / "a new file").touch()
     (checkout / "ignored").touch()
     unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("SLIPCOVER_")}
-    environment = {**unmeasured, "TMPDIR": str(folder / "tmp"), "PRIVSTATS_SLICE": str(number)}
+    environment = {**unmeasured, "TMPDIR": str(folder / "tmp"), "PRIVSTATS_SLICE": str(night.SLICES)}
     return subprocess.run([".ci/run"], cwd=checkout, env=environment, capture_output=True, text=True, timeout=60)
 
 
@@ -143,12 +130,6 @@ def test_a_part_that_fails_fails_the_run_and_stops_no_other(tmp_path: Path, comm
     assert "\nthe slice of the commit, not measured\n" in last
     assert "\nthe core without a room, --commit\n" in last
     assert ("coverage is below 98 %" in done.stderr) == (commands.get("part") == "merge")
-
-
-def test_four_commits_run_every_file_that_is_marked_ci_and_each_those_of_the_project(tmp_path: Path) -> None:
-    ran = [run(tmp_path / str(number), number=number).stdout for number in range(1, 5)]
-    assert [CI in said for said in ran].count(True) == 1, "the second file of the two"
-    assert all(CI.replace("tests/test_marked.py ", "") in said for said in ran if CI not in said)
 
 
 def test_packages_of_the_night_that_cannot_be_installed_do_not_fail_the_run(tmp_path: Path) -> None:
