@@ -2,7 +2,7 @@
 
     python -m tests.blind                        all rooms of privstats.contrib and threat_models, deleted together
     python -m tests.blind streams                one of them, or several
-    python -m tests.blind --commit               this commit's room, and its part of the files
+    python -m tests.blind --commit               this commit's room, if it has one, and its part of the files
     python -m tests.blind streams -- tests/dp    other words for pytest than those of the core's tests
 
 A failed test is run once more, alone. A copy of the checkout loses each room, the room's tests, and every line that
@@ -30,7 +30,7 @@ from tests.without import VARIABLE
 
 ROOT = Path(__file__).parents[1]
 PARTS = 6
-"""The core's files are dealt out to so many commits per room."""
+"""Number of commits per room among which the core's files are divided."""
 _CONTRIB = Path("privstats", "contrib")
 _ATTACKER = "threat_models"
 _LISTS = ("pyproject.toml", "tests/core.toml", "tests/project/core.toml")
@@ -112,10 +112,16 @@ def write_entry_points(root: Path) -> None:
     (root / "sitecustomize.py").write_text(_SITE, "utf-8")
 
 
-def of_commit(number: int, names: Sequence[str]) -> tuple[list[str], int]:
-    """Return the rooms that are deleted for a commit, all together after each alone, and its part of the files."""
+def of_commit(number: int, names: Sequence[str]) -> tuple[list[str], int] | None:
+    """Return the rooms that a commit deletes, all together after each alone, and its part of the files.
+
+    Commits with an even number, among them those that measure coverage, delete no room.
+    """
+    turn, odd = divmod(number, 2)
+    if not odd:
+        return None
     turns = [*([name] for name in names), [*names]]
-    return turns[number % len(turns)], number // len(turns) % PARTS
+    return turns[turn % len(turns)], turn // len(turns) % PARTS
 
 
 def run(deleted: Sequence[str], words: Sequence[str], part: int | None = None) -> int:
@@ -170,8 +176,11 @@ def main(words: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(given[:at])
     if unknown := [each for each in chosen.room if each not in names]:
         parser.error(f"no such room: {', '.join(unknown)}; there are {', '.join(names)}")
-    deleted, part = of_commit(night.number_of_commit(), names) if chosen.commit else (chosen.room or names, None)
-    return run(deleted, given[at + 1 :] or ["-n", "auto", "-m", core.MARK], part)
+    turn = of_commit(night.number_of_commit(), names) if chosen.commit else (chosen.room or names, None)
+    if turn is None:
+        print("\n$ no room is deleted: every second commit deletes one")
+        return 0
+    return run(turn[0], given[at + 1 :] or ["-n", "auto", "-m", core.MARK], turn[1])
 
 
 if __name__ == "__main__":

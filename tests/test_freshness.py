@@ -254,8 +254,8 @@ def called() -> set[str]:
     found = set()
     for file in sorted(ROOT.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and not ast.unparse(node).startswith(_NUMPYS_OWN):
+            if isinstance(node, ast.Call):
                 name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                if name in DRAWS | _MAKING:
+                if name in DRAWS | _MAKING and not ast.unparse(node).startswith(_NUMPYS_OWN):
                     found.add(f"{file.relative_to(ROOT).as_posix()}: {name}")
     return found

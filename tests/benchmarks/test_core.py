@@ -9,7 +9,7 @@ from benchmarks.core.rooms import ROOT, Rooms, module_of
 from benchmarks.measuring import results
 
 
-@pytest.mark.ci  # a process of its own, line by line
+@pytest.mark.nightly  # a process of its own, line by line
 def test_a_session_runs_the_stored_rooms_and_as_many_lines():
     """Other versions of Python stop at a few other lines, so sums may differ by a twentieth."""
     now, stored = lines.rows(ROOT), results("core.lines")[lines.TITLE]

@@ -136,18 +136,29 @@ def test_sums_of_a_card_are_copied_once_to_pinned_memory_up_to_a_limit(monkeypat
     assert np.array_equal(found["S"], totals["S"].numpy())
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize(
-    ("title", "row_of", "sizes"),
-    [
+COUNTED = {
+    (title, at): (row_of, size)
+    for title, row_of, sizes in (
         (device.BATCHES_COUNTED, device_counts.batch_row, device_counts.BATCHES),
         (device.ROUNDS_COUNTED, device_counts.round_row, device_counts.ROUNDS),
-    ],
+    )
+    for at, size in enumerate(sizes)
+}
+SMALL = [key for key, (_, size) in COUNTED.items() if size in (device_counts.BATCHES[-1], device_counts.ROUNDS[-1])]
+
+
+@pytest.mark.parametrize(
+    ("title", "at"),
+    [pytest.param(*key, marks=pytest.mark.ci if key in SMALL else pytest.mark.nightly) for key in COUNTED],
 )
-def test_the_counts_of_the_documentation_are_those_of_today(title, row_of, sizes):
+def test_the_counts_of_the_documentation_are_those_of_today(title, at):
     """``python -m benchmarks.moments.device --counts --save`` stores them; another torch may launch more or fewer."""
-    for stored, size in zip(results("moments.device")[title], sizes, strict=True):
-        counted = row_of(*size)
-        if stored["torch"] != counted["torch"]:
-            stored, counted = ({key: row[key] for key in row if "waits" in key} for row in (stored, counted))
-        assert counted == stored
+    (row_of, size), stored = COUNTED[title, at], results("moments.device")[title][at]
+    counted = row_of(*size)
+    if stored["torch"] != counted["torch"]:
+        stored, counted = ({key: row[key] for key in row if "waits" in key} for row in (stored, counted))
+    assert counted == stored
+
+
+def test_every_stored_count_is_held_against_today():
+    assert all(len(results("moments.device")[title]) == sum(of == title for of, _ in COUNTED) for title, _ in COUNTED)

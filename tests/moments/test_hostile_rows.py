@@ -206,8 +206,8 @@ def of_containers(width: int, rows: Sequence[Any], lists: bool) -> Iterator[tupl
 
 @pytest.mark.parametrize(
     ("clip", "lists"),
-    [(clip, lists) if lists and clip is CLIPS[0] else pytest.param(clip, lists, marks=pytest.mark.ci)
-        for lists in (True, False) for clip in CLIPS],
+    [(CLIPS[0], True), pytest.param(CLIPS[0], False, marks=pytest.mark.ci),
+        *(pytest.param(CLIPS[1], lists, marks=pytest.mark.nightly) for lists in (True, False))],
 )  # fmt: skip
 def test_rows_of_one_person_more_move_sums_and_digests_by_that_person(clip: Any, lists: bool) -> None:
     """In every container: by ``measure``, and by ``PersonRows``, which streams hold against what entered."""

@@ -103,7 +103,7 @@ def cases(draw):
 
 
 @pytest.mark.ci
-@settings(deadline=None, max_examples=sized(60, 600))
+@settings(deadline=None, max_examples=sized(30, 600))
 @given(cases())
 def test_no_pair_of_records_moves_more_than_the_one_sensitivity(case):
     schema, weights, records = case

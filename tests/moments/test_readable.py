@@ -19,6 +19,7 @@ from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.records import reasons
 from privstats.schema.public_values import Published, Values
 from privstats.testing import held, table_values
+from tests.lengths import sized
 from tests.made import refused
 from tests.schema.samples import SCHEMAS, SCORED
 
@@ -66,7 +67,7 @@ def test_one_blank_moves_no_other_record() -> None:
 
 @pytest.mark.ci
 @given(tables(), tables())
-@settings(suppress_health_check=list(HealthCheck))
+@settings(max_examples=sized(12, 300), suppress_health_check=list(HealthCheck))
 def test_counts_of_parts_add_up_in_every_container(left, right):
     both = {name: [*left[name], *right[name]] for name in left}
     parts, whole = [held(left), held(right)], held(both)

@@ -16,8 +16,12 @@ from tests.without import WHOLE
 ROOT = Path(__file__).parents[2]
 ROOMS = ("privstats", "threat_models", "benchmarks", "tests")
 DOCS = [*sorted((ROOT / "docs").glob("*.md")), *MEASURED]
-_LONG = {"sweep"}
-"""Pages of many fits, which the night walks."""
+_LONG = {
+    *("CONTRIBUTING", "alignment", "attacks", "between_machines", "cells", "effects", "engineer", "heads", "operating"),
+    *("privacy", "protocol", "refinement", "rehearsal", "researcher", "site_levels", "streams", "sweep", "tables"),
+    *("testing", "trial"),
+}
+"""Pages whose snippets take seconds of a processor, which the night runs. README and start are what a newcomer runs."""
 PAGES = [
     ROOT / "README.md",
     *(

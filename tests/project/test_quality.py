@@ -1,6 +1,7 @@
 """The project's own rules, as tests: style, types, layers, documentation."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -32,11 +33,16 @@ def test_ruff_finds_nothing():
 
 
 @WHOLE
-@pytest.mark.ci
 @pytest.mark.waits
-def test_mypy_strict_finds_nothing():
+@pytest.mark.parametrize(
+    "words",
+    [pytest.param((), marks=pytest.mark.ci), pytest.param(("--cache-dir", os.devnull), marks=pytest.mark.nightly)],
+    ids=["stored", "without a cache"],
+)
+def test_mypy_strict_finds_nothing(words):
+    """``.ci/run`` sets a cache that a fresh checkout can use."""
     needs("mypy")
-    run(sys.executable, "-m", "mypy")
+    run(sys.executable, "-m", "mypy", *words)
 
 
 @WHOLE

@@ -101,7 +101,7 @@ def test_five_files_take_a_kind_from_plan_to_page(copy: Path) -> None:
     assert "toy-x" in done.stdout
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 @pytest.mark.parametrize("omitted", AFTER)
 def test_a_kind_that_lacks_one_of_these_files_is_seen(omitted: str, copy: Path) -> None:
     """Without its line in the registry it is no kind: no test walks it, and no plan names it."""

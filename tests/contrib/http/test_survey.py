@@ -7,7 +7,7 @@ pytest.importorskip("uvicorn")
 from tests.contrib.http.survey import PEOPLE, survey
 from tests.javascript.node import needs_node
 
-pytestmark = [needs_node, pytest.mark.ci]
+pytestmark = [needs_node, pytest.mark.nightly]
 
 
 def test_a_survey_in_two_languages_releases_a_mean_whose_interval_is_around_the_truth() -> None:

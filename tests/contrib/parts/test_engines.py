@@ -14,7 +14,7 @@ from privstats.contrib.parts.partitioned import Partitioned
 from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from tests import made
 
-pytestmark = [pytest.mark.ci, pytest.mark.slow]
+pytestmark = [pytest.mark.nightly, pytest.mark.slow]  # by day test_dask.py starts an engine
 
 RNG = np.random.default_rng(0)
 RECORDS, NAMES = 400, ("age", "bmi")

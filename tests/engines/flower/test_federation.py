@@ -42,13 +42,13 @@ def hostile_app(place):
     return app
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 @pytest.mark.waits
 def test_processes_give_the_exact_sum(tmp_path):
-    """The one session in every run of ``.ci/run`` in which Flower's programs and ours meet, over TLS.
+    """The shortest session in which Flower's programs and ours meet, over TLS.
 
-    Three parties: each answers six times in a process of its own, which is where the time goes. Flower notices only
-    after a minute that a node was killed: the sessions with kills, and with five parties, are of the night.
+    Three parties: each answers six times in a process of its own, which is where the time goes. By day Flower's
+    simulation runs a session in one process (``test_inside.py``).
     """
     study = study_of(tmp_path, names=NAMES[:3], **with_noise(clients=3, min_survivors=3))
     open_accounts(study)

@@ -11,7 +11,7 @@ from itertools import product
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from privstats.encoding import Ring
@@ -209,7 +209,6 @@ def test_too_few_shares_name_the_dispute_that_is_why() -> None:
 
 
 @pytest.mark.ci
-@settings(max_examples=3 * settings.default.max_examples)
 @given(
     st.sampled_from(SMALL),
     st.fixed_dictionaries(
