@@ -31,7 +31,7 @@ else:
         __name__,
         {
             "privstats.inference.evidence": ["CONSTANT", "contrasts_of", "residual_degrees"],
-            "privstats.inference.figures": ["LINES", "INK", "SMALL", "figure_of"],
+            "privstats.inference.figures": ["INK", "LINES", "SMALL", "figure_of"],
             "privstats.inference.inversion": ["condition", "quantile"],
             "privstats.inference.regression.restricted_likelihood": ["MixedErrors"],
             "privstats.inference.releases": ["chosen_columns", "require_gaussian", "require_level", "require_records"],

@@ -88,7 +88,7 @@ else:
             "privstats.engines.network.folder_status": ["status_of"],
             "privstats.engines.network.host": ["Host", "run_releases"],
             "privstats.engines.network.key_agreement": ["key_agreement"],
-            "privstats.engines.network.metrics": ["Exposition", "EXPOSITION_TYPE"],
+            "privstats.engines.network.metrics": ["EXPOSITION_TYPE", "Exposition"],
             "privstats.engines.network.operator_log": [
                 "PARTY",
                 "WarningLine",
@@ -113,13 +113,13 @@ else:
             "privstats.engines.network.transport": [
                 "CODES",
                 "FAILED",
+                "OK",
                 "Answer",
                 "BatchTransport",
                 "Deadlines",
                 "MessageKind",
                 "Reply",
                 "Transport",
-                "OK",
             ],
             "privstats.engines.records": ["read_sealed", "write_sealed"],
         },
