@@ -14,7 +14,7 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from inspect import signature
 from types import MappingProxyType, ModuleType, NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 Place: TypeAlias = Annotated[str, "module:name"]
 """A text ``"module:name"`` that names what a row loads on use."""
@@ -30,6 +30,8 @@ _PLAIN: Mapping[Any, str] = {
 _SHOWN = 40
 _MAX_CLASSES = 1 << 10
 """Classes whose annotations stay evaluated. A command builds further classes of options each time it is listed."""
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_evaluated_once = cast("Callable[[_Function], _Function]", lru_cache(_MAX_CLASSES))  # with the function's own signature
 
 
 class RowError(Exception):
@@ -52,14 +54,14 @@ class _Names(dict[str, Any]):
         return _Unknown
 
 
-@lru_cache(_MAX_CLASSES)
+@_evaluated_once
 def hints_of(cls: type) -> Mapping[str, Any]:
     """Return the annotations of a class whose module does not import every name that they use."""
     names = _Names(vars(sys.modules[cls.__module__]))
     return MappingProxyType(get_type_hints(cls, localns=names, include_extras=True))
 
 
-@lru_cache(_MAX_CLASSES)
+@_evaluated_once
 def option_hints(options: type) -> Mapping[str, Any]:
     """Return the annotations of a class of options, whose names must all be known: a command reads their types.
 

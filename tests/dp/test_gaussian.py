@@ -137,8 +137,8 @@ def test_a_root_is_scipys_to_the_bit(shift, scale, power, width):
     low, high = shift - width, shift + 1.7 * width
     try:
         theirs = scipys(function, low, high)
-    except RuntimeError:  # halvings from 1 to 1e-281 take more than 500 steps
-        refused(ps.PrivstatsError, "no root was found in 500 steps", root, function, low, high)
+    except RuntimeError:  # halvings from 1 to 1e-281 take more than 500 iterations
+        refused(ps.PrivstatsError, "no root was found in 500 iterations", root, function, low, high)
     else:
         assert alike(root(function, low, high), theirs)
 

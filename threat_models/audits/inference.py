@@ -187,20 +187,20 @@ class World:
     @classmethod
     def _of_cells(cls, cells: Cells, schema: RidgeSchema, records: int, chance: np.random.Generator) -> World:
         """Every cell holds some of the records and has an effect by chance; effects add up, errors are normal."""
-        codes, fitted = np.empty((records, len(cells.columns))), np.zeros(records)
+        values, fitted = np.empty((records, len(cells.columns))), np.zeros(records)
         bound, truth, named = schema.target_bound, list[Array](), dict[str, tuple[str, ...]]()
         for j, (column, marks) in enumerate(zip(cells.columns, cells.marks, strict=True)):
             intervals = Intervals.of(column, marks)
             codes = np.asarray(intervals.of_codes)
             share = chance.dirichlet(np.full(len(intervals.names), _EVEN))
             drawn = chance.choice(len(codes), records, p=share[codes] / np.bincount(codes)[codes])
-            codes[:, j] = np.concatenate([[marks[0] - 1], marks, [np.nan]])[drawn]
+            values[:, j] = np.concatenate([[marks[0] - 1], marks, [np.nan]])[drawn]
             effects = chance.uniform(-1, 1, len(intervals.names)) * _EFFECTS * bound / len(cells.columns)
             fitted += effects[codes[drawn]]
             truth.append(effects[1:] - effects[0])
             named[column.name] = intervals.names
         y = fitted + chance.normal(size=records) * bound / 8
-        return cls(Codes(codes, {}), y, np.concatenate(truth), named)
+        return cls(Codes(values, {}), y, np.concatenate(truth), named)
 
 
 def released(plan: Plan, world: World, rng: Generator) -> Release:

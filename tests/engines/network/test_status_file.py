@@ -11,7 +11,7 @@ from privstats.engines.network.status_file import (
     read_connections,
 )
 
-STATUS = ConnectionStatus(nodes=3, strangers=1, closed={"address": 882, "slow": 2})
+STATUS = ConnectionStatus(nodes=3, unsigned=1, closed={"address": 882, "slow": 2})
 
 
 def test_what_was_kept_is_read_until_it_is_forgotten(tmp_path: Path) -> None:
