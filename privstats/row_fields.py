@@ -14,7 +14,19 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from inspect import signature
 from types import MappingProxyType, ModuleType, NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 Place: TypeAlias = Annotated[str, "module:name"]
 """A text ``"module:name"`` that names what a row loads on use."""

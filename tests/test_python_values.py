@@ -126,12 +126,12 @@ def test_what_is_no_map_is_one_sentence_wherever_it_is_given(wrong):
         lambda: ridge.fit_private(X, X[:, 0], target_bound=1.0, transform=wrong, **terms),
         lambda: softmax.fit_private(X, y, classes=[0, 1], expected_records=40, transform=wrong, **terms),
     ):
-        with pytest.raises(SchemaError, match="transform must be a tuple of maps from privstats.transforms"):
+        with pytest.raises(SchemaError, match="transform must be a tuple of"):
             call()
 
 
 def test_truth_values_and_texts_are_still_no_numbers():
-    with pytest.raises(ps.PlanError, match="must be an integer of at least 2, got True"):
+    with pytest.raises(ps.PlanError, match="at least 2, got True"):
         ps.Cohort(**COHORT | {"clients": np.bool_(True)})
     with pytest.raises(ps.PlanError, match="got the text"):
         ps.Privacy(**PRIVACY | {"epsilon": np.str_("1")})

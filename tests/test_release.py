@@ -313,9 +313,9 @@ def test_a_release_of_fewer_clients_than_a_list_needs_is_refused() -> None:
 
 @pytest.mark.parametrize("survivors", [(), (0, 1), (0, 0, 0), (0, 1, 9), (-1, 0, 1)])
 def test_nothing_is_a_release_with_fewer_survivors_than_the_promise_rests_on(release, survivors):
-    with pytest.raises(ps.ReleaseError, match="survivors must be at least 3 different clients"):
+    with pytest.raises(ps.ReleaseError, match="survivors must be at least 3"):
         ps.Release(release.plan, release.vector, survivors)
-    with pytest.raises(ps.ReleaseError, match="survivors must be at least 3 different clients"):
+    with pytest.raises(ps.ReleaseError, match="survivors must be at least 3"):
         ps.session.release(release.plan, release.plan.ring.zeros(), survivors, charge="uncharged")
 
 

@@ -38,7 +38,7 @@ echo "the core without a room, $*"
 """
 NIGHTLY = "-m pip install -q -c constraints.txt -e .[nightly] in checkout"
 DOCS = NIGHTLY.replace("nightly", "docs")
-ROOMS = f"-m pytest -n {len(os.sched_getaffinity(0)) + 1} -m not nightly and not ci and not seer in checkout"
+ROOMS = f"-m pytest -n {(os.cpu_count() or 1) + 1} -m not nightly and not ci and not seer in checkout"
 CI = "-m pytest -n auto -m ci and not nightly and not seer tests/test_marked.py in checkout"
 INSTALL = "mkdir -p .venv/bin && cp python .venv/bin && .venv/bin/python -m pytest"
 RECORD = 'echo tests/test_once.py >> "$PRIVSTATS_FAILED"'  # as pytest does with tests.flaky
