@@ -126,7 +126,7 @@ def test_what_is_no_map_is_one_sentence_wherever_it_is_given(wrong):
         lambda: ridge.fit_private(X, X[:, 0], target_bound=1.0, transform=wrong, **terms),
         lambda: softmax.fit_private(X, y, classes=[0, 1], expected_records=40, transform=wrong, **terms),
     ):
-        with pytest.raises(SchemaError, match="transform must be a tuple of"):
+        with pytest.raises(SchemaError, match="must be a tuple of"):
             call()
 
 

@@ -173,7 +173,7 @@ def test_attack_a_file_is_no_larger_than_its_plan_allows_whatever_its_holes_clai
         file.write(len(text).to_bytes(8, "little") + text)
         file.truncate(8 + len(text) + claimed)
     tracemalloc.start()
-    with pytest.raises(ps.ReleaseError, match="has more than .* bytes; give a file written by Release.save"):
+    with pytest.raises(ps.ReleaseError, match="has more than .* bytes"):
         ps.Release.load(tmp_path / "r")
     assert tracemalloc.get_traced_memory()[1] < (16 << 20) + 100 * size
     tracemalloc.stop()
@@ -262,7 +262,7 @@ def test_the_last_digits_of_a_noise_level_may_be_of_another_version(release, tmp
     if read:
         assert ps.Release.load(path).plan == release.plan
     else:
-        with pytest.raises(ps.ReleaseError, match="claims a digest or a budget"):
+        with pytest.raises(ps.ReleaseError, match="claims a digest"):
             ps.Release.load(path)
 
 
