@@ -7,6 +7,7 @@ reader, and holds in every world.
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -456,6 +457,19 @@ def test_folds_print_their_own_degrees_and_not_those_of_the_records() -> None:
     law = summary.about.law
     assert law.reason == "20 folds less 1"
     assert set(law.sentences) <= set(summary.foot)
+
+
+def test_an_effect_of_few_degrees_prints_them_and_uses_them() -> None:
+    """A variance that is mostly estimated from noisy squares may have four degrees, where 1,567 records are counted."""
+    table = table_in("effects in subgroups", "epsilon 8").tables[0]
+    few = replace(table, ratio=replace(table.ratio, degrees=4.031))
+    (row,), summary = few.to_rows(), few.summary()
+    (printed,) = summary.rows
+    assert row["df"] == 4.031
+    assert printed[summary.columns.index("df")] == "4.031"
+    statistic = np.asarray(row["estimate"] / row["std_error"])
+    assert row["p_value"] == pytest.approx(float(two_sided(statistic, 4.031)), rel=0.01)
+    assert row["conf_high"] - row["conf_low"] == pytest.approx(2 * quantile(ALPHA, 4.031) * row["std_error"], rel=0.01)
 
 
 def test_degrees_fall_as_noise_leaves_the_variance_and_rise_again() -> None:
