@@ -105,6 +105,7 @@ class Output:
                 made,
                 {
                     **facts,
+                    **({} if made.summary.about is None else {"about": made.summary.about.data}),
                     "promise": made.summary.promise,
                     "caution": made.summary.caution,
                     "methods": made.summary.methods,

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from privstats.inference.description import Count as Count
+    from privstats.inference.description import Description as Description
+    from privstats.inference.description import Law as Law
     from privstats.inference.evidence import CONSTANT as CONSTANT
     from privstats.inference.evidence import contrasts_of as contrasts_of
     from privstats.inference.evidence import residual_degrees as residual_degrees
@@ -30,6 +33,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "privstats.inference.description": ["Count", "Description", "Law"],
             "privstats.inference.evidence": ["CONSTANT", "contrasts_of", "residual_degrees"],
             "privstats.inference.figures": ["INK", "LINES", "SMALL", "figure_of"],
             "privstats.inference.inversion": ["condition", "quantile"],

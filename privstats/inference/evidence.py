@@ -50,6 +50,7 @@ class LinearSums:
         contrasts: ``(m, p)``: raw parameters from the solution.
         mean: of the target; 0 without an intercept.
         columns: number released, without the constant.
+        records_sigma: standard error of the noise in ``records``.
     """
 
     equations: NormalEquations
@@ -60,6 +61,7 @@ class LinearSums:
     columns: int
     parts: Parts | None
     cells: CellDesign | None = None
+    records_sigma: float = 0.0
 
     @property
     def intercept(self) -> bool:
@@ -94,6 +96,7 @@ def linear_sums(
         parts=_parts(
             evidence, lambda G: G[..., places, :][..., places], lambda h: h[..., places, :], target, raw, count_sigma
         ),
+        records_sigma=count_sigma,
     )
 
 
@@ -112,6 +115,7 @@ def _cell_sums(
         columns=design.cells,
         parts=_parts(evidence, design.gram, design.vector, target, schema.features - 1, count_sigma),
         cells=design,
+        records_sigma=count_sigma,
     )
 
 

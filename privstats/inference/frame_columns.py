@@ -27,6 +27,9 @@ FRAME_COLUMNS: Mapping[str, FrameColumn] = MappingProxyType(
         "term": FrameColumn("parameter of a regression: a column, or `const`", "text"),
         "variable": FrameColumn("column of the records", "text"),
         "level": FrameColumn("value of the variable, or interval between two of its cut points", "text"),
+        "compared_with": FrameColumn(
+            "value that the level is compared with: an estimate is of the level less this one, a ratio over it", "text"
+        ),
         "reference": FrameColumn("whether other levels of the variable are compared with this one", "True, False"),
         "group": FrameColumn("records that are compared with others: a class, or a level of `by`", "text"),
         "outcome": FrameColumn("outcome of the effect", "text"),
@@ -46,9 +49,16 @@ FRAME_COLUMNS: Mapping[str, FrameColumn] = MappingProxyType(
         "std_error": FrameColumn("standard error, sampling and noise together", _UNIT),
         "noise_std_error": FrameColumn("standard error from the release's noise alone", _UNIT),
         "statistic": FrameColumn("test statistic of an estimate of 0", "standard deviations"),
+        "df": FrameColumn(
+            "degrees of freedom of Student's law of the row's p-value and interval; infinite for the normal law",
+            "degrees",
+        ),
+        "test_df": FrameColumn("degrees of freedom of the test of equal groups", "degrees"),
         "p_value": FrameColumn("of the two-sided test of an estimate of 0", "0 to 1"),
         "adj_p_value": FrameColumn("the same, by Holm over rows of one declaration; NaN if exploratory", "0 to 1"),
-        "conf_low": FrameColumn("lower end of the interval of the row's number", "that of the number"),
+        "conf_low": FrameColumn(
+            "lower end of the interval of the row's number; of a quartile, the edge of its bins", "that of the number"
+        ),
         "conf_high": FrameColumn("upper end of it", "that of the number"),
         "odds_ratio": FrameColumn("exp of the estimate, logistic regression", "ratio per unit of the column"),
         "rate_ratio": FrameColumn("exp of the estimate, Poisson regression", "ratio per unit of the column"),
@@ -65,6 +75,9 @@ FRAME_COLUMNS: Mapping[str, FrameColumn] = MappingProxyType(
         "boundary": FrameColumn("boundary of the absolute statistic at the look", "standard deviations"),
         "crossed": FrameColumn("whether the p-value is below the look's level", "True, False"),
         "n": FrameColumn("records of the row, noisy where the release is", _RECORDS),
+        "n_std_error": FrameColumn("standard error of the noise in `n`; 0 for an exact number", _RECORDS),
+        "n_group": FrameColumn("records of the group, noisy where the release is: the denominator", _RECORDS),
+        "n_group_std_error": FrameColumn("standard error of the noise in `n_group`", _RECORDS),
         "proportion": FrameColumn("share of the records of the group, or of all where there is none", "0 to 1"),
         "mean": FrameColumn("mean of the variable in the group", "that of the variable"),
         "std_dev": FrameColumn("standard deviation of the variable in the group", "that of the variable"),
@@ -78,6 +91,8 @@ FRAME_COLUMNS: Mapping[str, FrameColumn] = MappingProxyType(
         "weighted_smd_high": FrameColumn("upper end of it", "standard deviations"),
         "n_risk": FrameColumn("records at risk, noisy where the release is", _RECORDS),
         "n_event": FrameColumn("records with the event, noisy where the release is", _RECORDS),
+        "n_risk_std_error": FrameColumn("standard error of the noise in `n_risk`", _RECORDS),
+        "n_event_std_error": FrameColumn("standard error of the noise in `n_event`", _RECORDS),
         "survival": FrameColumn("estimate of survival", "0 to 1"),
         "cause": FrameColumn("event that rules the others out", "text"),
         "incidence": FrameColumn("share that had this event first, up to the time", "0 to 1"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,15 @@ from privstats.course.hazard import check_values, early_schema, hazard_weights
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.column_proportionality import ColumnProportionality, column_proportionality
-from privstats.inference.counts.survival import EVEN, SurvivalCurves, event_tables, kaplan_meier, reported_bins
+from privstats.inference.counts.survival import (
+    EVEN,
+    SurvivalCurves,
+    Times,
+    event_tables,
+    kaplan_meier,
+    reported_bins,
+)
+from privstats.inference.counts.table import CountTable
 from privstats.inference.counts.two_groups import (
     LogRank,
     Proportionality,
@@ -23,13 +31,14 @@ from privstats.inference.counts.two_groups import (
     without,
 )
 from privstats.inference.declared_levels import declared_levels
+from privstats.inference.description import Count, Law
 from privstats.inference.figures import plot_survival
 from privstats.inference.forest import forest_rows
 from privstats.inference.hidden_levels import HiddenLevels
 from privstats.inference.last_step import EARLY, HIDDEN_STEP, LastStep, is_robust, last_step, notes_on
 from privstats.inference.regression.interactions import interaction_lines, interaction_notes
 from privstats.inference.regression.score import fields_of_rounds
-from privstats.inference.regression.summary import ratio_columns, ratio_rows
+from privstats.inference.regression.summary import description_of, law_of, ratio_columns, ratio_rows
 from privstats.inference.regression.table import Regression
 from privstats.inference.releases import (
     all_sessions,
@@ -143,6 +152,21 @@ class HazardRatios(Regression):
     def causes(self) -> tuple[str, ...]:
         """Causes ending the time, these ratios' first."""
         return self._schema.causes
+
+    @property
+    def tally(self) -> tuple[Count, ...]:
+        """Numbers of records, and of events by cause, in the counts of the first session."""
+        if self.counted is None:
+            lost = "not in these sums: the counts ended without a sum"
+            return Count("records", None, absent=lost), Count("events", None, absent=lost)
+        (table,) = _event_table(self.counted, self._schema, "discrete")
+        bins, cells = table.counts.shape[0], table.variables[-1].cells[1:]
+        events = table.counts[:, 1:].sum(axis=0)
+        named = {f"events, {self._schema.event}: {cell}": float(n) for cell, n in zip(cells, events, strict=True)}
+        return (
+            Count("records", table.total, table.sigma * math.sqrt(table.counts.size)),
+            *(Count(name, number, table.sigma * math.sqrt(bins)) for name, number in named.items()),
+        )
 
     @property
     def remark(self) -> str:
@@ -405,13 +429,18 @@ def _words(rounds: int) -> dict[str, str]:
 def _early_end(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:
     if counts is None or schema.entry is not None:  # those who enter late are missing at first, not at the end
         return ()
-    (table,) = event_tables(counts, schema.bins.name, schema.event, None, "discrete", causes=True).values()
+    (table,) = _event_table(counts, schema, "discrete")
     n_bins, of = reported_bins(table), schema.in_bin
     if n_bins >= len(of):
         return ()
     return (
         f"too few are at risk from bin {schema.bins.cells[of[n_bins]]} on: end the bins where people's follow-up ends",
     )
+
+
+def _event_table(counts: Release, schema: HazardSchema, times: Times) -> list[CountTable]:
+    """Return the counts of time against events, over all groups."""
+    return list(event_tables(counts, schema.bins.name, schema.event, None, times, causes=True).values())
 
 
 def _cap_bin(schema: HazardSchema, at_mean: Array) -> str | None:
@@ -437,7 +466,7 @@ def _events_within(schema: HazardSchema, at_mean: Array, H: Array, counts: Relea
     """Return sum_j H_jj / a^2 (e^mu - 1) (1 - e^-mu) / mu^2 over the observed events."""
     if counts is None:
         return math.nan
-    (table,) = event_tables(counts, schema.bins.name, schema.event, None, "continuous", causes=True).values()
+    (table,) = _event_table(counts, schema, "continuous")
     first = int(schema.entry is not None and schema.times == "discrete")  # nobody is at risk in that bin
     events = float(table.counts[first:-1, 1].sum())
     if events <= _SURE * table.sigma * math.sqrt(len(table.counts)):
@@ -461,6 +490,8 @@ def _summary_of(table: HazardRatios, alpha: float) -> Summary:
     test = table.proportionality() if checkable else None
     by_column = None if table.checked is None else table.proportionality_by_column()
     event, *others = schema.causes
+    law, about = law_of(table), description_of(table, "ratio")
+    estimated = f"hazard ratio of {event} per unit of a column, other columns equal"
     kind = "Subdistribution" if schema.ratios else "Cause-specific"
     title, causes = (
         f"{kind} hazard ratios" if others else "Hazard ratios",
@@ -468,8 +499,8 @@ def _summary_of(table: HazardRatios, alpha: float) -> Summary:
     )
     return source.summary(
         f"{title} up to a cumulative hazard of 1" if table.events_within < _PART else title,
-        (*ratio_columns("ratio", alpha), *(["counted"] if table.remark else [])),
-        _starred(table, alpha) if table.remark else ratio_rows(table, alpha),
+        (*ratio_columns("ratio", alpha, law), *(["counted"] if table.remark else [])),
+        _starred(table, alpha, law) if table.remark else ratio_rows(table, alpha, law),
         head=_head(table, schema, test, by_column),
         notes=(
             "A person counts up to a cumulative hazard of 1; where hazards are not proportional, the ratio covers "
@@ -482,6 +513,7 @@ def _summary_of(table: HazardRatios, alpha: float) -> Summary:
         warnings=table.notes,
         remark=table.remark,
         methods=f"{_estimated(table)} {table.remark}." if table.remark else _estimated(table),
+        about=replace(about, estimand=("ratio", estimated), facts=(("time", schema.bins.name),)),
         caution=_NO_EFFECT if schema.times is not None else f"{_IN_FULL}{_NO_EFFECT}",
     )
 
@@ -504,11 +536,11 @@ def _head(
     )
 
 
-def _starred(table: HazardRatios, alpha: float) -> list[tuple[str, ...]]:
+def _starred(table: HazardRatios, alpha: float, law: Law) -> list[tuple[str, ...]]:
     counted = f"{table.events_within:.0%}"
     return [
         (name, ratio if ratio == HIDDEN else f"{ratio}*", *rest, counted)
-        for name, ratio, *rest in ratio_rows(table, alpha)
+        for name, ratio, *rest in ratio_rows(table, alpha, law)
     ]
 
 
@@ -548,13 +580,14 @@ def _checked(table: HazardRatios, event: str, by_column: bool) -> tuple[str, ...
 
 
 def _proportional(test: Proportionality) -> str:
-    chance = f"P = {chance_of(test.p_value)}" if test.reported else "not reported"
+    law = "chi-squared, 1 degree of freedom"
+    chance = f"P = {chance_of(test.p_value)} ({law})" if test.reported else "not reported"
     return f"{chance}, over {test.bins} bins{without(test)}"
 
 
 def _before_and_after(test: ColumnProportionality) -> tuple[tuple[str, str], ...]:
     words = [
-        f"P = {chance_of(chance)}" if known else "not reported"
+        f"P = {chance_of(chance)} (normal law)" if known else "not reported"
         for chance, known in zip(test.p_value, test.reported, strict=True)
     ]
     at = f"before and after {test.split:g}"

@@ -15,6 +15,7 @@ from privstats.estimates.denoise import Array
 from privstats.heads.diagnostics import RARE
 from privstats.inference.counts.statistics import confusion_of
 from privstats.inference.counts.table import CountTable, Interval, ratio, z_of
+from privstats.inference.description import Count, Description
 from privstats.inference.figures import plot_score
 from privstats.inference.head_curves import Reliability, RocCurve, reliability, roc_curve
 from privstats.inference.own_scores import OwnRecords
@@ -51,6 +52,7 @@ class HeadScore(RowTable):
             margins.
         only: the only predicted class up to noise, or None.
         own: one's own unbinned records, or None.
+        records_sigma: standard error of the noise in ``records``.
 
     Example:
         >>> y = np.arange(900) % 2
@@ -76,6 +78,7 @@ class HeadScore(RowTable):
     release: Release
     alpha: float
     own: OwnRecords | None = None
+    records_sigma: float = 0.0
 
     @property
     def auc(self) -> Mapping[str, Interval]:
@@ -158,7 +161,6 @@ class HeadScore(RowTable):
     def summary(self, *, own: bool = False) -> Summary:
         """Return the table; ``own`` omits release, clients and guarantee."""
         rows = [(f"{name} {label}".strip(), *_shown(each)) for name, label, each in self._measures()]
-        noisy = " (noisy)" if self.release.plan.noise is not None else ""
         schema: Any = self.release.plan.schema
         units = "records" if self.own is None or self.own.persons is None else "persons"
         source = Source(self.release, self.alpha, f"independent {units} that the head was not fitted on")
@@ -168,9 +170,9 @@ class HeadScore(RowTable):
             rows,
             head=(
                 ("head", schema.head[:16]),
-                ("records", f"{count_of(self.records)}{noisy}"),
                 ("outcomes", self._outcomes),
             ),
+            about=Description(counts=(Count("records", self.records, self.records_sigma),)),
             notes=self.remarks,
             methods=f"A classifier (SHA-256 {schema.head[:16]}) was scored at every party on records held out of its "
             f"sums; counts of label, predicted class and score in {schema.score_bins} bins were summed. Shares have "
@@ -251,6 +253,7 @@ def head_score(release: Release, *, alpha: float = 0.05) -> HeadScore:
         only=_only(table, labels, z),
         release=release,
         alpha=alpha,
+        records_sigma=right.sigma * 2**0.5,
     )
 
 

@@ -47,6 +47,10 @@ class Errors(Protocol):
     def noise_error(self) -> Array:
         """Standard errors from noise alone."""
 
+    @property
+    def df(self) -> Array:
+        """Degrees of freedom of the law of P values and intervals; infinite for the normal law."""
+
     def reported(self, alpha: float) -> NDArray[np.bool_]:
         """Return whether the interval at this level is bounded."""
 
@@ -185,6 +189,11 @@ class Inversion:
     def estimate(self) -> Array:
         """Parameters at the solution."""
         return self.contrasts @ self.equations.solution
+
+    @property
+    def df(self) -> Array:
+        """Degrees of freedom, ``(m,)``."""
+        return np.full(len(self.contrasts), self.degrees)
 
     @cached_property
     def precision(self) -> Array:

@@ -103,6 +103,11 @@ class LastStep:
         return self.inversion.noise_error
 
     @property
+    def df(self) -> Array:
+        """Infinite: quantiles are normal, ``(m,)``."""
+        return self.inversion.df
+
+    @property
     def remaining_step(self) -> Array:
         """Next step's maximum change in standard errors, ``(m,)``."""
         return self.inversion.step_bias

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from privstats.errors import ReleaseError
 from privstats.inference.counts.survival import SurvivalCurve, SurvivalCurves, curve_summary
-from privstats.inference.counts.table import Interval
+from privstats.inference.counts.table import Interval, count_table
+from privstats.inference.description import Count, Description
 from privstats.inference.reporting import HIDDEN, Source
 from privstats.inference.summary import Summary, ends_of
 from privstats.release import Release
@@ -62,14 +64,32 @@ def _summary_of(result: Any, release: Release | None, alpha: float) -> Summary:
     raise ReleaseError(f"no paragraph is written for a {type(result).__name__}; give what a reader of a table returned")
 
 
-def proportions_summary(shares: Mapping[str, Interval], release: Release, alpha: float) -> Summary:
-    """Return one variable's shares."""
+def proportions_summary(
+    shares: Mapping[str, Interval], release: Release, alpha: float, name: str | None = None
+) -> Summary:
+    """Return one variable's shares.
+
+    Args:
+        shares: by cell, from :func:`proportions`.
+        release: of the counts.
+        alpha: level of the intervals.
+        name: the variable; None: the first with these cells.
+    """
+    schema: Any = release.plan.schema
+    variable = name or next(each.name for each in schema.variables if each.cells == tuple(shares))
+    table = count_table(release, variable)
     rows = [
-        (cell, f"{share.value:.4f}", f"{share.low:.4f}", f"{share.high:.4f}")
+        (cell, Count("n", float(n), table.sigma).short, f"{share.value:.4f}", f"{share.low:.4f}", f"{share.high:.4f}")
         if share.reported
-        else (cell, HIDDEN, "0", "1")
-        for cell, share in shares.items()
+        else (cell, Count("n", float(n), table.sigma).short, HIDDEN, "0", "1")
+        for (cell, share), n in zip(shares.items(), table.counts, strict=True)
     ]
     source = Source(release, alpha, "independent records, honest clients")
     words = "Shares of records have Wilson's intervals, widened by the noise of the counts."
-    return source.summary("Proportions", ("", "proportion", *ends_of(alpha)), rows, methods=words)
+    about = Description(
+        estimand=("proportion", f"share of the records with each value of {variable}"),
+        counts=(Count("records", table.total, table.sigma * math.sqrt(table.counts.size)),),
+        noisy_rows=table.sigma > 0,
+    )
+    columns = (variable, "n", "proportion", *ends_of(alpha))
+    return source.summary("Proportions", columns, rows, methods=words, about=about)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from privstats.course.positions import charged_mu, is_followed
 from privstats.course.promise import epsilon_of
 from privstats.dp import Privacy
+from privstats.inference.description import Description
 from privstats.inference.exclusions import assumed_of, notes_on_excluded
 from privstats.inference.releases import averages_persons
 from privstats.inference.summary import Summary
@@ -41,6 +42,7 @@ class Source:
         ahead: whether the whole course is charged before its first session, so that sessions to come count.
         converged: whether the rounds have converged for all numbers; those for which they have not are not reported.
         known: for count tables, variables of which the reader uses the known values alone, by table.
+        why: why a row is not reported, where neither noise nor the rounds are the reason.
 
     Example:
         >>> from privstats.extend.readers import Source
@@ -59,6 +61,7 @@ class Source:
     ahead: bool = False
     converged: bool = True
     known: tuple[tuple[str, ...], ...] = ()
+    why: str = ""
 
     def title(self, what: str) -> str:
         """Return the title of a table."""
@@ -70,7 +73,7 @@ class Source:
         plan = self.release.plan
         return [
             f"At most {self._percent(self.alpha)} of releases report an interval that misses, if the assumptions "
-            f"hold. '{HIDDEN}' means not reported: noise hides it{self._or_early}.",
+            f"hold. '{HIDDEN}' means not reported: {self._hides}{self._or_early}.",
             self.promise,
             f"Plan {plan.digest[:_DIGITS]}, {len(self.release.survivors)} of {plan.cohort.clients} clients.",
             *self.assumptions,
@@ -94,25 +97,30 @@ class Source:
         warnings: Iterable[str] = (),
         caution: str = "",
         remark: str = "",
+        about: Description | None = None,
     ) -> Summary:
         """Return a table of these releases.
 
-        ``notes`` and ``warnings`` follow the claim; ``remark`` explains a star, first below the table.
+        ``notes`` and ``warnings`` follow the claim; ``remark`` explains a star, first below the table. Head, foot and
+        methods begin with what ``about`` states of the rows.
         """
+        described = about or Description()
         return Summary(
             title=self.title(what),
-            head=tuple(head),
+            head=(*described.head, *head),
             columns=tuple(columns),
             rows=tuple(map(tuple, rows)),
             foot=(
                 *([f"* {remark}."] if remark else []),
                 *self.foot,
+                *described.foot,
                 *notes,
                 *(f"Warning: {each}." for each in warnings),
             ),
-            methods=self.methods(methods) if methods else "",
+            methods=self.methods(f"{methods} {described.methods}".strip()) if methods else "",
             caution=caution,
             promise=self.promise,
+            about=about,
         )
 
     def methods(self, what: str, *, claim: str = "", privacy: str = "") -> str:
@@ -133,6 +141,13 @@ class Source:
             text = "independent persons, each counted once, by the average of its rows, wherever a record is named; "
             own = text + own.replace("independent records, ", "")
         return "; ".join(filter(None, (own, assumed_of(self.release, self.known))))
+
+    @property
+    def _hides(self) -> str:
+        """Why a row is not reported."""
+        if self.why:
+            return self.why
+        return "noise hides it" if self.release.plan.noise is not None else "these sums do not determine it"
 
     @property
     def _or_early(self) -> str:
@@ -173,10 +188,12 @@ class Source:
     @property
     def _claim(self) -> str:
         percent = self._percent(1 - self.alpha)
-        noise = "sampling and that noise" if self.release.plan.noise is not None else "sampling"
+        noisy = self.release.plan.noise is not None
+        noise = "sampling and that noise" if noisy else "sampling"
+        hides = "noise hides" if noisy else "the sums do not determine"
         return (
             f"Intervals ({percent}) and p-values include {noise}: at most {self._percent(self.alpha)} of releases "
-            "report an interval that misses the true value, if the assumptions hold, and what noise hides is not "
+            f"report an interval that misses the true value, if the assumptions hold, and what {hides} is not "
             f"reported{'' if self.converged else ', nor are coefficients for which the rounds have not converged'}."
         )
 
@@ -276,5 +293,7 @@ def listed(names: Sequence[str]) -> str:
 
 def texts_of(release: Release) -> tuple[tuple[str, str], ...]:
     """Return a row on texts read as 0 and 1."""
-    levels = release.plan.schema.reading.levels
-    return () if levels is None else (("texts", levels_text(levels)),)
+    schema = release.plan.schema
+    levels = schema.reading.levels
+    stays = getattr(schema, "ratios", None) == "subdistribution"
+    return () if levels is None else (("texts", levels_text(levels, stays=stays)),)

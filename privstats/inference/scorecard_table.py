@@ -15,8 +15,9 @@ from privstats.errors import DataError
 from privstats.estimates.denoise import Array
 from privstats.heads.evidence import Released
 from privstats.inference.cell_design import Intervals
+from privstats.inference.description import Count, Description
 from privstats.inference.pair_points import PairPoints, pair_points
-from privstats.inference.releases import require_level
+from privstats.inference.releases import reckoned_sigma, require_level
 from privstats.inference.reporting import Source, listed
 from privstats.inference.row_lengths import Discrepancies, Lengths, sampled_discrepancies
 from privstats.inference.scorecard_points import (
@@ -374,9 +375,10 @@ def card_summary(card: Scorecard) -> Summary:
     source = Source(release, card.alpha, "", tuple(each.plan for each in card.releases))
     shown = source.summary(
         "Scorecard",
-        ("", "cell", "records", "points", *ends_of(card.alpha), *(() if card.exact else ("off by",))),
+        ("", "cell", "share", "points", *ends_of(card.alpha), *(() if card.exact else ("off by",))),
         _rows(card),
         head=((f"base, {outcome}", f"{value:+.3f}") for outcome, value in zip(card.outcomes, card.base, strict=True)),
+        about=Description(counts=(_records(card),)),
         methods="",
     )
     meant = "the softmax of all scores gives the probabilities."
@@ -400,6 +402,15 @@ def card_summary(card: Scorecard) -> Summary:
         privacy=promise,
     )
     return replace(shown, promise=promise, foot=foot, methods=words)
+
+
+def _records(card: Scorecard) -> Count:
+    """Return the number of records in the class sums of the first release that has them."""
+    for release in card.releases:
+        if isinstance(release, Release) and (N := getattr(release.moments, "N", None)) is not None:
+            cells = np.asarray(N, np.float64).reshape(-1)
+            return Count("records", float(cells.sum()), reckoned_sigma(release).get("N", 0.0) * math.sqrt(cells.size))
+    return Count("records", None, absent="not in these sums")
 
 
 def _of_lengths(card: Scorecard) -> Iterator[str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +21,12 @@ from privstats.errors import MissingExtraError, ReleaseError
 from privstats.files.atomic import atomic_write
 from privstats.printable import csv_text
 
+if TYPE_CHECKING:
+    from privstats.inference.description import Description
+
 _WIDTH = 80
 _LEAST_NAME = 12
+_FACT, _MOST_FACT = 18, 26  # letters of a name in the head
 _LEAST_P = 1e-4
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 _STARRED = re.compile(r"([0-9.e+-]+)\*")
@@ -47,6 +51,7 @@ class Summary:
         columns: headings, row names' first.
         foot: sentences on guarantee, claim and assumptions.
         promise: epsilon, delta, unit and adjacency, for a caption.
+        about: what the rows are; head, foot and methods hold it already. None for a table without.
 
     Example:
         >>> records, rows = (("records", "3"),), (("f", "1.68"), ("m", "1.81"))
@@ -69,6 +74,7 @@ class Summary:
     methods: str = ""
     caution: str = ""
     promise: str = ""
+    about: Description | None = None
 
     def __str__(self) -> str:
         return self.as_text()
@@ -78,8 +84,10 @@ class Summary:
         widths = [max(map(len, column)) for column in zip(self.columns, *self.rows, strict=True)]
         widths[0] = min(widths[0], max(_WIDTH - sum(width + 2 for width in widths[1:]), _LEAST_NAME))
         lines = [self.title, "=" * _WIDTH, *textwrap.wrap(self.caution, _WIDTH)]
+        named = min(max([_FACT, *(len(name) for name, _ in self.head)]), _MOST_FACT)
         for name, value in self.head:
-            lines += textwrap.wrap(f"{name:<18} {value}", _WIDTH, subsequent_indent=" " * 19, drop_whitespace=True)
+            indent = " " * (named + 1)
+            lines += textwrap.wrap(f"{name:<{named}} {value}", _WIDTH, subsequent_indent=indent, drop_whitespace=True)
         lines.append("-" * _WIDTH)
         for row in (self.columns, *self.rows):
             lines += _lines(row, widths)

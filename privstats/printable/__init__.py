@@ -100,8 +100,12 @@ def _in_digits(number: float) -> str:
     return re.sub(r"(e[+-])0", r"\1", text)
 
 
-def levels_text(levels: Any) -> str:
+def levels_text(levels: Any, *, stays: bool = False) -> str:
     """Describe which texts of columns and outcomes declared by ``Levels`` count as which numbers.
+
+    Args:
+        levels: the declaration.
+        stays: whether a person with another cause stays at risk, as for subdistribution ratios.
 
     Example:
         >>> from privstats.printable import levels_text
@@ -109,7 +113,7 @@ def levels_text(levels: Any) -> str:
         "in arm 'placebo' counts as 0 and 'drug' as 1"
     """
     worded = [each for each in levels.outcomes if hasattr(each, "values")]
-    return "; ".join([*map(_comparison, levels.columns), *map(_caused, worded)])
+    return "; ".join([*map(_comparison, levels.columns), *(_caused(each, stays=stays) for each in worded)])
 
 
 def _comparison(column: Any) -> str:
@@ -119,10 +123,13 @@ def _comparison(column: Any) -> str:
     return f"in {column.name} {first} is what {', '.join(rest)} are compared with"
 
 
-def _caused(outcome: Any) -> str:
+def _caused(outcome: Any, *, stays: bool) -> str:
     first, event, *others = map(repr, outcome.values)
     if not others:
         return _comparison(outcome)
+    if stays:
+        causes = f"a person with {' or '.join(others)} stays at risk"
+        return f"in {outcome.name} {event} is the event; {first} ends the time without it, and {causes}"
     return f"in {outcome.name} {event} is the event; {', '.join((first, *others))} end the time without it"
 
 

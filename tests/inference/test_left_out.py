@@ -62,8 +62,8 @@ def test_the_table_has_records_left_out_by_arm_and_reason_and_they_add_up() -> N
     every = {arm: sum(numbers) + (rows[arm, "risk"] if arm != "unknown" else 0) for arm, numbers in found.items()}
     assert every == pytest.approx({"drug": 1_000, "placebo": 1_000, "unknown": 15}, abs=15)
     text = " ".join(str(table.summary()).split())
-    arms = ", ".join(f"{each.arm} {each.both.text(0.05)}" for each in table.left_out)
-    assert f"left out {sum(map(sum, found.values())):.0f} +- " in text
+    arms = ", ".join(f"{each.arm} {each.both.text}" for each in table.left_out)
+    assert f"left out {sum(map(sum, found.values())):.0f} (SE " in text
     assert arms in text
     assert "none missing" not in text
     assert "whether a record is excluded as unreadable does not depend on its outcome" in text
@@ -105,7 +105,7 @@ def test_a_plan_that_does_not_count_them_says_nothing_of_them() -> None:
 
 
 def test_no_negative_count_is_printed() -> None:
-    """Noise moved an empty arm to "-50 +- 69"."""
-    assert Total(-50.0, 35.0).text(0.05) == "0 +- 69"
-    assert Total(-0.4, 0.0).text(0.05) == "0"
-    assert Total(2601.4, 7.0).text(0.05) == "2,601 +- 14"
+    """Noise moved an empty arm to -50."""
+    assert Total(-50.0, 35.0).text == "0 (SE 35.0)"
+    assert Total(-0.4, 0.0).text == "0"
+    assert Total(2601.4, 7.0).text == "2,601 (SE 7.0)"

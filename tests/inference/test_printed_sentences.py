@@ -7,7 +7,7 @@ The sentences come from the tables themselves, one of every kind and one of each
 import ast
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from benchmarks.inference.stretched import EDGES
 from benchmarks.measuring import results
 from privstats.transforms import ConstantFeature
 from tests.inference.printed_variants import VARIANTS
+from tests.inference.test_descriptions import MAKERS
+from tests.inference.test_descriptions import WORLDS as DESCRIBED
 from tests.inference.test_frame_columns import EXAMPLES
 
 pytestmark = pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
@@ -62,6 +64,9 @@ _IMPUTED = f"{ROWS}inference.imputation_cells: gaps in covariates"
 _HIDDEN = "tests/contrib/imputation/test_cells.py::test_what_noise_hides_is_not_reported_and_says_why"
 _STANDARDISED = "tests/contrib/imputation/test_cells.py::test_risks_without_gaps_are_standardised_over_the_others"
 
+_DESCRIBED = "tests/inference/test_descriptions.py"
+_NOISY_COUNTS = f"{_DESCRIBED}::test_a_count_says_that_it_is_noisy_exactly_where_it_is"
+
 WORLDS: dict[str, str] = {
     r"missing: [^;]+ \d+ %; no sum can test that values are missing at random: where a gap depends on the value "
     "itself, complete cases may be right and this table wrong": _IMPUTED,
@@ -82,6 +87,40 @@ WORLDS: dict[str, str] = {
         "tests/inference/test_inversion.py::test_told_and_missed_in_at_most_alpha"
     ),
     r"'-' means not reported: noise hides it, or the rounds have not converged\.": _MORE_ROUNDS,
+    r"'-' means not reported: these sums do not determine it\.": (
+        "tests/inference/test_regression.py::test_clipped_targets_a_coarse_grid_and_collinear_columns_are_noted"
+    ),
+    r"'-' means not reported: a warning below states the reason(, or the rounds have not converged)?\.": (
+        "tests/inference/test_clipping.py::test_coefficients_of_clipped_targets_are_not_told_in_any_way"
+    ),
+    r"P values and intervals are (of the normal law|Student's t with [\d,.]+ degrees of freedom|Student's t with the "
+    r"row's df(: [\w (),]+)?)\.": f"{_DESCRIBED}::test_p_value_and_interval_follow_from_the_printed_row",
+    r"An interval holds every value that its test does not reject, .* about the estimate\.": (
+        f"{_DESCRIBED}::test_p_value_and_interval_follow_from_the_printed_row"
+    ),
+    r"df can fall with a larger epsilon: .* They rise again where little of the variance is noise\.": (
+        f"{_DESCRIBED}::test_degrees_fall_as_noise_leaves_the_variance_and_rise_again"
+    ),
+    r"std err is estimated from few parts, .* by chance\.": (
+        f"{_DESCRIBED}::test_a_standard_error_of_few_parts_can_be_below_that_of_the_noise"
+    ),
+    r"Numbers of records and events are noisy, .* need not add up\.": _NOISY_COUNTS,
+    r"Numbers at risk are noisy too, .* may exceed the one before it\.": _NOISY_COUNTS,
+    r"Each number of events has a noise of standard error [\d.,]+\.": _NOISY_COUNTS,
+    r"Numbers of cells are noisy, .* add up to the group's records\.": _NOISY_COUNTS,
+    r"Numbers of ones are noisy, with standard errors of .*\)\.": _NOISY_COUNTS,
+    r"P: chi-squared test with .* noise in its covariance\.": (
+        "tests/inference/test_counts.py::test_a_p_value_of_nearly_empty_cells_is_simulated"
+    ),
+    r"P: Welch's t with df degrees of freedom; of shares the chi-squared test with 1\.": (
+        f"{_FIRST}::test_shares_tests_and_differences_of_0_and_1_hold_under_noise"
+    ),
+    r"Median \[first quartile; third quartile\]: .* inside a bin\.": (
+        f"{_DESCRIBED}::test_medians_of_bins_are_the_bins_and_their_columns_have_a_denominator"
+    ),
+    r"P values and intervals of ratios are on the scale of logarithms, intervals of risks on that of log odds\.": (
+        "tests/contrib/imputation/test_cells.py::test_risks_without_gaps_are_standardised_over_the_others"
+    ),
     r"Exact sums: no differential privacy\.": _PLAN,
     r"Privacy: epsilon [\d.]+, [^.]+, model central, while [^.]+\.": _PLAN,
     r"Privacy: exact: no promise\.": _PLAN,
@@ -128,11 +167,10 @@ WORLDS: dict[str, str] = {
     ),
     r"Excluded are records that a party cannot read, .* how many of its own\.": _EXCLUDED,
     r"Excluded are records that a party cannot read, such as records with a gap: \d+ \(.*\)\.": _LEFT_OUT,
-    r"Excluded here are released records with a gap: in .* \d+( \(.*\))?\.": _EXCLUDED,
+    r"Excluded here are released records with a gap: in .* \d+( \(.*\))?\.$": _EXCLUDED,
     r"If exclusion depends on more than is assumed, .* through cells of counts\.": f"{EDGE}gaps of declared columns",
     "what one receives does not affect another's outcome": f"{EDGE}trials",
     "means near normal": f"{EDGE}means by group",
-    "values even inside a bin": f"{EDGE}shares and quantiles",
     "independent records that the head was not fitted on": f"{EDGE}scores of a head",
     "censoring and entry independent of the event given the columns": _ENTRY,
     "entry independent of the event among those still alive": _LATE,
@@ -387,6 +425,14 @@ def _folds() -> Any:
     return inf.ols(ps.Release.exact(schema, ps.measure(schema, X, y)))
 
 
+_NOISY = (
+    ("curves", "epsilon 8"),
+    ("table one of counts, tests", "epsilon 8"),
+    ("table one of means, tests", "epsilon 8"),
+    ("line, 20 folds", "epsilon 1"),
+)
+"""Tables whose counts are noisy, by maker and world of ``tests/inference/test_descriptions.py``."""
+
 TABLES: dict[str, Callable[[], Any]] = {
     **EXAMPLES,
     "Regression of rates, robust": lambda: _rates("robust"),
@@ -395,6 +441,7 @@ TABLES: dict[str, Callable[[], Any]] = {
     "Regression over groups of sites": lambda: _sites(6),
     "Regression with folds": _folds,
     **VARIANTS,
+    **{f"{name}, {world}": partial(MAKERS[name], *DESCRIBED[world]) for name, world in _NOISY},
 }
 
 

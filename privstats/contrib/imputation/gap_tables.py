@@ -33,6 +33,7 @@ class GapTable:
     Attributes:
         names, values: of each variable, and of its values, the reference first.
         chosen: places of the regression's variables.
+        records_sigma: standard error of the noise in ``records``.
         missing: share of gaps by name.
     """
 
@@ -41,6 +42,7 @@ class GapTable:
     chosen: tuple[int, ...]
     fit: Fit
     records: float
+    records_sigma: float
     missing: Mapping[str, float]
 
     @property
@@ -114,13 +116,14 @@ def read(
         )
     records = float(counts.sum())
     taken = layout.features.shape[1] + 1
-    degrees_of(records, table.sigma * math.sqrt(counts.size), taken, "cross fewer variables")
+    sigma = table.sigma * math.sqrt(counts.size)
+    degrees_of(records, sigma, taken, "cross fewer variables")
     missing = {
         name: float(np.clip(np.take(counts, -1, axis=axis).sum() / records, 0.0, 1.0))
         for axis, name in enumerate(names)
         if layout.gaps[axis]
     }
-    return GapTable(names, values, chosen, fitted(layout, counts.reshape(-1), table.sigma), records, missing)
+    return GapTable(names, values, chosen, fitted(layout, counts.reshape(-1), table.sigma), records, sigma, missing)
 
 
 def check_columns(outcome: object, columns: object) -> None:

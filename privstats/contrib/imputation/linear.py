@@ -97,6 +97,8 @@ def ols(release: Release, *, target: str | int, columns: Sequence[str | int] | N
     return Regression(
         names=(INTERCEPT, *(names[j] for j in chosen)),
         nobs=n,
+        nobs_sigma=count_sigma,
+        df_reason="by Barnard and Rubin (1999)",
         df_resid=degrees,
         scale=rubin.residual / degrees / scale[outcome] ** 2,
         rsquared=explained if 0 <= explained <= 1 else None,
@@ -160,6 +162,11 @@ class RubinErrors:
     def noise_error(self) -> Array:
         """Standard errors from noise alone, ``(m,)``."""
         return self._shown(np.std(self.noisy @ self.contrasts.T, axis=0, ddof=1))
+
+    @property
+    def df(self) -> Array:
+        """Degrees of freedom by Barnard and Rubin, ``(m,)``."""
+        return self._degrees
 
     def reported(self, alpha: float) -> NDArray[np.bool_]:  # noqa: ARG002 - the signature of Errors
         """Return whether intervals are bounded: all or none."""

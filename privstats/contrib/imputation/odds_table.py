@@ -73,6 +73,7 @@ def logit(
     return ImputedOdds(
         names=names,
         nobs=table.records,
+        nobs_sigma=table.records_sigma,
         df_resid=math.inf,
         scale=1.0,
         rsquared=None,

@@ -15,7 +15,7 @@ from privstats.contrib.imputation.gap_tables import check_columns, read
 from privstats.contrib.imputation.log_linear import Fit, group_odds
 from privstats.contrib.imputation.wald import WaldErrors
 from privstats.errors import ReleaseError
-from privstats.extend.readers import quantile, require_level
+from privstats.extend.readers import Count, Description, Law, quantile, require_level
 from privstats.inference import Summary
 from privstats.inference.reporting import HIDDEN, Source
 from privstats.inference.summary import RowTable, chance_of, ends_of, number_of
@@ -53,6 +53,7 @@ class Risks(RowTable):
 
     Attributes:
         measures: of each group in order: its risk, then its difference and ratio to the first group's.
+        records_sigma: standard error of the noise in ``records``.
 
     Example:
         >>> from privstats.contrib.imputation import risks
@@ -73,6 +74,7 @@ class Risks(RowTable):
     notes: tuple[str, ...]
     alpha: float
     release: Release = field(repr=False)
+    records_sigma: float = 0.0
 
     def __iter__(self) -> Iterator[Measure]:
         return iter(self.measures)
@@ -85,17 +87,28 @@ class Risks(RowTable):
     def to_rows(self) -> list[dict[str, object]]:
         """Return a row per measure."""
         names = ("measure", "group", "estimate", "std_error", "conf_low", "conf_high", "reported", "p_value")
-        return [dict(zip(names, each, strict=True)) for each in self.measures]
+        numbers = {"n": self.records, "n_std_error": self.records_sigma}
+        reference, rows = self.measures[0].group, list[dict[str, object]]()
+        for each in self.measures:
+            compared = {"compared_with": "" if each.name == "risk" else reference}
+            degrees = math.nan if math.isnan(each.p_value) else math.inf
+            rows.append({**dict(zip(names, each, strict=True)), **compared, "df": degrees, **numbers})
+        return rows
 
     def summary(self) -> Summary:
         """Return the table."""
-        reference = self.measures[0].group
+        reference, law = self.measures[0].group, Law((math.inf,))
         over = f", over the {' and '.join(self.over)} of all records" if self.over else ""
         return Source(self.release, self.alpha, f"{self.assumed}, independent records, honest clients").summary(
             f"Risks of {self.outcome} by {self.by}, with imputed gaps",
-            ("", self.by, "estimate", "std err", *ends_of(self.alpha), "P"),
-            [_shown(each) for each in self.measures],
-            head=(("records", f"{self.records:,.0f}" + " (noisy)" * (self.release.plan.noise is not None)),),
+            ("", self.by, "estimate", "std err", *ends_of(self.alpha), law.heading),
+            [_shown(each, reference) for each in self.measures],
+            about=Description(
+                estimand=("risk", f"probability of {self.outcome} by {self.by}"),
+                counts=(Count("records", self.records, self.records_sigma),),
+                law=law,
+                notes=(_SCALES,),
+            ),
             notes=(f"Differences and ratios are to {reference}{over}.",),
             warnings=self.notes,
             methods=f"Risks of {self.outcome} by {self.by}{over} follow from a log-linear model with all products of "
@@ -103,11 +116,16 @@ class Risks(RowTable):
         )
 
 
-def _shown(measure: Measure) -> tuple[str, ...]:
+_SCALES = "P values and intervals of ratios are on the scale of logarithms, intervals of risks on that of log odds."
+
+
+def _shown(measure: Measure, reference: str) -> tuple[str, ...]:
+    to = {"difference": f"risk difference, less {reference}", "ratio": f"risk ratio, over {reference}"}
+    name = to.get(measure.name, measure.name)
     if not measure.reported:
-        return (measure.name, measure.group, HIDDEN, "", "", "", "")
+        return (name, measure.group, HIDDEN, "", "", "", "")
     numbers = map(number_of, (measure.estimate, measure.error, measure.low, measure.high))
-    return (measure.name, measure.group, *numbers, "" if math.isnan(measure.p_value) else chance_of(measure.p_value))
+    return (name, measure.group, *numbers, "" if math.isnan(measure.p_value) else chance_of(measure.p_value))
 
 
 def risks(
@@ -174,6 +192,7 @@ def risks(
         notes=table.notes if own.degrees.all() else (*table.notes, table.hidden("risk")),
         alpha=alpha,
         release=release,
+        records_sigma=table.records_sigma,
     )
 
 

@@ -12,6 +12,7 @@ from privstats.contrib.site_levels.checks import check_site_columns
 from privstats.contrib.site_levels.fit import FEWEST_DEGREES, SiteSums
 from privstats.contrib.site_levels.logit import FEWEST_EFFECTIVE, LogitFit, fitted_logit
 from privstats.contrib.site_levels.table import (
+    DEGREES,
     EXCLUSIVE,
     LevelErrors,
     LevelsRegression,
@@ -174,6 +175,7 @@ def random_intercept_logit(
         names=(CONSTANT, *(names[j] for j in chosen)),
         nobs=None,
         df_resid=math.inf,
+        df_reason=DEGREES,
         scale=1.0,
         rsquared=None,
         condition_number=condition(np.asarray(np.linalg.eigvalsh(sums.gram), np.float64)),

@@ -41,6 +41,8 @@ EXCLUSIVE = (
     "levels independent of columns and site sizes, each record has 1 in exactly one named site and 0 in the others"
 )
 """Assumptions on levels and site columns, for a table."""
+DEGREES = "by Satterthwaite (1946)"
+"""Where rows' degrees of freedom come from, for a table."""
 _LOST = 1e-9  # columns scaled to length 1 are collinear where their Gram matrix has a smaller eigenvalue
 
 
@@ -169,6 +171,8 @@ def random_intercept(
     return LevelsRegression(
         names=(CONSTANT, *(names[j] for j in chosen)),
         nobs=records,
+        nobs_sigma=deviation,
+        df_reason=DEGREES,
         df_resid=degrees,
         scale=fit.residual,
         rsquared=None,

@@ -11,6 +11,7 @@ import numpy as np
 
 from privstats.errors import ReleaseError
 from privstats.inference.counts.table import WIDE, Interval, count_table, z_of
+from privstats.inference.description import Count, Description
 from privstats.inference.releases import reckoned_sigma
 from privstats.inference.reporting import HIDDEN, Source
 from privstats.inference.summary import Summary, ends_of
@@ -25,6 +26,9 @@ _COLUMNS = ("mean", "mean_low", "mean_high", "variance", "variance_low", "varian
 class Average:
     """A number in one group; ``variance`` is in squared units.
 
+    Attributes:
+        records_sigma: standard error of the noise in ``records``.
+
     Example:
         >>> from privstats.inference.counts.table import Interval
         >>> hours = ps.inference.Average(49.0, Interval(35.0, 33.1, 36.9, True), Interval(25.0, 20.2, 29.8, True))
@@ -35,6 +39,7 @@ class Average:
     records: float
     mean: Interval
     variance: Interval
+    records_sigma: float = 0.0
 
 
 def averages(release: Release, name: str, *, alpha: float = 0.05) -> dict[tuple[str, ...], Average]:
@@ -83,7 +88,8 @@ def average_rows(by_name: Mapping[str, Mapping[tuple[str, ...], Average]]) -> li
     for name, groups in by_name.items():
         for group, each in groups.items():
             reported = each.mean.reported
-            rows.append({"number": name, "group": ", ".join(group), "records": each.records, "reported": reported})
+            numbers = {"records": each.records, "records_std_error": each.records_sigma}
+            rows.append({"number": name, "group": ", ".join(group), **numbers, "reported": reported})
             for what, value in (("mean", each.mean), ("variance", each.variance)):
                 rows[-1] |= {what: value.value, f"{what}_low": value.low, f"{what}_high": value.high}
     return rows
@@ -94,6 +100,7 @@ def averages_summary(rows: list[dict[str, object]], release: Release, alpha: flo
     texts = [
         (
             f"{row['number']}" + (f" ({row['group']})" if row["group"] else ""),
+            Count("records", float(str(row["records"])), float(str(row["records_std_error"]))).short,
             *(f"{row[key]:.5g}" if row["reported"] else HIDDEN for key in _COLUMNS),
         )
         for row in rows
@@ -103,7 +110,9 @@ def averages_summary(rows: list[dict[str, object]], release: Release, alpha: flo
     words += "are at least those of rare values at an end of the range, by Wilson's."
     known = tuple((name,) for name in dict.fromkeys(str(row["number"]) for row in rows))
     source = Source(release, alpha, "independent records, means near normal, honest clients", known=known)
-    return source.summary("Averages", ("", "mean", low, high, "variance", low, high), texts, methods=words)
+    columns = ("", "records", "mean", low, high, "variance", low, high)
+    about = Description(noisy_rows=any(row["records_std_error"] for row in rows))
+    return source.summary("Averages", columns, texts, methods=words, about=about)
 
 
 def wide_means(plan: Plan) -> list[str]:
@@ -129,7 +138,7 @@ def _average(n: float, x: float, q: float, sigma: tuple[float, float, float], z:
     of_n, of_x, of_q = sigma
     square = n**2 - (z * of_n) ** 2
     if n <= 0 or square <= 0:
-        return Average(n, Interval(0.0, -1.0, 1.0, False), Interval(0.0, 0.0, 1.0, False))
+        return Average(n, Interval(0.0, -1.0, 1.0, False), Interval(0.0, 0.0, 1.0, False), of_n)
     mean = float(np.clip(x / n, -1, 1))
     most = 1 - mean**2
     variance = float(np.clip(q / n - mean**2, 0, most))
@@ -145,7 +154,10 @@ def _average(n: float, x: float, q: float, sigma: tuple[float, float, float], z:
     both = (*up.variances, *down.variances)
     ends = np.clip([min(variance - margin, *both), max(variance + margin, *both)], 0, 1)
     return Average(
-        n, Interval(mean, float(low), float(high), True), Interval(variance, float(ends[0]), float(ends[1]), True)
+        n,
+        Interval(mean, float(low), float(high), True),
+        Interval(variance, float(ends[0]), float(ends[1]), True),
+        of_n,
     )
 
 
@@ -178,4 +190,9 @@ def _scaled(average: Average, middle: float, half: float) -> Average:
         value, low, high = (offset + factor * end for end in (interval.value, interval.low, interval.high))
         return Interval(value, low, high, interval.reported)
 
-    return Average(average.records, in_unit(average.mean, middle, half), in_unit(average.variance, 0.0, half**2))
+    return Average(
+        average.records,
+        in_unit(average.mean, middle, half),
+        in_unit(average.variance, 0.0, half**2),
+        average.records_sigma,
+    )

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from privstats.errors import ReleaseError
 from privstats.inference.counts.table import Interval, count_table, ratio, z_of
+from privstats.inference.description import Count, Description
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, count_of, ends_of, framed
+from privstats.inference.summary import RowTable, Summary, ends_of, framed
 from privstats.kinds import CountSchema
 from privstats.release import Release
 from privstats.schema import narrowed
@@ -23,6 +24,7 @@ class MissingValues(NamedTuple):
         column, group: names; an empty group is all records.
         missing, records: noisy counts.
         share: of the group's records, with its interval.
+        missing_sigma, records_sigma: standard errors of the noise in both counts.
 
     Example:
         >>> bmi, arm = ps.Bins("bmi", (15, 25, 45), missing=True), ps.Categories("arm", ("a", "b"))
@@ -39,6 +41,8 @@ class MissingValues(NamedTuple):
     missing: float
     records: float
     share: Interval
+    missing_sigma: float = 0.0
+    records_sigma: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +80,9 @@ class MissingTable(RowTable):
                 "variable": each.column,
                 "group": each.group,
                 "n": each.missing,
+                "n_std_error": each.missing_sigma,
+                "n_group": each.records,
+                "n_group_std_error": each.records_sigma,
                 "proportion": each.share.value if each.share.reported else math.nan,
                 "conf_low": each.share.low,
                 "conf_high": each.share.high,
@@ -96,6 +103,7 @@ class MissingTable(RowTable):
             "Missing values by column" + " and group" * grouped,
             ("column", *(["group"] if grouped else []), "missing", "records", "share", *ends_of(self.alpha)),
             [_cells(each, grouped=grouped) for each in self.values],
+            about=Description(noisy_rows=any(each.missing_sigma > 0 for each in self.values)),
             notes=(
                 "Each share is of a column's own missing values: a record with two of them is in both rows, so rows do "
                 "not add up to the records that an analysis of complete cases leaves out.",
@@ -110,7 +118,8 @@ class MissingTable(RowTable):
 def _cells(missing: MissingValues, *, grouped: bool) -> tuple[str, ...]:
     share = missing.share
     shown = f"{100 * share.value:.1f}%" if share.reported else HIDDEN
-    counts = (f"{max(round(missing.missing), 0):,}", count_of(missing.records))
+    number = Count("missing", missing.missing, missing.missing_sigma)
+    counts = (number.short, Count("records", missing.records, missing.records_sigma).short)
     ends = (f"{100 * share.low:.1f}%", f"{100 * share.high:.1f}%")
     return (missing.column, *([missing.group] if grouped else []), *counts, shown, *ends)
 
@@ -161,4 +170,4 @@ def _of_column(release: Release, name: str, by: str | None, z: float) -> Iterato
     for group, cells in zip(groups, table.counts.reshape(len(groups), -1), strict=True):
         missing, records = float(cells[-1]), float(cells.sum())
         share = ratio(missing, records, (1, len(cells) - 1), table.sigma, z)
-        yield MissingValues(name, group, missing, records, share)
+        yield MissingValues(name, group, missing, records, share, table.sigma, table.sigma * math.sqrt(len(cells)))

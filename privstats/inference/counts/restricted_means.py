@@ -8,8 +8,16 @@ from dataclasses import dataclass, field
 
 from privstats.errors import ReleaseError
 from privstats.inference.counts.risks import contrasts
-from privstats.inference.counts.survival import SurvivalCurve, SurvivalCurves, curve_source
+from privstats.inference.counts.survival import (
+    SurvivalCurve,
+    SurvivalCurves,
+    curve_description,
+    curve_source,
+    groups_by,
+    tally_of_curve,
+)
 from privstats.inference.counts.table import Interval
+from privstats.inference.description import numbers_of
 from privstats.inference.reporting import HIDDEN
 from privstats.inference.summary import RowTable, Summary, ends_of, number_of
 
@@ -40,8 +48,13 @@ class RestrictedMeans(RowTable):
 
     def to_rows(self) -> list[dict[str, object]]:
         """Return groups, difference and ratio."""
-        rows = [(group, "restricted mean", each) for group, each in self.means.items()]
-        rows += [("", "difference", self.difference), ("", "ratio", self.ratio)]
+        first, second = self.means
+        compared: dict[str, object] = {"level": second, "compared_with": first}
+        rows = [
+            (group, "restricted mean", each, numbers_of(tally_of_curve(self.curves[group], group, "")))
+            for group, each in self.means.items()
+        ]
+        rows += [("", "difference", self.difference, compared), ("", "ratio", self.ratio, compared)]
         return [
             {
                 "group": group,
@@ -50,15 +63,17 @@ class RestrictedMeans(RowTable):
                 "conf_low": each.low,
                 "conf_high": each.high,
                 "time": self.tau,
+                **more,
                 "reported": each.reported,
             }
-            for group, metric, each in rows
+            for group, metric, each, more in rows
         ]
 
     def summary(self) -> Summary:
         """Return the table."""
         first, second = self.means
-        named = {**self.means, f"{second} less {first}": self.difference, f"{second} over {first}": self.ratio}
+        named = {**self.means, f"difference, {second} less {first}": self.difference}
+        named |= {f"ratio, {second} over {first}": self.ratio}
         rows = [
             (name, number_of(each.value) if each.reported else HIDDEN, number_of(each.low), number_of(each.high))
             for name, each in named.items()
@@ -66,8 +81,11 @@ class RestrictedMeans(RowTable):
         alpha = next(iter(self.curves.values())).alpha
         return curve_source(self.curves).summary(
             f"Mean survival time up to {self.tau:g}",
-            ("", "mean", *ends_of(alpha)),
+            (groups_by(self.curves), "mean", *ends_of(alpha)),
             rows,
+            about=curve_description(
+                self.curves, "mean", f"time without {{event}} up to {self.tau:g}, in the unit of the times"
+            ),
             methods=f"Restricted mean survival times are the areas under the survival curves up to {self.tau:g}; "
             "intervals of their difference and ratio follow from those of both (Zou and Donner 2008).",
         )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +18,19 @@ from privstats.inference.counts.survival import (
     SurvivalCurves,
     Times,
     checked_times,
+    curve_description,
     curve_source,
     ends_of_share,
     exposure_in,
     few_at_risk,
+    groups_by,
     reported_bins,
+    tally_of_curve,
+    until,
     worth_of,
 )
 from privstats.inference.counts.table import CountTable, count_table, gradients, z_of
+from privstats.inference.description import Count, Description, numbers_of
 from privstats.inference.reporting import HIDDEN, Source
 from privstats.inference.summary import RowTable, Summary, ends_of, number_of
 from privstats.release import Release
@@ -58,24 +64,35 @@ class RisksAt(RowTable):
 
     def to_rows(self) -> list[dict[str, object]]:
         """Return groups, difference and ratio."""
-        rows = [(group, "risk", *each) for group, each in self.risks.items()]
-        rows += [("", "difference", *self.difference), ("", "ratio", *self.ratio)]
-        names = ("group", "metric", "estimate", "conf_low", "conf_high")
-        return [{**dict(zip(names, row, strict=True)), "time": self.at} for row in rows]
+        names, (first, second) = ("group", "metric", "estimate", "conf_low", "conf_high"), self.risks
+        compared = {"level": second, "compared_with": first, "time": self.at}
+        rows: list[dict[str, object]] = [
+            {
+                **dict(zip(names, (group, "risk", *each), strict=True)),
+                **numbers_of(tally_of_curve(self.curves[group], group, "")),
+                "time": self.at,
+            }
+            for group, each in self.risks.items()
+        ]
+        contrasts = (("", "difference", *self.difference), ("", "ratio", *self.ratio))
+        return [*rows, *({**dict(zip(names, row, strict=True)), **compared} for row in contrasts)]
 
     def summary(self) -> Summary:
         """Return the table."""
         first, second = self.risks
         rows = [(group, *map(number_of, each)) for group, each in self.risks.items()]
-        rows += [(f"{second} less {first}", *map(number_of, self.difference))]
+        rows += [(f"risk difference, {second} less {first}", *map(number_of, self.difference))]
         ratio, *ends = self.ratio
-        rows += [(f"{second} over {first}", HIDDEN if math.isnan(ratio) else number_of(ratio), *map(number_of, ends))]
-        alpha = next(iter(self.curves.values())).alpha
+        shown = HIDDEN if math.isnan(ratio) else number_of(ratio)
+        rows += [(f"risk ratio, {second} over {first}", shown, *map(number_of, ends))]
+        curve = next(iter(self.curves.values()))
+        end = f"{until(curve)} {self.at:g}"
         return curve_source(self.curves).summary(
-            f"Risk up to {self.at:g}",
-            ("", "risk", *ends_of(alpha)),
+            f"Risk {end}",
+            (groups_by(self.curves), "risk", *ends_of(curve.alpha)),
             rows,
-            methods=f"Risks up to {self.at:g} are 1 minus the survival curve; intervals of their difference and ratio "
+            about=curve_description(self.curves, "risk", f"share of records with {{event}} {end}"),
+            methods=f"Risks {end} are 1 minus the survival curve; intervals of their difference and ratio "
             "follow from those of both (Newcombe 1998; Donner and Zou 2012).",
             caution=few_at_risk(self.curves, self.at),
         )
@@ -141,6 +158,8 @@ class Incidence(RowTable):
         curves: by (group, cause) ``(k, 3)``: estimate, low, high.
         events: likewise, noisy, ``(k,)``.
         timeline: times by group.
+        tallies: numbers of records, and of events by cause, by group.
+        sigma: standard error of the noise in a number of events.
 
     Example:
         >>> months, ended = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("ended", ("seen", "relapse", "death"))
@@ -159,6 +178,8 @@ class Incidence(RowTable):
     alpha: float
     times: Times
     _known: tuple[str, ...] = field(default=(), repr=False)
+    tallies: Mapping[str, tuple[Count, ...]] = field(default_factory=dict, repr=False)
+    sigma: float = 0.0
 
     @property
     def reported(self) -> bool:
@@ -170,6 +191,7 @@ class Incidence(RowTable):
         names = ("incidence", "conf_low", "conf_high")
         return [
             {"group": group, "cause": cause, "time": float(time), "n_event": float(count)}
+            | {"n_event_std_error": self.sigma}
             | dict(zip(names, map(float, ends), strict=True))
             for (group, cause), curve in self.curves.items()
             for time, count, ends in zip(self.timeline[group], self.events[group, cause], curve, strict=True)
@@ -192,9 +214,25 @@ class Incidence(RowTable):
             "Cumulative incidence",
             ("", "time", "events", "incidence", *ends_of(self.alpha)),
             rows or [(HIDDEN, *[HIDDEN] * 5)],
+            about=self._description,
             notes=("Causes compete: an incidence is the share of persons who had this cause first.",),
             methods="Cumulative incidence by cause was estimated by Aalen and Johansen (1978) from counts of events "
             "and of persons at risk in bins of time; it ends where noise hides how many are at risk.",
+        )
+
+    @property
+    def _description(self) -> Description:
+        schema: Any = self.release.plan.schema
+        if not self._known:
+            return Description()
+        clock = schema.variable(self._known[-2])
+        end = "before" if clock.closed == "left" and self.times == "continuous" else "up to and including"
+        events = f"Each number of events has a noise of standard error {self.sigma:,.1f}."
+        return Description(
+            estimand=("incidence", f"share of records with the cause, before any other, {end} the time"),
+            facts=(("time", clock.name),),
+            counts=tuple(each for several in self.tallies.values() for each in several),
+            notes=(events,) if self.sigma else (),
         )
 
 
@@ -231,16 +269,24 @@ def cumulative_incidence(
     groups = {"": table.counts} if by is None else dict(zip(table.variables[0].cells, table.counts, strict=False))
     curves: dict[tuple[str, str], Array] = {}
     events: dict[tuple[str, str], Array] = {}
-    timeline = {}
+    timeline, tallies = {}, dict[str, tuple[Count, ...]]()
     for group, counts in groups.items():
         several = math.sqrt(len(outcome.values) / 2)  # the noise of a bin's cells is in the number at risk
         collapsed = CountTable((clock, outcome), _collapsed(counts), table.sigma * several)
         n_bins = reported_bins(collapsed)
         timeline[group] = np.array(ends)[:n_bins]
+        of, bins = f", {by}: {group}" if by else "", len(counts)
+        tallies[group] = (
+            Count(f"records{of}", float(counts.sum()), table.sigma * math.sqrt(counts.size)),
+            *(
+                Count(f"events{of}, {event}: {cause}", float(number), table.sigma * math.sqrt(bins))
+                for cause, number in zip(outcome.cells[1:], counts[:, 1:].sum(axis=0), strict=False)
+            ),
+        )
         for place, cause in enumerate(map(str, outcome.values[1:]), start=1):
             curves[group, cause] = _curve(counts, place, collapsed, table.sigma, n_bins, times, z)
             events[group, cause] = counts[:n_bins, place]
-    return Incidence(curves, events, timeline, release, alpha, times, names)
+    return Incidence(curves, events, timeline, release, alpha, times, names, tallies, table.sigma)
 
 
 def _curve(counts: Array, place: int, whole: CountTable, sigma: float, n_bins: int, times: Times, z: float) -> Array:

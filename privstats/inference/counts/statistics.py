@@ -76,21 +76,25 @@ class Quantile(NamedTuple):
     reported: bool
     even: Interval
 
+    @property
+    def ends(self) -> str:
+        """The bins' ends as text."""
+        match math.isinf(self.low), math.isinf(self.high):
+            case False, False:
+                return f"{self.low:g} to {self.high:g}"
+            case True, False:
+                return f"below {self.high:g}"
+            case False, True:
+                return f"{self.low:g} or more"
+            case _:
+                return "any value"
+
     def __str__(self) -> str:
         """Return the bins' ends, and the estimate with its assumption."""
         if not self.reported:
             return "not reported: noise hides it"
-        match math.isinf(self.low), math.isinf(self.high):
-            case False, False:
-                ends = f"{self.low:g} to {self.high:g}"
-            case True, False:
-                ends = f"below {self.high:g}"
-            case False, True:
-                ends = f"{self.low:g} or more"
-            case _:
-                ends = "any value"
         value, low, high = (f"{each:.3g}" for each in self.even[:3])
-        return f"{ends} (if values are even inside each bin: {value}, {low} to {high})"
+        return f"{self.ends} (if values are even inside each bin: {value}, {low} to {high})"
 
 
 class Chi2(NamedTuple):
@@ -199,9 +203,15 @@ def quantile(release: Release, name: str, q: float, *, alpha: float = 0.05) -> Q
     if not 0 < q < 1:
         raise ReleaseError(f"q must be between 0 and 1, got {q!r}; 0.5 is the median")
     table, z = count_table(release, name), z_of(alpha)
-    variable = table.variables[0]
-    if not isinstance(variable, Bins):
+    if not isinstance(table.variables[0], Bins):
         raise ReleaseError(f"{name!r} has categories, and a quantile needs Bins; measure it with edges")
+    return quantile_in(table, q, z)
+
+
+def quantile_in(table: CountTable, q: float, z: float) -> Quantile:
+    """Return a binned variable's quantile at normal quantile z, with the ends of its bins."""
+    variable = table.variables[0]
+    assert isinstance(variable, Bins)  # noqa: S101  refused before
     shares, even = _shares_below(table, z), quantile_of(table, q, z)
     if not even.reported:
         return Quantile(even.value, -math.inf, math.inf, False, even)

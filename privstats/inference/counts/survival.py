@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from privstats.estimates.denoise import Array
 from privstats.estimates.score import shrunk_hazards, shrunk_shares
 from privstats.inference.counts.entries import greenwood, person_time, with_entries
 from privstats.inference.counts.table import CountTable, Interval, count_table, gradients, spread, z_of
+from privstats.inference.description import Count, Description, numbers_of
 from privstats.inference.reporting import HIDDEN, Source
 from privstats.inference.summary import RowTable, Summary, ends_of
 from privstats.release import Release
@@ -45,7 +46,8 @@ _AT_RISK = {
     "the bin's end.",
 }
 """Legend of the column of the same name."""
-_NAMES = ("time", "n_risk", "n_event", "survival", "conf_low", "conf_high")
+_RISES = "Numbers at risk are noisy too, by the SE beside them, so one may exceed the one before it."
+_NAMES = ("time", "n_risk", "n_risk_std_error", "n_event", "n_event_std_error", "survival", "conf_low", "conf_high")
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,6 +363,7 @@ class FollowUp(RowTable):
                 "estimate": median.value if median.reported else math.nan,
                 "conf_low": median.low,
                 "conf_high": median.high,
+                **numbers_of(tally_of_curve(self.curves[group], group, "", 0)),
                 "reported": median.reported,
             }
             for group, median in self.medians.items()
@@ -372,8 +375,11 @@ class FollowUp(RowTable):
         rows = [(group, *_ends_of_median(median)) for group, median in self.medians.items()]
         return curve_source(self.curves).summary(
             "Median follow-up",
-            ("", "median", *ends_of(first.alpha)),
+            (groups_by(self.curves), "median", *ends_of(first.alpha)),
             rows,
+            about=curve_description(
+                self.curves, "median", "time until half would be censored, were there no {event}", event=0
+            ),
             methods="Follow-up was estimated by the reverse Kaplan-Meier method (Schemper and Smith 1996), in which "
             "the event censors the time until censoring.",
             caution=few_at_risk({group: curve for group, curve in self.curves.items() if _rests_on_few(curve)}),
@@ -589,10 +595,12 @@ def rows_of(curve: SurvivalCurve) -> list[dict[str, float]]:
 
     A bin of time 0, which may hold events, is the second row.
     """
-    known = (curve.timeline, curve.at_risk, curve.events, curve.survival_function_, *curve.confidence_interval_.T)
-    at_risk = float(curve.at_risk[0]) if len(curve.at_risk) else math.nan
+    noise, sigma = curve.risk_table()[2], np.full(len(curve.timeline), curve._sigma)
+    numbers = (curve.timeline, curve.at_risk, noise, curve.events, sigma)
+    known = (*numbers, curve.survival_function_, *curve.confidence_interval_.T)
+    first = (float(curve.at_risk[0]), float(noise[0])) if len(curve.at_risk) else (math.nan, math.nan)
     begun = float(curve._edges[0]) if curve.late else 0.0
-    rows = [(begun, at_risk, 0.0, 1.0, 1.0, 1.0), *zip(*known, strict=True)]
+    rows = [(begun, *first, 0.0, 0.0, 1.0, 1.0, 1.0), *zip(*known, strict=True)]
     return [dict(zip(_NAMES, map(float, row), strict=True)) for row in rows]
 
 
@@ -609,20 +617,80 @@ def curve_source(curves: Mapping[str, SurvivalCurve]) -> Source:
     return Source(first.release, first.alpha, assumed, known=(first._known,))
 
 
+def until(curve: SurvivalCurve) -> str:
+    """Return which events a row counts: those before its time, or also those at it."""
+    clock = _variable(curve, -2)
+    open_ended = isinstance(clock, Bins) and clock.closed == "left" and curve._times == "continuous"
+    return "before" if open_ended else "up to and including"
+
+
+def event_of(curve: SurvivalCurve) -> str:
+    """Return the event as a table names it, such as ``"died: yes"``."""
+    outcome = _variable(curve, -1)
+    return "the event" if outcome is None else f"{outcome.name}: {outcome.cells[1]}"
+
+
+def groups_by(curves: Mapping[str, SurvivalCurve]) -> str:
+    """Return the variable of the groups, or an empty text."""
+    known = next(iter(curves.values()))._known
+    return known[0] if len(known) > 2 else ""  # groups, times, events
+
+
+def _variable(curve: SurvivalCurve, place: int) -> Any:
+    """Return the variable of times (-2) or of events (-1); None for a curve that does not name it."""
+    return curve.release.plan.schema.variable(curve._known[place]) if curve._known else None  # type: ignore[attr-defined]
+
+
+def tally_of_curve(curve: SurvivalCurve, group: str, by: str, event: int = 1) -> tuple[Count, Count]:
+    """Return a group's numbers of records and of events.
+
+    Args:
+        curve: the group's.
+        group, by: the group and its variable; empty for all records.
+        event: column of the events in the curve's counts.
+    """
+    known, of = curve._counts[:, :2], f", {by}: {group}" if by else ""  # late entry has a third column
+    records = Count(f"records{of}", float(known.sum()), curve._sigma * math.sqrt(known.size))
+    return records, Count(f"events{of}", float(known[:, event].sum()), curve._sigma * math.sqrt(len(known)))
+
+
+def curve_description(curves: Mapping[str, SurvivalCurve], what: str, of: str, event: int = 1) -> Description:
+    """Return what the rows of a table of curves are.
+
+    Args:
+        curves: by group.
+        what: heading of the estimates.
+        of: the estimand, with ``{event}`` and ``{until}``.
+        event: column of the events in the curves' counts; 0 where the curve is of censoring.
+    """
+    first, by = next(iter(curves.values())), groups_by(curves)
+    clock = _variable(first, -2)
+    return Description(
+        estimand=(what, of.format(event=event_of(first), until=until(first))),
+        facts=() if clock is None else (("time", clock.name),),
+        counts=tuple(each for group, curve in curves.items() for each in tally_of_curve(curve, group, by, event)),
+    )
+
+
 def curve_summary(curves: Mapping[str, SurvivalCurve]) -> Summary:
     """Return the table of survival curves."""
-    rows = []
+    rows, noisy = [], any(curve._sigma > 0 for curve in curves.values())
     for group, curve in curves.items():
         for row in rows_of(curve):
             at_risk = HIDDEN if math.isnan(row["n_risk"]) else f"{row['n_risk']:,.0f}"
+            error = HIDDEN if math.isnan(row["n_risk"]) else f"{row['n_risk_std_error']:,.1f}"
             shares = (f"{row[name]:.3f}" for name in ("survival", "conf_low", "conf_high"))
-            rows.append((group, f"{row['time']:g}", at_risk, f"{max(round(row['n_event']), 0):,}", *shares))
+            events = f"{max(round(row['n_event']), 0):,}"
+            rows.append((group, f"{row['time']:g}", at_risk, *([error] if noisy else []), events, *shares))
     first = next(iter(curves.values()))
     discrete = first._times == "discrete"
+    about = curve_description(curves, "survival", "share of records without {event} {until} the time")
+    events = f"Each number of events has a noise of standard error {first._sigma:,.1f}."
     return curve_source(curves).summary(
         "Kaplan-Meier estimate" if discrete else "Survival",
-        ("", "time", "at risk", "events", "survival", *ends_of(first.alpha)),
+        (groups_by(curves), "time", "at risk", *(["SE"] if noisy else []), "events", "survival", *ends_of(first.alpha)),
         rows,
+        about=replace(about, notes=(_RISES, events) if noisy else ()),
         head=((f"median {group}".strip(), _reached(curve.median())) for group, curve in curves.items()),
         methods=f"Survival was estimated {_PRODUCT if discrete else _EXPONENTIAL}, with errors by the delta method "
         "(Greenwood's formula, and the noise of the counts); a curve ends where noise hides how many are at risk."

@@ -56,6 +56,11 @@ class BinaryColumn:
         return np.asarray((self.A - self.shift * self.N) / self.scale)
 
     @property
+    def ones_sigma(self) -> float:
+        """Standard error of the noise in a number of ones."""
+        return math.hypot(self.sigma["A"], self.shift * self.sigma["N"]) / abs(self.scale)
+
+    @property
     def shares(self) -> Array:
         """Share of ones per group."""
         return np.asarray(self.ones / self.N)

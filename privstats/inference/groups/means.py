@@ -13,12 +13,13 @@ from scipy.special import stdtr, stdtrit
 
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
+from privstats.inference.description import Description, counts_of_groups, degrees_text
 from privstats.inference.groups.binary_columns import BinaryColumn
 from privstats.inference.groups.shares import GroupShares, chosen_names, group_shares
 from privstats.inference.inversion import quantile
 from privstats.inference.releases import map_columns, reckoned_sigma, require_gaussian, require_level, require_records
-from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, chance_of, count_of, ends_of, number_of
+from privstats.inference.reporting import HIDDEN, Source, listed
+from privstats.inference.summary import RowTable, Summary, chance_of, ends_of, number_of
 from privstats.inference.treatment_effects.balance import standardised_differences
 from privstats.kinds import ClassSchema, CountSchema
 from privstats.release import Release
@@ -31,16 +32,18 @@ _SMD = (
     "SMD: the first group's mean less the second's, over the root of the mean of both variances (Austin 2009); its "
     "interval is about these records, under the noise alone."
 )
+_ONES = "Numbers of ones are noisy, with standard errors of {}."
 _SHARES = "n (%): number of ones and their share of the group, with the interval of the %."
 _METHODS = (
-    "Means of groups have Student's t intervals, and two groups are compared by Welch's test, with the noise of "
-    "counts, sums and sums of squares in their errors. Standardised differences are differences of means over the root "
+    "Means of groups have Student's t intervals, with the noise of counts, sums and sums of squares in their errors. "
+    "Standardised differences are differences of means over the root "
     "of the mean of both variances (Austin 2009), with intervals under the noise alone."
 )
-_METHODS_OF_SHARES = (
-    "Columns of 0 and 1 are given as number and share, with Wilson's intervals widened by the noise, and compared by "
-    "the chi-squared test with the noise in its variance."
+_METHODS_OF_SHARES = "Columns of 0 and 1 are given as number and share, with Wilson's intervals widened by the noise."
+_TESTED = (
+    "Two groups are compared by Welch's test, and shares by the chi-squared test, with the noise in their variances."
 )
+_TESTS = "P: Welch's t with df degrees of freedom; of shares the chi-squared test with 1."
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +60,11 @@ class GroupMeans(RowTable):
         differences: standardised, first minus second, with ends, ``(columns, 3)``; NaN where not reported, None as
             ``pvalues``.
         levels: meaning of 1 in columns of 0 and 1, whose ``means`` are shares of ones; else empty.
+        degrees: of freedom of the means' intervals; NaN for shares.
+        test_degrees: of Welch's test, ``(columns,)``; None as ``pvalues``.
+        counts_sigma: standard error of the noise in ``counts``.
+        ones_sigma: likewise in the number of ones, ``(columns,)``; NaN for other columns.
+        tests: whether rows have P values of differences between groups.
 
     Example:
         >>> names = {"class_names": ("ill", "well"), "feature_names": ("dose", "age")}
@@ -81,6 +89,11 @@ class GroupMeans(RowTable):
     release: Release = field(repr=False)
     alpha: float
     levels: tuple[str, ...]
+    degrees: Array | None = field(default=None, repr=False)
+    test_degrees: Array | None = field(default=None, repr=False)
+    counts_sigma: float = 0.0
+    ones_sigma: Array | None = field(default=None, repr=False)
+    tests: bool = False
 
     def to_rows(self) -> list[dict[str, object]]:
         """Return rows by column and group, tests in the first."""
@@ -99,10 +112,17 @@ def table_one(
     columns: Sequence[str] | None = None,
     binary: Sequence[str] = (),
     alpha: float = 0.05,
+    tests: bool = False,
 ) -> GroupMeans: ...
 @overload
 def table_one(
-    release: Release, *, by: str, columns: Sequence[str] | None = None, binary: Sequence[str] = (), alpha: float = 0.05
+    release: Release,
+    *,
+    by: str,
+    columns: Sequence[str] | None = None,
+    binary: Sequence[str] = (),
+    alpha: float = 0.05,
+    tests: bool = False,
 ) -> GroupShares: ...
 @overload
 def table_one(
@@ -112,6 +132,7 @@ def table_one(
     columns: Sequence[str] | None = None,
     binary: Sequence[str] = (),
     alpha: float = 0.05,
+    tests: bool = False,
 ) -> GroupMeans | GroupShares: ...
 def table_one(
     release: Release,
@@ -120,6 +141,7 @@ def table_one(
     columns: Sequence[str] | None = None,
     binary: Sequence[str] = (),
     alpha: float = 0.05,
+    tests: bool = False,
 ) -> GroupMeans | GroupShares:
     """Describe a release's columns by group: means of class sums, or numbers and shares of count tables.
 
@@ -143,6 +165,8 @@ def table_one(
         by: for count tables the variable of the groups; else None.
         columns: columns, or crossed variables, in order; None: all.
         binary: class sums' columns declared to hold 0 and 1 alone; contradicting sums are refused.
+        tests: whether to print P values of differences between the groups. A trial's baseline should have none:
+            differences there are by chance (CONSORT 2010, item 15).
 
     Raises:
         ReleaseError: another kind of release, no D, no or uncrossed ``by``, or an unknown column.
@@ -160,7 +184,7 @@ def table_one(
     if isinstance(require_records(release).plan.schema, CountSchema):
         if binary:
             raise ReleaseError("binary is for class sums: count tables have the cells of each variable; omit it")
-        return group_shares(release, by, columns=columns, alpha=alpha)
+        return group_shares(release, by, columns=columns, alpha=alpha, tests=tests)
     if by is not None:
         raise ReleaseError("the groups of class sums are the classes; omit by, or pass a release of count tables")
     schema = _class_schema(release)
@@ -170,6 +194,7 @@ def table_one(
     known = schema.feature_names or tuple(f"x{j}" for j in range(schema.features))
     of_two = chosen_names(known, binary, "columns of the release") if binary else []
     means = replace(_means(release, schema, known, alpha), levels=tuple("1" * (name in of_two) for name in known))
+    means = replace(means, tests=tests)
     means = _with_shares(means, schema)
     return _chosen(means, [known.index(name) for name in chosen_names(known, columns, "columns of the release")])
 
@@ -186,9 +211,11 @@ def _means(release: Release, schema: ClassSchema, columns: tuple[str, ...], alph
     sampling, unsure = _sampling(variances, means, safe, sigma)
     noise = (sigma["A"] ** 2 + means**2 * sigma["N"] ** 2) / safe**2
     scale, shift = map_columns(schema.transform, schema.features)
-    reach = stdtrit(_degrees(sampling, noise, safe - 1, unsure), 1 - alpha / 2)
+    degrees = _degrees(sampling, noise, safe - 1, unsure)
+    reach = stdtrit(degrees, 1 - alpha / 2)
     margin = np.where(reported[:, None], reach * np.sqrt(sampling + noise), np.inf)
     raw, two = (means - shift) / scale, reported.sum() == len(reported) == 2
+    welch = _welch(means, sampling, noise, safe, unsure) if two else None
     return GroupMeans(
         groups=tuple(names[place] for place in released),
         columns=columns,
@@ -198,11 +225,15 @@ def _means(release: Release, schema: ClassSchema, columns: tuple[str, ...], alph
         high=raw + margin / scale,
         deviations=np.where(reported[:, None], np.sqrt(variances * safe / (safe - 1)) / scale, np.nan),
         reported=reported,
-        pvalues=_welch(means, sampling, noise, safe, unsure) if two else None,
+        pvalues=None if welch is None else welch[0],
         differences=_differences(N, A, D, release, alpha) if two else None,
         release=release,
         alpha=alpha,
         levels=("",) * len(columns),
+        degrees=np.where(reported[:, None], degrees, np.nan),
+        test_degrees=None if welch is None else welch[1],
+        counts_sigma=sigma["N"],
+        ones_sigma=np.full(len(columns), np.nan),
     )
 
 
@@ -214,7 +245,10 @@ def _with_shares(table: GroupMeans, schema: ClassSchema) -> GroupMeans:
     release, released = table.release, _released_classes(table.release, schema)
     scale, shift = map_columns(schema.transform, schema.features)
     means, low, high, deviations = (each.copy() for each in (table.means, table.low, table.high, table.deviations))
-    pvalues, differences = (None if each is None else each.copy() for each in (table.pvalues, table.differences))
+    tested = (table.pvalues, table.differences, table.test_degrees)
+    pvalues, differences, welch = (None if each is None else each.copy() for each in tested)
+    assert table.degrees is not None  # noqa: S101  _means() has set them
+    degrees, ones = table.degrees.copy(), np.full(len(table.columns), np.nan)
     for j in (j for j, level in enumerate(table.levels) if level):
         A, D = (np.asarray(getattr(release.moments, letter))[released, j] for letter in "AD")
         column = BinaryColumn(table.counts, A, D, reckoned_sigma(release), float(scale[j]), float(shift[j]))
@@ -224,16 +258,19 @@ def _with_shares(table: GroupMeans, schema: ClassSchema) -> GroupMeans:
             np.where(table.reported, end, no) for end, no in zip(column.intervals(table.alpha), (0, 1), strict=True)
         ]
         means[:, j], low[:, j], high[:, j], deviations[:, j] = np.clip(seen, 0.0, 1.0), *ends, np.nan
-        if pvalues is not None and differences is not None:
-            pvalues[j], differences[j] = column.pvalue(), column.difference(table.alpha)
+        degrees[:, j], ones[j] = np.nan, column.ones_sigma
+        if pvalues is not None and differences is not None and welch is not None:
+            pvalues[j], differences[j], welch[j] = column.pvalue(), column.difference(table.alpha), 1.0
     shown: dict[str, Any] = {"means": means, "low": low, "high": high, "deviations": deviations}
+    shown |= {"degrees": degrees, "test_degrees": welch, "ones_sigma": ones}
     return replace(table, **shown, pvalues=pvalues, differences=differences)
 
 
 def _chosen(table: GroupMeans, places: list[int]) -> GroupMeans:
-    shown: dict[str, Any] = {name: getattr(table, name)[:, places] for name in ("means", "low", "high", "deviations")}
+    every = ("means", "low", "high", "deviations", "degrees")
+    shown: dict[str, Any] = {name: getattr(table, name)[:, places] for name in every}
     shown |= {name: tuple(getattr(table, name)[place] for place in places) for name in ("columns", "levels")}
-    tested = {name: getattr(table, name) for name in ("pvalues", "differences")}
+    tested = {name: getattr(table, name) for name in ("pvalues", "differences", "test_degrees", "ones_sigma")}
     shown |= {name: None if each is None else each[places] for name, each in tested.items()}
     return replace(table, **shown)
 
@@ -270,13 +307,14 @@ def _degrees(sampling: Array, noise: Array, left: Array, unsure: Array) -> Array
     return np.asarray(1 / np.maximum(share, 1e-12))
 
 
-def _welch(means: Array, sampling: Array, noise: Array, counts: Array, unsure: Array) -> Array:
+def _welch(means: Array, sampling: Array, noise: Array, counts: Array, unsure: Array) -> tuple[Array, Array]:
+    """Return Welch's P values and degrees of freedom, ``(columns,)``."""
     variance, apart = (sampling + noise).sum(axis=0), np.abs(means[0] - means[1])
     with np.errstate(divide="ignore", invalid="ignore"):
         degrees = variance**2 / (sampling**2 / (counts - 1) + unsure).sum(axis=0)
         pvalues = 2 * stdtr(degrees, -apart / np.sqrt(variance))
     constant = (apart == 0) * 1.0  # in both groups, exactly
-    return np.asarray(np.where(variance > 0, pvalues, constant))
+    return np.where(variance > 0, pvalues, constant), np.where(variance > 0, degrees, np.nan)
 
 
 def rows_of(means: GroupMeans) -> list[dict[str, Any]]:
@@ -288,9 +326,14 @@ def _row(means: GroupMeans, j: int, i: int) -> dict[str, Any]:
     level, records, mean = means.levels[j], float(means.counts[i]), float(means.means[i, j])
     row: dict[str, Any] = {"variable": means.columns[j], "level": level, "group": means.groups[i]}
     row |= {"n": records * mean, "proportion": mean} if level else {"n": records, "proportion": math.nan}
+    ones = means.ones_sigma if level else None
+    row["n_std_error"] = means.counts_sigma if ones is None else float(ones[j])
+    row["df"] = math.nan if means.degrees is None else float(means.degrees[i, j])
     row |= {"mean": math.nan if level else mean, "conf_low": float(means.low[i, j])}
     row |= {"conf_high": float(means.high[i, j]), "std_dev": float(means.deviations[i, j])}
-    row["p_value"] = math.nan if i or means.pvalues is None else float(means.pvalues[j])
+    if means.tests:
+        for name, values in (("p_value", means.pvalues), ("test_df", means.test_degrees)):
+            row[name] = math.nan if i or values is None else float(values[j])
     apart = [math.nan] * 3 if i or means.differences is None else map(float, means.differences[j])
     row |= dict(zip(("smd", "smd_low", "smd_high"), apart, strict=True))
     return {**row, "reported": bool(means.reported[i])}
@@ -300,21 +343,38 @@ def means_summary(means: GroupMeans) -> Summary:
     """Return means by group for publication."""
     rows = []
     for row in rows_of(means):
-        first, compared = row["group"] == means.groups[0], ("", "")
+        first, compared = row["group"] == means.groups[0], [""] * (2 * means.tests + 1)
         if first and means.pvalues is not None:
-            compared = chance_of(row["p_value"]), _difference(row["smd"], row["smd_low"], row["smd_high"])
+            tested = [chance_of(row["p_value"]), degrees_text(row["test_df"])] if means.tests else []
+            compared = [*tested, _difference(row["smd"], row["smd_low"], row["smd_high"])]
         rows.append((row["variable"] if first else "", row["group"], *_numbers(row), *compared))
     assumed = "independent records, means near normal, negligible clipping, honest clients"
     source = Source(means.release, means.alpha, assumed)
-    shares = any(means.levels)
+    shares, tests = any(means.levels), ("P", "df") if means.tests else ()
+    named = _noisy_ones(means)
     return source.summary(
         "Means by group",
-        ("", "group", "mean or n (%)" if shares else "mean", *ends_of(means.alpha), "std", "P", "SMD"),
+        ("", "group", "mean or n (%)" if shares else "mean", *ends_of(means.alpha), "std", *tests, "SMD"),
         rows,
-        head=((f"records {group}", count_of(n)) for group, n in zip(means.groups, means.counts, strict=True)),
-        notes=(*(() if means.differences is None else (_SMD,)), *((_SHARES,) if shares else ())),
-        methods=f"{_METHODS} {_METHODS_OF_SHARES}" if shares else _METHODS,
+        about=Description(
+            counts=counts_of_groups(means.groups, means.counts, means.counts_sigma),
+            notes=(_ONES.format(listed(named)),) if named else (),
+        ),
+        notes=(
+            *(() if means.differences is None else (_SMD,)),
+            *((_SHARES,) if shares else ()),
+            *((_TESTS,) if means.tests else ()),
+        ),
+        methods=" ".join(filter(None, (_METHODS, _METHODS_OF_SHARES * shares, _TESTED * means.tests))),
     )
+
+
+def _noisy_ones(means: GroupMeans) -> list[str]:
+    """Return the standard error of the noise in the number of ones, of each column that has one."""
+    if not means.counts_sigma or means.ones_sigma is None:
+        return []
+    rows = zip(means.ones_sigma, means.columns, means.levels, strict=True)
+    return [f"{sigma:,.1f} ({column})" for sigma, column, level in rows if level]
 
 
 def _numbers(row: Mapping[str, Any]) -> tuple[str, ...]:

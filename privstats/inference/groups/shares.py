@@ -12,10 +12,11 @@ from scipy.special import chdtr, chndtrinc
 
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
-from privstats.inference.counts.statistics import chi2_contingency, quantile_of
+from privstats.inference.counts.statistics import Quantile, chi2_contingency, quantile_in
 from privstats.inference.counts.table import CountTable, Interval, count_table, ratio, z_of
-from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, chance_of, count_of
+from privstats.inference.description import Count, Description, counts_of_groups
+from privstats.inference.reporting import HIDDEN, Source, listed
+from privstats.inference.summary import RowTable, Summary, chance_of
 from privstats.intake.declared.categories import MISSING_CELL
 from privstats.records.variables import Variable
 from privstats.release import Release
@@ -23,13 +24,23 @@ from privstats.schema import Bins, Schema
 
 _METHODS = (
     "Cells of variables are given as number and share of each group, shares with Wilson's intervals widened by the "
-    "noise of the counts; groups are compared by the chi-squared test with that noise in its covariance, and two "
-    "groups by the standardised difference of Yang and Dalton (2012), with an interval under the noise alone."
+    "noise of the counts; two groups are compared by the standardised difference of Yang and Dalton (2012), with an "
+    "interval under the noise alone."
 )
+_TESTED = "Groups are compared by the chi-squared test with the noise in its covariance."
+_TESTS = "P: chi-squared test with (groups - 1) (cells - 1) degrees of freedom, with the noise in its covariance."
 _FOOT = (
-    "Cells: number (% of the group's known values; interval of the %). Missing: number (% of the group's records). "
-    "Median [first to third quartile] is linear in a bin. SMD (Yang and Dalton 2012): noise enlarges it; its "
-    "interval is about these records, under the noise alone."
+    "Cells: number (% of the group's known values; interval of the %). The row of a variable's name has those "
+    "known values, the denominator. Missing: number (% of the group's records). SMD (Yang and Dalton 2012): noise "
+    "enlarges it; its interval is about these records, under the noise alone."
+)
+_MEDIANS = (
+    "Median [first quartile; third quartile]: the edges of the bins that may hold each, whatever values are inside a "
+    "bin."
+)
+_CELLS = (
+    "Numbers of cells are noisy, with standard errors of {}, so those of a variable need not add up to the group's "
+    "records."
 )
 _CLEAR_CELL = 5.0
 """Standard deviations of its noise that a cell of both groups must exceed: below, S and its inverse are lost."""
@@ -45,9 +56,11 @@ class Shares:
         pvalue: chi-squared; NaN where not reported.
         difference: standardised, of two groups; NaN where not reported.
         difference_ends: from noise alone; 0 to infinity where not reported.
-        quartiles: by group, for ``Bins``, linear inside a bin.
+        quartiles: by group, for ``Bins``, with the edges of the bins that may hold each.
         missing_counts: noisy numbers of records without a value, ``(groups,)``; None where the variable counts none.
         missing: their shares of all records of the group.
+        sigma: standard error of the noise in a cell's number.
+        degrees: of freedom of the chi-squared test.
     """
 
     cells: tuple[str, ...]
@@ -56,9 +69,25 @@ class Shares:
     pvalue: float
     difference: float
     difference_ends: tuple[float, float]
-    quartiles: tuple[tuple[Interval, ...], ...] = ()
+    quartiles: tuple[tuple[Quantile, ...], ...] = ()
     missing_counts: Array | None = None
     missing: tuple[Interval, ...] = ()
+    sigma: float = 0.0
+    degrees: int = 0
+
+    @property
+    def known(self) -> list[Count]:
+        """Each group's records with a known value: the denominator of its shares."""
+        sigma = self.sigma * math.sqrt(self.counts.shape[1])
+        return [Count("known", float(group.sum()), sigma) for group in self.counts]
+
+    def denominators(self, cell: str) -> list[Count]:
+        """Return the denominator of a cell's share in each group: of missing values it is all records."""
+        if cell != MISSING_CELL or self.missing_counts is None:
+            return self.known
+        sigma = self.sigma * math.sqrt(self.counts.shape[1] + 1)
+        rows = zip(self.known, self.missing_counts, strict=True)
+        return [Count("records", (known.value or 0.0) + float(gone), sigma) for known, gone in rows]
 
     @property
     def rows(self) -> Iterator[tuple[str, Array, tuple[Interval, ...]]]:
@@ -73,13 +102,17 @@ class Shares:
 class GroupShares(RowTable):
     """Numbers and shares of cells by group.
 
+    Attributes:
+        sigma: standard error of the noise in ``records``.
+        tests: whether rows have P values of differences between groups.
+
     Example:
         >>> sex, arm = ps.Categories("sex", ("f", "m")), ps.Categories("arm", ("a", "b"))
         >>> schema = ps.CountSchema((sex, arm), (("arm", "sex"),))
         >>> records = {"sex": ["f", "m", "m", "m"] * 20, "arm": ["a", "a", "b", "b"] * 20}
         >>> release = ps.Release.exact(schema, ps.measure(schema, records))
         >>> print(ps.inference.table_one(release, by="arm").summary().rows[1])
-        ('  f', '20 (50.0; 35.2 to 64.8)', '0 (0.0; 0.0 to 8.8)', '', '')
+        ('  f', '20 (50.0; 35.2 to 64.8)', '0 (0.0; 0.0 to 8.8)', '')
     """
 
     by: str
@@ -88,6 +121,8 @@ class GroupShares(RowTable):
     variables: Mapping[str, Shares]
     release: Release = field(repr=False)
     alpha: float
+    sigma: float = 0.0
+    tests: bool = False
 
     @property
     def reported(self) -> bool:
@@ -95,49 +130,75 @@ class GroupShares(RowTable):
         return any(share.reported for each in self.variables.values() for group in each.shares for share in group)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return rows by variable, cell, group."""
-        return [
-            {
-                "variable": name,
-                "level": cell,
-                "group": group,
-                "n": float(numbers[i]),
-                **proportion_row(shares[i]),
-                "p_value": each.pvalue,
-                "smd": each.difference,
-                "smd_low": each.difference_ends[0],
-                "smd_high": each.difference_ends[1],
-            }
-            for name, each in self.variables.items()
-            for cell, numbers, shares in each.rows
-            for i, group in enumerate(self.groups)
-        ]
+        """Return rows by variable, cell, group; then a variable's quartiles, with the edges of their bins."""
+        return [row for name, each in self.variables.items() for row in (*self._cells(name, each), *self._bins(name))]
+
+    def _cells(self, name: str, each: Shares) -> Iterator[dict[str, object]]:
+        tested = {"p_value": each.pvalue, "test_df": each.degrees} if self.tests else {}
+        apart = dict(zip(("smd", "smd_low", "smd_high"), (each.difference, *each.difference_ends), strict=True))
+        for cell, numbers, shares in each.rows:
+            for i, (group, whole) in enumerate(zip(self.groups, each.denominators(cell), strict=True)):
+                row = {"variable": name, "level": cell, "group": group, "n": float(numbers[i])}
+                row |= {"n_std_error": each.sigma, "n_group": whole.value, "n_group_std_error": whole.sigma}
+                yield {**row, **proportion_row(shares[i]), **tested, **apart}
+
+    def _bins(self, name: str) -> Iterator[dict[str, object]]:
+        each = self.variables[name]
+        for known, group, quartiles in zip(each.known, self.groups, each.quartiles, strict=False):
+            for level, found in zip(("first quartile", "median", "third quartile"), quartiles, strict=True):
+                row = {"variable": name, "level": level, "group": group, "n": known.value, "n_std_error": known.sigma}
+                row |= {"proportion": math.nan, "conf_low": found.low, "conf_high": found.high}
+                yield {**row, "reported": found.reported, "smd": math.nan}
 
     def summary(self) -> Summary:
         """Return the table."""
         rows: list[tuple[str, ...]] = []
         for name, variable in self.variables.items():
-            compared = (_or_hidden(variable.pvalue, chance_of), _smd(variable))
-            rows.append((name, *[""] * len(self.groups), *compared[: len(self._compared)]))
+            tested = (_or_hidden(variable.pvalue, chance_of),) if self.tests else ()
+            compared = (*tested, _smd(variable))[: len(self._compared)]
+            rows.append((name, *(known.short for known in variable.known), *compared))
             for cell, numbers, shares in variable.rows:
                 cells = map(_cell, numbers, shares)
                 rows.append((f"  {cell}", *cells, *[""] * len(self._compared)))
             if variable.quartiles:
                 rows.append(("  median [IQR]", *map(_median, variable.quartiles), *[""] * len(self._compared)))
-        even = "values even inside a bin, " if any(each.quartiles for each in self.variables.values()) else ""
         known = ((self.by,), *((name,) for name in self.variables))
-        source = Source(self.release, self.alpha, f"independent records, {even}honest clients", known=known)
-        columns = ("", *(f"{group}, n (%)" for group in self.groups), *self._compared)
-        head = ((f"records {group}", count_of(n)) for group, n in zip(self.groups, self.records, strict=True))
-        return source.summary(f"Cells by {self.by}", columns, rows, head=head, notes=(_FOOT,), methods=_METHODS)
+        source = Source(self.release, self.alpha, "independent records, honest clients", known=known)
+        columns = ("", *(f"{self.by}: {group}, n (%)" for group in self.groups), *self._compared)
+        tested = (_TESTS,) if self.tests else ()
+        medians = (_MEDIANS,) if any(each.quartiles for each in self.variables.values()) else ()
+        return source.summary(
+            f"Cells by {self.by}",
+            columns,
+            rows,
+            about=self._description,
+            notes=(_FOOT, *medians, *tested),
+            methods=f"{_METHODS} {_TESTED}" if self.tests else _METHODS,
+        )
+
+    @property
+    def _description(self) -> Description:
+        groups = [f"{self.by}: {group}" for group in self.groups]
+        counts = counts_of_groups(groups, self.records, self.sigma)
+        named = [f"{each.sigma:,.1f} ({name})" for name, each in self.variables.items() if each.sigma]
+        return Description(
+            counts=counts,
+            noisy_rows=bool(named),
+            notes=(_CELLS.format(listed(named)),) if named else (),
+        )
 
     @property
     def _compared(self) -> tuple[str, ...]:
-        return ("P", "SMD") if len(self.groups) == 2 else ("P",)
+        return (*(("P",) if self.tests else ()), *(("SMD",) if len(self.groups) == 2 else ()))
 
 
 def group_shares(
-    release: Release, by: str | None, *, columns: Sequence[str] | None = None, alpha: float = 0.05
+    release: Release,
+    by: str | None,
+    *,
+    columns: Sequence[str] | None = None,
+    alpha: float = 0.05,
+    tests: bool = False,
 ) -> GroupShares:
     """Return cells' numbers and shares of every variable that a released table crosses with ``by``.
 
@@ -160,7 +221,7 @@ def group_shares(
     groups = count_table(release, by).known()
     variables = {name: _shares(release, by, name, alpha, z) for name in others}
     cells = groups.variables[0].cells[: len(groups.counts)]
-    return GroupShares(by, cells, groups.counts, variables, release, alpha)
+    return GroupShares(by, cells, groups.counts, variables, release, alpha, groups.sigma, tests)
 
 
 def crossed_names(schema: Schema, by: str) -> list[str]:
@@ -195,7 +256,9 @@ def _shares(release: Release, by: str, name: str, alpha: float, z: float) -> Sha
     quartiles = _quartiles(variable, counts, table.sigma, z)
     gone, missing = _missing(count_table(release, by, name), len(counts), z)
     ends = apart.low, apart.high
-    return Shares(cells, counts, shares, _pvalue(release, by, name), apart.value, ends, quartiles, gone, missing)
+    tested = (_pvalue(release, by, name), apart.value, ends)
+    degrees = (len(counts) - 1) * others
+    return Shares(cells, counts, shares, *tested, quartiles, gone, missing, table.sigma, degrees)
 
 
 def _missing(table: CountTable, groups: int, z: float) -> tuple[Array | None, tuple[Interval, ...]]:
@@ -230,19 +293,19 @@ def _cell(count: float, share: Interval) -> str:
     return f"{max(round(float(count)), 0):,} ({value:.1f}; {low:.1f} to {high:.1f})"
 
 
-def _quartiles(variable: Variable, counts: Array, sigma: float, z: float) -> tuple[tuple[Interval, ...], ...]:
+def _quartiles(variable: Variable, counts: Array, sigma: float, z: float) -> tuple[tuple[Quantile, ...], ...]:
     if not isinstance(variable, Bins):
         return ()
     known = replace(variable, missing=False)
     alone = [CountTable((known,), group, sigma) for group in counts]
-    return tuple(tuple(quantile_of(each, q, z) for q in (0.25, 0.5, 0.75)) for each in alone)
+    return tuple(tuple(quantile_in(each, q, z) for q in (0.25, 0.5, 0.75)) for each in alone)
 
 
-def _median(quartiles: Sequence[Interval]) -> str:
+def _median(quartiles: Sequence[Quantile]) -> str:
     if not all(each.reported for each in quartiles):
         return HIDDEN
-    first, median, third = (f"{each.value:.3g}" for each in quartiles)
-    return f"{median} [{first} to {third}]"
+    first, median, third = (each.ends for each in quartiles)
+    return f"{median} [{first}; {third}]"
 
 
 def _smd(shares: Shares) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.cell_design import ColumnCells
+from privstats.inference.description import numbers_of
 from privstats.inference.regression.summary import cells_as_ratios, cells_summary, with_ratios
 from privstats.inference.summary import RowTable, Summary, framed, rows_by
 
@@ -60,6 +61,11 @@ class CellTable(RowTable):
     level: ContrastTest
     regression: Regression
 
+    @property
+    def df(self) -> Array:
+        """Degrees of freedom of each cell's P value, ``(k,)``; NaN for a reference, infinite for the normal law."""
+        return np.where(self.reference, np.nan, self.regression.df[0])
+
     def summary(self, *, exponentiate: bool = False) -> Summary:
         """Return the table; ``exponentiate`` yields ratios."""
         return cells_as_ratios(self) if exponentiate else cells_summary(self)
@@ -72,8 +78,9 @@ class CellTable(RowTable):
         """Return rows by cell; ``exponentiate`` adds ratios."""
         columns: dict[str, Any] = {"variable": self.columns, "level": self.cells, "reference": self.reference}
         columns |= {"estimate": self.estimate, "std_error": self.error, "noise_std_error": self.noise_error}
-        columns |= {"p_value": self.pvalue, "conf_low": self.low, "conf_high": self.high, "reported": self.reported}
-        rows = rows_by(columns)
+        columns |= {"df": self.df, "p_value": self.pvalue, "conf_low": self.low, "conf_high": self.high}
+        rows = rows_by({**columns, "reported": self.reported})
+        rows = [{**row, **numbers_of(self.regression.tally)} for row in rows]
         return with_ratios(rows, self.regression.model) if exponentiate else rows
 
 

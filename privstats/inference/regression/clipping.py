@@ -165,6 +165,11 @@ class Hidden:
         """Noise's standard errors."""
         return self.errors.noise_error
 
+    @property
+    def df(self) -> Array:
+        """Degrees of freedom of the sums' errors."""
+        return self.errors.df
+
     def reported(self, alpha: float) -> NDArray[np.bool_]:  # noqa: ARG002  the same at every level
         """Return False for every parameter."""
         return np.zeros(len(self.estimate), dtype=np.bool_)

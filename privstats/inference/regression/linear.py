@@ -129,6 +129,8 @@ def _regression(
     return Regression(
         names=sums.names,
         nobs=sums.records,
+        nobs_sigma=sums.records_sigma,
+        df_reason=f"{len(sums.parts.G)} folds less 1" if sums.parts is not None and cov_type == "folds" else "",
         df_resid=equations.degrees,
         scale=equations.variance,
         rsquared=explained(sums) if schema.targets == 1 else None,
@@ -216,6 +218,11 @@ class PartErrors:
     def noise_error(self) -> Array:
         """Noise's standard error, ``(m,)``."""
         return self.inversion.noise_error
+
+    @property
+    def df(self) -> Array:
+        """Number of parts less 1, ``(m,)``."""
+        return self.inversion.df
 
     @cached_property
     def error(self) -> Array:

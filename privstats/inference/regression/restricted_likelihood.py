@@ -115,6 +115,11 @@ class MixedErrors:
         """0, without noise."""
         return np.zeros(len(self.estimate))
 
+    @property
+    def df(self) -> Array:
+        """Degrees of freedom, ``(m,)``."""
+        return self.degrees
+
     def reported(self, alpha: float) -> NDArray[np.bool_]:  # noqa: ARG002  the same at every level
         """Return whether enough sites determine the parameter."""
         return np.asarray(self.degrees > 0)

@@ -29,6 +29,11 @@ from privstats.schema import narrowed
 from privstats.transforms import ConstantFeature
 
 _BETWEEN = 0.5
+_DEGREES = {
+    "groups": "{} groups of sites less 1",
+    "REML": "sites less parameters that vary between sites, or records less sites and parameters",
+}
+"""Where degrees of freedom come from, by the kind of errors."""
 
 
 def fixed_effects(
@@ -102,6 +107,8 @@ def _fields(
     return {
         "names": sums.names,
         "nobs": sums.records,
+        "nobs_sigma": sums.records_sigma,
+        "df_reason": _DEGREES.get(cov[0], "").format(0 if sums.parts is None else len(sums.parts.G)),
         "df_resid": equations.degrees,
         "scale": equations.variance,
         "condition_number": condition(equations.eigenvalues),
@@ -282,6 +289,7 @@ def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> Linear
         mean=0.0,
         columns=schema.features - 1,
         parts=None if schema.groups == 1 else blocks.parts(),
+        records_sigma=release.sigma["N"],
     )
 
 

@@ -14,11 +14,12 @@ from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.cell_design import ColumnCells
 from privstats.inference.counts.table import Interval
+from privstats.inference.description import Count, level_labels, numbers_of
 from privstats.inference.inversion import Errors, holm
 from privstats.inference.regression.cell_table import CellTable, cell_table
 from privstats.inference.regression.clipping import Saturation
 from privstats.inference.regression.interactions import InteractionTest, interaction_tests, slope_row
-from privstats.inference.regression.summary import ratios_summary, summarise, with_ratios
+from privstats.inference.regression.summary import ratios_summary, summarise, tally_of, with_ratios
 from privstats.inference.releases import require_level
 from privstats.inference.summary import RowTable, Summary, framed, rows_by
 from privstats.plan import Plan
@@ -36,7 +37,7 @@ class Regression(RowTable):
 
     Attributes:
         nobs: possibly noisy, or None.
-        df_resid: ``nobs`` minus the number of parameters.
+        df_resid: ``nobs`` minus the number of parameters; :attr:`df` has the degrees of each row's P value.
         scale: estimated residual variance.
         rsquared: None where noise hides it, or for several targets.
         condition_number: as in statsmodels; None for an indefinite Gram matrix.
@@ -52,6 +53,8 @@ class Regression(RowTable):
         overdispersion: with that setting, the dispersion alpha of counts of mean m and variance m + alpha m^2, with its
             interval at .05.
         converged: False where rounds ended early, so that further rounds would report more coefficients.
+        nobs_sigma: standard error of the noise in ``nobs``.
+        df_reason: where rows' degrees of freedom come from, if not from ``df_resid``.
 
     Example:
         >>> X = np.array([[0.1], [0.2], [0.4], [0.8]])
@@ -82,6 +85,8 @@ class Regression(RowTable):
     dispersion: tuple[float, float] | None = None
     overdispersion: Interval | None = field(default=None, kw_only=True)
     converged: bool = field(default=True, kw_only=True)
+    nobs_sigma: float = field(default=0.0, kw_only=True)
+    df_reason: str = field(default="", kw_only=True)
 
     @property
     def params(self) -> Array:
@@ -102,6 +107,16 @@ class Regression(RowTable):
     def noise_bse(self) -> Array:
         """Standard errors from noise alone."""
         return self.errors.noise_error
+
+    @property
+    def df(self) -> Array:
+        """Degrees of freedom of Student's law of P values and intervals, ``(m,)``: infinite for the normal law."""
+        return np.where(self.errors.df > 0, self.errors.df, np.nan)
+
+    @property
+    def tally(self) -> tuple[Count, ...]:
+        """Numbers of records, and of events where the model has events, as the table states them."""
+        return tally_of(self)
 
     @property
     def tvalues(self) -> Array:
@@ -228,10 +243,21 @@ class Regression(RowTable):
     def to_rows(self, alpha: float = _ALPHA, *, exponentiate: bool = False) -> list[dict[str, object]]:
         """Return rows; ``exponentiate`` adds ratios, such as ``odds_ratio``."""
         low, high = self.conf_int(alpha).T
-        columns: dict[str, Any] = {"term": self.names, "estimate": self._shown(alpha), "std_error": self.bse}
-        columns |= {"noise_std_error": self.noise_bse, "statistic": self.tvalues, "p_value": self.pvalues}
-        rows = rows_by({**columns, "conf_low": low, "conf_high": high, "reported": self.errors.reported(alpha)})
+        columns: dict[str, Any] = {"term": self.names, **self._levels, "estimate": self._shown(alpha)}
+        columns |= {"std_error": self.bse, "noise_std_error": self.noise_bse, "statistic": self.tvalues}
+        columns |= {"df": self.df, "p_value": self.pvalues, "conf_low": low, "conf_high": high}
+        rows = rows_by({**columns, "reported": self.errors.reported(alpha)})
+        rows = [{**row, **numbers_of(self.tally)} for row in rows]
         return with_ratios(rows, self.model) if exponentiate else rows
+
+    @property
+    def _levels(self) -> dict[str, list[str]]:
+        """The text that a row counts, and the one it is compared with; nothing without declared texts."""
+        labels = level_labels(self.release.plan.schema.reading.levels)
+        if not labels:
+            return {}
+        pairs = [labels.get(name, ("", "")) for name in self.names]
+        return {"level": [level for level, _ in pairs], "compared_with": [first for _, first in pairs]}
 
     def _shown(self, alpha: float) -> Array:
         return np.where(self.errors.reported(alpha), self.errors.estimate, np.nan)

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from privstats.errors import ReleaseError
+from privstats.inference.description import Description
 from privstats.inference.reporting import HIDDEN
 from privstats.inference.summary import RowTable, Summary, ends_of, number_of
 from privstats.inference.treatment_effects.adjusted import AdjustedMean
@@ -13,13 +15,17 @@ from privstats.inference.treatment_effects.arms import (
     ArmOutcome,
     LeftOut,
     Total,
+    arm_labels,
+    arm_names,
     arm_outcomes,
     excluded_records,
     together,
     with_adjusted,
 )
 from privstats.inference.treatment_effects.influence_sums import CourseSums
-from privstats.inference.treatment_effects.summary import caution_of, records_phrase, source_of
+from privstats.inference.treatment_effects.summary import caution_of, records_of, source_of
+from privstats.kinds import EffectSchema
+from privstats.schema import narrowed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +34,7 @@ if TYPE_CHECKING:
     from privstats.inference.treatment_effects.table import EffectTable
 
 _NOTES = (
-    "Numbers analysed and events describe these records; +- bounds the noise in them, at the same level. The "
+    "Numbers analysed and events describe these records; SE is the standard error of the noise in a number. The "
     "arms add up to the records of the table that have an outcome.",
     "Risks and means by arm are not adjusted, unless the row says so; their intervals are about the population, and "
     "hold however the arms differ in spread. The effects below them are adjusted.",
@@ -79,24 +85,29 @@ class ArmTable(RowTable):
         rows: list[dict[str, object]] = []
         for place, effect in enumerate(self.effects):
             for arm in self.arms[2 * place : 2 * place + 2]:
-                events = math.nan if arm.events is None else arm.events.value
-                numbers: dict[str, object] = {"n": arm.analysed.value, "n_event": events}
+                numbers: dict[str, object] = {"n": arm.analysed.value, "n_std_error": arm.analysed.error}
+                events = (math.nan, math.nan) if arm.events is None else (arm.events.value, arm.events.error)
+                numbers |= {"n_event": events[0], "n_event_std_error": events[1]}
                 result = {"estimate": arm.mean, "conf_low": arm.low, "conf_high": arm.high, "reported": arm.reported}
                 rows.append({"outcome": arm.outcome, "group": arm.arm, "metric": arm.measure, **numbers, **result})
                 if arm.adjusted:
-                    numbers = {"n": arm.analysed.value, "n_event": math.nan}
+                    numbers = {**numbers, "n_event": math.nan, "n_event_std_error": math.nan}
                     rows.append({**rows[-1], "metric": f"adjusted {arm.measure}", **numbers, **arm.adjusted.to_row()})
             for measure, each in effect.measures:
                 row = each.to_row(self.alpha)
                 ends = {name: row[name] for name in ("estimate", "conf_low", "conf_high", "reported")}
-                none: dict[str, object] = {"n": math.nan, "n_event": math.nan}
-                rows.append({"outcome": effect.name, "group": "", "metric": measure, **none, **ends})
-        hidden = dict.fromkeys(("n_event", "estimate", "conf_low", "conf_high"), math.nan)
+                none = dict.fromkeys(("n", "n_std_error", "n_event", "n_event_std_error"), math.nan)
+                treated, others = arm_names(self._schema)
+                compared = {"level": treated, "compared_with": others}
+                rows.append({"outcome": effect.name, "group": "", "metric": measure, **none, **ends, **compared})
+        empty = ("n_event", "n_event_std_error", "estimate", "conf_low", "conf_high")
+        hidden: dict[str, object] = dict.fromkeys(empty, math.nan)
         for gone in self.left_out:
             for metric, number in (("no outcome", gone.outcome), ("a column unread", gone.column)):
                 line: dict[str, object] = {
                     "metric": f"left out: {metric}",
                     "n": number.value,
+                    "n_std_error": number.error,
                     **hidden,
                     "reported": True,
                 }
@@ -117,40 +128,55 @@ class ArmTable(RowTable):
             "Outcomes by arm",
             ("", "analysed", "events", what, *ends_of(alpha)),
             rows,
-            head=(("records", records_phrase(first)), *self._head()),
+            head=self._head(),
             notes=notes,
             methods="",
             caution=caution_of(first),
+            about=Description(counts=(records_of(first),), facts=self._facts),
         )
+
+    @property
+    def _schema(self) -> EffectSchema:
+        schema = self.effects[0].release.plan.schema
+        return narrowed(schema, EffectSchema, ReleaseError("these releases measure no effect"))
+
+    @property
+    def _facts(self) -> tuple[tuple[str, str], ...]:
+        """The outcome, where the rows do not name it."""
+        name = self.effects[0].name
+        return () if len(self.effects) > 1 or not name else (("outcome", name),)
 
     def _head(self) -> list[tuple[str, str]]:
         if not self.left_out:
             return []
 
         def phrase(several: Sequence[Total]) -> str:
-            return together(several).text(self.alpha)
+            return together(several).text
 
-        arms = ", ".join(f"{each.arm} {each.both.text(self.alpha)}" for each in self.left_out)
+        arms = ", ".join(f"{each.arm} {each.both.text}" for each in self.left_out)
         outcome, column = ([getattr(each, name) for each in self.left_out] for name in ("outcome", "column"))
         why = f"no outcome {phrase(outcome)}, another column unread {phrase(column)}"
         return [("left out", f"{phrase(outcome + column)}: {arms}"), ("because", why)]
 
     def _arms(self, arms: Sequence[ArmOutcome]) -> list[tuple[str, ...]]:
         rows, adjusted = [], []
-        for arm in arms:
-            name = f"{arm.outcome}: {arm.arm}" if arm.outcome and len(self.effects) > 1 else arm.arm
-            events = HIDDEN if arm.events is None else arm.events.text(self.alpha)
-            rows.append((name, arm.analysed.text(self.alpha), events, *_ends(arm)))
+        for arm, label in zip(arms, arm_labels(self._schema), strict=True):
+            name = f"{arm.outcome}, {label}" if arm.outcome and len(self.effects) > 1 else label
+            events = HIDDEN if arm.events is None else arm.events.text
+            rows.append((name, arm.analysed.text, events, *_ends(arm)))
             if arm.adjusted:
                 adjusted.append((f"{name}, adjusted", "", "", *_ends(arm.adjusted)))
         return rows + adjusted
 
     def _effect(self, effect: EffectTable) -> list[tuple[str, ...]]:
         rows = []
+        treated, others = arm_names(self._schema)
+        what = "risk" if any(each.events for each in self.arms if each.outcome == effect.name) else "mean"
+        between = {"difference": f"{treated} less {others}", "ratio": f"{treated} over {others}"}
         for name, each in effect.measures:
             low, high = map(float, each.conf_int(self.alpha))
             ends = (HIDDEN, "-inf", "inf") if each.why_at(self.alpha) else map(number_of, (each.estimate, low, high))
-            rows.append((f"  {name}", "", "", *ends))
+            rows.append((f"  {what} {name}, {between[name]}", "", "", *ends))
         return rows
 
 

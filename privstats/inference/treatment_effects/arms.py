@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privstats.errors import ReleaseError
+from privstats.inference.description import Count
 from privstats.inference.inversion import quantile
 from privstats.inference.releases import reckoned_sigma
-from privstats.inference.reporting import HIDDEN
-from privstats.inference.summary import count_of
 from privstats.inference.treatment_effects.adjusted import (
     AdjustedMean,
     Standardisation,
@@ -38,12 +37,14 @@ class Total:
     value: float
     error: float
 
-    def text(self, alpha: float) -> str:
-        """Return text such as ``"2,601 +- 14"``; ``"-"`` where hidden."""
-        if math.isnan(self.value):
-            return HIDDEN
-        reach = quantile(alpha, math.inf) * self.error
-        return count_of(self.value) + (f" +- {reach:,.0f}" if self.error else "")
+    @property
+    def text(self) -> str:
+        """The number with its noise, such as ``"2,601 (SE 7.0)"``; ``"-"`` where hidden."""
+        return self.named("").short
+
+    def named(self, name: str) -> Count:
+        """Return the number under a name."""
+        return Count(name, None if math.isnan(self.value) else self.value, self.error)
 
 
 @dataclass(frozen=True)
@@ -174,10 +175,23 @@ def is_binary(schema: EffectSchema, place: int) -> bool:
 
 def arm_names(schema: EffectSchema) -> tuple[str, str]:
     """Return the treated's and the others' names."""
-    levels, last = schema.reading.levels, schema.transform[-1]
-    arm = schema.feature_names[last.column] if schema.feature_names and isinstance(last, ByArm) else ""
-    texts = None if levels is None else levels.of(arm)
+    levels = schema.reading.levels
+    texts = None if levels is None else levels.of(arm_column(schema))
     return ("treated", "others") if texts is None else (str(texts.values[1]), str(texts.values[0]))
+
+
+def arm_labels(schema: EffectSchema) -> tuple[str, str]:
+    """Return the treated and the others as rows name them: with the column, such as ``"arm: drug"``."""
+    treated, others = arm_names(schema)
+    if (treated, others) == ("treated", "others"):
+        return treated, others
+    return f"{arm_column(schema)}: {treated}", f"{arm_column(schema)}: {others}"
+
+
+def arm_column(schema: EffectSchema) -> str:
+    """Return the treatment's column, or an empty text."""
+    last = schema.transform[-1]
+    return schema.feature_names[last.column] if schema.feature_names and isinstance(last, ByArm) else ""
 
 
 def arm_outcomes(read: CourseSums, place: int, alpha: float) -> tuple[ArmOutcome, ArmOutcome]:

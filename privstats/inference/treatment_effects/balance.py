@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +13,10 @@ from privstats.estimates.effect import ArmSums
 from privstats.inference.counts.table import gradients
 from privstats.inference.inversion import quantile
 from privstats.inference.releases import column_names, map_columns
-from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import Framed, Summary, count_of, ends_of, number_of, rows_by
-
-if TYPE_CHECKING:
-    from privstats.inference.treatment_effects.table import EffectTable
-
+from privstats.inference.summary import Framed, rows_by
 
 _SURE = 10.0  # an arm is reported where its records exceed this many standard deviations of their noise
 _CLEAR = 3.0  # likewise the mean variance of a column in both arms
-_HIDDEN = [*[HIDDEN] * 3, "-inf", "inf", HIDDEN, "-inf", "inf"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,34 +161,3 @@ def _names(schema: Any, width: int) -> tuple[str, ...]:
     names = list(column_names(schema, width + 1))
     del names[schema.transform[-1].column]
     return tuple(names)
-
-
-def balance_summary(table: EffectTable, alpha: float) -> Summary:
-    """Return an effect's balance for publication."""
-    balance = table.balance(alpha)
-    after = [] if balance.weighted is None else list(balance.weighted.T)
-    numbers = zip(*balance.means.T, balance.difference, balance.low, balance.high, *after, strict=True)
-    columns = (
-        "",
-        "treated",
-        "others",
-        "difference",
-        *ends_of(alpha),
-        *(["weighted", *ends_of(alpha)] if after else []),
-    )
-    weighting = "before weighting and after it" if after else "before any weighting"
-    treated, others = table.arms or (0.0, 0.0)
-    return Source(table.release, alpha, "negligible clipping, honest clients", table.plans).summary(
-        "Balance of both arms",
-        columns,
-        (
-            (name, *(map(number_of, values) if reported else _HIDDEN[: len(columns) - 1]))
-            for name, reported, values in zip(balance.columns, balance.reported, numbers, strict=True)
-        ),
-        head=(("treated, others", f"{count_of(treated)} and {count_of(others)} (noisy)"),),
-        notes=(
-            "Means are in the units of the columns. Differences are standardised by the root of the mean of both "
-            f"arms' variances, {weighting}; their intervals are about these records, and cover noise alone.",
-        ),
-        methods="",
-    )

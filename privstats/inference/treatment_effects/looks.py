@@ -13,12 +13,13 @@ from privstats.course import Effect
 from privstats.course.looks import Looks
 from privstats.errors import ReleaseError
 from privstats.estimates.boundaries import next_boundary, spent
+from privstats.inference.description import Law, numbers_of
 from privstats.inference.releases import all_sessions
 from privstats.inference.reporting import HIDDEN
-from privstats.inference.summary import RowTable, Summary, chance_of, count_of, framed, number_of
+from privstats.inference.summary import RowTable, Summary, chance_of, framed, number_of
 from privstats.inference.treatment_effects.influence_sums import course_sums
 from privstats.inference.treatment_effects.rows import EffectRows, effect_rows, require_own
-from privstats.inference.treatment_effects.summary import caution_of, source_of
+from privstats.inference.treatment_effects.summary import caution_of, description_of, records_of, source_of
 from privstats.inference.treatment_effects.table import EffectTable
 from privstats.release import Release
 
@@ -142,10 +143,11 @@ class LookTable(RowTable):
         return [
             {
                 "look": each.number,
-                "n": each.table.nobs,
+                **numbers_of((records_of(each.table),)),
                 "estimate": each.table.estimate if math.isfinite(each.conf_low) else math.nan,
                 "std_error": each.table.bse,
                 "noise_std_error": each.table.noise_bse,
+                "df": each.table.df,
                 "p_value": each.table.pvalue,
                 "nominal_level": each.level,
                 "boundary": each.boundary,
@@ -265,25 +267,35 @@ def _summary(looks: LookTable) -> Summary:
         if stopped is None
         else f"the boundary is crossed at look {stopped.number} (P {chance_of(stopped.table.pvalue)})"
     )
+    law = Law.of([each.table.df for each in looks.rounds], "by Satterthwaite (1946)", estimated=True, inverted=True)
+    # Arms are not counted: the outcome session summed the records of the first look alone.
+    counts = (records_of(last),)
+    about = replace(description_of([("", last)], last), counts=counts, law=law, noisy_rows=last.nobs_sigma > 0)
     return Summary(
         title=source.title(f"Looks at the effect on {outcome}"),
         promise=source.promise,
         head=(
+            *about.head,
             ("looks", f"{len(looks)} of {analysis.looks.number}; {verdict}"),
             *([("lacking", _lacking(looks))] if looks.lacking else []),
             ("course", f"digest {course.digest[:16]}..."),
         ),
-        columns=("look", "records", "effect", "std err", "noise SE", "|z| from", "level", "P>|t|", "[low", "high]", ""),
-        rows=tuple(map(_cells, looks.rounds)),
+        columns=(
+            *("look", "records", "effect", "std err", "noise SE", *law.columns, "|z| from", "level", law.heading),
+            *("[low", "high]", ""),
+        ),
+        rows=tuple(_cells(each, law.cells(place)) for place, each in enumerate(looks.rounds)),
         foot=(
             claim,
+            *about.foot,
             f"{rule}. Boundaries count that looks share records and that each has noise of its own.",
             "The effect is assumed to be the same for early and late records. A trial that goes on after a crossing, "
             "or stops without one, keeps the claim. The budget of all looks was charged before the first; stopping "
             "early gives nothing back.",
             *foot,
         ),
-        methods=source.methods(f"{rule}; {verdict}.", claim=claim),
+        methods=source.methods(f"{rule}; {verdict}. {about.methods}", claim=claim),
+        about=about,
         caution=_lacking(looks) if looks.lacking else caution_of(last),
     )
 
@@ -296,7 +308,7 @@ def _lacking(looks: LookTable) -> str:
     )
 
 
-def _cells(look: Look) -> tuple[str, ...]:
+def _cells(look: Look, degrees: tuple[str, ...]) -> tuple[str, ...]:
     table, known = look.table, math.isfinite(look.conf_low)
     numbers = [table.estimate, table.bse, table.noise_bse]
     shown = [number_of(each) for each in numbers] if known else [HIDDEN] * 3
@@ -304,4 +316,5 @@ def _cells(look: Look) -> tuple[str, ...]:
     ends = (number_of(look.conf_low), number_of(look.conf_high)) if known else ("-inf", "inf")
     level = chance_of(look.level) if look.level else HIDDEN
     verdict = "crossed" if look.crossed else ""
-    return (str(look.number), count_of(table.nobs), *shown, bound, level, chance_of(table.pvalue), *ends, verdict)
+    first = (str(look.number), records_of(table).short, *shown, *degrees)
+    return (*first, bound, level, chance_of(table.pvalue), *ends, verdict)

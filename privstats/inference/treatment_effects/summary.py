@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privstats.errors import ReleaseError
+from privstats.inference.description import Count, Description, Law
 from privstats.inference.reporting import HIDDEN, Source, listed, texts_of
-from privstats.inference.summary import Summary, chance_of, count_of, ends_of, number_of
+from privstats.inference.summary import Summary, chance_of, ends_of, number_of
+from privstats.inference.treatment_effects.arms import arm_labels, is_binary
 from privstats.inference.treatment_effects.heterogeneity import heterogeneity_sentence
-from privstats.inference.treatment_effects.influence_sums import InfluenceSums, is_look
+from privstats.inference.treatment_effects.influence_sums import is_look
 from privstats.inference.treatment_effects.subgroup_tests import interaction_sentences
+from privstats.kinds import EffectSchema
+from privstats.schema import narrowed
 
 if TYPE_CHECKING:
     from privstats.inference.treatment_effects.rows import EffectRows
@@ -44,6 +49,7 @@ _ADJUSTED = (
     "included; independent records, one outcome per record analysed; what one receives does not affect another's "
     "outcome; honest clients"
 )
+_HIDDEN = (*[HIDDEN] * 3, "-inf", "inf", HIDDEN, "-inf", "inf")
 _ROWS = {"ate": "all", "att": "treated", "overlap": "overlap"}
 _FEW, _RARE, _HALF = 50, 0.1, 0.5
 _DIGITS = 16
@@ -134,16 +140,33 @@ def _preregistered(rows: EffectRows) -> str:
 def _summary(named: Sequence[tuple[str, EffectTable]], first: EffectTable, alpha: float, declared: str = "") -> Summary:
     trial, measured = first.design == "trial", _measured(first)
     what = "Effect of a randomised treatment" if trial else "Adjusted difference between the arms"
-    source = source_of(first, alpha)
+    source, about = source_of(first, alpha), description_of(named, first)
+    law = about.law
+    assert law is not None  # noqa: S101  every effect has a P value
+    rows = [each for row in named for each in _named(*row)]
+    apart = any(table.subgroup for _, table in rows)
     return Summary(
         title=source.title(what),
         promise=source.promise,
-        head=_head(first),
-        columns=("", measured, "std err", "noise SE", "P>|t|", *ends_of(alpha)),
-        rows=tuple((name, *_cells(table, alpha)) for row in named for name, table in _named(*row)),
+        head=(*about.head, *_head(first)),
+        columns=(
+            "",
+            *(["records"] if apart else []),
+            measured,
+            "std err",
+            "noise SE",
+            *law.columns,
+            law.heading,
+            *ends_of(alpha),
+        ),
+        rows=tuple(
+            (name, *([records_of(table).short] if apart else []), *_cells(table, alpha, law.cells(place)))
+            for place, (name, table) in enumerate(rows)
+        ),
         foot=(
             *([] if first.trim is None else [_population(first)]),
             *source.foot,
+            *about.foot,
             *([_ASSIGNED] if trial else []),
             *([_RATIO] if first.as_ratio or measured == "ratio" else []),
             *_after_weighting(first),
@@ -152,9 +175,57 @@ def _summary(named: Sequence[tuple[str, EffectTable]], first: EffectTable, alpha
             *_widened_rows(named, alpha),
             *_few(first),
         ),
-        methods=source.methods(f"{_estimated(first)} {declared}"),
+        methods=source.methods(f"{_estimated(first)} {declared} {about.methods}"),
         caution=caution_of(first),
+        about=about,
     )
+
+
+def description_of(named: Sequence[tuple[str, EffectTable]], first: EffectTable) -> Description:
+    """Return what the rows of effects are."""
+    tables = [table for row in named for _, table in _named(*row)]
+    noisy = first.release.plan.noise is not None
+    ratios = any(table.measure == "ratio" for table in tables)
+    degrees = [table.df for table in tables]
+    several = len({table.name for table in tables}) > 1
+    events = [
+        each.named(f"events{f', {table.name}' * several}, {label}")
+        for _, table in named
+        for each, label in zip(table.events or (), _labels(first), strict=False)
+    ]
+    return Description(
+        estimand=(_measured(first), _estimand([table for _, table in named])),
+        counts=(records_of(first), *_by_arm(first), *events),
+        law=Law.of(degrees, "by Satterthwaite (1946)", estimated=noisy, inverted=noisy or ratios),
+        noisy_rows=noisy and any(table.subgroup for table in tables),
+    )
+
+
+def _estimand(tables: Sequence[EffectTable]) -> str:
+    """Return what an effect is: of which outcome, in which direction."""
+    first = tables[0]
+    treated, others = _labels(first)
+    names = list(dict.fromkeys(table.name for table in tables if table.name))
+    risks = all(is_binary(_schema(first), place) for place in range(_schema(first).outcomes))
+    of = f" of {listed(names)}" if names else " of the outcome"
+    difference = f"{'risk' if risks else 'mean'}{of}: {treated} less {others}"
+    ratio = f"ratio of {'risks' if risks else 'means'}{of}: {treated} over {others}"
+    if first.as_ratio is not None:
+        return f"difference in {difference}; {ratio}"
+    return ratio if first.measure == "ratio" else f"difference in {difference}"
+
+
+def _labels(table: EffectTable) -> tuple[str, str]:
+    return arm_labels(_schema(table))
+
+
+def _schema(table: EffectTable) -> EffectSchema:
+    return narrowed(table.release.plan.schema, EffectSchema, ReleaseError("this release measures no effect"))
+
+
+def records_of(table: EffectTable) -> Count:
+    """Return the number of records of an effect, with its noise."""
+    return Count("records", table.nobs, table.nobs_sigma)
 
 
 def _measured(table: EffectTable) -> str:
@@ -216,12 +287,12 @@ def _counted(table: EffectTable) -> str:
     return "".join(f" Of texts, {text}." for _, text in texts_of(table.release))
 
 
-def _cells(table: EffectTable, alpha: float) -> tuple[str, ...]:
-    row, (low, high) = table.to_row(alpha), table.conf_int(alpha)
-    if not row["reported"]:
-        return (*[HIDDEN] * 3, chance_of(table.pvalue), "-inf", "inf")
+def _cells(table: EffectTable, alpha: float, degrees: tuple[str, ...]) -> tuple[str, ...]:
+    low, high = table.conf_int(alpha)
+    if table.why_at(alpha):
+        return (*[HIDDEN] * 3, *[HIDDEN] * len(degrees), chance_of(table.pvalue), "-inf", "inf")
     values = (table.estimate, table.bse, table.noise_bse)
-    return (*map(number_of, values), chance_of(table.pvalue), number_of(float(low)), number_of(float(high)))
+    return (*map(number_of, values), *degrees, chance_of(table.pvalue), number_of(float(low)), number_of(float(high)))
 
 
 def _by_reason(lead: str, reasons: Sequence[tuple[str, str]], *, several: bool) -> list[str]:
@@ -244,26 +315,17 @@ def _widened_rows(named: Sequence[tuple[str, EffectTable]], alpha: float) -> lis
 
 def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
     low, high = table.outcome
-    arms = () if table.arms is None else (("treated, others", " and ".join(map(count_of, table.arms))),)
     design = (
         ("assigned", f"with {_chances(table)}") if table.design == "trial" else ("propensity", f"kept {_ends(table)}")
     )
     seen = [("observed", f"kept from {table.trim:g}")] if table.missing else []
     return (
-        ("records", records_phrase(table)),
-        *arms,
         design,
         *seen,
         ("outcome", f"from {low:g} to {high:g}"),
         *texts_of(table.release),
         *([] if table.r_ is None else [("nuisances", f"at most {table.r_:.2f} of the other standard error")]),
     )
-
-
-def records_phrase(table: EffectTable) -> str:
-    """Return the number of records and its noise."""
-    sigma = InfluenceSums.of(table.release).sigma_n
-    return f"{count_of(table.nobs)} (noisy, standard error {sigma:,.1f})" if sigma else count_of(table.nobs)
 
 
 def _chances(table: EffectTable) -> str:
@@ -333,3 +395,33 @@ def _few(table: EffectTable) -> list[str]:
         remedy = "" if table.design == "trial" else ": set estimand='overlap', or 'att'"
         return [f"Warning: few are in one arm{remedy}."]
     return []
+
+
+def balance_summary(table: EffectTable, alpha: float) -> Summary:
+    """Return an effect's balance for publication."""
+    balance = table.balance(alpha)
+    after = [] if balance.weighted is None else list(balance.weighted.T)
+    numbers = zip(*balance.means.T, balance.difference, balance.low, balance.high, *after, strict=True)
+    weighted = ["weighted", *ends_of(alpha)] if after else []
+    columns = ("", "treated", "others", "difference", *ends_of(alpha), *weighted)
+    weighting = "before weighting and after it" if after else "before any weighting"
+    return Source(table.release, alpha, "negligible clipping, honest clients", table.plans).summary(
+        "Balance of both arms",
+        columns,
+        (
+            (name, *(map(number_of, values) if reported else _HIDDEN[: len(columns) - 1]))
+            for name, reported, values in zip(balance.columns, balance.reported, numbers, strict=True)
+        ),
+        about=Description(counts=_by_arm(table)),
+        notes=(
+            "Means are in the units of the columns. Differences are standardised by the root of the mean of both "
+            f"arms' variances, {weighting}; their intervals are about these records, and cover noise alone.",
+        ),
+        methods="",
+    )
+
+
+def _by_arm(table: EffectTable) -> tuple[Count, ...]:
+    """Return each arm's number of records; none where the course has no session that divides them."""
+    rows = zip(table.numbers or (), _labels(table), strict=False)
+    return tuple(each.named(f"records, {label}") for each, label in rows)

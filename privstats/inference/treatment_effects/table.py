@@ -15,10 +15,11 @@ import numpy as np
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.estimates.effect import ArmSums
+from privstats.inference.description import Count, numbers_of
 from privstats.inference.releases import all_sessions, require_level
 from privstats.inference.reporting import listed
 from privstats.inference.summary import RowTable, count_of, framed
-from privstats.inference.treatment_effects.arms import split_of
+from privstats.inference.treatment_effects.arms import Total, arm_outcomes, is_binary, split_of
 from privstats.inference.treatment_effects.balance import Balance, balance_of, weighted_balance
 from privstats.inference.treatment_effects.heterogeneity import GroupSums, Heterogeneity, heterogeneity_of
 from privstats.inference.treatment_effects.influence_sums import (
@@ -27,6 +28,7 @@ from privstats.inference.treatment_effects.influence_sums import (
     course_sums,
     difference_of,
     groups_of,
+    is_look,
     ratio_of,
     weighted_sums,
 )
@@ -43,6 +45,7 @@ _HEAVY = (
     "one record could weigh more than .4 of a standard error, and means of a few heavy records are skewed: plan more "
     "records, or a narrower range of outcomes"
 )
+_ALPHA = 0.05
 _CHANCE = 6.0  # standard deviations by which the arms of a trial may miss its probability
 
 
@@ -65,6 +68,9 @@ class EffectTable(RowTable):
         r_: standard error that nuisances may add, relative to the rest, or None.
         plans: of every session; None for one without a sum.
         missing: whether outcomes may be missing; records then weigh by their probability of being observed.
+        nobs_sigma: standard error of the noise in ``nobs``.
+        numbers: records by arm with their noise, as ``arms``, or None.
+        events: of a 0/1 outcome in all records, by arm, or None.
 
     Example:
         >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
@@ -99,6 +105,9 @@ class EffectTable(RowTable):
     measure: str = "difference"
     missing: bool = False
     as_ratio: EffectTable | None = None
+    nobs_sigma: float = 0.0
+    numbers: tuple[Total, Total] | None = None
+    events: tuple[Total, Total] | None = None
 
     @property
     def design(self) -> str:
@@ -119,6 +128,11 @@ class EffectTable(RowTable):
     def noise_bse(self) -> float:
         """Standard error from noise alone."""
         return self.ratio.noise_error
+
+    @property
+    def df(self) -> float:
+        """Degrees of freedom of Student's law of P value and interval."""
+        return self.ratio.degrees
 
     @property
     def reported(self) -> bool:
@@ -188,7 +202,7 @@ class EffectTable(RowTable):
 
     def balance_summary(self, alpha: float = 0.05) -> Summary:
         """Return the balance as a table."""
-        from privstats.inference.treatment_effects.balance import balance_summary
+        from privstats.inference.treatment_effects.summary import balance_summary
 
         return balance_summary(self, alpha)
 
@@ -225,6 +239,7 @@ class EffectTable(RowTable):
         shown = {"estimate": self.estimate, "std_error": self.bse, "noise_std_error": self.noise_bse}
         row: dict[str, object] = {"estimand": self.estimand, "measure": self.measure}
         row |= {name: math.nan if why else value for name, value in shown.items()}
+        row |= numbers_of((Count("records", self.nobs, self.nobs_sigma),)) | {"df": math.nan if why else self.df}
         return {**row, "p_value": self.pvalue, "conf_low": float(low), "conf_high": float(high), "reported": not why}
 
     def why_at(self, alpha: float) -> str:
@@ -290,6 +305,7 @@ def question(
     arms = read.assigned if schema.missing or read.arms is None else read.arms[place]
     nuisance = _of_nuisances(nuisances, read, place, blocks)
     ratio = ratio_of(schema, sums, line, nuisance=nuisance, fitted=arms is not None)
+    numbers = split_of(read)
     r = None if nuisances is None else _share_of(nuisance, ratio.variance)
     table = EffectTable(
         **_stated(schema, place),
@@ -299,19 +315,25 @@ def question(
         hidden=_misassigned(schema, arms),
         widened=_reasons(schema, ratio, nuisances),
         nobs=sums.n,
-        arms=_numbers(read),
+        nobs_sigma=sums.sigma_n,
+        arms=None if numbers is None else (numbers[0].value, numbers[1].value),
         r_=r,
         release=read.last,
         plans=plans,
         _sums=arms,
         _groups=groups_of(read, place, nuisance) if schema.groups else None,
+        numbers=numbers,
+        events=None if blocks is not None or numbers is None else _events(read, place),
     )
     return _with_both(schema, table, sums) if schema.measure == "both" else table
 
 
-def _numbers(read: CourseSums) -> tuple[float, float] | None:
-    split = split_of(read)
-    return None if split is None else (split[0].value, split[1].value)
+def _events(read: CourseSums, place: int) -> tuple[Total, Total] | None:
+    """Return a 0/1 outcome's events by arm; None for a look, whose outcome session summed the first look's records."""
+    if read.arms is None or is_look(read.last) or not is_binary(read.schema, place):
+        return None
+    treated, others = (each.events for each in arm_outcomes(read, place, _ALPHA))
+    return None if treated is None or others is None else (treated, others)
 
 
 def _with_both(schema: EffectSchema, table: EffectTable, sums: InfluenceSums) -> EffectTable:

@@ -12,6 +12,7 @@ from privstats import inference
 from privstats.errors import ReleaseError
 from privstats.inference import SurvivalCurve, SurvivalCurves, plot_survival
 from privstats.inference.counts.averages import average_rows, averages_summary
+from privstats.inference.counts.table import count_table
 from privstats.inference.groups.shares import proportion_row
 from privstats.inference.paragraph import proportions_summary
 from privstats.release import Release
@@ -70,9 +71,13 @@ def shares(releases: Sequence[Release], options: OfShares) -> TableResult:
         raise ReleaseError("--reader proportions needs one --column: name a variable of the plan")
     (name,), release = options.columns, releases[0]
     cells = inference.proportions(release, name, alpha=options.alpha)
-    rows = [{"variable": name, "level": cell, **proportion_row(share)} for cell, share in cells.items()]
+    table = count_table(release, name)
+    rows = [
+        {"variable": name, "level": cell, "n": float(n), "n_std_error": table.sigma, **proportion_row(share)}
+        for (cell, share), n in zip(cells.items(), table.counts, strict=True)
+    ]
     reported = any(share.reported for share in cells.values())
-    return TableResult(proportions_summary(cells, release, options.alpha), rows, reported)
+    return TableResult(proportions_summary(cells, release, options.alpha, name), rows, reported)
 
 
 def averages(releases: Sequence[Release], options: OfAverages) -> TableResult:
@@ -96,5 +101,5 @@ def missing(releases: Sequence[Release], options: Grouped) -> TableResult:
 def table_one(releases: Sequence[Release], options: OfTableOne) -> TableResult:
     """Read columns by group: means and deviations, or numbers and shares."""
     how: Any = {name: getattr(options, name) for name in ("by", "columns", "alpha")}
-    groups = inference.table_one(releases[0], **how, binary=options.binary or ())
+    groups = inference.table_one(releases[0], **how, binary=options.binary or (), tests=options.tests)
     return TableResult(groups.summary(), groups.to_rows(), bool(np.any(groups.reported)))

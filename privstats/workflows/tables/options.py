@@ -197,6 +197,10 @@ class OfTableOne(Grouped):
     binary: Annotated[
         list[str] | None, Option("of class sums, a column of 0 and 1, to be printed as n (%).", "NAME")
     ] = None
+    tests: Annotated[
+        bool,
+        Option("P values of differences between groups; not for a trial's baseline (CONSORT 15).", flag="--tests"),
+    ] = False
 
 
 def options_of(
