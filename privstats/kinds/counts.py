@@ -27,7 +27,7 @@ from privstats.moments.base import ExactClass, Moments, RealMoments
 from privstats.records.cells import cells_in, require_cells
 from privstats.records.emptied import listed_columns
 from privstats.records.reading import Reading, Unread
-from privstats.records.reasons import NO_CELL, UNCODED, Why, spelled
+from privstats.records.reasons import UNCODED, Why, no_cell, spelled
 from privstats.records.variables import Bins, Variable, plain_variable, variable_of
 from privstats.schema.base import COUNT_SCALE, Adjacency, Statistic, letters_of
 from privstats.schema.checks import settle
@@ -387,11 +387,16 @@ def _all(schema: CountSchema, records: Opened) -> Iterator[tuple[_Read, NDArray[
             elif not isinstance(each, Categories) and each.missing:
                 cell_of[each.name][cell_of[each.name] < 0] = len(each.cells) - 1
         fine = np.logical_and.reduce([places >= 0 for places in cell_of.values()])
-        why = {(repr(name), NO_CELL): places < 0 for name, places in cell_of.items()}
-        declared = schema.reading.declaration
+        why, declared, gaps = Why(), schema.reading.declaration, Why()
         if declared is not None and declared.missing:
-            gaps: Why = {(repr(each.name), UNCODED): columns[each.name].missing for each in declared.columns}
-            fine, why = fine & ~np.logical_or.reduce(list(gaps.values())), {**why, **gaps}
+            gaps = {(repr(each.name), UNCODED): columns[each.name].missing for each in declared.columns}
+            fine = fine & ~np.logical_or.reduce(list(gaps.values()))
+        for each in schema.read:
+            outside = cell_of[each.name] < 0
+            if gaps:
+                outside &= ~columns[each.name].missing
+            why |= no_cell(repr(each.name), each, columns[each.name], outside)
+        why |= gaps
         numbers = {name: column.numbers for name, column in columns.items()}
         if schema.late_entry is not None:
             late = _never_at_risk(schema, schema.late_entry, numbers, cell_of)
