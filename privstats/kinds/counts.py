@@ -21,6 +21,7 @@ from privstats.errors import DataError, SchemaError
 from privstats.intake.declared.categories import Categories
 from privstats.intake.meaning import checked_names
 from privstats.kinds.base import Kind
+from privstats.kinds.column_facts import first_bin_facts
 from privstats.kinds.late_entry import LateEntry, beyond_of, checked_late_entry
 from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
 from privstats.moments.base import ExactClass, Moments, RealMoments
@@ -146,6 +147,15 @@ class CountSchema(Kind):
         """What is read of each record: every variable by name, or declared columns in batches."""
         names = () if self.transform else tuple(each.name for each in self.read)
         return replace(super().reading, columns=names, batches=bool(self.transform))
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What readers of survival assume of a first bin, for each binned column crossed with a column of 0 and 1."""
+        coded = [each for each in self.variables if isinstance(each, Categories) and {0, 1} <= set(each.values)]
+        events = {each.name for each in coded}
+        crossed = {name for table in self.tables if events & set(table) for name in table}
+        times = [each for each in self.variables if isinstance(each, Bins) and each.name in crossed]
+        return tuple(fact for each in times for fact in first_bin_facts(each, f"if {each.name} is a time, "))
 
     @property
     def reads_any_record(self) -> bool:
