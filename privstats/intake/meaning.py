@@ -38,7 +38,9 @@ become equal with it. So no public value and no id holds it, and a value that ho
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}.*)?")
 _OF_A_DATE = 10
-_DURATION = re.compile(r"-?[0-9]+ us|-?[0-9]+ days?(?:,? [-+]?[0-9:.]+)?|-?P(?=[0-9T])[0-9.YMWDTHS]+")
+_DURATION = re.compile(
+    r"-?[0-9]+ us|-?[0-9]+ days?(?:,? [-+]?[0-9:.]+)?|-?P(?=T?[0-9])(?:[0-9.]+[YMWD])*(?:T(?:[0-9.]+[HMS])+)?"
+)
 _INTERVAL = re.compile(r"([\[(])([^,()\[\]]+),([^,()\[\]]+)([\])])")
 LONGEST = 1024
 """Maximum characters of a text: longer than any public name; the time to normalise grows with the square."""
@@ -211,9 +213,9 @@ def is_duration(text: str) -> bool:
 
     Example:
         >>> from privstats.intake.meaning import is_duration, meaning_of
-        >>> spans = np.timedelta64(3, "D"), "3 days 02:00:00", "P3DT2H", "3 mg"
+        >>> spans = np.timedelta64(3, "D"), "3 days 02:00:00", "P3DT2H", "3 mg", "P7"
         >>> [is_duration(str(meaning_of(each))) for each in spans]
-        [True, True, True, False]
+        [True, True, True, False, False]
     """
     return _DURATION.fullmatch(text) is not None
 

@@ -151,7 +151,7 @@ def hazards_of(epsilon=8.0, records=1_445, events=552):
 
 
 def test_a_forecast_states_what_narrower_columns_hide(few_draws):
-    """A study was told "reported in 93 of 100 draws", and reported 1 of 75 rows: two columns used a seventh."""
+    """Even columns are reported, and hardly a study has them: registries use a part of the declared ranges."""
     (line,) = forecast_sentences(hazards_of())
     words = tuple(f"with {each}, " for each in forecasts._NARROWER)
     assert [word in line for word in words] == [True] * 3
@@ -178,7 +178,7 @@ def test_a_world_of_narrow_columns_is_given_no_advice_that_it_refutes():
 
 
 def test_an_adjusted_effect_is_forecast_wider_where_columns_are_narrower():
-    """At even columns the forecast promised a half width of an eighth of what a study then had."""
+    """Along a narrow column noise hides who is treated, and the interval allows for any propensity there."""
     schema = ps.EffectSchema.of(
         {"age": (25, 75), "dose": (1, 80), "years": (1, 65)}, treatment="quit", outcome={"gain": (-50, 50)}, trim=0.1
     )
