@@ -209,7 +209,7 @@ def test_a_constant_ratio_is_rejected_beside_a_correlated_one_that_changes_and_t
     assert tied.proportionality_by_column().p_value[1] < 0.01
     assert (apart.proportionality_by_column().p_value[1:] > 0.01).all()
     text = " ".join(str(tied.summary()).split())
-    assert "the test of a column that is correlated with it rejects too, however constant that column's own" in text
+    assert "correlated with it rejects too" in text
 
 
 def test_noise_that_hides_the_information_leaves_no_test() -> None:

@@ -197,9 +197,12 @@ def test_a_forecast_that_a_usual_world_refutes_is_a_warning(monkeypatch):
 
     monkeypatch.setattr(forecasts, "forecast", drawn)
     (line,) = forecast_sentences(trial())
-    assert line.startswith("WARNING: do not rely on age unless the columns fill their declared ranges: with a fifth ")
-    assert "forecast for 400 records: reported in 97 of 100 draws, for columns spread evenly" in line
-    assert "with half the variance of even columns, reported in 97 of 100 draws (half width 0.2)" in line
+    half, fifth, _ = forecasts._NARROWER
+    warning, _, facts = line.partition("forecast for 400 records")
+    assert warning.startswith("WARNING: do not rely on")
+    assert f"with {fifth}, at least half" in warning
+    assert "97 of 100 draws" in facts
+    assert f"with {half}, reported in 97" in facts
     monkeypatch.setattr(forecasts, "_USUAL", 1)
     assert forecast_sentences(trial())[0].startswith("forecast for 400 records")
 

@@ -219,7 +219,7 @@ def test_prediction_names_values_that_count_as_other() -> None:
 def test_prediction_names_the_column_of_one_undeclared_value_without_its_text() -> None:
     """One record at a time is scored, and a value that the plan does not list counts in the cell "other"."""
     X, _ = celled(smoking=["pipe"])
-    with pytest.warns(UnreadableRecordsWarning, match="count as 'other': 1 of 'smoking' are not declared") as caught:
+    with pytest.warns(UnreadableRecordsWarning, match="1 of 'smoking' are not") as caught:
         codes_of(CELLS, {name: values[:1] for name, values in X.items()})
     assert "pipe" not in str(caught[0].message)
     with warnings.catch_warnings(action="error", category=UnreadableRecordsWarning):

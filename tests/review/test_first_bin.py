@@ -36,14 +36,14 @@ def hazard(edges: tuple[int, ...], times: Any) -> ps.HazardSchema:
     ],
 )
 def test_a_short_first_bin_is_asked_for_where_the_first_is_as_long_as_the_next(schema: Any, asked: bool) -> None:
-    found = [fact for fact in schema.facts if "first bin of days ends at 250" in fact]
+    found = [fact for fact in schema.facts if f"first bin of days ends at {LONG[1]}" in fact]
     assert len(found) == int(asked)
-    assert all("such as the end of the first month" in fact for fact in found)
+    assert all("the first month" in fact for fact in found)
 
 
 def test_the_fact_of_counts_is_among_those_that_a_check_of_their_plan_prints() -> None:
     facts = ps.review.facts(made.plan(counts(LONG), ps.Cohort(2, 2, 3_000)))
-    assert any(fact.startswith("if days is a time, the first bin of days ends at 250") for fact in facts)
+    assert set(counts(LONG).facts) <= set(facts)
 
 
 def missed(edges: tuple[int, ...], runs: int = 60, n: int = 3_000) -> float:

@@ -27,9 +27,9 @@ _SMALLEST = 1e-12  # of the levels for which an interval is computed
 _LARGEST = 37.0  # absolute statistic that a float's p-value still shows
 _STOPPED = (
     "The effect as read at the look that stopped a trial is too far from 0 on average, because a trial stops where "
-    "chance helps. The median-unbiased estimate is too large in half of trials and too small in the other half, and "
-    "its interval misses in {}%, if the assumptions hold, by the stagewise ordering of all results (Tsiatis, Rosner "
-    "and Mehta 1984)."
+    "chance helps. The median-unbiased estimate is too large in half of all trials, stopped early or not, and its "
+    "interval misses in {}% of them, if the assumptions hold, by the stagewise ordering of all results (Tsiatis, "
+    "Rosner and Mehta 1984)."
 )
 _NAMES = {"obrien-fleming": "O'Brien and Fleming's", "pocock": "Pocock's"}
 
