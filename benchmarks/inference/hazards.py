@@ -68,7 +68,8 @@ CAUSES = [(5_000, 3.0), (5_000, 8.0), (20_000, 1.0), (20_000, 8.0)]
 SMOKING, ENDED = ("never", "former", "current"), ("seen", "relapse", "death")
 STRATA = [(5_000, 8.0), (20_000, 1.0), (20_000, 3.0), (20_000, 8.0)]
 COLUMNS = [(5_000, 3.0), (5_000, 8.0), (20_000, 1.0), (20_000, 8.0)]
-SPLIT, LATER = 12, 0.8  # month and log ratio: by how much that of age rises there
+SPLIT, LATER = 12, 0.8  # month and log ratio: by how much that of age or the arm rises there
+FEW, TIE = 0.3, 2.0  # rate at which few pass a cumulative hazard of 1; log odds of the arm per unit of age
 STEPS = 40
 FINEST = 20
 
@@ -95,6 +96,18 @@ def tables(options: argparse.Namespace) -> Tables:
         **_each(
             "each column's proportionality, a ratio of age that rises",
             partial(by_column, LATER),
+            COLUMNS[some],
+            -(-runs // 4),
+        ),
+        **_each(
+            "each column's proportionality, a ratio of the arm that rises, few events",
+            partial(by_column, 0.0, arms=LATER, rate=FEW),
+            COLUMNS[some],
+            -(-runs // 4),
+        ),
+        **_each(
+            "each column's proportionality, the same, with more of the older in the arm",
+            partial(by_column, 0.0, arms=LATER, rate=FEW, tie=TIE),
             COLUMNS[some],
             -(-runs // 4),
         ),
@@ -284,21 +297,30 @@ def by_stratum(records: int, epsilon: float, runs: int) -> Row:
     return {"records": records, "epsilon": epsilon, **found, **ends(round(worst * runs), runs), **checks}
 
 
-def by_column(later: float, records: int, epsilon: float, runs: int) -> Row:
+def by_column(
+    later: float, records: int, epsilon: float, runs: int, *, arms: float = 0.0, rate: float = 1.0, tie: float = 0.0
+) -> Row:
     """How often the test of every column is reported, and rejects at .05; arms leave at 5 % and 1 % a month.
 
-    The log ratio of age is ``later`` higher from month 12 on, that of the arm stays.
+    From month 12 on the log ratio of age is ``later`` higher, and that of the arm ``arms`` higher.
+
+    Args:
+        rate: all hazards, in those of the other worlds.
+        tie: log odds of the second arm per unit of age.
     """
     schema = two_columns(6)
     cohort = ps.Cohort(CLIENTS, CLIENTS, 2 * records)
     course = ps.Hazard.start(schema, cohort, promise(epsilon), by="arm", early_bins=SPLIT // 6)
     reported, rejected = np.zeros(2), np.zeros(2)
     for run in range(runs):
-        seed = seed_of(f"by column {later} {records} {epsilon}", run)
+        world = f" {arms} {rate} {tie}" if arms else ""
+        seed = seed_of(f"by column {later} {records} {epsilon}{world}", run)
         chance, rng = np.random.default_rng(seed), seeded(seed)
         arm, age = chance.integers(0, 2, records), chance.uniform(-1, 1, records)
-        early = BASE * np.exp(0.5 * arm + AGE * age)
-        late, passed = early * np.exp(later * age), chance.exponential(size=records)
+        if tie:
+            arm = (chance.random(records) < 1 / (1 + np.exp(-tie * age))).astype(arm.dtype)
+        early = rate * BASE * np.exp(0.5 * arm + AGE * age)
+        late, passed = early * np.exp(later * age + arms * arm), chance.exponential(size=records)
         event = np.where(passed < early * SPLIT, passed / early, SPLIT + (passed - early * SPLIT) / late)
         left = np.minimum(
             chance.exponential(1 / np.array([0.05, 0.01])[arm]), FOLLOWED + chance.uniform(0, 12, records)

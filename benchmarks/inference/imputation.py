@@ -51,12 +51,16 @@ Drawn: TypeAlias = tuple[list[Array], list[Array]]
 
 @dataclass(frozen=True)
 class World:
-    """A population: how to sample its columns and the log odds of its gaps; the regression of the last column."""
+    """A population: how to sample its columns and the log odds of its gaps; the regression of the last column.
+
+    ``clip_norm`` is None where it follows from normal columns: one row in a thousand is clipped then.
+    """
 
     draw: Callable[[np.random.Generator, tuple[int, int]], Drawn]
     incomplete: tuple[int, ...]
     regressors: tuple[int, ...]
     slopes: tuple[float, ...]
+    clip_norm: float | None = None
 
 
 def _covariate(kind: str) -> Callable[[np.random.Generator, tuple[int, int]], Drawn]:
@@ -86,6 +90,21 @@ def _two(rng: np.random.Generator, shape: tuple[int, int]) -> Drawn:
     return [x1, x2, x3, y], [1.2 * y, -y + 0.5 * x3]
 
 
+def _heavy(rng: np.random.Generator, shape: tuple[int, int]) -> Drawn:
+    """Columns of t laws with 5 degrees, residuals with 4; all have the variances of the normal worlds."""
+    z1, x2 = rng.standard_t(5, (2, *shape)) * math.sqrt(3 / 5)
+    x1 = 0.8 * x2 + 0.6 * z1
+    y = 0.5 * x1 - 0.4 * x2 + 0.9 * rng.standard_t(4, shape) / math.sqrt(2)
+    return [x1, x2, y], [1.0 * y - 0.3 * x2]
+
+
+def _product(rng: np.random.Generator, shape: tuple[int, int]) -> Drawn:
+    """The outcome depends on a product that no model has; the slopes are still those of the best line."""
+    x1, x2 = rng.standard_normal((2, *shape))
+    y = 0.5 * x1 - 0.4 * x2 + 0.4 * x1 * x2 + 0.8 * rng.standard_normal(shape)
+    return [x1, x2, y], [1.5 * x2]
+
+
 WORLDS = {
     "a covariate": World(_covariate("normal"), (0,), (0, 1), (0.5, -0.4)),
     "two covariates": World(_two, (0, 1), (0, 1, 2), (0.5, -0.4, 0.3)),
@@ -93,11 +112,14 @@ WORLDS = {
     "a binary covariate": World(_covariate("binary"), (0,), (0, 1), (0.5, -0.4)),
     "a skewed covariate": World(_covariate("skewed"), (0,), (0, 1), (0.5, -0.4)),
     "by its own value": World(_covariate("own value"), (0,), (0, 1), (0.5, -0.4)),
+    "heavy tails": World(_heavy, (0,), (0, 1), (0.5, -0.4), clip_norm=12.0),
+    "a product in no model": World(_product, (0,), (0, 1), (0.5, -0.4), clip_norm=6.0),
 }
 TITLES = {
     "gaps in covariates": ("a covariate", "two covariates"),
     "gaps in the outcome": ("the outcome",),
     "other columns": ("a binary covariate", "a skewed covariate", "by its own value"),
+    "beyond the model": ("heavy tails", "a product in no model"),
 }
 
 
@@ -218,6 +240,7 @@ def sums_of(world: World, rng: np.random.Generator, shape: tuple[int, int], miss
             kept.append(np.where(gaps, np.nan, z))
         z[gaps] = 0
         square = CONSTANT**2 + float(chi2.ppf(1 - _CLIPPED, len(columns)))
+        square = square if world.clip_norm is None else world.clip_norm**2
         z *= np.sqrt(np.minimum(1.0, square / np.square(z).sum(-1, keepdims=True)))
         parts = [np.swapaxes(z, 1, 2) @ (z * (code == p)[..., None]) for p in range(2 ** len(scores))]
         by.append(np.stack(parts, axis=1))

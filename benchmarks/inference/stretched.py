@@ -333,6 +333,29 @@ def trial(kind: str, probability: float, factor: float = 1.0, blocks: int = 0) -
     return made
 
 
+def early(edges: tuple[int, ...]) -> Callable[[int, float], Way]:
+    """Survival at 250 days where a tenth die in the first 30, and a third have left by then."""
+    schema = ps.CountSchema((ps.Bins("days", edges, open="above"), ps.Categories("died", (0, 1))), (("days", "died"),))
+    truth = np.array([0.9 * math.exp(-250 / 4_000)])
+
+    def made(records: int, epsilon: float) -> Way:
+        plan = plan_of(schema, CLIENTS, records, epsilon)
+
+        def answer(chance: Chance, rng: Generator) -> Answer:
+            event, first = chance.exponential(4_000, records), chance.random(records) < 0.1
+            event = np.where(first, np.minimum(event, chance.uniform(0, 30, records)), event)
+            left = np.minimum(chance.exponential(600, records), edges[-1])
+            data = {"days": np.minimum(event, left), "died": (event <= left).astype(int)}
+            parts = [({name: column[k::CLIENTS] for name, column in data.items()},) for k in range(CLIENTS)]
+            found = inf.kaplan_meier(ran(plan, parts, rng), time="days", event="died", times="continuous")
+            (ends_at,) = ([row["conf_low"], row["conf_high"]] for row in found.to_rows() if row["time"] == 250)
+            return Answer.of(np.full(1, math.nan), np.array([ends_at]), truth)
+
+        return answer
+
+    return made
+
+
 def smokers(rare: float) -> Callable[[int, float], Way]:
     """A trial whose 0/1 outcome follows a column of three texts, the last of which this share has, as many of them."""
     texts = ("never", "former", "current")
@@ -591,6 +614,16 @@ EDGES: Mapping[str, Worlds] = {
             8.0,
             sites(1, 0.7, 0.0),
         ),
+    ],
+    "beyond the edge, a long first bin": [
+        (
+            "hazards even inside a bin",
+            "a tenth die in the first month, bins of 250 days",
+            3_000,
+            3.0,
+            early((0, 250, 500, 750)),
+        ),
+        ("", "the same, the first bin of 30 days", 3_000, 3.0, early((0, 30, 250, 500, 750))),
     ],
     "beyond the edge, gaps as cells": [
         (

@@ -1,4 +1,4 @@
-"""Compute the boundaries of group sequential tests by numerical integration, under independent noise at each look.
+"""Compute boundaries of group sequential tests, and estimates after them, under independent noise at each look.
 
 At look k the statistic is ``Z_k = (B(v_k) + e_k) / sqrt(v_k + w_k)``: B is a Brownian motion, v_k the sampling variance
 of the sum at look k, and e_k its noise of variance w_k, independent between looks. Without noise this recursion is that
@@ -10,7 +10,7 @@ low.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ _FAR = 8.5  # standard deviations beyond which no mass is left
 _NODES, _PANEL = 8, 1.0  # Gauss-Legendre nodes per panel, whose length is a part of an increment's standard deviation
 _LEAST_STEP = 1e-3  # least relative growth of the variance between looks
 _NOTHING = 1e-15  # alpha that is too small for a boundary
+_DOUBLINGS = 40  # of the distance at which a slope is searched
 
 
 def spent(kind: str, times: Sequence[float], alpha: float) -> Array:
@@ -42,38 +43,51 @@ def spent(kind: str, times: Sequence[float], alpha: float) -> Array:
 
 @dataclass(frozen=True)
 class _Path:
-    """The density of B at a look, on the paths that crossed no boundary: nodes with their mass."""
+    """The density of B at a look, on the paths that crossed no boundary: nodes with their mass.
+
+    Nodes are of B less its mean ``slope v``, which is 0 where nothing has an effect.
+    """
 
     at: Array
     mass: Array
     variance: float
+    slope: float = 0.0
 
     def crossing(self, c: float, v: float, w: float) -> float:
-        """Return the probability that these paths cross c at the next look."""
-        end, increment = c * math.sqrt(v + w), math.sqrt(v - self.variance + w)
-        return float(self.mass @ (ndtr((-end - self.at) / increment) + ndtr((self.at - end) / increment)))
+        """Return the probability that these paths cross c at the next look, on either side."""
+        return self.above(c, v, w) + self._below(-c, v, w)
+
+    def above(self, z: float, v: float, w: float) -> float:
+        """Return the probability that these paths have a statistic of at least z at the next look."""
+        end, increment = z * math.sqrt(v + w) - self.slope * v, math.sqrt(v - self.variance + w)
+        return float(self.mass @ ndtr((self.at - end) / increment))
+
+    def _below(self, z: float, v: float, w: float) -> float:
+        end, increment = z * math.sqrt(v + w) - self.slope * v, math.sqrt(v - self.variance + w)
+        return float(self.mass @ ndtr((end - self.at) / increment))
 
     def after(self, c: float, v: float, w: float) -> _Path:
         """Return the paths that do not cross c at the next look."""
-        increment, end, noise = math.sqrt(v - self.variance), c * math.sqrt(v + w), math.sqrt(w)
-        reach = min(end + _FAR * noise, _FAR * math.sqrt(v))  # an infinite boundary truncates nothing
-        at, weight = _nodes(reach, min(increment, max(noise, increment / 8) if w else increment) * _PANEL)
-        density = (
-            np.exp(-0.5 * np.square((at[:, None] - self.at) / increment))
-            @ self.mass
-            / (increment * math.sqrt(2 * math.pi))
-        )
-        stays = ndtr((end - at) / noise) - ndtr((-end - at) / noise) if w and math.isfinite(c) else np.ones(len(at))
-        return _Path(at, weight * density * stays, v)
+        increment, noise, mean = math.sqrt(v - self.variance), math.sqrt(w), self.slope * v
+        low, high = (side * c * math.sqrt(v + w) - mean for side in (-1, 1))
+        far = _FAR * math.sqrt(v)  # an infinite boundary truncates nothing
+        ends = max(low - _FAR * noise, -far), min(high + _FAR * noise, far)
+        if ends[0] >= ends[1]:  # the mean is so far beyond a boundary that no path stays
+            return _Path(np.zeros(1), np.zeros(1), v, self.slope)
+        at, weight = _nodes(*ends, min(increment, max(noise, increment / 8) if w else increment) * _PANEL)
+        density = np.exp(-0.5 * np.square((at[:, None] - self.at) / increment)) @ self.mass
+        density /= increment * math.sqrt(2 * math.pi)
+        stays = ndtr((high - at) / noise) - ndtr((low - at) / noise) if w and math.isfinite(c) else np.ones(len(at))
+        return _Path(at, weight * density * stays, v, self.slope)
 
 
 _BEGUN = _Path(np.zeros(1), np.ones(1), 0.0)
 
 
-def _nodes(reach: float, length: float) -> tuple[Array, Array]:
-    panels = max(2, math.ceil(2 * reach / length))
+def _nodes(low: float, high: float, length: float) -> tuple[Array, Array]:
+    panels = max(2, math.ceil((high - low) / length))
     x, weight = np.polynomial.legendre.leggauss(_NODES)
-    edges = np.linspace(-reach, reach, panels + 1)
+    edges = np.linspace(low, high, panels + 1)
     half, middle = np.diff(edges) / 2, (edges[1:] + edges[:-1]) / 2
     return (middle[:, None] + half[:, None] * x).reshape(-1), (half[:, None] * weight).reshape(-1)
 
@@ -164,3 +178,84 @@ def crossed(
         total += path.crossing(float(c), float(v), float(w))
         path = path.after(float(c), float(v), float(w))
     return total
+
+
+def at_least(
+    slope: float,
+    bounds: Sequence[float] | Array,
+    statistic: float,
+    variances: Sequence[float] | Array,
+    noise: Sequence[float] | Array,
+) -> float:
+    """Return the probability of a result at least as large as a trial's, in the stagewise ordering.
+
+    Results that crossed an upper boundary are the largest, those at earlier looks before those at later ones. Then come
+    those at the last look. Results that crossed a lower boundary are the smallest, those at earlier looks last. Results
+    at one look are ordered by their statistics. So with the trial's last look k and its statistic z the probability is
+
+    ``sum over j < k of P(Z_j >= c_j, no crossing before j) + P(Z_k >= z, no crossing before k)``
+
+    (Fairbanks and Madsen 1982; Tsiatis, Rosner and Mehta 1984; Jennison and Turnbull 2000, 8.4). It rises with the
+    slope.
+
+    Args:
+        slope: mean of the sum per unit of its sampling variance.
+        bounds: boundaries of |Z| at the looks before the last one, ``(K - 1,)``.
+        statistic: Z at the last look.
+        variances, noise: as in :func:`boundaries`, up to the last look.
+
+    Raises:
+        ReleaseError: a sampling variance is not above 0, or a noise variance is below 0 or not finite.
+
+    Example:
+        >>> from privstats.estimates.boundaries import at_least
+        >>> round(at_least(0.0, (2.963,), 1.969, (0.5, 1.0), (0.0, 0.0)), 4)  # half of alpha
+        0.025
+    """
+    _check_variances(variances, noise)
+    path, total, rising = _Path(np.zeros(1), np.ones(1), 0.0, slope), 0.0, _rising(variances)
+    for c, v, w in zip(bounds, rising, noise, strict=False):
+        total += path.above(float(c), v, float(w))
+        path = path.after(float(c), v, float(w))
+    return total + path.above(statistic, rising[-1], float(noise[-1]))
+
+
+def median_unbiased(
+    bounds: Sequence[float] | Array,
+    statistic: float,
+    variances: Sequence[float] | Array,
+    noise: Sequence[float] | Array,
+    alpha: float,
+) -> tuple[float, float, float]:
+    """Return the slope that a trial's result exceeds in half of trials, and both ends of the slope's interval.
+
+    They are the slopes at which :func:`at_least` is 1/2, alpha/2 and 1 - alpha/2, as R's rpact computes its final
+    confidence interval. Each end is beyond the slope in alpha/2 of trials, whatever the look at which they stop.
+
+    Args:
+        bounds, statistic, variances, noise: as in :func:`at_least`.
+
+    Example:
+        >>> from privstats.estimates.boundaries import median_unbiased
+        >>> one_look = median_unbiased((), 2.5, (4.0,), (0.0,), 0.05)
+        >>> [round(each, 3) for each in one_look]  # Z is the slope times the root of the variance
+        [1.25, 0.27, 2.23]
+    """
+
+    def found(chance: float) -> float:
+        return _rising_root(lambda slope: at_least(slope, bounds, statistic, variances, noise) - chance, middle, error)
+
+    v, w = float(variances[-1]), float(noise[-1])
+    error = math.sqrt(v + w) / v
+    middle = statistic * error
+    return found(0.5), found(alpha / 2), found(1 - alpha / 2)
+
+
+def _rising_root(f: Callable[[float], float], middle: float, step: float) -> float:
+    """Return the root of a rising function, searched around ``middle``."""
+    low, high = middle - step, middle + step
+    for _ in range(_DOUBLINGS):
+        if f(low) < 0 < f(high):
+            break
+        low, high = (low if f(low) < 0 else 2 * low - middle), (high if f(high) > 0 else 2 * high - middle)
+    return float(brentq(f, low, high, xtol=1e-9 * step))

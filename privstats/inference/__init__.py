@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from privstats.inference.summary import Summary as Summary
     from privstats.inference.treatment_effects.arm_table import ArmTable as ArmTable
     from privstats.inference.treatment_effects.balance import Balance as Balance
+    from privstats.inference.treatment_effects.looks import FinalEffect as FinalEffect
     from privstats.inference.treatment_effects.looks import Look as Look
     from privstats.inference.treatment_effects.looks import LookTable as LookTable
     from privstats.inference.treatment_effects.looks import looks as looks
@@ -150,7 +151,7 @@ else:
             "privstats.inference.summary": ["Summary"],
             "privstats.inference.treatment_effects.arm_table": ["ArmTable"],
             "privstats.inference.treatment_effects.balance": ["Balance"],
-            "privstats.inference.treatment_effects.looks": ["Look", "LookTable", "looks"],
+            "privstats.inference.treatment_effects.looks": ["FinalEffect", "Look", "LookTable", "looks"],
             "privstats.inference.treatment_effects.rows": ["EffectRows", "Verdict", "effects"],
             "privstats.inference.treatment_effects.subgroup_tests": ["SubgroupTest"],
             "privstats.inference.treatment_effects.table": ["EffectTable", "effect"],

@@ -31,8 +31,9 @@ class ColumnProportionality:
     """Tests of "the hazard ratio is the same before and after ``split``", one per column (R's ``cox.zph``).
 
     Not rejecting is no evidence of proportionality; after a rejection the ratio averages over time. Each test assumes
-    that the other columns' ratios stay. The cap on the cumulative hazard makes columns dependent among the persons at
-    risk, so one ratio that changes can make the others be rejected too.
+    that the other columns' ratios stay. One ratio that changes makes the test of a correlated column reject, whose own
+    ratio is constant. The cap on the cumulative hazard makes columns dependent among the persons at risk, so this can
+    happen to columns that are not correlated, too.
 
     Attributes:
         split: time between early and late.

@@ -44,6 +44,14 @@ _EVEN = 1 / 3  # variance of an even column of -1 to 1
 _LOG_RATIO = 0.3  # of each column of a hazard
 _HALVINGS = 60
 _PARTS = 2, 4  # of the most records, which may not all come
+_NARROWER = {
+    "half the variance of even columns": 1 / 2,
+    "a fifth of the variance of even columns": 1 / 5,
+    "all values in a tenth of their ranges": 1 / 100,
+}
+"""Share of the even variance by words: few columns of a study are even over their declared ranges."""
+_USUAL = 2  # of these are usual, and a warning says what they hide
+_NARROWER_DRAWS = 40  # of each: enough for half of the draws
 _SHOWN = 6  # names of rows in one sentence
 
 Random: TypeAlias = np.random.Generator
@@ -204,9 +212,11 @@ def forecast(
 
 
 def forecast_sentences(plan: Plan | Course) -> list[str]:
-    """Return the forecast of a plan or course of effects or hazards at its most records, a half and a quarter of them.
+    """Return the forecast of a plan or course of effects or hazards, in one sentence; empty for other plans.
 
-    It is a warning where no draw reports a row, and empty for other plans.
+    It is for columns that are even over their declared ranges, at the plan's most records, a half and a quarter of
+    them; and at the most records for half and a fifth of that variance, and for values in a tenth of each range. It is
+    a warning where no draw reports a row, or where half of the draws hide one at half or a fifth of the variance.
     """
     if not isinstance(plan, Plan | Effect | Hazard) or not plan.schema.several_sessions:
         return []
@@ -220,8 +230,14 @@ def forecast_sentences(plan: Plan | Course) -> list[str]:
     other = "other guesses: `privstats plan suggest --half-width`"
     hidden = [row.name for row in found.rows if not row.reported]
     if not hidden:
+        narrower = {
+            words: forecast(plan, draws=_NARROWER_DRAWS, records=found.records, variance=share * _EVEN)
+            for words, share in _NARROWER.items()
+        }
         less = "; ".join(_fewer(each, found) for each in fewer)
-        return [f"{found.sentence}, for columns spread evenly over their ranges; if fewer come, {less}; {other}"]
+        worlds = "; ".join(f"with {words}, {_narrower(each, found)}" for words, each in narrower.items())
+        line = f"{found.sentence}, for columns spread evenly over their ranges{_width(found)}; {worlds}"
+        return [f"{_refuted(found, narrower)}{line}; if fewer come, {less}; {other}"]
     what = "no row will" if found.reports_nothing else f"{first_few(hidden, _SHOWN)} will not"
     return [f"WARNING: {what} be reported ({found.sentence}): {found.why}; {other}"]
 
@@ -231,6 +247,32 @@ def _fewer(forecast: Forecast, most: Forecast) -> str:
     if [row.reported for row in forecast.rows] == [row.reported for row in most.rows]:
         return f"{forecast.records:,} records: the same"
     return forecast.sentence.removeprefix("forecast for ")
+
+
+def _narrower(forecast: Forecast, found: Forecast) -> str:
+    """State a forecast for columns of less variance, next to that for even ones."""
+    if all(row.reported == each.draws for each in (forecast, found) for row in each.rows):
+        return f"the same{_width(forecast)}"
+    return f"{forecast.sentence.partition(': ')[2]}{_width(forecast)}"
+
+
+def _width(forecast: Forecast) -> str:
+    width = forecast.worst.half_width
+    return f" (half width {width:.3g})" if math.isfinite(width) else ""
+
+
+def _refuted(found: Forecast, narrower: Mapping[str, Forecast]) -> str:
+    """Return a warning, as a sentence's beginning, where a usual world hides a row that even columns have; else ""."""
+    for words, each in list(narrower.items())[:_USUAL]:
+        pairs = zip(found.rows, each.rows, strict=True)
+        lost = [row.name for even, row in pairs if 2 * row.reported <= each.draws and 2 * even.reported > found.draws]
+        if lost:
+            return (
+                f"WARNING: do not rely on {first_few(lost, _SHOWN)} unless the columns fill their declared ranges: with {words}, at "
+                "least half of the draws hide such a row. Declare narrower ranges by public knowledge, or plan more "
+                "records or a larger epsilon: "
+            )
+    return ""
 
 
 def study_of(plan: Plan | Effect | Hazard) -> Study:

@@ -98,9 +98,11 @@ _CHECKED_UNADJUSTED = (
 _ADJUSTED = " A course with early_bins tests each column given the others."
 _CHECKED_BY_COLUMN = (
     "The check before and after one time compares each column's ratio given the others, and each P value is for "
-    "one test alone. A test assumes that the other columns' ratios are constant: one that changes can cause others "
-    "to be rejected too, mainly where many persons pass a cumulative hazard of 1. Not rejecting is no evidence that "
-    "hazards are proportional, and a rejection does not make the ratio wrong: it is then an average over time."
+    "one test alone. A test assumes that the other columns' ratios are constant. Where one changes, the test of a "
+    "column that is correlated with it rejects too, however constant that column's own ratio is. So of several columns "
+    "that are rejected and correlated, perhaps one changes. Where many persons pass a cumulative hazard of 1, the "
+    "same can happen to columns that are not correlated. Not rejecting is no evidence that hazards are proportional, "
+    "and a rejection does not make the ratio wrong: it is then an average over time."
 )
 
 

@@ -38,6 +38,9 @@ become equal with it. So no public value and no id holds it, and a value that ho
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}.*)?")
 _OF_A_DATE = 10
+_DURATION = re.compile(
+    r"-?[0-9]+ us|-?[0-9]+ days?(?:,? [-+]?[0-9:.]+)?|-?P(?=T?[0-9])(?:[0-9.]+[YMWD])*(?:T(?:[0-9.]+[HMS])+)?"
+)
 _INTERVAL = re.compile(r"([\[(])([^,()\[\]]+),([^,()\[\]]+)([\])])")
 LONGEST = 1024
 """Maximum characters of a text: longer than any public name; the time to normalise grows with the square."""
@@ -203,6 +206,29 @@ def has_decimal_comma(text: str) -> bool:
         [True, False, False]
     """
     return _COMMA.fullmatch(text) is not None and isinstance(meaning_of(text.replace(",", ".")), float)
+
+
+def is_duration(text: str) -> bool:
+    """Return whether a text is a duration: a reading of one, or as pandas or ISO 8601 writes it.
+
+    Example:
+        >>> from privstats.intake.meaning import is_duration, meaning_of
+        >>> spans = np.timedelta64(3, "D"), "3 days 02:00:00", "P3DT2H", "3 mg", "P7"
+        >>> [is_duration(str(meaning_of(each))) for each in spans]
+        [True, True, True, False, False]
+    """
+    return _DURATION.fullmatch(text) is not None
+
+
+def is_date(text: str) -> bool:
+    """Return whether a text is an ISO date, with a time or without.
+
+    Example:
+        >>> from privstats.intake.meaning import is_date
+        >>> is_date("2020-01-31"), is_date("31.01.2020")
+        (True, False)
+    """
+    return _ISO.fullmatch(text) is not None
 
 
 def _of_text(text: str) -> Meaning:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from privstats.intake.declared.categories import Categories
+from privstats.records.variables import Bins
 from privstats.schema.base import Schema
 
 
@@ -24,6 +25,22 @@ def number_facts(schema: Schema, names: Sequence[str]) -> tuple[str, ...]:
     return (
         f"{' and '.join(plain)} must hold numbers, true and false as 1 and 0: a record with another text there is "
         f"excluded; where files hold texts, declare both, what means no first, as in {plain[0]}=no/yes",
+    )
+
+
+def first_bin_facts(bins: Bins, condition: str = "") -> tuple[str, ...]:
+    """Ask for a short first bin where the bins of a time begin at 0 with one that is no shorter than the next.
+
+    Args:
+        condition: begins the sentence where the plan does not state that the column is a time.
+    """
+    start, end, after, *_ = bins.edges
+    if start != 0 or end - start < after - end:
+        return ()
+    return (
+        f"{condition}the first bin of {bins.name} ends at {end:g}, and readers take hazards as even inside it: where "
+        "many events come soon after 0, as after surgery, and many leave in that bin, risks are wrong. Add an edge "
+        "where the early events end, such as the end of the first month",
     )
 
 

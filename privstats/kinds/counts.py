@@ -21,13 +21,14 @@ from privstats.errors import DataError, SchemaError
 from privstats.intake.declared.categories import Categories
 from privstats.intake.meaning import checked_names
 from privstats.kinds.base import Kind
+from privstats.kinds.column_facts import first_bin_facts
 from privstats.kinds.late_entry import LateEntry, beyond_of, checked_late_entry
 from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
 from privstats.moments.base import ExactClass, Moments, RealMoments
 from privstats.records.cells import cells_in, require_cells
 from privstats.records.emptied import listed_columns
 from privstats.records.reading import Reading, Unread
-from privstats.records.reasons import NO_CELL, UNCODED, Why, spelled
+from privstats.records.reasons import UNCODED, Why, no_cell, spelled
 from privstats.records.variables import Bins, Variable, plain_variable, variable_of
 from privstats.schema.base import COUNT_SCALE, Adjacency, Statistic, letters_of
 from privstats.schema.checks import settle
@@ -146,6 +147,15 @@ class CountSchema(Kind):
         """What is read of each record: every variable by name, or declared columns in batches."""
         names = () if self.transform else tuple(each.name for each in self.read)
         return replace(super().reading, columns=names, batches=bool(self.transform))
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What readers of survival assume of a first bin, for each binned column crossed with a column of 0 and 1."""
+        coded = [each for each in self.variables if isinstance(each, Categories) and {0, 1} <= set(each.values)]
+        events = {each.name for each in coded}
+        crossed = {name for table in self.tables if events & set(table) for name in table}
+        times = [each for each in self.variables if isinstance(each, Bins) and each.name in crossed]
+        return tuple(fact for each in times for fact in first_bin_facts(each, f"if {each.name} is a time, "))
 
     @property
     def reads_any_record(self) -> bool:
@@ -387,11 +397,16 @@ def _all(schema: CountSchema, records: Opened) -> Iterator[tuple[_Read, NDArray[
             elif not isinstance(each, Categories) and each.missing:
                 cell_of[each.name][cell_of[each.name] < 0] = len(each.cells) - 1
         fine = np.logical_and.reduce([places >= 0 for places in cell_of.values()])
-        why = {(repr(name), NO_CELL): places < 0 for name, places in cell_of.items()}
-        declared = schema.reading.declaration
+        why, declared, gaps = Why(), schema.reading.declaration, Why()
         if declared is not None and declared.missing:
-            gaps: Why = {(repr(each.name), UNCODED): columns[each.name].missing for each in declared.columns}
-            fine, why = fine & ~np.logical_or.reduce(list(gaps.values())), {**why, **gaps}
+            gaps = {(repr(each.name), UNCODED): columns[each.name].missing for each in declared.columns}
+            fine = fine & ~np.logical_or.reduce(list(gaps.values()))
+        for each in schema.read:
+            outside = cell_of[each.name] < 0
+            if gaps:
+                outside &= ~columns[each.name].missing
+            why |= no_cell(repr(each.name), each, columns[each.name], outside)
+        why |= gaps
         numbers = {name: column.numbers for name, column in columns.items()}
         if schema.late_entry is not None:
             late = _never_at_risk(schema, schema.late_entry, numbers, cell_of)

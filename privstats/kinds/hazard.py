@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privstats.errors import PlanError, SchemaError
 from privstats.intake.declared.categories import Categories
 from privstats.kinds.base import Kind
-from privstats.kinds.column_facts import number_facts
+from privstats.kinds.column_facts import first_bin_facts, number_facts
 from privstats.kinds.counts import CountSchema
 from privstats.kinds.hazard_sums import PART_BITS, measured_hazards
 from privstats.kinds.late_entry import LateEntry
@@ -324,9 +324,10 @@ class HazardSchema(AdaptiveSchema, Kind):
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """Whether the event must hold numbers, and what the model's own errors assume."""
+        """Whether the event must hold numbers, what errors and bins assume."""
         errors = errors_facts(self.errors, "that hazards are proportional given the columns")
-        return (*self.column_facts, *errors, *self._late_facts)
+        first = () if self.times == "discrete" else first_bin_facts(self.bins)
+        return (*self.column_facts, *errors, *self._late_facts, *first)
 
     @property
     def _late_facts(self) -> tuple[str, ...]:

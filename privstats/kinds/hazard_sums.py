@@ -23,7 +23,7 @@ from privstats.moments.base import Moments
 from privstats.progress import progress_bar
 from privstats.records.cells import cells_in, gaps_in, require_cells
 from privstats.records.emptied import ListedColumn, listed_columns
-from privstats.records.reasons import GAP, NO_CELL, WORD, Why, no_number, spelled
+from privstats.records.reasons import GAP, WORD, Why, no_cell, no_number, spelled
 from privstats.schema.public_values import Values
 
 if TYPE_CHECKING:
@@ -93,8 +93,9 @@ def _read(schema: HazardSchema, records: Opened) -> tuple[_Persons, Why, dict[st
             bad = zip(schema.feature_names, np.atleast_1d(gone.any(axis=0)), strict=True)
             wrong = listed([name for name, any_ in bad if any_])
             raise RecordError(f"X has gaps, or values that are no numbers, in {wrong}; correct or impute them")
-    why = {(repr(name), NO_CELL): result < 0 for name, result in cells.items()}
+    why = Why()
     for each in counted:
+        why |= no_cell(repr(each.name), each, columns[each.name], cells[each.name] < 0)
         why |= spelled(repr(each.name), each, columns[each.name])
     levels = schema.reading.levels
     for name, column in zip(schema.feature_names, gone.T, strict=True):

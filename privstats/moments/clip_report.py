@@ -26,6 +26,11 @@ _MANY = 0.1
 _FEW_COUNTS = 0.0005
 """Share of the counts of a regression that a bound may cut without a remark: intervals do not allow for any cut."""
 
+_FAR, _FEW_ROWS, _FEW_OF_ALL, _MOST_OF_ALL = 2.0, 10, 0.001, 0.5
+"""Rows of one length look like a gap code from 2 clip norms on: at least 10, from .1 % to half of all rows."""
+
+_BELOW_OPEN = 4  # octaves below the last bin
+
 _BINS_PER_OCTAVE = 16
 
 # Bins cover norms from 2**-12 to 2**12 clip norms; one open bin on each side has all others.
@@ -99,8 +104,31 @@ class ClipReport:
         return tuple(float(upper[np.searchsorted(reached, max(1.0, q * self.records))]) for q in at)
 
     @property
+    def far_and_alike(self) -> tuple[int, float]:
+        """Number of rows of nearly one length far beyond the others', and that length in clip norms; 0, 0.0: none.
+
+        A gap code such as 999 in a column of numbers decides the length of its row. These rows are in two adjacent
+        bins, which hold more than the octave below them and more than the octave above. A smooth density has no such
+        peak: where it falls, each of the 16 bins below holds more than either of the two, and where it rises, each
+        above. The last bin is open, so it is compared with four octaves.
+        """
+        counts = np.array(self.norm_counts)
+        first = int(np.searchsorted(NORM_EDGES, _FAR)) + 1  # of the bins beyond _FAR
+        alike = counts[first:-1] + counts[first + 1 :]
+        octaves = np.convolve(counts, np.ones(_BINS_PER_OCTAVE, np.int64))
+        below, above = octaves[first - 1 : NORM_BINS - 2], np.append(octaves[first + 1 + _BINS_PER_OCTAVE :], 0)
+        below[-1] = counts[-2 - _BELOW_OPEN * _BINS_PER_OCTAVE : -2].sum()
+        least, most = max(_FEW_ROWS, _FEW_OF_ALL * self.records), _MOST_OF_ALL * self.records
+        alike = np.where((alike > np.maximum(below, above)) & (alike >= least) & (alike <= most), alike, 0)
+        place = int(alike.argmax())
+        return (int(alike[place]), float(NORM_EDGES[first + place])) if alike[place] else (0, 0.0)
+
+    @property
     def remarks(self) -> tuple[str, ...]:
-        """Warnings for the data holder: nearly all rows are clipped, over a tenth of targets, or over .05 % of counts.
+        """Warnings for the data holder, on rows, targets and counts.
+
+        - Nearly all rows are clipped, or many have one length far beyond the others.
+        - Over a tenth of targets are clipped, or over .05 % of counts.
 
         They hold exact shares, so they belong in no release, log or message.
         """
@@ -110,6 +138,14 @@ class ClipReport:
                 f"clip_norm shortens {self.fraction_clipped:.0%} of the rows of X, so little but their directions "
                 "remains: scale the columns by public ranges with transforms.Centre and Scale, or choose a larger "
                 f"clip_norm on public data with `privstats plan suggest`; {PRIVATE}"
+            )
+        alike, length = self.far_and_alike
+        if alike:
+            result.append(
+                f"{alike / self.records:.2%} of the rows are about {length:.2g} times as long as clip_norm, and hardly "
+                "any row is nearly as long: a gap code such as 999 in a column of numbers looks so, and moves every "
+                "slope. Empty such fields, so that they count as missing (`privstats look` names a file's column), or "
+                f"declare a wider range if they are measurements; {PRIVATE}"
             )
         if self.counts and self.fraction_targets_clipped > _FEW_COUNTS:
             result.append(

@@ -17,6 +17,7 @@ from privstats.intake.columns import Readings, alike, read
 from privstats.intake.declared.categories import Categories
 from privstats.intake.meaning import listed
 from privstats.intake.tables import is_list, names_of_columns, rectangle, table_of
+from privstats.records.reasons import looks_of
 from privstats.records.variables import Binned, Bins
 
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ def require_cells(variable: Categories | Binned, column: Readings, cells: NDArra
                 f"column {variable.name!r} has values beyond the edges of its bins. The bins are open "
                 f"{_OPENED[variable.open]}: correct the values, or make codes such as -9 missing values"
             )
-        raise RecordError(f"column {variable.name!r} must hold numbers, because the plan counts it in bins")
+        looks = looks_of(column, cells < 0)
+        raise RecordError(f"column {variable.name!r} must hold numbers, because the plan counts it in bins{looks}")
     raise RecordError(
         f"column {variable.name!r} has a value that is not among the plan's {listed(variable.cells)}; map it "
         "to one of them, or give the plan's variable other=True"

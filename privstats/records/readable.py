@@ -36,6 +36,8 @@ from privstats.records.reading import Labels, Reading, Targets, Unread
 from privstats.records.reasons import (
     ARM,
     COMMA,
+    DATE,
+    DURATION,
     GAP,
     LABEL,
     TEXT,
@@ -96,6 +98,7 @@ class LeftOut:
         why = f". {'; '.join(shown)}{more}" if shown else ""
         held = {what for (_, what), count in self.why.items() if count}
         code = ", read the file with --decimal , or write decimals with a point" if COMMA in held else ""
+        code += ", write durations and dates as numbers in the plan's unit" if held & {DURATION, DATE} else ""
         code += ", code texts as numbers or have the plan declare them" if TEXT in held else ""
         fate = "" if refused else " and are excluded"
         emptied = "" if refused else self._emptied(none_left=none_left)

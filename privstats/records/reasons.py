@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from privstats.intake.columns import Decided, Readings
 from privstats.intake.declared.categories import Categories
-from privstats.intake.meaning import MISSING, has_decimal_comma
+from privstats.intake.meaning import MISSING, has_decimal_comma, is_date, is_duration
 
 GAP = "hold nothing"
 UNCODED = "hold nothing, or nothing that can be read"  # of codes, in which both are NaN
 TEXT = "hold a text where a number belongs"
 COMMA = "hold a number with a decimal comma"
+DURATION = "hold a duration where a number belongs"
+DATE = "hold a date where a number belongs"
 WORD = "hold none of the values that the plan declares"
 ARM = "hold an arm that is neither 0 nor 1"
 LABEL = "hold none of the plan's labels"
@@ -32,10 +34,54 @@ Why: TypeAlias = dict[tuple[str, str], NDArray[np.bool_]]
 """Masks of unreadable entries ``(n,)``, by column and reason."""
 
 
+_LOOKS: Mapping[str, Callable[[str], bool]] = {COMMA: has_decimal_comma, DURATION: is_duration, DATE: is_date}
+"""What a text in place of a number looks like, by reason; no text fits two."""
+
+
 def no_number(name: str, readings: Readings, unread: NDArray[np.bool_]) -> Why:
-    """Return which unread values of a column of numbers have a decimal comma, and which are other texts."""
-    commas = readings.each([*map(has_decimal_comma, readings.distinct)], nothing=False) & unread
-    return {(name, COMMA): commas, (name, TEXT): unread & ~commas}
+    """Return which unread values of a column of numbers have a decimal comma, and so on, and which are other texts."""
+    return _by_looks(name, readings, unread, TEXT)
+
+
+def no_cell(name: str, variable: object, readings: Readings, outside: NDArray[np.bool_]) -> Why:
+    """Return why values have no cell of a variable: they are gaps, or look like something else, or are not listed.
+
+    Args:
+        outside: which values have no cell, ``(n,)``.
+    """
+    values: Sequence[object] = ()
+    gaps = readings.missing
+    if isinstance(variable, Categories):
+        values, gaps = variable.values, variable.decide(readings).gaps
+    why = Why({(name, GAP): gaps}) if (gaps := gaps & outside).any() else Why()
+    if any(isinstance(value, str) for value in values):
+        return {**why, (name, NO_CELL): outside & ~gaps}
+    return {**why, **_by_looks(name, readings, outside & ~gaps, NO_CELL)}
+
+
+def _by_looks(name: str, readings: Readings, unread: NDArray[np.bool_], other: str) -> Why:
+    """Divide unread values by what they look like; ``other`` is the reason of the rest."""
+    why, rest = Why(), unread
+    if not (unread.any() and readings.distinct):
+        return {(name, other): rest}
+    for reason, fits in _LOOKS.items():
+        here = readings.each([*map(fits, readings.distinct)], nothing=False) & unread
+        if here.any():
+            why[name, reason], rest = here, rest & ~here
+    return {**why, (name, other): rest}
+
+
+def looks_of(readings: Readings, unread: NDArray[np.bool_]) -> str:
+    """Return what the first kind of unread values looks like, as the end of a refusal; "" for other texts.
+
+    Example:
+        >>> from privstats.intake.columns import read
+        >>> from privstats.records.reasons import looks_of
+        >>> looks_of(read([61, "61,5"]), np.array([False, True]))
+        '; some hold a number with a decimal comma'
+    """
+    first = next((reason for _, reason in _by_looks("", readings, unread, "")), "")
+    return f"; some {first}" if first else ""
 
 
 def spelled(name: str, column: object, readings: Readings) -> Why:

@@ -78,7 +78,7 @@ def codes_of(cells: Cells, X: RecordsLike) -> NDArray[np.float64]:
     source, lost = _columns(cells, as_table(X)), dict[str, Lost]()
     rows = CodeRows(cells, source, lost, refuse=False)
     codes = rows[0 : len(rows)]
-    others = "; ".join(_other_remarks((each, lost.get(each.name, NOTHING)) for each in cells.columns))
+    others = "; ".join(_other_remarks(((each, lost.get(each.name, NOTHING)) for each in cells.columns), few=True))
     remarks = "; ".join(_unread_remarks(cells, source, len(rows))) if any(each.unread for each in lost.values()) else ""
     parts = [f"{start}: {each}" for start, each in ((_MISSING, remarks), (_OTHER, others)) if each]
     if parts:
@@ -126,9 +126,10 @@ def lost_remark(declared: Iterable[_Named], lost: Mapping[str, Lost]) -> str:
     )
 
 
-def _other_remarks(columns: Iterable[tuple[_Named, Lost]]) -> Iterator[str]:
+def _other_remarks(columns: Iterable[tuple[_Named, Lost]], *, few: bool = False) -> Iterator[str]:
+    """Yield a remark about each column with noted values in the cell "other"; with ``few`` about any value there."""
     for column, each in columns:
-        if each.is_noted:
+        if each.is_noted or (few and each.other):
             yield f"{each.other:,} of {column.name!r} are not declared{_texts(each)}"
 
 

@@ -90,6 +90,7 @@ _FORMS = (
 )  # fmt: skip
 _DAYS = {form: DateForm.of("a date", form) for form in _FORMS}
 _ISO_HOUR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T([0-9]{2}:00):00")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # midnight of a naive time, too
 _PAIR = 2
 _ZONES = 2
 """Hours of UTC at which one zone has midnight: of winter and of summer."""
@@ -432,7 +433,9 @@ def _lines_of(stated: Mapping[str, Any]) -> str:
 
 
 def zone_remark(texts: Collection[str]) -> str:
-    """Return a question where all dates share one or two full hours, as midnight of another time zone has; else "".
+    """Return a question where all times share one or two full hours, as midnight of another time zone has; else "".
+
+    Dates without a time may be among them.
 
     Example:
         >>> from privstats.workflows.forms import zone_remark
@@ -441,16 +444,18 @@ def zone_remark(texts: Collection[str]) -> str:
     """
     if not (hours := _only_hours(texts)):
         return ""
+    which = "those with a time" if any(_DAY.fullmatch(text) for text in texts) else "all"
     return (
-        f"all are at {hours}. If that is midnight of your time zone, these are dates, and dates without a zone of "
+        f"{which} are at {hours}. If that is midnight of your time zone, these are dates, and dates without a zone of "
         'another hospital differ from them: state written = "ISO in Europe/Berlin", with your zone, in columns.toml, '
         "or export dates without a time"
     )
 
 
 def _only_hours(texts: Iterable[str]) -> str:
-    """Return the times of day where all dates share one or two full hours, none of them midnight; else ""."""
-    hours = {match[1] if (match := _ISO_HOUR.fullmatch(text)) else "" for text in texts}
+    """Return the times of day where all times share one or two full hours, none of them midnight; else ""."""
+    timed = [text for text in texts if not _DAY.fullmatch(text)]
+    hours = {match[1] if (match := _ISO_HOUR.fullmatch(text)) else "" for text in timed}
     return " or ".join(sorted(hours)) if 0 < len(hours) <= _ZONES and "" not in hours else ""
 
 

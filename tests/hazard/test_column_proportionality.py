@@ -188,6 +188,30 @@ def test_a_ratio_that_changes_is_found_in_its_column_alone() -> None:
     assert (found.p_value[:2] > 0.001).all()
 
 
+def changing(n: int, tie: float) -> dict[str, Any]:
+    """The arm's log ratio rises by .8 at month 6; age and dose are proportional, and ``tie`` ties age to the arm."""
+    rng = np.random.default_rng(4)
+    age, dose = rng.uniform(-1, 1, (2, n))
+    arm = (rng.random(n) < 1 / (1 + np.exp(-tie * age))).astype(float)
+    X = np.c_[arm, age, dose]
+    usual, passed = np.exp(X[:, :2] @ BETA[:2]) * 0.015, rng.exponential(size=n)
+    rising = usual * np.exp(0.8 * arm)
+    times = np.where(passed < usual * 6, passed / usual, 6 + (passed - usual * 6) / rising)
+    return dict(zip(NAMES, X.T, strict=True)) | {"months": np.minimum(times, 20.0), "died": (times < 20) * 1}
+
+
+def test_a_constant_ratio_is_rejected_beside_a_correlated_one_that_changes_and_the_table_says_so() -> None:
+    """Few pass a cumulative hazard of 1, so the cap is no cause."""
+    tied, apart = (
+        inf.hazards(played(course_of(12_000, 8.0, early_bins=EARLY), changing(12_000, tie), 1)) for tie in (3.0, 0.0)
+    )
+    assert tied.events_within == 1
+    assert tied.proportionality_by_column().p_value[1] < 0.01
+    assert (apart.proportionality_by_column().p_value[1:] > 0.01).all()
+    text = " ".join(str(tied.summary()).split())
+    assert "correlated with it rejects too" in text
+
+
 def test_noise_that_hides_the_information_leaves_no_test() -> None:
     found = inf.hazards(played(course_of(300, 0.5, early_bins=EARLY), world(300), 1)).proportionality_by_column()
     assert not found.reported.any()

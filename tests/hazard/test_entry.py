@@ -208,7 +208,7 @@ def test_events_at_the_visit_of_the_entry_count_nowhere() -> None:
     """At discrete times nobody is at risk in the first bin: counts and rounds exclude the same records."""
     schema = replace(SCHEMA, times="discrete", bins=ps.Bins("months", (0, 1, 2, 3, 4)), feature_names=("arm", "age"))
     assert any("nobody is at risk in the first bin, under 1" in fact for fact in schema.facts)
-    assert not any("first bin" in fact for fact in SCHEMA.facts)
+    assert not any("nobody is at risk" in fact for fact in SCHEMA.facts)
     rng = np.random.default_rng(0)
     arm, age, visit = rng.integers(0, 2, 20_000), rng.uniform(-1, 1, 20_000), rng.geometric(0.15, 20_000) - 1
     table = {"arm": arm, "age": age, "enters": 0 * arm, "months": np.minimum(visit, 4), "died": (visit < 4) * 1}

@@ -134,6 +134,79 @@ def test_plans_of_other_kinds_have_no_forecast():
     assert "set expected_events" in line
 
 
+def hazards_of(epsilon=8.0, records=1_445, events=552):
+    """Five columns, as a registry of some hundred events has."""
+    maps = ps.transforms.Centre((0.5,) * 5), ps.transforms.Scale((0.5,) * 5), ps.transforms.ConstantFeature(1.0)
+    given = ps.HazardSchema(
+        6,
+        clip_norm=6**0.5,
+        bins=ps.Bins("months", tuple(range(0, 61, 12))),
+        event="died",
+        feature_names=("arm", "age", "size", "nodes", "hormones"),
+        transform=maps,
+        times="continuous",
+        expected_events=events,
+    )
+    return ps.Hazard.start(given, ps.Cohort(2, 2, records), made.promise(epsilon=epsilon, delta=1e-6))
+
+
+def test_a_forecast_states_what_narrower_columns_hide(few_draws):
+    """Even columns are reported, and hardly a study has them: registries use a part of the declared ranges."""
+    (line,) = forecast_sentences(hazards_of())
+    words = tuple(f"with {each}, " for each in forecasts._NARROWER)
+    assert [word in line for word in words] == [True] * 3
+    assert line.index("for columns spread evenly") < line.index(words[0]) < line.index("if fewer come")
+    tenth = line.partition(words[2])[2]
+    assert f"in 0 of {few_draws} draws" in tenth.partition("; if fewer")[0]
+
+
+def test_a_world_of_narrow_columns_is_given_no_advice_that_it_refutes():
+    """Noise hides the ratios; six rounds hide more than four, and no table advises them."""
+    rng = np.random.default_rng(0)
+    course, u = hazards_of(), rng.uniform(0, 1, (1_445, 5))
+    u[:, 2:4] = rng.beta(1.2, 2.5, (1_445, 2)) / 7
+    passed = rng.exponential(1 / (0.0075 * np.exp((u - u.mean(axis=0)) @ [0.5, -0.4, 3.0, 4.0, -0.6])))
+    left = np.minimum(rng.exponential(200, 1_445), 60)
+    names = course.schema.feature_names
+    table = dict(zip(names, u.T, strict=True)) | {"months": np.minimum(passed, left), "died": (passed <= left) * 1}
+    reported = {}
+    for rounds in (4, 6):
+        found = inf.hazards(played(replace(course, rounds=rounds, promise=None), table, 1))
+        reported[rounds] = int(found.reported.sum())
+        assert "six rounds" not in " ".join(found.notes)
+    assert reported[6] <= reported[4] <= 1
+
+
+def test_an_adjusted_effect_is_forecast_wider_where_columns_are_narrower():
+    """Along a narrow column noise hides who is treated, and the interval allows for any propensity there."""
+    schema = ps.EffectSchema.of(
+        {"age": (25, 75), "dose": (1, 80), "years": (1, 65)}, treatment="quit", outcome={"gain": (-50, 50)}, trim=0.1
+    )
+    course = ps.Effect.start(schema, ps.Cohort(2, 2, 1_566), made.promise(epsilon=1.0, delta=1e-6))
+    even, fifth = (inf.forecast(course, records=1_566, variance=v, draws=FEW).worst for v in (1 / 3, 1 / 15))
+    assert fifth.half_width > 2 * even.half_width
+
+
+def test_a_forecast_that_a_usual_world_refutes_is_a_warning(monkeypatch):
+    """Even columns report the row, and a fifth of their variance hides it."""
+
+    def drawn(*_, variance=1 / 3, **__):
+        known = variance > 0.1
+        rows = (forecasts.ForecastRow("age", 97 if known else 12, 0.2 if known else math.inf),)
+        return forecasts.Forecast(400, 100, rows, "noise hides it")
+
+    monkeypatch.setattr(forecasts, "forecast", drawn)
+    (line,) = forecast_sentences(trial())
+    half, fifth, _ = forecasts._NARROWER
+    warning, _, facts = line.partition("forecast for 400 records")
+    assert warning.startswith("WARNING: do not rely on")
+    assert f"with {fifth}, at least half" in warning
+    assert "97 of 100 draws" in facts
+    assert f"with {half}, reported in 97" in facts
+    monkeypatch.setattr(forecasts, "_USUAL", 1)
+    assert forecast_sentences(trial())[0].startswith("forecast for 400 records")
+
+
 def test_a_draw_that_the_reader_refuses_reports_no_row(monkeypatch):
     """The forecast of such a plan was empty, as if nothing were to say."""
     monkeypatch.setattr(forecasts, "effects", lambda _: (_ for _ in ()).throw(ReleaseError("noise hides both arms")))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import kstest, multivariate_normal, norm
 
 import privstats as ps
 from benchmarks.inference import looks as bench
@@ -17,7 +17,7 @@ from privstats.course import Analysis, Looks, Margin
 from privstats.course.kinds import course_kind
 from privstats.dp import joint_mu
 from privstats.errors import PlanError, ReleaseError
-from privstats.estimates.boundaries import boundaries, crossed, next_boundary, shaped, spent
+from privstats.estimates.boundaries import at_least, boundaries, crossed, median_unbiased, next_boundary, shaped, spent
 from privstats.randomness import seeded
 from tests import made
 from tests.made import refused
@@ -265,3 +265,130 @@ def test_a_look_without_its_release_is_named() -> None:
     assert table.lacking == (1,)
     assert "look 1 has no release" in table.summary().caution
     assert "look 1 has no release" in str(table)
+
+
+def results(slope: float, bounds: Any, v: Any, w: Any, trials: int, seed: int) -> tuple[Any, Any]:
+    """Return each trial's place in the stagewise ordering and statistic, and the look at which it stopped."""
+    rng = np.random.default_rng(seed)
+    steps = np.sqrt(np.diff(v, prepend=0.0))
+    sums = np.cumsum(rng.normal(size=(trials, len(v))) * steps, axis=1) + slope * v
+    Z = (sums + rng.normal(size=sums.shape) * np.sqrt(w)) / np.sqrt(v + w)
+    over = np.abs(Z) >= bounds
+    over[:, -1] = True
+    look = over.argmax(axis=1)
+    z = Z[np.arange(trials), look]
+    return np.stack([np.sign(z) * (len(v) - 1 - look), z], axis=1), look
+
+
+def designed(steps: list[float], noise: list[float], kind: str) -> tuple[Any, Any, Any]:
+    v = np.cumsum(steps)
+    w = np.array(noise[: len(v)])
+    return boundaries(v, w, np.diff(spent(kind, v / v[-1], 0.05), prepend=0)), v, w
+
+
+DESIGN = (
+    st.lists(st.floats(0.1, 3.0), min_size=1, max_size=4),
+    st.lists(st.floats(0.0, 2.0), min_size=4, max_size=4),
+    st.sampled_from(["obrien-fleming", "pocock"]),
+)
+
+
+@given(*DESIGN, st.floats(-3, 3), st.integers(0, 1_000))
+def test_a_result_is_exceeded_as_often_as_in_drawn_trials(
+    steps: list[float], noise: list[float], kind: str, slope: float, seed: int
+) -> None:
+    bounds, v, w = designed(steps, noise, kind)
+    order, look = results(slope, bounds, v, w, 20_000, seed)
+    for place in range(3):
+        rank, z = order[place]
+        as_large = (order[:, 0] > rank) | ((order[:, 0] == rank) & (order[:, 1] >= z))
+        found = at_least(slope, bounds[: look[place]], z, v[: look[place] + 1], w[: look[place] + 1])
+        assert found == pytest.approx(as_large.mean(), abs=0.02)  # 5.6 standard errors
+
+
+@pytest.mark.parametrize("slope", [-0.4, 0.0, 0.9, 2.5])
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+@pytest.mark.parametrize("kind", ["obrien-fleming", "pocock"])
+def test_estimates_are_too_large_in_half_of_trials_and_intervals_miss_in_alpha(
+    kind: str, noise: float, slope: float
+) -> None:
+    """At the true slope the chance of a result as large is even on 0 to 1, so both follow whatever the slope is."""
+    bounds, v, w = designed([1.0, 1.0, 1.0, 1.0], [noise] * 4, kind)
+    order, look = results(slope, bounds, v, w, 400, 5)
+    chances = [at_least(slope, bounds[:k], z, v[: k + 1], w[: k + 1]) for (_, z), k in zip(order, look, strict=True)]
+    assert kstest(chances, "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("kind", ["obrien-fleming", "pocock"])
+def test_the_effect_read_where_a_boundary_was_crossed_is_too_far_from_no_effect(kind: str) -> None:
+    bounds, v, w = designed([1.0, 1.0, 1.0, 1.0], [0.5] * 4, kind)
+    (_, z), look = (each.T for each in results(0.9, bounds, v, w, 20_000, 5))
+    stopped = np.abs(z) >= bounds[look]
+    read = (z * np.sqrt(v + w)[look] / v[look])[stopped]
+    assert 0.3 < stopped.mean() < 0.9
+    assert read.mean() > 1.15 * 0.9
+
+
+@given(*DESIGN, st.floats(-6, 6), st.integers(0, 3))
+def test_the_interval_excludes_no_effect_exactly_where_a_boundary_is_crossed(
+    steps: list[float], noise: list[float], kind: str, z: float, last: int
+) -> None:
+    bounds, v, w = designed(steps, noise, kind)
+    k = min(last, len(v) - 1)
+    stopped = abs(z) >= bounds[k]
+    if math.isfinite(bounds[k]) and (stopped or k == len(v) - 1) and abs(abs(z) - bounds[k]) > 1e-3:
+        estimate, low, high = median_unbiased(bounds[:k], z, v[: k + 1], w[: k + 1], 0.05)
+        assert low < estimate < high
+        assert (low > 0 or high < 0) is bool(stopped)
+
+
+@given(st.floats(0.1, 10), st.floats(0, 5), st.floats(-8, 8), st.floats(0.01, 0.3))
+def test_after_one_look_the_estimate_is_the_usual_one(v: float, w: float, z: float, alpha: float) -> None:
+    error = math.sqrt(v + w) / v
+    usual = (z * error, (z - norm.isf(alpha / 2)) * error, (z + norm.isf(alpha / 2)) * error)
+    assert median_unbiased((), z, (v,), (w,), alpha) == pytest.approx(usual, abs=1e-6 * error)
+
+
+def test_a_trial_that_stopped_prints_the_median_unbiased_effect_next_to_the_one_read() -> None:
+    course = course_of(Looks(3, "pocock"))
+    releases = played(course, 9_000, 0.06)
+    table = inf.looks(releases, course)
+    assert (table.stopped, table.final) != (None, None)
+    final, read = table.final, table.stopped.table
+    assert 0 < final.conf_low < final.estimate < final.conf_high
+    assert final.estimate <= read.estimate + 1e-9
+    text = " ".join(str(table.summary()).split())
+    assert f"median-unbiased effect {final.estimate:.4g} [{final.conf_low:.4g}, {final.conf_high:.4g}]" in text
+    assert f"at look {final.number} {read.estimate:.4g}" in text
+    assert "too far from 0" in text
+    assert "Median-unbiased effect" in table.summary().methods
+
+
+def test_a_trial_that_goes_on_has_no_final_effect_and_one_that_ended_has() -> None:
+    course = course_of(Looks(3, "obrien-fleming"))
+    releases = played(course, 6_000, 0.0)
+    going, ended = inf.looks(releases[:2], course), inf.looks(releases, course)
+    assert going.final is None
+    assert "median-unbiased" not in str(going.summary())
+    assert (ended.stopped, ended.final.number) == (None, 3)
+    assert ended.final.conf_low < 0 < ended.final.conf_high
+
+
+def test_a_trial_that_stopped_at_its_first_look_keeps_the_effect_read_there() -> None:
+    """Nothing was chosen before it: the estimate is the usual one, whatever the degrees of its P value."""
+    course = course_of(Looks(3, "pocock"))
+    table = inf.looks(played(course, 9_000, 0.3), course)
+    assert table.stopped.number == 1
+    assert table.final.estimate == pytest.approx(table.stopped.table.estimate, rel=1e-6)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("spending", ["obrien-fleming", "pocock"])
+def test_over_trials_the_final_effect_is_too_large_in_half_and_its_interval_misses_in_alpha(spending: Any) -> None:
+    course, trials = course_of(Looks(4, spending)), 150
+    finals = [inf.looks(played(course, 1_200, 0.07, seed=seed), course).final for seed in range(trials)]
+    known = [each for each in finals if each is not None]
+    assert len(known) == trials
+    assert sum(not each.conf_low <= 0.07 <= each.conf_high for each in known) <= 19  # 1e-4 at a rate of .05
+    assert 0.35 < np.mean([each.estimate > 0.07 for each in known]) < 0.65

@@ -1,5 +1,6 @@
 """A declared value that unreadable records have emptied is named to the data holder, by column, texts and counts."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -213,6 +214,16 @@ def test_prediction_names_values_that_count_as_other() -> None:
     X, _ = celled(smoking=["never", "Light", "heavy"] * 20)
     with pytest.warns(UnreadableRecordsWarning, match="count as 'other': 20 of 'smoking' are not declared.*'Light'"):
         codes_of(CELLS, X)
+
+
+def test_prediction_names_the_column_of_one_undeclared_value_without_its_text() -> None:
+    """One record at a time is scored, and a value that the plan does not list counts in the cell "other"."""
+    X, _ = celled(smoking=["pipe"])
+    with pytest.warns(UnreadableRecordsWarning, match="1 of 'smoking' are not") as caught:
+        codes_of(CELLS, {name: values[:1] for name, values in X.items()})
+    assert "pipe" not in str(caught[0].message)
+    with warnings.catch_warnings(action="error", category=UnreadableRecordsWarning):
+        codes_of(CELLS, celled(smoking=["never", "light", "heavy"] * 20)[0])
 
 
 def test_private_texts_of_cells_are_in_no_repr() -> None:

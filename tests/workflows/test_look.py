@@ -41,6 +41,10 @@ AGES = [*range(20, 80)] * 3
             "all are at 22:00 or 23:00. If that is midnight of your time zone, these are dates, and dates without a "
             'zone of another hospital differ from them: state written = "ISO in Europe/Berlin", with your zone, in '
             "columns.toml, or export dates without a time"),
+        (ps.Dates("x"), ["2019-03-28T00:00+01:00", "2019-04-02", "2019-07-28T00:00+02:00", "2019-05-03"],
+            "those with a time are at 22:00 or 23:00. If that is midnight of your time zone, these are dates, and "
+            'dates without a zone of another hospital differ from them: state written = "ISO in Europe/Berlin", with '
+            "your zone, in columns.toml, or export dates without a time"),
         (ps.Truth("x"), ["ja", "nein"] * 4,
             "8 are neither true nor false, such as ja, nein: correct it, or they count as missing. "
             'To read them, state values = ["ja", "nein"] or ["nein", "ja"], what means no first, in columns.toml'),
@@ -84,7 +88,10 @@ def test_a_likely_mistake_is_named(column, values, said):
 
 @pytest.mark.parametrize(
     ("written", "values"),
-    [("", ["2019-03-28T00:00+01:00", "2019-07-28"]), ("ISO in Europe/Berlin", ["2019-03-28T00:00+01:00"] * 2)],
+    [
+        ("", ["2019-03-28T09:30+01:00", "2019-03-28T00:00+01:00", "2019-07-28"]),
+        ("ISO in Europe/Berlin", ["2019-03-28T00:00+01:00"] * 2),
+    ],
 )
 def test_dates_and_times_of_a_declared_zone_are_no_question(written, values):
     assert looked(ps.Dates("x", written=written), values).remarks == ()

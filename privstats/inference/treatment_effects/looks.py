@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from scipy.special import ndtr
+import numpy as np
+from scipy.special import ndtr, ndtri
 
 from privstats.course import Effect
 from privstats.course.looks import Looks
 from privstats.errors import ReleaseError
-from privstats.estimates.boundaries import next_boundary, spent
+from privstats.estimates.boundaries import median_unbiased, next_boundary, spent
 from privstats.inference.description import Law, numbers_of
 from privstats.inference.releases import all_sessions
 from privstats.inference.reporting import HIDDEN
@@ -24,6 +25,13 @@ from privstats.inference.treatment_effects.table import EffectTable
 from privstats.release import Release
 
 _SMALLEST = 1e-12  # of the levels for which an interval is computed
+_LARGEST = 37.0  # absolute statistic that a float's p-value still shows
+_STOPPED = (
+    "The effect as read at the look that stopped a trial is too far from 0 on average, because a trial stops where "
+    "chance helps. The median-unbiased estimate is too large in half of all trials, stopped early or not, and its "
+    "interval misses in {}% of them, if the assumptions hold, by the stagewise ordering of all results (Tsiatis, "
+    "Rosner and Mehta 1984)."
+)
 _NAMES = {"obrien-fleming": "O'Brien and Fleming's", "pocock": "Pocock's"}
 
 
@@ -71,6 +79,25 @@ class Look(NamedTuple):
     crossed: bool
 
 
+class FinalEffect(NamedTuple):
+    """A trial's effect that counts at which look the trial stopped.
+
+    Attributes:
+        number: the look that stopped the trial, from 1.
+        estimate: median unbiased: too large in half of trials, in outcome units.
+        conf_low, conf_high: interval at the analysis' alpha.
+
+    Example:
+        >>> ps.inference.FinalEffect(2, 0.07, 0.01, 0.13).estimate
+        0.07
+    """
+
+    number: int
+    estimate: float
+    conf_low: float
+    conf_high: float
+
+
 @dataclass(frozen=True, eq=False)
 class LookTable(RowTable):
     """A trial's looks so far.
@@ -116,6 +143,28 @@ class LookTable(RowTable):
     def stopped(self) -> Look | None:
         """The first look that crosses its boundary, or None."""
         return next((each for each in self.rounds if each.crossed), None)
+
+    @property
+    def final(self) -> FinalEffect | None:
+        """The effect of a trial that stopped at a crossing, or after its last look; None while it goes on.
+
+        Estimates and intervals read at that look do not count that the look was chosen by its result. With boundaries
+        c_j, the look k and its statistic z, the estimate is the effect at which
+
+        ``sum over j < k of P(Z_j >= c_j, no crossing before j) + P(Z_k >= z, no crossing before k)``
+
+        is 1/2, and both ends of the interval are the effects at which it is alpha/2 and 1 - alpha/2 (stagewise
+        ordering: Tsiatis, Rosner and Mehta 1984; Jennison and Turnbull 2000, 8.4; R's rpact). The joint law counts each
+        look's noise (``estimates.boundaries``). The interval excludes 0 exactly where a boundary is crossed.
+        """
+        analysis = self.course.analysis
+        assert analysis is not None  # noqa: S101  looks() has refused others
+        assert analysis.looks is not None  # noqa: S101  likewise
+        over = self.rounds[-1] if self.rounds[-1].number == analysis.looks.number else None
+        look = self.stopped or over
+        if look is None or look.table.hidden:
+            return None
+        return _final([each for each in self.rounds if each.number <= look.number], analysis.alpha)
 
     @property
     def reported(self) -> bool:
@@ -230,18 +279,41 @@ def _look(before: Sequence[Look], place: int, table: EffectTable, declared: Look
     total = float(spent(declared.spending, (time,), alpha)[0])
     boundary, level = math.inf, 0.0
     if not table.hidden:
-        ratios = [each.table.ratio for each in before] + [table.ratio]
-        last = table.ratio
-        by_record = (last.variance - last.noise) / max(last.W, 1.0)
-        sampling = [by_record * max(each.W, 1.0) for each in ratios]
+        _, sampling, noise = _variances([each.table for each in before] + [table])
         earlier = [each.boundary for each in before]
         used = before[-1].spent if before else 0.0
-        boundary = next_boundary(earlier, sampling, [each.noise for each in ratios], total - used)
+        boundary = next_boundary(earlier, sampling, noise, total - used)
         level = 2 * float(ndtr(-boundary))
     low, high = table.conf_int(level).tolist() if level > _SMALLEST else (-math.inf, math.inf)
     crossed = table.pvalue < level
     share = table.ratio.noise / table.ratio.variance if table.ratio.variance > 0 else 1.0
     return Look(place + 1, time, total, boundary, level, share, table, low, high, crossed)
+
+
+def _variances(tables: Sequence[EffectTable]) -> tuple[float, list[float], list[float]]:
+    """Return one record's sampling variance at the last look, and the sums' sampling and noise variances by look."""
+    last = tables[-1].ratio
+    by_record = (last.variance - last.noise) / max(last.W, 1.0)
+    sampling = [by_record * max(each.ratio.W, 1.0) for each in tables]
+    return by_record, sampling, [each.ratio.noise for each in tables]
+
+
+def _final(looks: Sequence[Look], alpha: float) -> FinalEffect:
+    """Return the effect after the last of these looks.
+
+    The statistic is the normal one of the look's p-value, as its boundary is. Where that p-value has few degrees, the
+    estimate after one look would be nearer to 0 than the effect read there. So ``unit`` makes the two equal.
+    """
+    tables = [each.table for each in looks]
+    by_record, sampling, noise = _variances(tables)
+    effect, chance = tables[-1].estimate, tables[-1].pvalue
+    statistic = math.copysign(min(-float(ndtri(chance / 2)) if chance else _LARGEST, _LARGEST), effect)
+    read = by_record * statistic * math.sqrt(sampling[-1] + noise[-1]) / sampling[-1]
+    unit = by_record * (effect / read if read else 1.0)
+    bounds = [each.boundary for each in looks[:-1]]
+    estimate, low, high = (unit * each for each in median_unbiased(bounds, statistic, sampling, noise, alpha))
+    least, most = (float(each) for each in np.clip((low, high), *tables[-1]._possible))
+    return FinalEffect(looks[-1].number, estimate, least, most)
 
 
 def _summary(looks: LookTable) -> Summary:
@@ -271,12 +343,15 @@ def _summary(looks: LookTable) -> Summary:
     # Arms are not counted: the outcome session summed the records of the first look alone.
     counts = (records_of(last),)
     about = replace(description_of([("", last)], last), counts=counts, law=law, noisy_rows=last.nobs_sigma > 0)
+    final, stated = looks.final, _STOPPED.format(f"{100 * analysis.alpha:g}")
+    unbiased = () if final is None else (("after the looks", _finally(final, looks)),)
     return Summary(
         title=source.title(f"Looks at the effect on {outcome}"),
         promise=source.promise,
         head=(
             *about.head,
             ("looks", f"{len(looks)} of {analysis.looks.number}; {verdict}"),
+            *unbiased,
             *([("lacking", _lacking(looks))] if looks.lacking else []),
             ("course", f"digest {course.digest[:16]}..."),
         ),
@@ -292,12 +367,31 @@ def _summary(looks: LookTable) -> Summary:
             "The effect is assumed to be the same for early and late records. A trial that goes on after a crossing, "
             "or stops without one, keeps the claim. The budget of all looks was charged before the first; stopping "
             "early gives nothing back.",
+            *(() if final is None else (stated,)),
             *foot,
         ),
-        methods=source.methods(f"{rule}; {verdict}. {about.methods}", claim=claim),
+        methods=source.methods(
+            f"{rule}; {verdict}. {about.methods}"
+            f"{'' if final is None else f' {_capital(_finally(final, looks))}. {stated}'}",
+            claim=claim,
+        ),
         about=about,
         caution=_lacking(looks) if looks.lacking else caution_of(last),
     )
+
+
+def _finally(final: FinalEffect, looks: LookTable) -> str:
+    """Return the estimate of a trial that ended, next to the one read at its look."""
+    read = next(each.table for each in looks if each.number == final.number)
+    low, high = (number_of(each) for each in read.conf_int())
+    return (
+        f"median-unbiased effect {number_of(final.estimate)} [{number_of(final.conf_low)}, "
+        f"{number_of(final.conf_high)}]; as read at look {final.number} {number_of(read.estimate)} [{low}, {high}]"
+    )
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def _lacking(looks: LookTable) -> str:

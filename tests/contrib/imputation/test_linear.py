@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from benchmarks.measuring import results
 from privstats import session
 from privstats.contrib.imputation import SHARES, by_gaps, ols, schema_of
-from privstats.contrib.imputation.linear import DRAWS, RubinErrors, barnard_rubin
+from privstats.contrib.imputation.linear import _COVERED, DRAWS, RubinErrors, barnard_rubin
 from privstats.errors import ReleaseError
 from privstats.randomness import seeded
 from tests import made
@@ -179,8 +180,28 @@ def test_what_is_assumed_and_missing_is_printed():
         "no sum can test",
         "Jeffreys",
     )
-    for text in (*said, "nothing bounds the error for skewed or discrete ones", "covered 86 to 94 %"):
+    for text in (*said, "nothing bounds the error for skewed, heavy-tailed or discrete ones", "heavy tails (t laws of"):
         assert text in " ".join(printed.split()), text
+
+
+WORLDS = {
+    "a strongly skewed covariate": ("other columns", "a skewed covariate"),
+    "heavy tails (t laws of 4 and 5 degrees)": ("beyond the model", "heavy tails"),
+    "such a product": ("beyond the model", "a product in no model"),
+}
+
+
+@pytest.mark.parametrize("what", WORLDS)
+def test_the_warning_names_the_worlds_that_fail_most_with_their_stored_coverage(what: str) -> None:
+    """It named the mildest: a skewed covariate, where heavy tails and products cover far less."""
+    assert _COVERED.keys() == WORLDS.keys()
+    title, world = WORLDS[what]
+    stored = [row for row in results("inference.imputation")[title] if row["world"] == world]
+    rows = [row for row in stored if (row["records"], row["epsilon"]) == (20_000, None)]
+    shares = [100 * (1 - row["worst slope"] / row["reported"]) for row in rows]
+    assert {row["missing"] for row in rows} == {0.1, 0.3}
+    assert _COVERED[what] == (math.floor(min(shares)), math.ceil(max(shares)))
+    assert all(row["complete cases miss"] >= row["worst slope"] / row["reported"] for row in rows)
 
 
 def test_sums_without_a_valid_interval_are_refused():
