@@ -6,7 +6,7 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from benchmarks.table import Cells, Tables, by_name
-from privstats.doors import flag_of
+from privstats.row_options import flag_of
 from privstats.kinds import KINDS
 from privstats.kinds.base import Kind
 from privstats.schema.checks import REQUIRED

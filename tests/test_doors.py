@@ -11,7 +11,8 @@ import pytest
 import typer
 
 from privstats.course.kinds import COURSE_KINDS
-from privstats.doors import Door, Option, given, is_row, is_typed, together
+from privstats.doors import Door, is_row
+from privstats.row_options import Option, RowOptions, given, is_typed
 from privstats.errors import BrokenPackageWarning, PlanError, PrivstatsError
 from privstats.heads.rules.rule import kinds as rules
 from privstats.kinds import KINDS
@@ -177,7 +178,7 @@ class Unlike:
 
 
 def test_options_of_several_rows_are_one_value() -> None:
-    joined = together("Options", {"a": Digits, "b": Same, "c": Digits}, {"b": "stranger 0.1"}.get)
+    joined = RowOptions({"a": Digits, "b": Same, "c": Digits}, {"b": "stranger 0.1"}.get).joined()
     assert [each.name for each in fields(joined)] == ["digits", "words"]
     assert (joined().digits, joined().words, joined(digits=3).digits) == (None, [], 3)
     assert (given(joined()), given(joined(digits=3, words=["x"]))) == ({}, {"digits": 3, "words": ["x"]})
@@ -187,9 +188,9 @@ def test_options_of_several_rows_are_one_value() -> None:
 def test_two_options_of_one_name_are_refused_by_their_packages(other: type[Any]) -> None:
     said = "the row 'b' of {} cannot be used: its option 'digits', --(digits|places), is unlike .digits., --digits,"
     with pytest.raises(PrivstatsError, match=said.format("privstats")):
-        together("Options", {"a": Digits, "b": other}, lambda _: "")
+        RowOptions({"a": Digits, "b": other}, lambda _: "").joined()
     with pytest.warns(BrokenPackageWarning, match=said.format("stranger 0.1")):
-        joined = together("Options", {"b": other, "a": Digits}, lambda row: {"b": "stranger 0.1"}.get(row, ""))
+        joined = RowOptions({"b": other, "a": Digits}, lambda row: {"b": "stranger 0.1"}.get(row, "")).joined()
     assert joined().digits is None
 
 

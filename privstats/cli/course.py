@@ -36,7 +36,7 @@ from privstats.cli.parts.terminal import (
     warned,
     writable,
 )
-from privstats.doors import RowOptions, left_out
+from privstats.row_options import RowOptions, left_out
 from privstats.errors import PlanError
 from privstats.files.text import json_text
 from privstats.printable import at_most, delta_text

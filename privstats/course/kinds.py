@@ -18,7 +18,8 @@ from privstats.course.terms import (
     RegressionTerms,
     StandardisedTerms,
 )
-from privstats.doors import Door, given, is_row, resolved
+from privstats.doors import Door, is_row, resolved
+from privstats.row_options import given
 from privstats.errors import PlanError
 from privstats.kinds.registry import KINDS
 from privstats.plug_ins import definer

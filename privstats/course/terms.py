@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from privstats.doors import Option
+from privstats.row_options import Option
 
 Rounds: TypeAlias = Annotated[
     int | None, Option("Gradient rounds after the first release, or those of a regression. Default: 4, 5 or 6.")

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import privstats as ps
 from privstats.cli.main import app
 from privstats.cli.table import _options
-from privstats.doors import Option, left_out
+from privstats.row_options import Option, left_out
 from privstats.errors import BrokenPackageWarning, PlanError, PrivstatsError, ReleaseError
 from privstats.randomness import seeded
 from privstats.workflows.readers import possible, reads

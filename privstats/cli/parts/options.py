@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypeVar, 
 import typer
 
 from privstats.cli.parts.terminal import escape
-from privstats.doors import Door, Option, RowOptions, default_of, flag_of, given, left_out, option_in
+from privstats.doors import Door
+from privstats.row_options import Option, RowOptions, default_of, flag_of, given, left_out, option_in
 from privstats.errors import DataError, PlanError
 from privstats.row_fields import option_hints
 
@@ -202,7 +203,7 @@ def _fields_of(bundle: Any) -> list[Parameter]:
 
 
 def _shown(hint: Any) -> Any:
-    """Return a field's annotation with its :class:`~privstats.doors.Option` as typer's."""
+    """Return a field's annotation with its :class:`~privstats.row_options.Option` as typer's."""
     stated = option_in(hint)
     if stated is None:
         return hint

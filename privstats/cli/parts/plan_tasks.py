@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from privstats.doors import Door, fault_of_name, is_row, is_typed
+from privstats.doors import Door, is_row
+from privstats.row_options import fault_of_name, is_typed
 from privstats.errors import PrivstatsError
 from privstats.plan.forms import Form
 from privstats.row_fields import RowError

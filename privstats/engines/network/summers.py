@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from privstats.doors import Door, given, is_row, left_out
+from privstats.doors import Door, is_row
+from privstats.row_options import given, left_out
 from privstats.errors import PrivstatsError
 
 if TYPE_CHECKING:

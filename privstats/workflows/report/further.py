@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from privstats.doors import Door, fault_of_name, is_row
+from privstats.doors import Door, is_row
+from privstats.row_options import fault_of_name
 from privstats.errors import PrivstatsError
 from privstats.row_fields import RowError
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from privstats.doors import Option, RowOptions, option_in
+from privstats.row_options import Option, RowOptions, option_in
 from privstats.errors import PrivstatsError, ReleaseError
 from privstats.row_fields import option_hints
 
@@ -21,13 +21,13 @@ BECAUSE = "because"
 class Options:
     """Options of every table reader. A reader with more options has a frozen dataclass that derives from this one.
 
-    Each field has a default, and an :class:`~privstats.doors.Option` in its annotation. The help is a clause without
+    Each field has a default, and an :class:`~privstats.row_options.Option` in its annotation. The help is a clause without
     the reader's name, which ``privstats table --help`` adds.
 
     Example:
         >>> from dataclasses import dataclass
         >>> from typing import Annotated
-        >>> from privstats.doors import Option
+        >>> from privstats.row_options import Option
         >>> from privstats.workflows.tables import Options
         >>> @dataclass(frozen=True)
         ... class Rounded(Options):

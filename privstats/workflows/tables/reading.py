@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Mapping, Sequence
 
 from privstats.course.positions import in_places
-from privstats.doors import flag_of
+from privstats.row_options import flag_of
 from privstats.errors import ReleaseError
 from privstats.inference.releases import require_gaussian, require_level
 from privstats.release import Release

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import pytest
 
-from privstats.doors import Option
+from privstats.row_options import Option
 from privstats.engines.network.summers import SUMMERS, Summer, summer_for
 from privstats.errors import PrivstatsError
 from tests.planted import plant_entries
