@@ -6,9 +6,9 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from benchmarks.table import Cells, Tables, by_name
-from privstats.row_options import flag_of
 from privstats.kinds import KINDS
 from privstats.kinds.base import Kind
+from privstats.row_options import flag_of
 from privstats.schema.checks import REQUIRED
 from privstats.workflows.tables import READERS, TableReader
 from privstats.workflows.tables.options import names_in

@@ -20,8 +20,7 @@ from uuid import UUID
 
 from privstats.errors import BrokenPackageWarning, PrivstatsError
 from privstats.plug_ins import one_line
-from privstats.row_fields import RowError, option_hints, shown
-
+from privstats.row_fields import RowError, fault_of, option_hints, shown
 
 TYPES = (
     "use a str, int, float, bool, Path, datetime, UUID or Enum, a list of one of these, a Literal of texts, or one of "
@@ -154,6 +153,25 @@ def fault_of_name(name: str) -> str:
 
 
 def check_options(name: str, own: Any, over: type) -> None:
+    """Refuse an object that is no dataclass of options.
+
+    Args:
+        name: the field of the row that holds it, for messages.
+        own: the object.
+        over: the class from which it must derive.
+
+    Raises:
+        RowError: it is no dataclass over ``over``, or a command cannot have one of its options.
+
+    Example:
+        >>> from privstats.course.terms import RefinementTerms
+        >>> from privstats.row_options import check_options
+        >>> check_options("terms", RefinementTerms, object)
+        >>> check_options("terms", int, object)
+        Traceback (most recent call last):
+            ...
+        privstats.row_fields.RowError: its terms is the class int, and must be a dataclass of options
+    """
     if not (isinstance(own, type) and is_dataclass(own)):
         raise RowError(f"its {name} is {shown(own)}, and must be a dataclass of options")
     if not issubclass(own, over):

@@ -18,8 +18,8 @@ from privstats.cli.plan import _of_sources, _study
 from privstats.course.kinds import COURSE_KINDS, CourseKind
 from privstats.course.records_engines import ENGINES, RecordsEngine, engine_for
 from privstats.doors import announced
-from privstats.row_options import Option
 from privstats.errors import BrokenPackageWarning, PlanError, PrivstatsError
+from privstats.row_options import Option
 from privstats.workflows.sources import SOURCES, Study, StudySource
 from tests.brought import install
 from tests.cli.test_loading import COMPUTES, loaded

@@ -12,11 +12,11 @@ import typer
 
 from privstats.course.kinds import COURSE_KINDS
 from privstats.doors import Door, is_row
-from privstats.row_options import Option, RowOptions, given, is_typed
 from privstats.errors import BrokenPackageWarning, PlanError, PrivstatsError
 from privstats.heads.rules.rule import kinds as rules
 from privstats.kinds import KINDS
 from privstats.row_fields import RowError
+from privstats.row_options import Option, RowOptions, given, is_typed
 from privstats.secagg.protocols import PROTOCOLS
 from privstats.transforms.base import kinds as transforms
 from privstats.workflows.tables import READERS

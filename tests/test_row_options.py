@@ -19,9 +19,9 @@ from privstats.cli.parts.plan_tasks import TASK, TASKS, PlanTask, Question
 from privstats.cli.parts.questions import QUESTIONS, answers_in, options_of, questions
 from privstats.course.kinds import COURSE_KINDS, CourseKind
 from privstats.doors import Door
-from privstats.row_options import Option, RowOptions, flag_of, left_out
 from privstats.engines.network.summers import SUMMERS, Summer, summer_for
 from privstats.errors import BrokenPackageWarning, PlanError, PrivstatsError
+from privstats.row_options import Option, RowOptions, flag_of, left_out
 from privstats.workflows.report.further import FINDERS, PAGES, FurtherFindings, FurtherPage
 from privstats.workflows.sources import SOURCES, StudySource
 from privstats.workflows.tables import READERS, Options, TableReader

@@ -36,10 +36,10 @@ from privstats.cli.parts.terminal import (
     warned,
     writable,
 )
-from privstats.row_options import RowOptions, left_out
 from privstats.errors import PlanError
 from privstats.files.text import json_text
 from privstats.printable import at_most, delta_text
+from privstats.row_options import RowOptions, left_out
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -29,10 +29,10 @@ from privstats.cli.parts.plan_tasks import Part
 from privstats.cli.parts.questions import answers_in, options_of
 from privstats.cli.parts.suggest import suggest
 from privstats.cli.parts.terminal import escape, say, table_of, terminal, warned, writable
-from privstats.row_options import Option, RowOptions, flag_of, left_out
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.text import json_text
+from privstats.row_options import Option, RowOptions, flag_of, left_out
 
 if TYPE_CHECKING:
     from rich.table import Table

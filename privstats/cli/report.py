@@ -12,9 +12,9 @@ import privstats as ps
 from privstats.cli.parts.options import Force, argument, expanded, flags_of, option, switched, switches
 from privstats.cli.parts.terminal import say, writable
 from privstats.cli.parts.verifying import PassphraseFile, identity_of
-from privstats.row_options import RowOptions, given
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write
+from privstats.row_options import RowOptions, given
 from privstats.workflows.report.further import FINDERS, PAGES, REPORT, FurtherFindings, FurtherPage, finders
 
 if TYPE_CHECKING:

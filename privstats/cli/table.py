@@ -13,10 +13,10 @@ import typer
 import privstats as ps
 from privstats.cli.parts.options import Force, argument, expanded, option
 from privstats.cli.parts.terminal import drawable, say, writable
-from privstats.row_options import Option, RowOptions, given, left_out
 from privstats.errors import ReleaseError
 from privstats.files.atomic import atomic_write
 from privstats.files.text import json_text
+from privstats.row_options import Option, RowOptions, given, left_out
 
 if TYPE_CHECKING:
     from privstats.inference import Summary

@@ -19,11 +19,11 @@ from privstats.course.terms import (
     StandardisedTerms,
 )
 from privstats.doors import Door, is_row, resolved
-from privstats.row_options import given
 from privstats.errors import PlanError
 from privstats.kinds.registry import KINDS
 from privstats.plug_ins import definer
 from privstats.row_fields import Place, RowError
+from privstats.row_options import given
 from privstats.tables import by_name
 
 if TYPE_CHECKING:

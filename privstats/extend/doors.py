@@ -9,11 +9,16 @@ from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from privstats.doors import Door as Door
-    from privstats.row_options import Option as Option
-    from privstats.row_options import RowOptions as RowOptions
     from privstats.doors import is_row as is_row
     from privstats.row_fields import RowError as RowError
+    from privstats.row_options import Option as Option
+    from privstats.row_options import RowOptions as RowOptions
 else:
     __getattr__, __dir__ = lazy_names(
-        __name__, {"privstats.doors": ["Door", "is_row"], "privstats.row_options": ["Option", "RowOptions"], "privstats.row_fields": ["RowError"]}
+        __name__,
+        {
+            "privstats.doors": ["Door", "is_row"],
+            "privstats.row_fields": ["RowError"],
+            "privstats.row_options": ["Option", "RowOptions"],
+        },
     )

@@ -268,9 +268,9 @@ def _refuted(found: Forecast, narrower: Mapping[str, Forecast]) -> str:
         lost = [row.name for even, row in pairs if 2 * row.reported <= each.draws and 2 * even.reported > found.draws]
         if lost:
             return (
-                f"WARNING: do not rely on {first_few(lost, _SHOWN)} unless the columns fill their declared ranges: with {words}, at "
-                "least half of the draws hide such a row. Declare narrower ranges by public knowledge, or plan more "
-                "records or a larger epsilon: "
+                f"WARNING: do not rely on {first_few(lost, _SHOWN)} unless the columns fill their declared ranges: "
+                f"with {words}, at least half of the draws hide such a row. Declare narrower ranges by public "
+                "knowledge, or plan more records or a larger epsilon: "
             )
     return ""
 

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 import privstats as ps
 from privstats.cli.main import app
 from privstats.cli.table import _options
-from privstats.row_options import Option, left_out
 from privstats.errors import BrokenPackageWarning, PlanError, PrivstatsError, ReleaseError
 from privstats.randomness import seeded
+from privstats.row_options import Option, left_out
 from privstats.workflows.readers import possible, reads
 from privstats.workflows.tables import READERS, Options, TableReader, TableResult, read
 from privstats.workflows.tables.reading import fitting

@@ -8,8 +8,8 @@ import pytest
 
 import privstats as ps
 from privstats.doors import resolved
-from privstats.row_options import Option, flag_of
 from privstats.errors import PrivstatsError, ReleaseError
+from privstats.row_options import Option, flag_of
 from privstats.workflows.tables import READERS, Options, TableReader, read
 from privstats.workflows.tables.options import Grouped, OfColumns, names_in, options_of, stated
 from privstats.workflows.tables.reading import fitting

@@ -15,9 +15,9 @@ import typer
 
 from privstats.cli.parts.terminal import escape
 from privstats.doors import Door
-from privstats.row_options import Option, RowOptions, default_of, flag_of, given, left_out, option_in
 from privstats.errors import DataError, PlanError
 from privstats.row_fields import option_hints
+from privstats.row_options import Option, RowOptions, default_of, flag_of, given, left_out, option_in
 
 if TYPE_CHECKING:
     from privstats.moments import RecordFile

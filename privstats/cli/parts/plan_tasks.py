@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from privstats.doors import Door, is_row
-from privstats.row_options import fault_of_name, is_typed
 from privstats.errors import PrivstatsError
 from privstats.plan.forms import Form
 from privstats.row_fields import RowError
+from privstats.row_options import fault_of_name, is_typed
 
 if TYPE_CHECKING:
     from privstats.plan import Plan

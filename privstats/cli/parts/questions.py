@@ -19,9 +19,9 @@ import privstats as ps
 from privstats.cli.parts.options import option
 from privstats.cli.parts.plan_tasks import TASK, TASKS, Condition, Part, PlanTask, Question
 from privstats.cli.parts.verifying import party_key
-from privstats.row_options import RowOptions, left_out
 from privstats.errors import PlanError
 from privstats.plan.settings import SETTINGS
+from privstats.row_options import RowOptions, left_out
 
 _SUMMED, _PARTIES, _PROMISE = "What is summed", "Parties", "Promise"  # lists of the options of `init`
 _EFFECTS = "Effects and hazards"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from privstats.doors import Door, is_row
-from privstats.row_options import given, left_out
 from privstats.errors import PrivstatsError
+from privstats.row_options import given, left_out
 
 if TYPE_CHECKING:
     from privstats.engines.network.folder import RoundFolder

@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from privstats.doors import Door, is_row
-from privstats.row_options import fault_of_name
 from privstats.errors import PrivstatsError
 from privstats.row_fields import RowError
+from privstats.row_options import fault_of_name
 
 if TYPE_CHECKING:
     from privstats.plan import Plan

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from privstats.row_options import Option, RowOptions, option_in
 from privstats.errors import PrivstatsError, ReleaseError
 from privstats.row_fields import option_hints
+from privstats.row_options import Option, RowOptions, option_in
 
 Times: TypeAlias = Literal["discrete", "continuous"]
 
@@ -21,8 +21,8 @@ BECAUSE = "because"
 class Options:
     """Options of every table reader. A reader with more options has a frozen dataclass that derives from this one.
 
-    Each field has a default, and an :class:`~privstats.row_options.Option` in its annotation. The help is a clause without
-    the reader's name, which ``privstats table --help`` adds.
+    Each field has a default, and an :class:`~privstats.row_options.Option` in its annotation. The help is a clause
+    without the reader's name, which ``privstats table --help`` adds.
 
     Example:
         >>> from dataclasses import dataclass

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Mapping, Sequence
 
 from privstats.course.positions import in_places
-from privstats.row_options import flag_of
 from privstats.errors import ReleaseError
 from privstats.inference.releases import require_gaussian, require_level
 from privstats.release import Release
+from privstats.row_options import flag_of
 from privstats.workflows.tables.options import clause_of, names_in
 from privstats.workflows.tables.reader import TableReader, sent
 from privstats.workflows.tables.refusals import refused

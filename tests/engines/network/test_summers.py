@@ -5,9 +5,9 @@ from typing import Annotated
 
 import pytest
 
-from privstats.row_options import Option
 from privstats.engines.network.summers import SUMMERS, Summer, summer_for
 from privstats.errors import PrivstatsError
+from privstats.row_options import Option
 from tests.planted import plant_entries
 
 
