@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.measuring import Row, Tables, command, results
 from privstats import heads
+from privstats.heads import quadratic
 from privstats.heads.fitting import class_covariance
 
 FITTED: Mapping[str, Callable[[], Any]] = {"QDA": heads.QDA, "RDA": heads.RDA, "LowRankQDA": heads.LowRankQDA}
@@ -60,7 +61,8 @@ def fitted(name: str, X: Any, y: Any, threads: int, ways: Sequence[str]) -> Row:
         with ExitStack() as stack:
             stack.enter_context(threadpool_limits(threads, user_api="blas"))
             if way != "one thread":
-                stack.enter_context(patch.object(class_covariance, "threadpool_limits", lambda *_, **__: nullcontext()))
+                for module in (class_covariance, quadratic):
+                    stack.enter_context(patch.object(module, "one_blas_thread", nullcontext))
             wall, cpu = time.perf_counter(), time.process_time()
             FITTED[name]().fit(X, y)
             row[f"{way}, s"], row[f"{way}, CPU s"] = time.perf_counter() - wall, time.process_time() - cpu

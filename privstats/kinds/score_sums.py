@@ -151,8 +151,6 @@ def _contributed(
     )
     fine &= xp.vecdot(roots, roots) * _ONE <= maximum * variance
     fits = _fits(schema, outcomes, mean) if schema.overdispersion else unit[:, :0]
-    if not xp.some(~fine):
-        return unit, residuals, roots, fits
     return unit * fine[:, None], residuals * fine, roots * fine[:, None], fits * fine[:, None]
 
 
