@@ -18,7 +18,7 @@ from privstats.transforms import ConstantFeature
 from tests.hazard.worlds import course_of, played, promise, world
 from tests.lengths import first_by_day, sized
 
-DRAWS = sized(16, 40)
+DRAWS = 40
 
 
 def plan_of(epsilon, records=4_000):
