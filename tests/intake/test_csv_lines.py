@@ -123,8 +123,9 @@ def test_what_no_file_is_written_in_is_refused(how, told):
 
 
 @pytest.mark.parametrize("first", ["5147,bert,3", "anna,2020-01-02,3", "anna,03/04/2020,x", "secret,secret,x"])
-def test_a_first_record_in_the_place_of_names_is_not_told(first, tmp_path):
-    (tmp_path / "t.csv").write_text(f"{first}\n1,2,3\n")
+@pytest.mark.parametrize("below", ["1,2,3", "7,ward a,9\n8,ward a,9"], ids=["one record", "texts that recur"])
+def test_a_first_record_in_the_place_of_names_is_not_told(first, below, tmp_path):
+    (tmp_path / "t.csv").write_text(f"{first}\n{below}\n")
     with pytest.raises(DataError) as refused:
         RecordFile(tmp_path / "t.csv", "ill").all_records()
     said = str(refused.value).replace(str(tmp_path), "")

@@ -252,7 +252,7 @@ def folder(home: Path, **files: str | bytes) -> Path:
         ("b.ods", b"PK\3\4" + b"\0" * 26 + b"mimetypeapplication/vnd.oasis", "b.ods: it is a document of LibreOffice"),
         ("b.mdb", b"\0\1\0\0Standard Jet DB\0", "b.mdb: it is a data base of Access"),
         ("old/_delta_log/0.json", "{}", "old is a Delta table"),
-        ("b.parquet.gz", gzip.compress(b"PAR1\x15"), "compressed by gzip and holds no CSV: unpack it"),
+        ("b.parquet.gz", gzip.compress(b"PAR1\x15", mtime=0), "compressed by gzip and holds no CSV: unpack it"),
         ("b.csv", "age\n50\n", "b.csv lacks the column 'ill', which .*a.csv has"),
         ("b.csv", "age,ill,Age\n50,no,50\n", "b.csv has the columns 'age' and 'Age'; keep one of them"),
         ("_delta_log/0.json", "{}", r"cannot read .* as a table|needs deltalake"),
