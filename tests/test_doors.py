@@ -58,11 +58,11 @@ def test_ours_come_first_and_each_row_has_an_origin(brings: Brings) -> None:
     assert [door.origin(name) for name in door] == ["", "stranger 0.1"]
     assert (len(door), "green" in door, "blue" in door, door.get("blue")) == (2, True, False, None)
     assert brings(("green", "GREEN", "privstats")).origin("green") == "privstats 0.1"  # outside our modules
-    assert brings(("green", "privstats.doors:Option", "privstats")).origin("green") == ""
+    assert brings(("green", "privstats.row_options:Option", "privstats")).origin("green") == ""
 
 
 def test_ours_come_first_whatever_another_package_s_row_is_called(brings: Brings) -> None:
-    door = brings(("blue", "GREEN", "stranger"), ("white", "privstats.doors:Option", "privstats"))
+    door = brings(("blue", "GREEN", "stranger"), ("white", "privstats.row_options:Option", "privstats"))
     assert list(door) == ["red", "white", "blue"]
 
 
@@ -76,8 +76,10 @@ def test_no_package_replaces_a_row_of_ours(brings: Brings) -> None:
 
 
 def test_no_package_stops_what_names_an_announced_row_of_ours(brings: Brings) -> None:
-    door = brings(("green", "privstats.doors:Option", "privstats"), ("green", "GREEN", "stranger"))
-    with pytest.raises(PlanError, match="announces the colour 'green' as 'privstats.doors:Option', which is no colour"):
+    door = brings(("green", "privstats.row_options:Option", "privstats"), ("green", "GREEN", "stranger"))
+    with pytest.raises(
+        PlanError, match="announces the colour 'green' as 'privstats.row_options:Option', which is no colour"
+    ):
         door["green"]  # ours is read, and is no colour
     assert door.origin("green") == ""
     with pytest.warns(BrokenPackageWarning, match="privstats and stranger 0.1 both have the colour 'green'"):

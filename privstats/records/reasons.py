@@ -53,21 +53,24 @@ def no_cell(name: str, variable: object, readings: Readings, outside: NDArray[np
     gaps = readings.missing
     if isinstance(variable, Categories):
         values, gaps = variable.values, variable.decide(readings).gaps
-    why = Why({(name, GAP): gaps}) if (gaps := gaps & outside).any() else Why()
+    why: Why = {(name, GAP): (gaps := gaps & outside)}
     if any(isinstance(value, str) for value in values):
         return {**why, (name, NO_CELL): outside & ~gaps}
     return {**why, **_by_looks(name, readings, outside & ~gaps, NO_CELL)}
 
 
 def _by_looks(name: str, readings: Readings, unread: NDArray[np.bool_], other: str) -> Why:
-    """Divide unread values by what they look like; ``other`` is the reason of the rest."""
-    why, rest = Why(), unread
+    """Divide unread values by what they look like; ``other`` is the reason of the rest.
+
+    Every reason has a mask, so that all parts of a table give them in one order.
+    """
+    none = np.zeros_like(unread)
     if not (unread.any() and readings.distinct):
-        return {(name, other): rest}
+        return {**{(name, reason): none for reason in _LOOKS}, (name, other): unread}
+    why, rest = Why(), unread
     for reason, fits in _LOOKS.items():
-        here = readings.each([*map(fits, readings.distinct)], nothing=False) & unread
-        if here.any():
-            why[name, reason], rest = here, rest & ~here
+        why[name, reason] = here = readings.each([*map(fits, readings.distinct)], nothing=False) & unread
+        rest = rest & ~here
     return {**why, (name, other): rest}
 
 

@@ -133,13 +133,14 @@ class GroupShares(RowTable):
         """Return rows by variable, cell, group; then a variable's quartiles, with the edges of their bins."""
         return [row for name, each in self.variables.items() for row in (*self._cells(name, each), *self._bins(name))]
 
-    def _cells(self, name: str, each: Shares) -> Iterator[dict[str, object]]:
-        tested = {"p_value": each.pvalue, "test_df": each.degrees} if self.tests else {}
-        apart = dict(zip(("smd", "smd_low", "smd_high"), (each.difference, *each.difference_ends), strict=True))
-        for cell, numbers, shares in each.rows:
-            for i, (group, whole) in enumerate(zip(self.groups, each.denominators(cell), strict=True)):
+    def _cells(self, name: str, variable: Shares) -> Iterator[dict[str, object]]:
+        tested = {"p_value": variable.pvalue, "test_df": variable.degrees} if self.tests else {}
+        ends = (variable.difference, *variable.difference_ends)
+        apart = dict(zip(("smd", "smd_low", "smd_high"), ends, strict=True))
+        for cell, numbers, shares in variable.rows:
+            for i, (group, whole) in enumerate(zip(self.groups, variable.denominators(cell), strict=True)):
                 row = {"variable": name, "level": cell, "group": group, "n": float(numbers[i])}
-                row |= {"n_std_error": each.sigma, "n_group": whole.value, "n_group_std_error": whole.sigma}
+                row |= {"n_std_error": variable.sigma, "n_group": whole.value, "n_group_std_error": whole.sigma}
                 yield {**row, **proportion_row(shares[i]), **tested, **apart}
 
     def _bins(self, name: str) -> Iterator[dict[str, object]]:
