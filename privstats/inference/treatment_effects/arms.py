@@ -40,9 +40,9 @@ class Total:
     @property
     def text(self) -> str:
         """The number with its noise, such as ``"2,601 (SE 7.0)"``; ``"-"`` where hidden."""
-        return self.named("").short
+        return self.count("").short
 
-    def named(self, name: str) -> Count:
+    def count(self, name: str) -> Count:
         """Return the number under a name."""
         return Count(name, None if math.isnan(self.value) else self.value, self.error)
 

@@ -189,7 +189,7 @@ def description_of(named: Sequence[tuple[str, EffectTable]], first: EffectTable)
     degrees = [table.df for table in tables]
     several = len({table.name for table in tables}) > 1
     events = [
-        each.named(f"events{f', {table.name}' * several}, {label}")
+        each.count(f"events{f', {table.name}' * several}, {label}")
         for _, table in named
         for each, label in zip(table.events or (), _labels(first), strict=False)
     ]
@@ -424,4 +424,4 @@ def balance_summary(table: EffectTable, alpha: float) -> Summary:
 def _by_arm(table: EffectTable) -> tuple[Count, ...]:
     """Return each arm's number of records; none where the course has no session that divides them."""
     rows = zip(table.numbers or (), _labels(table), strict=False)
-    return tuple(each.named(f"records, {label}") for each, label in rows)
+    return tuple(each.count(f"records, {label}") for each, label in rows)
