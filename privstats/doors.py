@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from pkgutil import resolve_name
+from traceback import extract_tb
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -199,9 +201,10 @@ class Door(Mapping[str, Row]):
         except Exception as fault:
             if not self.origin(name):
                 raise
+            last = extract_tb(fault.__traceback__)[-1]
             raise self._error(
                 f"{f'the {part} of ' if part else ''}{self.titled(name)} failed with {type(fault).__name__}: "
-                f"{one_line(fault)}; mend or uninstall that package"
+                f"{one_line(fault)} ({Path(last.filename).name}, line {last.lineno}); mend or uninstall that package"
             ) from fault
 
     def needed(self, name: str, by: str, otherwise: str = "") -> Row:
