@@ -22,7 +22,7 @@ from privstats.contrib import imputation
 from privstats.contrib.site_levels import random_intercept
 from privstats.encoding import flatten
 from privstats.moments import exact_moments
-from privstats.transforms import ConstantFeature
+from privstats.transforms import ConstantFeature, Levels
 
 __all__ = ["CHEAP", "COURSES", "Planted", "misses", "refuted"]
 
@@ -205,35 +205,49 @@ def _own_records(chance: Chance, broken: bool) -> Intervals:
     return np.array([found.low, found.high]), np.array([0.5])
 
 
-def _imputed(chance: Chance, broken: bool) -> Intervals:
-    n = 2_000
+def _dosed(chance: Chance, n: int, gone: Callable[[Array, Array], Array]) -> ps.Release:
+    """Return counts of a dose, unknown by these probabilities, and of an outcome that .2 and .4 have."""
     high = chance.random(n) < 0.5
     ill = chance.random(n) < 0.2 + 0.2 * high
-    # Gaps depend on the value and the outcome together, past what the other variables say.
-    gone = chance.random(n) < np.where(broken & high & ill, 0.7, 0.1)
+    lost = chance.random(n) < gone(high, ill)
     schema = ps.CountSchema(
         (ps.Categories("dose", ("low", "high"), missing=True), ps.Categories("ill", ("no", "yes"))), (("dose", "ill"),)
     )
-    dose: Any = np.where(gone, None, np.where(high, "high", "low"))  # type: ignore[call-overload]
-    release = ps.Release.exact(schema, ps.measure(schema, {"dose": dose, "ill": np.where(ill, "yes", "no")}))
+    dose: Any = np.where(lost, None, np.where(high, "high", "low"))  # type: ignore[call-overload]
+    return ps.Release.exact(schema, ps.measure(schema, {"dose": dose, "ill": np.where(ill, "yes", "no")}))
+
+
+def _imputed(chance: Chance, broken: bool) -> Intervals:
+    # Gaps depend on the value and the outcome together, past what the other variables say.
+    release = _dosed(chance, 2_000, lambda high, ill: np.where(broken & high & ill, 0.7, 0.1))
     table = imputation.logit(release, outcome="ill")
     (row,) = (each for each in table.to_rows() if each["term"].startswith("dose"))
     return np.array([row["conf_low"], row["conf_high"]]), np.array([math.log(0.4 / 0.6) - math.log(0.2 / 0.8)])
 
 
 def _imputed_by_value(chance: Chance, broken: bool) -> Intervals:
-    n = 3_000
-    high = chance.random(n) < 0.5
-    ill = chance.random(n) < 0.2 + 0.4 * high
-    gone = chance.random(n) < np.where(high & broken, 0.6, 0.1)
-    schema = ps.CountSchema(
-        (ps.Categories("dose", ("low", "high"), missing=True), ps.Categories("ill", ("no", "yes"))), (("dose", "ill"),)
-    )
-    dose: Any = np.where(gone, None, np.where(high, "high", "low"))  # type: ignore[call-overload]
-    release = ps.Release.exact(schema, ps.measure(schema, {"dose": dose, "ill": np.where(ill, "yes", "no")}))
+    release = _dosed(chance, 3_000, lambda high, _: np.where(high & broken, 0.6, 0.1))
     rows = imputation.risks(release, outcome="ill", by="dose").to_rows()
-    (row,) = (each for each in rows if (each["measure"], each.get("group", each.get("level"))) == ("risk", "low"))
+    (row,) = (each for each in rows if (each["measure"], each["group"]) == ("risk", "low"))
     return np.array([row["conf_low"], row["conf_high"]]), np.array([0.2])
+
+
+def _direction(chance: Chance, broken: bool) -> Intervals:
+    rows = imputation.risks(_dosed(chance, 1_000, lambda *_: 0.1), outcome="ill", by="dose").to_rows()
+    (row,) = (each for each in rows if each["measure"] == "difference")
+    return np.array([row["conf_low"], row["conf_high"]]), np.array([-0.2 if broken else 0.2])
+
+
+def _scales(chance: Chance, broken: bool) -> Intervals:
+    """Return how far a ratio's and a risk's intervals are from symmetric on their scales, or on the printed ones."""
+    rows = imputation.risks(_dosed(chance, 1_000, lambda *_: 0.1), outcome="ill", by="dose").to_rows()
+    scales: dict[str, Any] = {"ratio": math.log, "risk": lambda risk: math.log(risk / (1 - risk))}
+    apart = []
+    for row in (each for each in rows if each["measure"] in scales):
+        scaled = (lambda value: value) if broken else scales[row["measure"]]
+        low, middle, high = (scaled(row[name]) for name in ("conf_low", "estimate", "conf_high"))
+        apart.append((low + high - 2 * middle) / (high - low))
+    return np.array([(each - 1e-6, each + 1e-6) for each in apart]), np.zeros(len(apart))
 
 
 def _products(chance: Chance, broken: bool) -> Intervals:
@@ -344,18 +358,30 @@ def _competing(chance: Chance, broken: bool) -> Intervals:
     return np.array([row["conf_low"], row["conf_high"]]), np.array([truth])
 
 
+def _standardised(chance: Chance, broken: bool) -> Intervals:
+    x, group = chance.normal(size=(200, 2)) / 4, np.resize(["a", "b"], 200)
+    x[:, 0] += 0.1 * (group == "a")
+    schema = ps.ClassSchema(2, 2, "NAD", 4.0, class_names=("a", "b"), feature_names=("dose", "age"))
+    release = ps.Release.exact(schema, ps.measure(schema, x, group))
+    row, (first, second) = inf.table_one(release).to_rows()[0], (x[group == each, 0] for each in "ab")
+    apart = (first.mean() - second.mean()) / math.sqrt((first.var() + second.var()) / 2)
+    return np.array([row["smd"] - 1e-3, row["smd"] + 1e-3]), np.array([-apart if broken else apart])
+
+
 # --- rounds
 
 
-def _rounds(family: str, bend: float, chance: Chance, frailty: float = 0.0, errors: str = "robust") -> Intervals:
+def _rounds(
+    family: str, bend: float, chance: Chance, frailty: float = 0.0, errors: str = "robust", bound: int = 15
+) -> Intervals:
     n = 4_000
     x = chance.uniform(0, 1, n)
     logs = x - 0.5 + bend * x**2
     own = chance.gamma(1 / frailty, frailty, n) if frailty else 1.0
     y = chance.random(n) < 1 / (1 + np.exp(-logs)) if family == "logistic" else chance.poisson(np.exp(logs) * own)
-    more: Any = {"target_bound": 15.0} if family == "poisson" else {}
+    more: Any = {"target_bound": float(bound)} if family == "poisson" else {}
     schema: Any = ps.ScoreSchema(2, 2**0.5, family=family, transform=(CONSTANT,), errors=errors, grid_bits=16, **more)
-    releases = released(ps.Newton.start(schema, *terms(n)), x[:, None], np.minimum(y, 15).astype(int))
+    releases = released(ps.Newton.start(schema, *terms(n)), x[:, None], np.minimum(y, bound).astype(int))
     table = (inf.logit if family == "logistic" else inf.poisson)(releases)
     return table.conf_int()[list(table.names).index("x0")], np.array([1.0])
 
@@ -421,6 +447,36 @@ def _whole_bins(chance: Chance, broken: bool) -> Intervals:
     arm, event, left = _persons(chance, 2_000)
     left = np.where(broken & (arm == 1), np.minimum(left, chance.exponential(3, len(arm))), 24.0)
     return _hazards(_seen(arm, event, np.minimum(left, 23.9)), 0.5, None)
+
+
+def _capped(chance: Chance, broken: bool) -> Intervals:
+    n = 2_000
+    arm = chance.integers(0, 2, n)
+    # The ratio is 2 until half of the time in which most pass the cap, and 1 / 4 behind it.
+    early, late = chance.exponential(14 / np.exp(0.7 * arm)), 12 + chance.exponential(14 * np.exp(1.4 * arm))
+    event = np.where(early < 12, early, late)
+    return _hazards(_seen(arm, event, np.full(n, 23.9)), 0.0 if broken else 0.7)
+
+
+def _one_cause(chance: Chance, broken: bool) -> Intervals:
+    n = 2_000
+    arm = chance.integers(0, 2, n)
+    own, other = chance.exponential(40 / np.exp(0.5 * arm)), chance.exponential(np.where(arm == 1, 8, 60))
+    months = np.minimum(np.minimum(own, other), 23.9)
+    ended = np.select([months == own, months == other], ["relapse", "death"], "no")
+    schema = ps.HazardSchema(
+        2,
+        2**0.5,
+        bins=ps.Bins("months", (0, 6, 12, 18, 24)),
+        event="ended",
+        feature_names=("arm",),
+        transform=(Levels((), (ps.Categories("ended", ("no", "relapse", "death")),)), CONSTANT),
+        times="continuous",
+    )
+    records = {"arm": arm, "months": months, "ended": ended}
+    found = inf.hazards(released(ps.Hazard.start(schema, *terms(n)), records, None)).conf_int()[0]
+    # Fewer of the arm relapse in the end, because more of them die first: read as a risk, the ratio is below 1.
+    return found, np.array([-0.5 if broken else 0.5])
 
 
 def _frail(chance: Chance, broken: bool) -> Intervals:
@@ -520,6 +576,18 @@ def _looks(early: float, late: float, chance: Chance) -> Intervals:
         releases.append(ps.Release(plan, flatten(sums), (0, 1)))
     rows = inf.looks(releases, course).to_rows()
     return np.array([(row["conf_low"], row["conf_high"]) for row in rows]), np.full(3, 0.1)
+
+
+def _counted(chance: Chance, broken: bool) -> Intervals:
+    """Return the printed numbers of an arm and the counts of these records, or of all who might have been drawn."""
+    age, arm = chance.uniform(-1, 1, 400), chance.integers(0, 2, 400)
+    y = (chance.random(400) < 0.3) * 1.0
+    schema = ps.EffectSchema.of({"age": (-1, 1)}, treatment="arm", outcome={"ill": (0, 1)}, probability=0.5)
+    course = ps.Effect.start(schema, *terms(400))
+    (row, *_) = inf.effects(released(course, np.c_[age, arm], y[:, None])).by_arm().to_rows()
+    own = np.array([(arm == 1).sum(), y[arm == 1].sum()])
+    found = np.array([(row[name] - 2.0, row[name] + 2.0) for name in ("n", "n_event")])
+    return found, np.array([200.0, 60.0]) if broken else own
 
 
 _ADJUSTED: dict[str, Any] = {"probability": None, "estimand": "overlap", "trim": 0.1}
@@ -634,6 +702,14 @@ CHEAP: dict[str, Planted] = {
     r"Causes compete: an incidence is the share of persons who had this cause first\.": Planted(
         "it is read as a risk without the other cause", _competing
     ),
+    r"Differences and ratios are to \w+, over the [\w ]+ of all records\.": Planted(
+        "the difference is read the other way round", _direction
+    ),
+    r"P values and intervals of ratios are on the scale of logarithms, intervals of risks on that of log "
+    r"odds\.": Planted("they are read on the printed scales", _scales),
+    r"SMD: the first group's mean less .* under the noise alone\.": Planted(
+        "the second group's mean comes first", _standardised
+    ),
 }
 """Worlds of exact sums, by the assumption's pattern in ``test_printed_sentences.WORLDS``."""
 
@@ -696,6 +772,19 @@ COURSES: dict[str, Planted] = {
     r"stops without one, keeps the claim\.": Planted(
         "early records have another effect",
         lambda chance, broken: _looks(0.4 if broken else 0.1, -0.05 if broken else 0.1, chance),
+    ),
+    "A person counts up to a cumulative hazard of 1; where hazards are not proportional, the ratio covers that "
+    r"time\.": Planted("it is read as an average over all of the follow-up", _capped),
+    r"The ratios compare rates of \w+ among persons with neither .* \(cumulative_incidence\)\.": Planted(
+        "it is read as a ratio of risks", _one_cause
+    ),
+    r"Counts above target_bound, [\d.]+, were cut, which pulls coefficients toward 0\. The sums do not show how many "
+    r"were, and no interval of a coefficient allows for it: where 0\.1% of counts were cut, 8 to 64% of releases "
+    r"missed\. Each party's clip report has its own share\.": Planted(
+        "counts above 2 are cut", lambda chance, broken: _rounds("poisson", 0.0, chance, bound=2 if broken else 15)
+    ),
+    r"Numbers analysed and events describe these records; .* have an outcome\.": Planted(
+        "they are read as those of the population", _counted
     ),
 }
 """Worlds of courses with exact sums, likewise."""
