@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks.inference.printed_numbers import AGREES, APART, IN_ERRORS, NO_RIVAL, group_of
 from benchmarks.measuring import Row
-from benchmarks.table import Cells, Table, Tables, by_name, titled
+from benchmarks.table import Cells, Shown, Table, Tables, by_name, titled
 
 __all__ = ["TABLES"]
 
@@ -48,7 +48,7 @@ def _of(part: str, all_: str) -> str:
     return f"{{{part}}} of {{{all_}}}"
 
 
-_PRIVATE = {
+_PRIVATE: dict[str, Shown] = {
     "epsilon": "{epsilon:g}",
     "table": "{table}",
     "releases": "{releases}",
