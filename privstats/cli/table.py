@@ -34,6 +34,7 @@ class Form(Enum):
     CSV = "csv"
     HTML = "html"
     LATEX = "latex"
+    MARKDOWN = "markdown"
     JSON = "json"
 
 
@@ -69,7 +70,7 @@ class Output:
     out: Annotated[
         Path | None,
         Option(
-            "Write it to a file: .csv as data (numbers in full, NA), or .txt, .html, .tex, and .docx by pandoc; "
+            "Write it to a file: .csv as data (numbers in full, NA), or .txt, .html, .tex, .md, and .docx by pandoc; "
             "--methods adds its paragraph.",
             "FILE",
         ),
@@ -195,5 +196,7 @@ def _written(summary: Summary, form: Form) -> str:
             return summary.as_html()
         case Form.LATEX:
             return summary.as_latex()
+        case Form.MARKDOWN:
+            return summary.as_markdown()
         case _:
             return summary.as_text()

@@ -73,6 +73,11 @@ FRAME_COLUMNS: Mapping[str, FrameColumn] = MappingProxyType(
             "two-sided level of the look, below which a p-value crosses its boundary", "0 to 1"
         ),
         "boundary": FrameColumn("boundary of the absolute statistic at the look", "standard deviations"),
+        "final_estimate": FrameColumn(
+            "median-unbiased effect of a trial that ended at the look; NaN at its other looks", _UNIT
+        ),
+        "final_low": FrameColumn("lower end of its interval", _UNIT),
+        "final_high": FrameColumn("upper end of it", _UNIT),
         "crossed": FrameColumn("whether the p-value is below the look's level", "True, False"),
         "n": FrameColumn("records of the row, noisy where the release is", _RECORDS),
         "n_std_error": FrameColumn("standard error of the noise in `n`; 0 for an exact number", _RECORDS),

@@ -1,4 +1,4 @@
-"""Format results as rows, frames, text, HTML, LaTeX, CSV and, through pandoc, Word."""
+"""Format results as rows, frames, text, HTML, LaTeX, Markdown, CSV and, through pandoc, Word."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -38,7 +38,8 @@ _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
 }
-ENDINGS = (".txt", ".csv", ".html", ".tex", ".docx")
+_MARKDOWN = {character: f"\\{character}" for character in r"\`*_[]<>#|~$&"}
+ENDINGS = (".txt", ".csv", ".html", ".tex", ".md", ".docx")
 """Endings of the files that :func:`write_summary` writes."""
 _SECONDS = 60
 
@@ -130,8 +131,33 @@ class Summary:
         notes = [*filter(None, [self.caution]), *(f"{name}: {value}." for name, value in self.head), *self.foot]
         return "\n".join([*lines, *(rf"\par\footnotesize {_escaped(each)}" for each in notes), r"\end{table}"])
 
+    def as_markdown(self) -> str:
+        """Return a Markdown table between its caption and head, and its foot as a list.
+
+        Example:
+            >>> head, rows, foot = (("records", "3"),), (("x_1", "0.04"),), ("Noisy.",)
+            >>> print(ps.inference.Summary("T", head, ("", "P>|t|"), rows, foot).as_markdown())
+            **T**
+            <BLANKLINE>
+            - records: 3
+            <BLANKLINE>
+            | | P\\>\\|t\\| |
+            | :--- | ---: |
+            | x\\_1 | 0.04 |
+            <BLANKLINE>
+            - Noisy.
+        """
+        head = [f"- {_marked(name)}: {_marked(value)}" for name, value in self.head]
+        lines = [_marked_row(map(_marked, self._headings)), _marked_row([":---", *["---:"] * (len(self.columns) - 1)])]
+        for name, *cells in self.rows:
+            lines.append(_marked_row([_indented(name, "&emsp;", _marked), *map(_marked, cells)]))
+        caution = [f"**{_marked(self.caution)}**"] if self.caution else []
+        foot = [f"- {_marked(sentence)}" for sentence in self.foot]
+        parts = [[f"**{_marked(self._caption)}**"], caution, head, lines, foot]
+        return "\n\n".join("\n".join(part) for part in parts if part)
+
     def save(self, path: str | Path, *, methods: bool = False) -> None:
-        """Write the table as .txt, .csv, .html, .tex, or .docx through pandoc.
+        """Write the table as .txt, .csv, .html, .tex, .md, or .docx through pandoc.
 
         Args:
             path: the file, which is replaced.
@@ -143,11 +169,6 @@ class Summary:
             MissingExtraError: .docx without pandoc.
         """
         write_summary(self, Path(path), methods=methods)
-
-    @property
-    def escaped_methods(self) -> str:
-        """The paragraph for LaTeX."""
-        return _escaped(self.methods)
 
     @property
     def _caption(self) -> str:
@@ -229,6 +250,15 @@ def _escaped(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in text)
 
 
+def _marked(text: str) -> str:
+    """Return text that Markdown prints as it is, on one line."""
+    return "".join(_MARKDOWN.get(character, character) for character in " ".join(text.split()))
+
+
+def _marked_row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |".replace("|  |", "| |")
+
+
 def require_ending(path: Path, *, methods: bool = False) -> None:
     """Refuse an unwritable file before anything is computed."""
     ending = path.suffix.lower()
@@ -256,7 +286,9 @@ def write_summary(summary: Summary, path: Path, *, methods: bool) -> None:
         case ".html":
             text = _page(summary, paragraph)
         case ".tex":
-            text = summary.as_latex() + (f"\n\n{summary.escaped_methods}\n" if paragraph else "\n")
+            text = summary.as_latex() + (f"\n\n{_escaped(paragraph)}\n" if paragraph else "\n")
+        case ".md":
+            text = summary.as_markdown() + (f"\n\n{_marked(paragraph)}\n" if paragraph else "\n")
         case ".csv":
             text = summary.as_csv()
         case _:

@@ -69,7 +69,7 @@ def test_a_plan_over_all_parties_is_written_checked_run_and_read(run):
     facts = json.loads(run("table", "score.release", "--format", "json").stdout)
     assert facts["reader"] == "score"
     assert {row["metric"] for row in facts["rows"]} >= {"accuracy", "AUC", "recall", "calibration error"}
-    for form in ("text", "csv", "latex", "html"):
+    for form in ("text", "csv", "latex", "html", "markdown"):
         assert "balanced accuracy" in run("table", "score.release", "--format", form).stdout
     assert plan.digest in run("table", "score.release", "--methods").stdout
     run("table", "score.release", "--figure", "score.svg")

@@ -63,7 +63,7 @@ READERS = {
     "ols": ("exact.privstats",),
     "imputed": ("gaps.privstats", "--outcome", "days"),
 }
-BEGINS = {"text": "", "csv": "", "latex": r"% needs \usepackage{booktabs}", "html": "<table>"}
+BEGINS = {"text": "", "csv": "", "latex": r"% needs \usepackage{booktabs}", "html": "<table>", "markdown": "**"}
 
 
 @pytest.mark.parametrize("reader", READERS)

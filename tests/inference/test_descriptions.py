@@ -418,7 +418,7 @@ def test_every_form_has_the_number_of_records(maker: str, world: str) -> None:
     stated = [value for name, value in summary.head if name.startswith("records")]
     columns = [column for column in summary.columns if column in ("records", "n", "analysed")]
     assert stated or columns
-    for text in (summary.as_text(), summary.as_html(), summary.as_latex()):
+    for text in (summary.as_text(), summary.as_html(), summary.as_latex(), summary.as_markdown()):
         assert all(value.partition(" (")[0] in text for value in stated)
     assert summary.about is not None
     data = summary.about.data

@@ -357,6 +357,9 @@ def test_a_trial_that_stopped_prints_the_median_unbiased_effect_next_to_the_one_
     final, read = table.final, table.stopped.table
     assert 0 < final.conf_low < final.estimate < final.conf_high
     assert final.estimate <= read.estimate + 1e-9
+    rows = [(row["look"], row["final_estimate"], row["final_low"], row["final_high"]) for row in table.to_rows()]
+    assert tuple(final) in rows
+    assert sum(not math.isnan(row[1]) for row in rows) == 1
     text = " ".join(str(table.summary()).split())
     assert f"median-unbiased effect {final.estimate:.4g} [{final.conf_low:.4g}, {final.conf_high:.4g}]" in text
     assert f"at look {final.number} {read.estimate:.4g}" in text
@@ -369,6 +372,7 @@ def test_a_trial_that_goes_on_has_no_final_effect_and_one_that_ended_has() -> No
     releases = played(course, 6_000, 0.0)
     going, ended = inf.looks(releases[:2], course), inf.looks(releases, course)
     assert going.final is None
+    assert all(math.isnan(row["final_estimate"]) for row in going.to_rows())
     assert "median-unbiased" not in str(going.summary())
     assert (ended.stopped, ended.final.number) == (None, 3)
     assert ended.final.conf_low < 0 < ended.final.conf_high

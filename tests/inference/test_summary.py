@@ -183,7 +183,8 @@ def pandoc_in(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_every_ending_holds_the_table_and_the_paragraph(table: inf.Summary, tmp_path: Path) -> None:
-    for ending, form in ((".txt", table.as_text()), (".html", table.as_html()), (".tex", table.as_latex())):
+    forms = {".txt": table.as_text(), ".html": table.as_html(), ".tex": table.as_latex(), ".md": table.as_markdown()}
+    for ending, form in forms.items():
         for methods in (False, True):
             table.save(tmp_path / f"table{ending}", methods=methods)
             text = (tmp_path / f"table{ending}").read_text()
@@ -208,6 +209,35 @@ def test_latex_is_a_float_with_a_caption_and_indented_cells(table: inf.Summary) 
     assert re.search(r"\\caption\{.*epsilon 3, .*unit record, adjacency add-remove", latex)
     assert r"\quad under 20 & " in latex
     assert latex.count(r"\\" + "\n") == 1 + len(table.rows)
+
+
+def test_markdown_prints_every_cell_and_sentence_as_text(table: inf.Summary) -> None:
+    """By the parser that rich brings: what it prints is what the table holds, whatever the names are."""
+    odd = ("a|b", "*x_1*", "`<b>`", "50 % [y](z)", r"\\", "&lt;", "$a$ ~b~", "# c")
+    wild = inf.Summary(
+        "T", (("records", odd[0]),), ("", "P>|t|"), tuple((each, each) for each in odd), odd, caution=odd[1]
+    )
+    for summary in (table, wild):
+        printed = _printed_markdown(summary.as_markdown())
+        assert printed["th"] == [*summary._headings]
+        assert printed["td"] == [cell.strip() for row in summary.rows for cell in row]
+        head = [f"{name}: {value}" for name, value in summary.head]
+        assert printed["li"] == [" ".join(each.split()) for each in (*head, *summary.foot)]
+        assert printed["p"] == [*filter(None, [summary._caption, summary.caution])]
+
+
+def _printed_markdown(text: str) -> dict[str, list[str]]:
+    """Return the texts that a reader sees, by the element that holds them."""
+    tokens = pytest.importorskip("markdown_it").MarkdownIt().enable("table").parse(text)
+    found: dict[str, list[str]] = {"p": [], "li": [], "th": [], "td": []}
+    opened: list[str] = []
+    for token in tokens:
+        if token.nesting:
+            opened = [*opened, token.tag] if token.nesting > 0 else opened[:-1]
+        elif token.type == "inline":
+            inside = next(each for each in reversed(opened) if each in found and not (each == "p" and "li" in opened))
+            found[inside].append("".join(each.content for each in token.children).strip())
+    return found
 
 
 def test_word_without_pandoc_is_a_sentence(table: inf.Summary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

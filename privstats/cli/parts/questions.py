@@ -306,7 +306,8 @@ QUESTIONS: tuple[Question, ...] = (
     _effect("measure", "difference", choices=("difference", "ratio", "both"), unless=("probability", ("none",)),
         usual="difference", read=lambda answer: None if answer == "difference" else answer,
         asks="Is the effect a difference, a ratio, or both?",
-        why="Of both arms' mean outcomes or risks; a ratio needs one outcome from 0. both has 6 % more noise.",
+        why="Of both arms' mean outcomes or risks; a ratio needs one outcome from 0. both has 6 % more noise, and a "
+        "wider interval of a ratio far from 1.",
         help="For a trial: difference, ratio or both."),
     _effect("missing", "no", choices=("no", "weights"), unless=("probability", ("none",)), usual="no",
         read=lambda answer: None if answer == "no" else answer,

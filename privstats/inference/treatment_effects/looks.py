@@ -188,7 +188,11 @@ class LookTable(RowTable):
         return _summary(self)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return a row per look; the interval is that of the look's level."""
+        """Return a row per look; the interval is that of the look's level.
+
+        The row of the look at which the trial ended also has :attr:`final`.
+        """
+        final = self.final
         return [
             {
                 "look": each.number,
@@ -203,6 +207,7 @@ class LookTable(RowTable):
                 "conf_low": each.conf_low,
                 "conf_high": each.conf_high,
                 "crossed": each.crossed,
+                **_final_columns(final if final is not None and final.number == each.number else None),
                 "reported": math.isfinite(each.conf_low),
             }
             for each in self.rounds
@@ -314,6 +319,12 @@ def _final(looks: Sequence[Look], alpha: float) -> FinalEffect:
     estimate, low, high = (unit * each for each in median_unbiased(bounds, statistic, sampling, noise, alpha))
     least, most = (float(each) for each in np.clip((low, high), *tables[-1]._possible))
     return FinalEffect(looks[-1].number, estimate, least, most)
+
+
+def _final_columns(final: FinalEffect | None) -> dict[str, float]:
+    """Return the columns of the effect that counts the looks; NaN in the row of any other look."""
+    values = (math.nan,) * 3 if final is None else (final.estimate, final.conf_low, final.conf_high)
+    return dict(zip(("final_estimate", "final_low", "final_high"), values, strict=True))
 
 
 def _summary(looks: LookTable) -> Summary:

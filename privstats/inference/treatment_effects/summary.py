@@ -36,7 +36,8 @@ _AT_RANDOM = "Outcomes are missing at random given the arm and the columns named
 _ASSIGNED = "The effect is that of assignment: people who did not comply count in their assigned arm."
 _RATIO = (
     "The ratio is the mean outcome of those assigned to treatment divided by that of the others (for a 0/1 outcome the "
-    "risk ratio); the p-value is of a ratio of 1."
+    "risk ratio). Its standard error allows for any covariance of both means, so far from 1 a table of both measures "
+    "has a wider interval for it than a table of the ratio alone; the p-value is of a ratio of 1."
 )
 _FAVOURED = ("non-inferiority", "equivalence")  # claims that arms which come closer favour
 _CLOSER = (
