@@ -325,7 +325,7 @@ def _say_readers(path: Path, course: Written, held: Sequence[Path]) -> None:
 
     if unread_statistics(course.priced[-1]).refused:
         return
-    words = (each.format(path=path) for each in course_kind(course).read_by)
+    words = [each.format(path=path) for each in course_kind(course).read_by.split()[1:]]
     say(f"read what they measure: {next_command(*words, *held, without=('target', 'persons', 'seed', 'split'))}")
 
 

@@ -104,7 +104,7 @@ class CourseKind:
         draws: what is drawn from its releases and may be published with them, such as "rows"; empty for fits alone.
         terms: its options of ``privstats course init``: a frozen dataclass with an ``Option`` on each field, the
             parameters of ``within`` and the flag of ``asked``.
-        read_by: the words of the command that reads its releases; ``"{path}"`` stands for the course's file.
+        read_by: the command that reads its releases; ``{path}`` stands for the course's file.
     """
 
     name: str
@@ -123,7 +123,7 @@ class CourseKind:
     ended: Callable[[Any, Releases, Path], str] = _rounds_ended
     draws: str = ""
     terms: type[Any] | None = None
-    read_by: tuple[str, ...] = ("table",)
+    read_by: str = "privstats table"
 
     @property
     def type(self) -> type[Any]:

@@ -46,5 +46,5 @@ KIND = CourseKind(
     asked="synthetic",
     draws="rows",
     terms=Terms,
-    read_by=("synthesise", "{path}"),
+    read_by="privstats synthesise {path}",
 )
