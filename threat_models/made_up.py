@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from privstats.errors import ClippedWarning, UnreadableRecordsWarning
-from privstats.moments import exact_moments
+from privstats.moments import Moments, exact_moments
 
 _OF_RECORDS = (ClippedWarning, UnreadableRecordsWarning)
 """Warnings for the holder of records: nobody holds these."""
 
 
-def sums_of(schema: Any, *records: Any, **terms: Any) -> Any:
+@contextmanager
+def made_up_records() -> Iterator[None]:
+    """Ignore warnings for the holder of records, while made-up ones are measured."""
+    with warnings.catch_warnings():
+        for category in _OF_RECORDS:
+            warnings.simplefilter("ignore", category)
+        yield
+
+
+def sums_of(schema: Any, *records: Any, **terms: Any) -> Moments:
     """Return ``exact_moments`` of made-up records; arguments and errors are the same.
 
     Records of a search lie at the edge of the domain on purpose: clipped, unreadable, all alike.
@@ -24,7 +35,5 @@ def sums_of(schema: Any, *records: Any, **terms: Any) -> Any:
         ...     sums_of(ps.ClassSchema(2, 1, "NA", clip_norm=1.0), [[9.0]] * 20, [0, 1] * 10).N
         array([10, 10])
     """
-    with warnings.catch_warnings():
-        for category in _OF_RECORDS:
-            warnings.simplefilter("ignore", category)
+    with made_up_records():
         return exact_moments(schema, *records, **terms)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.resources import files as resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -60,7 +60,7 @@ class TryOptions:
         usual = {"target": "COLUMN", "epsilon": 3} if of_files else {"target": "ill", "epsilon": 3, "example": True}
         lacking = [name for name in ("target", "epsilon") if getattr(self, name) is None]
         if lacking:
-            stated = {name: value for name, value in usual.items() if getattr(self, name, None) is None}
+            stated: dict[str, Any] = {name: value for name, value in usual.items() if getattr(self, name, None) is None}
             raise DataError(f"missing: {flags_of(lacking)}; type: {this_command(**stated)}")
 
 

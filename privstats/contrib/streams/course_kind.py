@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from privstats.extend.courses import Changing, CourseKind
 from privstats.extend.doors import Option
-from privstats.printable.command_line import command_line
+from privstats.extend.support import command_line
 
 if TYPE_CHECKING:
     from privstats.contrib.streams.party import Changes

@@ -50,10 +50,10 @@ def adapts(plan: Plan, train: Records, test: Records) -> bool:
     """
     schema: Any = plan.schema
     names = (schema.reading.names, getattr(schema, "class_names", None), schema.reading.declaration)
-    if not isinstance(schema, ClassSchema | RidgeSchema) or any(each is not None for each in names):
+    if schema.task not in ("classes", "ridge") or any(each is not None for each in names):
         return False
     labels = [np.asarray(each.y) for each in (train, test)]
-    numbered = isinstance(schema, ClassSchema) and all(each.dtype.kind in "iu" for each in labels)
+    numbered = schema.task == "classes" and all(each.dtype.kind in "iu" for each in labels)
     more = numbered and max(int(each.max(initial=0)) for each in labels) >= schema.classes
     return more or bool(np.shape(train.X)[1] != input_features(schema.transform, schema.features))
 

@@ -41,7 +41,7 @@ from privstats.workflows.rehearsal.page import write_page
 from privstats.workflows.rehearsal.parties import Party, parties_of, read_file, shared_names, target_of, tested
 from privstats.workflows.rehearsal.sources import HeldTable, Source, written_as
 from privstats.workflows.rehearsal.stated import StatedGaps
-from privstats.workflows.rehearsal.without_noise import exact_releases
+from privstats.workflows.rehearsal.without_noise import exact_alone, exact_sums
 from privstats.workflows.simulate import simulate
 
 _PAIR = 2
@@ -256,7 +256,9 @@ def _without_noise(what: Opened, learned: Sequence[Party]) -> list[Shares]:
     size = sum(each.persons(test=False) if each.ids is not None else int((~each.test).sum()) for each in learned)
     with _oddities_told(), warnings.catch_warnings():
         warnings.simplefilter("ignore", FewRecordsWarning)
-        releases = exact_releases(what.course, what.plan, _shards(what, learned), size)
+        shards = _shards(what, learned)
+        whole = len(learned) == len(what.parties)  # literally the private sessions, so noise alone differs
+        releases = exact_sums(what.course, shards) if whole else exact_alone(what.course, what.plan, shards, size)
         head = fitted(_head(what), releases)
         return [np.asarray(head.predict_proba(party.held_out), np.float64) for party in what.parties]
 

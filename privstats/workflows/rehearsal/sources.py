@@ -192,7 +192,7 @@ def _marks_in(fields: Mapping[str, int], separator: str) -> tuple[str, str]:
     return decimal, thousands if clear and not decimals.get(thousands) else ""
 
 
-def unusual(dialect: Dialect) -> dict[str, object]:
+def unusual(dialect: Dialect) -> dict[str, Any]:
     """Return the settings of a dialect that differ from the usual ones, as options of a command by name.
 
     Example:

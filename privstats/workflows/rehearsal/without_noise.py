@@ -19,8 +19,8 @@ _LOOSE = 100.0
 _LEAST_CLIENTS = 2
 
 
-def exact_releases(course: Course, whole: Plan, shards: Sequence[Shard], size: int) -> list[Release]:
-    """Return exact sums of every session of a course with the same structure; they are no releases to publish.
+def exact_alone(course: Course, whole: Plan, shards: Sequence[Any], size: int) -> list[Release]:
+    """Return exact sums of a course of the same structure over some parties; a fit allows for next to no noise.
 
     Args:
         course: whose cut points, rounds and pairs are repeated.
@@ -29,14 +29,15 @@ def exact_releases(course: Course, whole: Plan, shards: Sequence[Shard], size: i
         size: their number of records, or of persons.
     """
     clients = max(len(shards), _LEAST_CLIENTS)
+    privacy: Any = whole.privacy
     plan = replace(
         whole,
         cohort=Cohort(clients, clients, max(whole.cohort.max_records, 2 * size)),
-        privacy=replace(whole.privacy, model="central", epsilon=_LOOSE),
+        privacy=replace(privacy, model="central", epsilon=_LOOSE),
     )
     same = _like(course, plan, size)
     empty = [tuple(_none_of(part) for part in shards[0])] * (clients - len(shards))
-    return _summed(same, [*shards, *empty])
+    return exact_sums(same, [*shards, *empty])
 
 
 def _like(course: Course, plan: Plan, size: int) -> Course:
@@ -49,7 +50,8 @@ def _like(course: Course, plan: Plan, size: int) -> Course:
     return made
 
 
-def _summed(course: Course, shards: Sequence[Shard]) -> list[Release]:
+def exact_sums(course: Course, shards: Sequence[Shard]) -> list[Release]:
+    """Return exact sums of every session of a course, one shard per client; they are no releases to publish."""
     caches = {index: RowCache(MAX_BYTES // len(shards)) for index in range(len(shards))}
 
     def summed(round_: Round) -> Release:
