@@ -12,6 +12,7 @@ import pytest
 import privstats as ps
 from privstats import progress
 from privstats.contrib.sweep import sweep
+from privstats.printable.pace import Pace
 from privstats.progress import progress_bar, track
 
 X, Y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
@@ -162,3 +163,32 @@ def test_what_is_tracked_is_counted_when_its_work_is_done(later, monkeypatch) ->
     assert "adding" in screen.getvalue()
     assert "0/3" in screen.getvalue()
     assert [*left] == ["b", "c"]
+
+
+def test_a_command_without_a_terminal_states_in_lines_how_long_it_takes(monkeypatch) -> None:
+    lines, now = list[str](), [0.0]
+    monkeypatch.setattr(Pace.__init__, "__kwdefaults__", {"clock": lambda: now[0]})
+    with (
+        progress.speaking(lines.append),
+        progress_bar("sweeping", total=100) as advance,
+        progress_bar("inside", total=5) as inside,
+    ):
+        for _ in range(50):
+            now[0] += 1.0
+            advance(1)
+            inside(1)
+    assert 2 <= len(lines) <= 4
+    assert all(line.startswith("sweeping: ") and line.endswith(" left") for line in lines)
+    with progress_bar("after", total=100) as advance:
+        now[0] += 99.0
+        advance(1)
+    assert not any(line.startswith("after") for line in lines)
+
+
+def test_a_bar_states_the_time_that_is_left(monkeypatch) -> None:
+    screen = screen_of(monkeypatch)
+    monkeypatch.setattr(progress, "Timer", AtOnce)
+    with progress_bar("adding", total=4) as advance:
+        advance(1)
+        advance(1)
+    assert " left" in screen.getvalue()

@@ -17,6 +17,7 @@ import privstats as ps
 from privstats.cli.parts.terminal import new_table, terminal
 from privstats.cli.parts.verifying import read_expected
 from privstats.errors import DataError
+from privstats.printable.command_line import command_line
 from threat_models.axes import AXES
 
 if TYPE_CHECKING:
@@ -191,9 +192,10 @@ def matrix(
 
 def _require_values(path: Path, plan: ps.Plan) -> None:
     if plan.published is not None and plan.published.values is None:
+        divided = command_line("course", "init", "COURSE.TOML", options={"--plan": path})
         raise ps.PlanError(
-            f"{path} publishes values of an earlier session, and no file next to it holds them: `privstats course init "
-            f"COURSE.TOML --plan {path}` divides its promise, and `privstats attack run COURSE.TOML` plays all sessions"
+            f"{path} publishes values of an earlier session, and no file next to it holds them: `{divided}` divides "
+            "its promise, and `privstats attack run COURSE.TOML` plays all sessions"
         )
 
 
@@ -203,6 +205,7 @@ def _plan(path: Path) -> ps.Plan:
     if is_course(path):
         raise ps.PlanError(
             f"{path} is a course, and this command plays against one plan: `privstats course next` writes a session's "
-            f"plan, and `privstats attack run {path}` and `privstats audit course {path}` play all sessions"
+            f"plan, and `{command_line('attack', 'run', path)}` and `{command_line('audit', 'course', path)}` play all "
+            "sessions"
         )
     return ps.Plan.read(path)

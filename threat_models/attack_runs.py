@@ -23,6 +23,7 @@ from privstats.errors import DataError, MissingExtraError
 from privstats.files.atomic import atomic_write
 from privstats.plan import Plan
 from privstats.printable import printable
+from privstats.printable.pace import duration
 from privstats.progress import SWITCH, progress_bar
 from threat_models.chance import named
 from threat_models.data import from_file, to_attack
@@ -32,7 +33,6 @@ from threat_models.pictures import draw_all
 from threat_models.report import LeakageReport, Row, number
 from threat_models.world import Pool
 
-_LONG = 120  # seconds
 _SILENT = 20.0  # seconds between two lines about trials
 
 
@@ -85,7 +85,14 @@ class Pace:
         self._done += count
         self._advance(count)
         if time.monotonic() - self._last_shown > _SILENT:
-            self._say(f"{self._done:,}{'' if self._total is None else f' of {self._total:,}'} trials")
+            self._say(f"{self._done:,} trials{self._rest}")
+
+    @property
+    def _rest(self) -> str:
+        if self._total is None:
+            return ""
+        left = (time.monotonic() - self._start) * max(self._total - self._done, 0) / self._done
+        return f" of {self._total:,}, about {duration(left)} left"
 
     @contextmanager
     def playing(self, attacks: Sequence[str]) -> Iterator[None]:
@@ -104,8 +111,7 @@ class Pace:
         if not self._done:
             return ""
         seconds = (time.monotonic() - self._start) * report.needed / report.trials
-        duration = f"{seconds:.0f} seconds" if seconds < _LONG else f"{seconds / 60:.0f} minutes"
-        return f" At this run's pace that takes about {duration}."
+        return f" At this run's pace that takes about {duration(seconds)}."
 
 
 @contextmanager
@@ -116,7 +122,7 @@ def bar(total: int | None, *, quiet: bool) -> Iterator[Pace]:
         if not quiet and os.environ.get(SWITCH) != "0":
             typer.echo(printable(line), err=True)
 
-    with progress_bar("attacking", total) as advance:
+    with progress_bar("attacking", total, lines=False) as advance:
         yield Pace(advance, total, tell)
 
 
@@ -133,6 +139,8 @@ def finish(report: LeakageReport, what: str, out: Path | None, json: bool, pace:
         console.print(_table(report.rows))
         for line in dict.fromkeys(f"- {row.attack}: {row.note}" for row in report.rows if row.note):
             console.print(Text(line))
+        if report.leaking:
+            console.print(Text(report.leaking))
         if report.doubt:
             console.print(Text(report.doubt + pace.takes(report)), style="bold yellow")
         colour = "red" if report.violated else "yellow" if report.doubt or report.silent else "green"
@@ -162,8 +170,8 @@ def _table(rows: Sequence[Row]) -> Table:
     table.add_column("attack", overflow="fold", min_width=max((len(row.attack) for row in rows), default=0))
     table.add_column("metric", overflow="fold", width=_longest(["metric", *(row.metric for row in rows)]))
     for heading in ("measured", "between", "base", "ceiling"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict", min_width=12)
+        table.add_column(heading, justify="right", overflow="fold")
+    table.add_column("verdict", min_width=12, overflow="fold")
     several = len({(row.attack, row.metric, row.sees) for row in rows}) > len(
         {(row.attack, row.metric) for row in rows}
     )
@@ -172,7 +180,7 @@ def _table(rows: Sequence[Row]) -> Table:
         name += "".join(f" {axis}={value:g}" for axis, value in row.setting.items())
         base = "-" if row.baseline is None or row.without == "not known" else f"{row.baseline:.2f}"
         numbers = (number(row.measured), _between(row), base, number(row.ceiling))
-        table.add_row(name, row.metric, *numbers, row.verdict)
+        table.add_row(name, row.metric, *numbers, row.outcome)
     return table
 
 

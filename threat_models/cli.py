@@ -16,6 +16,7 @@ import typer
 
 import privstats as ps
 from privstats.cli.parts.terminal import terminal
+from privstats.printable.command_line import command_line
 
 if TYPE_CHECKING:
     from privstats.randomness import Generator
@@ -223,7 +224,7 @@ def course(
     from threat_models.audits.stream import audit_stream
 
     if not document.is_course(path):
-        raise ps.PlanError(f"{path} is no course: run privstats audit budget {path} for a plan")
+        raise ps.PlanError(f"{path} is no course; audit a plan by: {command_line('audit', 'budget', path)}")
     stated: tuple[Any, Any] = document.stated(path)  # a promise that the rounds do not keep is a finding here
     result, promise = stated
     rng = _rng(seed)
@@ -287,7 +288,7 @@ def _target(path: Path) -> Target:
 
     if is_course(path):
         raise ps.PlanError(
-            f"{path} is a course, whose sessions are audited together: run privstats audit course {path}"
+            f"{path} is a course, whose sessions are audited together by: {command_line('audit', 'course', path)}"
         )
     return target_of(ps.Plan.read(path))
 

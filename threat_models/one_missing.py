@@ -8,7 +8,6 @@ A unit is what the plan promises about: a record, all rows of a person, or all r
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,14 +18,15 @@ from numpy.typing import NDArray
 
 from privstats.dp import clip_client
 from privstats.encoding import flatten
-from privstats.errors import PlanError, UnreadableRecordsWarning
+from privstats.errors import PlanError
 from privstats.kinds import HazardSchema
-from privstats.moments import Moments, exact_moments
+from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from threat_models.adversary import Adversary
 from threat_models.audits.records import drawn_records
 from threat_models.audits.target import Target
+from threat_models.made_up import sums_of
 
 Integers: TypeAlias = NDArray[np.int64]
 Records: TypeAlias = tuple[Any, Any]
@@ -232,9 +232,7 @@ def measured(plan: Plan, records: Records, rows: list[int], known: int) -> Momen
     if clip is not None:
         persons = {"persons": np.minimum(np.arange(len(rows)), known), "person_clip": clip}
     X, y = (_taken(each, at) for each in records)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnreadableRecordsWarning)
-        return exact_moments(plan.schema, X, y, published=plan.published, unreadable=plan.unreadable, **persons)
+    return sums_of(plan.schema, X, y, published=plan.published, unreadable=plan.unreadable, **persons)
 
 
 def _taken(values: Any, places: NDArray[np.intp]) -> Any:

@@ -93,7 +93,10 @@ def finding_of(report: LeakageReport) -> Finding:
         title=report.title,
         summary=_headline(report),
         tables=(table,),
-        notes=tuple(dict.fromkeys(f"{row.attack}: {row.note}." for row in report.rows if row.note)),
+        notes=(
+            *([report.leaking] if report.leaking else []),
+            *dict.fromkeys(f"{row.attack}: {row.note}." for row in report.rows if row.note),
+        ),
         figures=figures,
         violated=report.violated,
         measured={goal: _reached(row) for goal, row in report.worst_by_goal.items()},
@@ -160,7 +163,7 @@ def _line(row: Row) -> tuple[Text, ...]:
     setting = "".join(f", {name} {value:g}" for name, value in row.setting.items())
     notes = [*([] if row.metric == "-" else [asked(row)]), f"an attacker who {who(row)}"]
     ceiling = "no promise" if row.ceiling is None and row.measured is not None else number(row.ceiling)
-    verdict = Cell(_verdict(row), colour=COLOURS[row.verdict])
+    verdict = Cell(row.outcome, colour=COLOURS[row.verdict])
     return Cell(row.attack + setting, notes), _measurement(row), row.without, ceiling, verdict
 
 
@@ -169,10 +172,6 @@ def _measurement(row: Row) -> str:
     if row.interval is None or row.interval[1] == float("inf"):
         return number(row.measured)
     return f"{number(row.measured)} ({number(row.interval[0])} to {number(row.interval[1])})"
-
-
-def _verdict(row: Row) -> str:
-    return "leaks, within the promise" if row.verdict == "leaks" and row.ceiling is not None else row.verdict
 
 
 def asked(row: Row) -> str:

@@ -89,6 +89,13 @@ class Row:
         return "not known" if silent else number(self.baseline)
 
     @property
+    def outcome(self) -> str:
+        """The verdict for people: what leaks does so within the promise, or where nothing is promised."""
+        if self.verdict != "leaks":
+            return self.verdict
+        return "leaks, no promise" if self.ceiling is None else "leaks, within the promise"
+
+    @property
     def guarantee(self) -> Guarantee | None:
         """The guarantee that the ceilings follow from."""
         return None if self.mu is None else Guarantee(self.mu, math.inf if self.pure is None else self.pure)
@@ -177,6 +184,22 @@ class LeakageReport:
         return math.ceil(wanted / unit) * unit
 
     @property
+    def leaking(self) -> str:
+        """What "leaks" means where no ceiling is violated; empty without such a row."""
+        leaking = [row for row in self.rows if row.verdict == "leaks" and row.goal != "audit"]
+        if self.violated or not leaking:
+            return ""
+        bounded = any(row.ceiling is not None for row in leaking)
+        free = any(row.ceiling is None for row in leaking)
+        return " ".join(
+            [
+                "leaks: this attack learns more from the release than without it, as every useful release allows.",
+                *(["The promise bounds how much: the ceiling, which no attacker passes."] if bounded else []),
+                *(["Rows without a ceiling are about facts that the plan does not protect."] if free else []),
+            ]
+        )
+
+    @property
     def worst(self) -> Row | None:
         """The row that gains most over its baseline; its interval holds for the best of all, at ``confidence``."""
         return _most(row for row in self.rows if row.goal != "audit")
@@ -222,7 +245,7 @@ class LeakageReport:
         lines = [f"**{self.title}.** {self.declared}", "", _line(head), _line(["---"] * len(head))]
         lines += [_line(_cells(row)) for row in self.rows]
         notes = [f"- {row.attack}: {row.note}" for row in self.rows if row.note]
-        doubt = ["", self.doubt] if self.doubt else []
+        doubt = [line for each in (self.leaking, self.doubt) if each for line in ("", each)]
         return "\n".join([*lines, *doubt, *([""] if notes else []), *notes]) + "\n"
 
 
@@ -275,7 +298,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         interval,
         row.without,
         "none" if row.ceiling is None else number(row.ceiling),
-        row.verdict,
+        row.outcome,
     )
 
 

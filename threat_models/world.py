@@ -18,7 +18,7 @@ from privstats.dp import Privacy
 from privstats.encoding import RingVector, flatten
 from privstats.errors import DataError
 from privstats.kinds import of_records
-from privstats.moments import Moments, exact_moments, quantize
+from privstats.moments import Moments, quantize
 from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, Generator
 from privstats.release import Release
@@ -26,6 +26,7 @@ from privstats.session.local import opened_among
 from privstats.session.machines import Contribution
 from threat_models.adversary import Adversary, Sees
 from threat_models.chance import integer_below, permutation
+from threat_models.made_up import sums_of
 
 _FEWEST = 4
 
@@ -68,9 +69,9 @@ class Pool:
         clip = plan.person_clip
         persons: Any = {} if clip is None else {"persons": np.arange(len(rows)), "person_clip": clip}  # one row each
         if not self.behind_transform:
-            return exact_moments(plan.schema, self.X[rows], self.y[rows], **persons)
+            return sums_of(plan.schema, self.X[rows], self.y[rows], **persons)
         small = replace(of_records(plan.schema), transform=())
-        bare: Any = exact_moments(small, self.X[rows], self.y[rows], **persons)
+        bare: Any = sums_of(small, self.X[rows], self.y[rows], **persons)
         moments: Moments = replace(bare, schema=plan.schema)
         return moments
 

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import privstats as ps
+from privstats.cli.parts.next_command import next_command
 from privstats.cli.parts.options import (
     TABLE,
-    Dialect,
+    Detected,
     Force,
     Json,
     Target,
@@ -88,7 +88,7 @@ def init(
     course = _new_course(_full_plan(plan), terms)
     writable([path.with_name(name) for name in texts(path.name, course)], force)
     first = ps.course.write(path, course)
-    typer.echo(f"wrote {path} and {first}; run: privstats course check {path}")
+    say(f"wrote {path} and {first}; run: {next_command('course', 'check', path)}")
 
 
 def _new_course(whole: ps.Plan, terms: Any) -> Written:
@@ -273,7 +273,7 @@ def admit(
 @expanded
 def rehearse(
     path: CourseFile,
-    dialect: Dialect,
+    dialect: Detected,
     files: Annotated[list[Path], argument(f"For each party, in order: {TABLE}.", "FILES...")],
     out: Annotated[Path, option("The folder for the releases.")],
     target: Target = None,
@@ -293,6 +293,7 @@ def rehearse(
 
     Nothing is charged: one process sees all records, so they are public, made up, or one owner's.
     """
+    from privstats.heads.registry import suited
     from privstats.intake.record_files import of_party
 
     course = ps.course.read(path)
@@ -310,16 +311,22 @@ def rehearse(
     folder_for(out)
     releases = ps.simulate(course, shards)
     held = _saved(places, releases)
-    say(f"{len(held)} of {course.most} sessions ended with a sum; read them with {_reader(path, course)}, in order:")
-    say(" ".join(map(str, held)))
-    if split is not None:
-        say(_scoring(files, target, split, seed, persons))
+    say(f"{len(held)} of {course.most} sessions ended with a sum in {out}")
+    _say_readers(path, course, held)
+    if suited([release.plan.schema for release in releases if release is not None]):
+        say(f"fit a model: {next_command('head', 'fit', out)}")
+        if split is not None:
+            _say_scores(records, split)
 
 
-def _reader(path: Path, course: Written) -> str:
+def _say_readers(path: Path, course: Written, held: Sequence[Path]) -> None:
     from privstats.course.kinds import course_kind
+    from privstats.workflows.readers import unread_statistics
 
-    return course_kind(course).read_by.format(path=path)
+    if unread_statistics(course.priced[-1]).refused:
+        return
+    words = [each.format(path=path) for each in course_kind(course).read_by.split()[1:]]
+    say(f"read what they measure: {next_command(*words, *held, without=('target', 'persons', 'seed', 'split'))}")
 
 
 def _saved(paths: Sequence[Path], releases: Sequence[ps.Release | None]) -> list[Path]:
@@ -329,13 +336,17 @@ def _saved(paths: Sequence[Path], releases: Sequence[ps.Release | None]) -> list
     return [path for path, _ in held]
 
 
-def _scoring(files: Sequence[Path], target: str | None, split: float, seed: int, persons: str | None) -> str:
-    whose = "" if persons is None else f" --persons {quote(persons)}"
-    fixed = f" --seed {seed}" if seed else ""
-    named = " ".join(quote(str(file)) for file in files) + ("" if target is None else f" --target {quote(target)}")
-    score = f"privstats score HEAD {named} --split {split:g}{fixed}{whose}"
-    order = "with all files in this order" if persons is None and len(files) > 1 else "with"
-    return f"about {split:.0%} of the records are in no sum: score a head on them {order}: {score}"
+def _say_scores(files: Sequence[RecordFile], split: float) -> None:
+    """Print how the model is scored on the records that were held out: files in different forms one by one."""
+    from privstats.workflows.rehearsal import unusual
+
+    say(f"about {split:.0%} of the records are in no sum; score the model on them:")
+    if len({file.dialect for file in files}) == 1:
+        written = unusual(files[0].dialect)
+        say(f"  {next_command('score', 'model.head', *(file.path for file in files), **written)}")
+        return
+    for file in files:
+        say(f"  {next_command('score', 'model.head', file.path, seed=file.seed, **unusual(file.dialect))}")
 
 
 def _shards(course: Written, files: Sequence[RecordFile]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""``privstats head show | verify``: a model file's sources, and so who may see it."""
+"""``privstats head fit | predict | show | verify``: a model from releases, its predictions, and who may see it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,85 @@ from typing import Annotated
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import Json, SignedBy, argument, option
-from privstats.cli.parts.terminal import say
+from privstats.cli.parts.next_command import next_command
+from privstats.cli.parts.options import TABLE, Dialect, Force, Json, SignedBy, argument, expanded, option
+from privstats.cli.parts.terminal import say, writable
+from privstats.cli.parts.thresholds import threshold_of
 from privstats.cli.parts.verifying import NO, in_words, show_verdicts, unasked
 from privstats.files.text import json_text
 
 app = typer.Typer(
-    help="Show and verify a model's file: its plan, its releases and its promise.",
+    help="Fit a model on releases, predict with it, show and verify its file: plan, releases and promise.",
     no_args_is_help=True,
     rich_help_panel="Read",
 )
 
-HeadPath = Annotated[Path, argument("The head, as its save() wrote it.", "FILE")]
+HeadPath = Annotated[Path, argument("The head's file, as `privstats head fit` wrote it.", "HEAD")]
+
+
+@app.command()
+def fit(
+    studies: Annotated[
+        list[Path],
+        argument("The study's folder, its host's, or that of a rehearsal; or release files in order.", "STUDY..."),
+    ],
+    head: Annotated[
+        str | None, option("The head to fit. Default: the usual one for these releases. docs/heads.md lists all.")
+    ] = None,
+    out: Annotated[Path, option("The model file to write.", "FILE")] = Path("model.head"),
+    force: Force = False,
+) -> None:
+    """Fit a model on a session's or a course's releases, and write its file. It costs no privacy."""
+    from privstats.cli.parts.options import heads_spelled
+    from privstats.workflows.fitting import head_of, releases_at
+
+    writable([out], force)
+    (name,) = heads_spelled([head]) if head is not None else (None,)
+    fitted = head_of(releases_at(studies), name)
+    fitted.save(out)
+    say(f"wrote {out}: {type(fitted).__name__}, {fitted.provenance_}")
+    say(f"predict the records of a file: {next_command('head', 'predict', out, 'FILE', out='predictions.csv')}")
+
+
+@app.command()
+@expanded
+def predict(
+    path: HeadPath,
+    dialect: Dialect,
+    file: Annotated[Path, argument(f"The records to predict: {TABLE}; or npz with X.", "FILE")],
+    out: Annotated[Path, option("The predictions to write, .csv or .parquet.", "FILE")] = Path("predictions.csv"),
+    keep: Annotated[
+        list[str] | None, option("A column of FILE to copy, such as the id; repeat for more.", "COLUMN")
+    ] = None,
+    threshold: Annotated[
+        str | None,
+        option(
+            "For two classes: predict the second from this probability on, or from `prevalence` on, its share among "
+            "the head's records.",
+            "NUMBER|prevalence",
+        ),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Predict every record of a file: the class or number, and each class's probability, one row per record.
+
+    Values that the head's plan does not list are counted on this screen.
+    """
+    from privstats.workflows import predictions as predicting
+    from privstats.workflows.simulate import begun_warnings
+
+    writable([out], force)
+    predicting.require_ending(out)
+    head = ps.heads.load(path)
+    least = None if threshold is None else threshold_of(threshold)
+    with begun_warnings(file.name):
+        made = predicting.predictions(head, dialect.file(file), keep or (), threshold=least)
+    predicting.write(made, out)
+    if made.broken:
+        say(made.broken)
+    if made.unread:
+        say(f"{made.unread:,} of {len(made):,} records have no prediction: a column holds no number there")
+    say(f"wrote {out}: {len(made) - made.unread:,} predictions of {file}")
 
 
 @app.command()

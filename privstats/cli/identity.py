@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import privstats as ps
+from privstats.cli.parts.next_command import next_command
 from privstats.cli.parts.options import argument, option
 from privstats.cli.parts.terminal import say
 from privstats.cli.parts.verifying import PassphraseFile, first_line, identity_of, key_of, prompted
@@ -61,7 +62,10 @@ def show(
 
     public = _public(path, passphrase_file)
     if is_weakly_locked(path, LocalProtocolError):
-        say(f"an older privstats locked {path}, fast to guess; lock it anew: privstats identity lock {path}", err=True)
+        say(
+            f"an older privstats locked {path}, fast to guess; lock it anew: {next_command('identity', 'lock', path)}",
+            err=True,
+        )
     if as_json:
         typer.echo(json_text({"public": public.hex(), "pem": public_pem(public)}))
         return

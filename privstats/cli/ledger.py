@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import privstats as ps
+from privstats.cli.parts.next_command import next_command
 from privstats.cli.parts.options import Yes, argument, option
 from privstats.cli.parts.party_facts import standing
 from privstats.cli.parts.terminal import escape, new_table, say, terminal
@@ -28,7 +29,6 @@ app = typer.Typer(
 
 LedgerFile = Annotated[Path, argument("The ledger file.", "LEDGER.DB")]
 _DAY, _SHORT = 10, 8
-_ACCOUNT = "DATASET --unit UNIT --adjacency ADJACENCY --epsilon EPSILON --delta DELTA"
 _SQUARES = (
     "Epsilons of the rows do not add up; the squares of their mu do. Every epsilon here is at the cap's delta, so it "
     "differs from a plan's own epsilon at another delta."
@@ -44,9 +44,14 @@ def open_(path: LedgerFile) -> None:
         if not path.is_file() or not path.stat().st_size:  # an empty one was made a moment ago, and is no ledger yet
             raise
         ledger, done = _without_accounts(path), "found an empty ledger at"
-    say(f"{done} {path}; open an account: privstats ledger cap {path} {_ACCOUNT}", err=True)
+    say(f"{done} {path}; open an account: {_account(path)}", err=True)
     say("its head, to be stored elsewhere:", err=True)
     say(ledger.head)
+
+
+def _account(path: Path) -> str:
+    terms = {name: name.upper() for name in ("unit", "adjacency", "epsilon", "delta")}
+    return next_command("ledger", "cap", path, "DATASET", **terms)
 
 
 def _without_accounts(path: Path) -> ps.dp.Ledger:
@@ -103,7 +108,7 @@ def show(
         return
     console = terminal()
     if not accounts:
-        say(f"no account yet; open one: privstats ledger cap {path} {_ACCOUNT}")
+        say(f"no account yet; open one: {_account(path)}")
     for account in accounts:
         console.print(history(account))
         console.print(standing(account), markup=False)

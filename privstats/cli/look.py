@@ -164,9 +164,7 @@ def _show(columns: list[Looked]) -> None:
     console = terminal()
     table = new_table()
     for place, heading in enumerate(_COLUMNS):
-        table.add_column(
-            heading, justify="left" if place < _WORDS else "right", overflow="fold", no_wrap=place >= _WORDS
-        )
+        table.add_column(heading, justify="left" if place < _WORDS else "right")
     for each in columns:
         shares = (each.missing, each.unreadable, each.other, each.outermost)
         shown = ["-" if count is None else f"{count / max(each.records, 1):.1%}" for count in shares]

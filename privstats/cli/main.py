@@ -13,6 +13,7 @@ import sys
 import traceback
 import warnings
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -27,6 +28,7 @@ from privstats.doors import Door
 from privstats.errors import PrivstatsError
 from privstats.plug_ins import failed_in, one_line
 from privstats.printable import printable
+from privstats.progress import speaking
 from privstats.row_fields import RowError, shown
 from privstats.tables import LazyRows
 from privstats.version import __version__
@@ -66,7 +68,21 @@ COMMANDS: Door[typer.Typer] = Door("privstats.commands", "command", PrivstatsErr
 """The commands by name: this package's modules, then those that packages and ``privstats.contrib`` announce."""
 
 
+_WORDS = {"version": "--version", "help": "--help"}
+"""Commands that people try, and the options that answer them."""
+
+
 class _Commands(TyperGroup):
+    def __init__(self, **terms: Any) -> None:
+        super().__init__(**terms)
+        self.commands = cast("dict[str, click.Command]", COMMANDS)  # names alone, for a mistyped one
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read ``privstats help plan`` as ``privstats plan --help``."""
+        if args and args[0] in _WORDS and args[0] not in COMMANDS:
+            args = [*args[1:], _WORDS[args[0]]]
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
 
@@ -120,7 +136,7 @@ def _print_version(wanted: bool) -> None:
 def _options(
     context: typer.Context,
     version: Annotated[  # noqa: ARG001 - its callback is all
-        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+        bool, typer.Option("--version", "-V", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """One-shot private learning from sufficient statistics."""
@@ -137,7 +153,9 @@ def main() -> None:
     """
     os.environ.setdefault(*_BLAS_WAIT)  # read when numpy and scipy load, which no import above does
     warnings.showwarning = _Remarks()
-    sys.exit(_flushed(_run()))
+    with speaking(partial(say, err=True)):
+        code = _run()
+    sys.exit(_flushed(code))
 
 
 def _flushed(code: int) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 import privstats as ps
+from privstats.cli.parts.next_command import next_command
 from privstats.cli.parts.options import (
     TABLE,
     Dialect,
@@ -173,7 +174,7 @@ def init(
         raise PlanError(f"--example writes a fixed plan: omit {', '.join(answered)}, or omit --example")
     if example or not (yes or answered or can_ask()):
         atomic_write(path, files(__package__).joinpath("plan.toml").read_bytes(), shared=True)
-        say(f"wrote {path}; edit it, then run: privstats plan check {path}")
+        _say_written(path)
     elif study is not None:
         _write_study(path, study, options, ask=not yes and can_ask(), force=force)
     elif file is not None and columns.public is None and not columns.public_file:
@@ -189,7 +190,7 @@ def _write_plan(
     from privstats.cli.parts.wizard import plan_from, write_scored
     from privstats.inference.prediction import cap_warnings
 
-    plan, text = plan_from(path, given, columns, ask=ask)
+    plan, text = plan_from(given, columns, ask=ask)
     if plan.schema.scores_head:
         write_scored(path, plan, text, force=force)
         return
@@ -203,8 +204,13 @@ def _write_plan(
     for line in plan.schema.column_facts:
         say(line)
     if plan.schema.several_sessions or plan.published is not None:  # published values are those of a first round
-        say(f"its promise is for several sessions: divide it with privstats course init study.toml --plan {path}")
-    say(f"wrote {path}; edit it, then run: privstats plan check {path}")
+        divided = next_command("course", "init", "study.toml", plan=path)
+        say(f"its promise is for several sessions: divide it with: {divided}")
+    _say_written(path)
+
+
+def _say_written(path: Path) -> None:
+    say(f"wrote {path}; edit it, then run: {next_command('plan', 'check', path, without=('head',))}")
 
 
 def _say_of_columns(columns: Declaration, path: Path) -> None:
@@ -215,10 +221,8 @@ def _say_of_columns(columns: Declaration, path: Path) -> None:
         asks = f". If it names no person or record, pass --read {quote(name)}" if isinstance(why, Question) else ""
         say(f"not read: {name}: {why}{asks}")
     if columns.open:
-        say(
-            f"the cut points of {columns.named} are estimated under the promise: divide it with privstats course "
-            f"init study.toml --plan {path} --then {columns.then} --expected-records RECORDS"
-        )
+        divided = next_command("course", "init", "study.toml", plan=path, then=columns.then, expected_records="RECORDS")
+        say(f"the cut points of {columns.named} are estimated under the promise: divide it with: {divided}")
 
 
 _OF_PERSONS = {"unit": "person", "max_records_per_person": 1, "person_clip": "1"}
@@ -253,10 +257,10 @@ def _write_columns(
     names_of(file, drop)
     require_names_alone(place, given, force=force)
     atomic_write(place, columns_file(place, file, drop, ask=ask).encode(), shared=True)
-    table, columns = quote(str(file.path)), quote(str(place))
+    target = "COLUMN" if file.target is None else file.target
     say(
         f"wrote {place}: state there what each column holds and how it is written, as its first lines show, from the "
-        f"data dictionary, then run: privstats plan init {path} --from {table} --public {columns} --target COLUMN"
+        f"data dictionary, then run: {next_command('plan', 'init', path, public=place, target=target)}"
     )
 
 

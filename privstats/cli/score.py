@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from re import findall
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +13,7 @@ import privstats as ps
 from privstats.cli.parts.options import TABLE, Dialect, Force, Json, Target, argument, expanded, flags_of, option
 from privstats.cli.parts.questions import answers_in, options_of
 from privstats.cli.parts.terminal import drawable, say
+from privstats.cli.parts.thresholds import threshold_of
 from privstats.errors import HeadError, PlanError
 from privstats.files.text import json_text
 
@@ -126,7 +126,7 @@ def score(
     bins: Bins,
     shown: Shown,
     answers: Annotated[Any, ANSWERS],
-    head: Annotated[Path, argument("The head, as its save() wrote it.", "HEAD")],
+    head: Annotated[Path, argument("The head's file, as `privstats head fit` wrote it.", "HEAD")],
     files: Annotated[list[Path] | None, argument(f"Your own records: {TABLE}; or npz with X and y.", "FILE...")] = None,
     target: Target = None,
     plan: Annotated[Path | None, option("Write the plan, and the head next to it.", "SCORE.TOML", panel=_PLAN)] = None,
@@ -152,12 +152,14 @@ def score(
 
 
 def _scoring(head: Path, bins: Bins) -> ps.Scoring:
+    from privstats.workflows.fitting import releases_at
+
     if head.suffix == ".toml":
         raise PlanError(
-            f"{head} is a plan or a course, and a head is scored: fit one on its release and give the file that its "
-            f"save() wrote; `privstats plan check` and `privstats course check` read {head}"
+            f"{head} is a plan or a course, and a head is scored: fit one on its releases with `privstats head fit "
+            f"STUDY`; `privstats plan check` and `privstats course check` read {head}"
         )
-    sources = None if bins.release is None else [ps.Release.load(each) for each in _releases_at(bins.release)]
+    sources = None if bins.release is None else releases_at(bins.release)
     scale: dict[str, Any] = {} if bins.margin is None else {"score": "margin", "reach": bins.margin}
     return ps.Scoring(
         ps.heads.load(head),
@@ -168,17 +170,6 @@ def _scoring(head: Path, bins: Bins) -> ps.Scoring:
         equal_bins=bins.equal,
         **scale,
     )
-
-
-def _releases_at(paths: Sequence[Path]) -> list[Path]:
-    """A folder's releases are ordered by the numbers in their names."""
-    files: list[Path] = []
-    for path in paths:
-        inside = [path] if not path.is_dir() else [*path.rglob("*.release"), *path.rglob("*release.safetensors")]
-        if not inside:
-            raise PlanError(f"{path} is no release and holds none: name the files, or the folder of the session's host")
-        files += sorted(inside, key=lambda each: [int(part) for part in findall("[0-9]+", str(each.relative_to(path)))])
-    return files
 
 
 def _write_plan(path: Path, scoring: ps.Scoring, given: Mapping[str, Any], *, force: bool) -> None:
@@ -226,18 +217,7 @@ def _thresholds(scoring: ps.Scoring, named: Sequence[str] | None) -> tuple[float
             return (own_threshold(scoring, "prevalence"),)
         except HeadError:  # more than two classes, or a head that does not know their shares
             return ()
-    return tuple(own_threshold(scoring, _threshold(each)) for each in named)
-
-
-def _threshold(named: str) -> float | Literal["prevalence"]:
-    if named == "prevalence":
-        return "prevalence"
-    try:
-        return float(named)
-    except ValueError:
-        raise PlanError(
-            f"--threshold must be a probability above 0 and below 1, or prevalence, got {named!r:.40}"
-        ) from None
+    return tuple(own_threshold(scoring, threshold_of(each)) for each in named)
 
 
 def _say_whose(own: OwnRecords, *, kept_out: bool) -> None:

@@ -43,7 +43,9 @@ def _chosen() -> type[Any]:
     from privstats.workflows.tables.rows import READERS
 
     named = option(
-        "The table to compute. Default: the first that fits the release.", click_type=click.Choice(list(READERS))
+        f"The table to compute: {', '.join(READERS)}. Default: the first that fits the release.",
+        "READER",
+        click_type=click.Choice(list(READERS)),
     )
     return make_dataclass("Chosen", [("reader", Annotated[str | None, named], None)])
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.resources import files as resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privstats.cli.parts.options import LINES, QUOTED, TABLE, Force, argument, expanded, option
+from privstats.cli.parts.next_command import this_command
+from privstats.cli.parts.options import TABLE, Detected, Force, argument, expanded, flags_of, option
 from privstats.cli.parts.terminal import escape, say, table_of, terminal, warn_of_same_files, writable
 from privstats.errors import DataError
 from privstats.files.atomic import atomic_write
@@ -28,15 +29,16 @@ _EXAMPLE = ("north.csv", "south.csv")
 _COLUMNS = "columns.toml"
 # No rehearsal writes a page of this size, so a larger file is another one and is not read.
 _MAX_PAGE_BYTES = 1 << 24
-_FOUND = "of all CSV files; detected in each if omitted."
 
 
 @dataclass(frozen=True)
 class TryOptions:
     """Options of a rehearsal, for ``rehearsal.RehearsalOptions``."""
 
-    target: Annotated[str, option("The column that is predicted, of a few classes.", "COLUMN")]
-    epsilon: Annotated[float, option("The promise's epsilon.")]
+    target: Annotated[str | None, option("The column that is predicted, of a few classes; needed.", "COLUMN")] = None
+    epsilon: Annotated[
+        float | None, option("The promise's epsilon; needed. Smaller is safer and noisier: 1 to 10 is usual.")
+    ] = None
     delta: Annotated[float | None, option("The promise's delta; chosen by the rehearsal if omitted.")] = None
     adjacency: Annotated[str | None, option("add-remove or replace-one; chosen if omitted.")] = None
     model: Annotated[str | None, option("Who adds noise: central, distributed or local; chosen if omitted.")] = None
@@ -53,24 +55,20 @@ class TryOptions:
         option("A column to read although its values look like ids; repeat for more.", "COLUMN"),
     ] = None
 
-
-@dataclass(frozen=True)
-class Written:
-    """How the CSV files are written."""
-
-    encoding: Annotated[str | None, option(f"The text encoding, such as cp1252, {_FOUND}")] = None
-    separator: Annotated[str | None, option(f"The field separator (, ; | : or tab) {_FOUND}", "CHARACTER")] = None
-    decimal: Annotated[str | None, option(f"The decimal mark (. or ,) {_FOUND}", "CHARACTER")] = None
-    thousands: Annotated[str | None, option(f"The thousands sign (. , ' or a blank) {_FOUND}", "CHARACTER")] = None
-    lines: Annotated[bool, option(LINES, flag="--lines")] = False
-    quoted: Annotated[bool, option(QUOTED, flag="--quoted")] = False
+    def check(self, *, of_files: bool) -> None:
+        """Refuse a call without target or epsilon, with the command to type."""
+        usual = {"target": "COLUMN", "epsilon": 3} if of_files else {"target": "ill", "epsilon": 3, "example": True}
+        lacking = [name for name in ("target", "epsilon") if getattr(self, name) is None]
+        if lacking:
+            stated: dict[str, Any] = {name: value for name, value in usual.items() if getattr(self, name, None) is None}
+            raise DataError(f"missing: {flags_of(lacking)}; type: {this_command(**stated)}")
 
 
 @app.command(name="try")
 @expanded
 def rehearse(
     options: TryOptions,
-    written: Written,
+    written: Detected,
     tables: Annotated[list[Path] | None, argument(f"For each party, at least two: {TABLE}.", "FILE...")] = None,
     out: Annotated[Path, option("The page to write.", "PAGE.HTML")] = Path("try.html"),
     keep: Annotated[
@@ -93,6 +91,7 @@ def rehearse(
     from privstats.workflows.report import require_extra
 
     require_extra()
+    options.check(of_files=bool(tables))
     keep = keep or forms
     writable([*([] if _is_rehearsal(out) else [out]), *([Path(_COLUMNS)] if keep else [])], force)
     what = _opened(_files(tables or [], example), options, written)
@@ -108,11 +107,10 @@ def rehearse(
         _keep(what, forms=forms, quiet=as_json)
 
 
-def _opened(paths: list[Path], options: TryOptions, written: Written) -> Opened:
-    from privstats.moments import RecordFile
+def _opened(paths: list[Path], options: TryOptions, written: Detected) -> Opened:
     from privstats.workflows import rehearsal
 
-    files = [rehearsal.written_as(RecordFile(path, options.target), vars(written)) for path in paths]
+    files = [written.file(path, options.target) for path in paths]
     lists = {name: tuple(getattr(options, name) or ()) for name in ("drop", "gaps", "read")}
     return rehearsal.opened(files, rehearsal.RehearsalOptions(**vars(options) | lists))
 

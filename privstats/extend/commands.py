@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from privstats.cli.parts.next_command import next_command as next_command
     from privstats.cli.parts.options import Force as Force
     from privstats.cli.parts.options import Json as Json
     from privstats.cli.parts.options import argument as argument
@@ -22,6 +23,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "privstats.cli.parts.next_command": ["next_command"],
             "privstats.cli.parts.options": ["Force", "Json", "argument", "expanded", "option"],
             "privstats.cli.parts.terminal": ["say", "table_of", "terminal", "writable"],
         },

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from privstats.files.text import json_text as json_text
     from privstats.files.text import toml_tables as toml_tables
     from privstats.printable import at_most as at_most
+    from privstats.printable.command_line import command_line as command_line
     from privstats.progress import progress_bar as progress_bar
     from privstats.randomness import Generator as Generator
     from privstats.randomness import seeded as seeded
@@ -39,6 +40,7 @@ else:
             "privstats.files.signing": ["Verifier"],
             "privstats.files.text": ["json_text", "toml_tables"],
             "privstats.printable": ["at_most"],
+            "privstats.printable.command_line": ["command_line"],
             "privstats.progress": ["progress_bar"],
             "privstats.randomness": ["Generator", "seeded"],
             "privstats.secagg.keys": ["Entropy"],

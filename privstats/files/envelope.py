@@ -13,7 +13,6 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from types import MappingProxyType
 from typing import Any, BinaryIO, Generic, TypeAlias, TypeVar
 
@@ -31,6 +30,7 @@ from privstats.files.packing import little_endian
 from privstats.files.signing import Signer, Verifier, public_key, signing_key, verify
 from privstats.files.text import json_text
 from privstats.printable import printable
+from privstats.printable.command_line import command_line
 
 T = TypeVar("T")
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -330,7 +330,7 @@ def is_signed_by(path: str | os.PathLike[str], signed_by: Verifier, error: type[
     if not place.exists():
         raise error(
             f"cannot read {place}: no signature is stored next to {path}; who made it writes one with "
-            f"`privstats identity sign {quote(str(path))} --key IDENTITY.PEM`"
+            f"`{command_line('identity', 'sign', path, options={'--key': 'IDENTITY.PEM'})}`"
         )
     beside = read_bounded(place, error, "privstats report --sign")
     try:

@@ -23,6 +23,7 @@ from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write, read_bounded, write_new
 from privstats.files.signing import PUBLIC_MARK, public_text, require_order
 from privstats.files.text import is_plain_text
+from privstats.printable.command_line import command_line
 from privstats.system import others_can_read
 
 COST = 1 << 17
@@ -104,7 +105,7 @@ def read_public(path: str | os.PathLike[str], error: type[PrivstatsError]) -> by
     data = _read(path, error, "privstats identity new")
     if _PRIVATE_MARK in data:
         raise error(
-            f"{path} holds a private key: keep it, and give what `privstats identity show {quote(str(path))}` prints"
+            f"{path} holds a private key: keep it, and give what `{command_line('identity', 'show', path)}` prints"
         )
     _require_plain(path, data, error, "privstats identity new")
     raw = public_text(data)

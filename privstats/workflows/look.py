@@ -23,6 +23,8 @@ from privstats.transforms import Categories, Column, Dates, Numeric, Truth
 from privstats.workflows.forms import GAP_CODES, declared_remedy, zone_remark
 
 _FEW = 0.01
+_REPEATED, _TAIL, _SPREAD = 3, 0.01, 5
+"""Records of a rare gap code, the quantiles between which a column's values spread, and the fewest of them."""
 _WITH_UNIT = re.compile(r"[<>≤≥~]\s*[+-]?[0-9.,]+.*|[+-]?[0-9]+[.,]?[0-9]*\s*[^0-9\s].*")
 _OTHER_DATE = re.compile(r"[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4}.*|[0-9]{8}")
 _SHOWN = 3
@@ -178,12 +180,26 @@ _NO_FORM = "a value that this file's decimal mark or type does not allow"
 
 
 def _gap_codes(known: NDArray[np.float64], records: int) -> dict[float, int]:
+    """Count the numbers that may be gap codes: a frequent one at an end, or a repeated one far from all others."""
     values, counts = np.unique(known, return_counts=True)
     if len(values) <= 2:
         return {}
-    ends = {0: int(counts[0]), -1: int(counts[-1])}
-    found = {float(values[place]): count for place, count in ends.items() if count >= _FEW * records}
-    return {value: count for value, count in found.items() if value in GAP_CODES}
+    of_value = dict(zip(values.tolist(), counts.tolist(), strict=True))
+    frequent = [value for value in (values[0], values[-1]) if of_value[value] >= _FEW * records and value in GAP_CODES]
+    far = [value for value in _far_codes(values, counts) if of_value[value] >= _REPEATED]
+    return {float(value): of_value[value] for value in sorted({*frequent, *far})}
+
+
+def _far_codes(values: NDArray[np.float64], counts: NDArray[np.intp]) -> list[float]:
+    """Return the codes beyond all other values, by more than these spread, or by their sign alone."""
+    usual = ~np.isin(values, list(GAP_CODES))
+    if usual.sum() < _SPREAD:
+        return []
+    rest = values[usual]
+    low, high = np.quantile(np.repeat(rest, counts[usual]), (_TAIL, 1 - _TAIL))
+    far = (values < rest[0] - (high - low)) | (values > rest[-1] + (high - low)) | ((values < 0) & (rest[0] >= 0))
+    found: list[float] = values[far & ~usual].tolist()
+    return found
 
 
 def _question(code: float, count: int, records: int) -> str:

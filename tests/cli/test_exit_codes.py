@@ -142,6 +142,12 @@ report plan.toml --ledger nowhere.db --out page
 head
 head show
 head show {nowhere,release}
+head fit
+head fit {nowhere,plan.toml,folder}
+head fit release --head nonsense
+head fit release --out {plan.toml,nowhere/model}
+head predict
+head predict {nowhere,release} table.csv
 head verify x.npy
 head verify release --plan nowhere.toml
 report plan.toml --trials 1 --out page

@@ -47,14 +47,10 @@ def test_help_of_every_command_is_built_without_what_computes() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("words", "boxes"),
-    [(("--help",), False), (("plan", "--help"), False), (("plan", "check", "--help"), True)],
-)
-def test_help_is_printed_without_what_computes_and_a_list_without_what_draws_boxes(words: tuple[str, ...], boxes: bool):
+@pytest.mark.parametrize("words", [("--help",), ("plan", "--help"), ("plan", "check", "--help")])
+def test_help_is_printed_without_what_computes_or_draws_boxes(words: tuple[str, ...]):
     modules = loaded(RUN.format(["privstats", *words]))
-    assert ("typer.rich_utils" in modules) is boxes
-    assert ("rich.console" in modules) is boxes, (
+    assert not {"typer.rich_utils", "rich.console"} & modules, (
         "print by privstats.cli.parts.terminal, which loads rich when it prints"
     )
     assert not {name.partition(".")[0] for name in modules} & COMPUTES

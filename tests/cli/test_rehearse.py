@@ -34,7 +34,7 @@ def test_a_trial_goes_from_two_files_to_its_table(privstats: Any, tmp_path: Path
     schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
     ps.course.write(tmp_path / "trial.toml", ps.Effect.start(schema, COHORT, promise(epsilon=8.0)))
     words = ("course", "rehearse", "trial.toml", *files, "--target", "well", "--out", "out")
-    assert privstats(*words, cwd=tmp_path, code=0).stdout.splitlines()[-1] == "out/0.release out/1.release"
+    assert privstats(*words, cwd=tmp_path, code=0).stdout.endswith(" table out/0.release out/1.release\n")
     read = privstats("table", "out/0.release", "out/1.release", cwd=tmp_path)
     assert "Effect of a randomised treatment" in read.stdout
     wrong = " ".join(privstats("table", "out/1.release", "out/0.release", cwd=tmp_path, code=2).stderr.split())
@@ -141,15 +141,16 @@ def test_a_split_keeps_records_out_of_every_sum(privstats: Any, tmp_path: Path) 
     ps.course.write(tmp_path / "study.toml", ps.Rounds.within(plan, 2, expected_records=600))
     words = ("course", "rehearse", "study.toml", *files, "--target", "ill", "--out", "out", "--split", "0.25")
     done = privstats(*words, "--seed", "3", cwd=tmp_path, code=0)
-    printed = " ".join(done.stdout.split()).partition("with all files in this order: privstats ")[2]
-    assert printed == f"score HEAD {' '.join(files)} --target ill --split 0.25 --seed 3"
+    printed = done.stdout.splitlines()[-1].strip().removeprefix("privstats ")
+    assert printed.startswith(f"score model.head {' '.join(files)} ")
+    assert all(f" {words}" in printed for words in ("--target ill", "--split 0.25", "--seed 3"))
     seeds = (3, 1_000_000_003)
     summed = [
         RecordFile(tmp_path / name, "ill", split=0.25, seed=seed).read(names)
         for name, seed in zip(files, seeds, strict=True)
     ]
     releases = [ps.Release.load(each) for each in sorted((tmp_path / "out").iterdir())]
-    ps.heads.RefinedSoftmax().fit_releases(releases).save(tmp_path / "HEAD")
+    ps.heads.RefinedSoftmax().fit_releases(releases).save(tmp_path / "model.head")
     scored = privstats(*printed.split(), "--json", cwd=tmp_path, code=0)
     assert json.loads(scored.stdout)["records"] == 600 - sum(len(each.y) for each in summed)
     counts = ps.Release.load(tmp_path / "out" / "0.release").moments.N

@@ -8,12 +8,16 @@ from __future__ import annotations
 import csv
 import io
 import math
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
+
+from privstats.printable.command_line import command_line
+from privstats.workflows.rehearsal import unusual
 
 PATIENTS = 60
 AGE = [40 + 7 * k % 45 for k in range(PATIENTS)]
@@ -32,6 +36,12 @@ Words = Callable[[int], str]
 def gapped(values: Sequence[float], off: Mapping[int, float] | None = None) -> list[float]:
     """The values with NaN for patients whose value is a gap."""
     return [math.nan if GAP[k] else (off or {}).get(k, value) for k, value in enumerate(values)]
+
+
+def options_typed(file: Any) -> list[str]:
+    """The words with which a command states how a file is written."""
+    options = {f"--{name}": value for name, value in unusual(file.dialect).items()}
+    return shlex.split(command_line(options=options))[1:]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from pathlib import Path
 
@@ -12,8 +13,7 @@ from privstats.errors import DataError
 from privstats.moments import RecordFile
 from privstats.workflows import rehearsal
 from privstats.workflows.forms import toml_of
-from privstats.workflows.rehearsal.sources import options_of
-from tests.exports.programs import EXPORTS, PATIENTS, Export
+from tests.exports.programs import EXPORTS, PATIENTS, Export, options_typed
 
 
 def opened(folder: Path, name: str, export: Export) -> rehearsal.Opened:
@@ -38,7 +38,7 @@ def test_what_a_program_exports_is_read_as_it_was_meant(tmp_path, name):
     assert forms == export.forms
     assert set(what.public.left_out) == set(export.left_out)
     assert all(words in what.public.left_out[column] for column, words in export.left_out.items())
-    assert options_of(what.files[0]).strip() == export.options
+    assert options_typed(what.files[0]) == shlex.split(export.options)
     party = what.parties[0]
     lost = list(export.unlabelled)
     assert (len(party.y), party.unlabelled, party.broken) == (PATIENTS - len(lost), len(lost), export.lost)

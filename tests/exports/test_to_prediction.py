@@ -21,12 +21,11 @@ from privstats.records.from_file import records_in
 from privstats.transforms import Categories, Column, Dates, Numeric
 from privstats.workflows import rehearsal
 from privstats.workflows.look import looked
-from privstats.workflows.rehearsal.sources import options_of
 from tests import drawing
 from tests.cli.test_try import ANSWERS, said
 from tests.engines.network.fake import FolderNet, study_of
 from tests.engines.network.test_records_script import named
-from tests.exports.programs import EXPORTS, PATIENTS
+from tests.exports.programs import EXPORTS, PATIENTS, options_typed
 from tests.exports.test_commands import files_of
 from tests.exports.test_exports import opened
 
@@ -120,7 +119,7 @@ def test_every_step_reads_the_patients_of_the_clean_table(privstats, tmp_path, n
     assert "are not listed" not in seen
     plan = ps.Plan.read(tmp_path / "plan.toml")
     dirty = rehearsal.written_as(RecordFile(tmp_path / "north.csv", export.target), {})
-    assert shlex.join(look[1:-2]).strip() == f"north.csv {options_of(dirty).strip()}".strip()
+    assert look[1:-2] == ["north.csv", *options_typed(dirty)]
     table = dirty.table([each.name for each in columns], [each.marks for each in columns])
     for column in columns:
         facts = looked(column, table.values(column.name))
@@ -180,7 +179,7 @@ def test_a_course_is_rehearsed_over_dirty_files_as_over_clean_ones(privstats: An
     (tmp_path / "plan.toml").write_text(plan.to_toml(), "utf-8")
     privstats("course", "init", "course.toml", "--plan", "plan.toml", "--rounds", "2", cwd=tmp_path, code=0)
     found = []
-    for file, how in ((dirty, shlex.split(options_of(dirty))), (clean, [])):
+    for file, how in ((dirty, options_typed(dirty)), (clean, [])):
         out = Path(file.path).stem
         words = ("course.toml", str(file.path), str(file.path), "--target", "ill", *how, "--out", out)
         with drawing.named("a rehearsal"):  # both sample the same noise

@@ -145,3 +145,26 @@ def test_rows_of_a_key_are_counted_however_it_is_written():
 def test_nothing_of_it_is_shown_by_accident():
     for found in (looked(ps.Numeric("age"), AGES), keys_of([1, 1, 1])):
         assert repr(found).startswith(f"<{type(found).__module__}.{type(found).__name__} object at ")
+
+
+@pytest.mark.parametrize("code", [-9.0, -99.0, 999.0, 9999.0, -999.0])
+@pytest.mark.parametrize("many", [3, 12, 40])
+@pytest.mark.parametrize("kind", ["ages", "skewed", "counts", "scale"])
+def test_a_rare_number_far_from_all_others_is_a_question(code, many, kind):
+    """Below 1 % of the records it was silent, and moved every mean."""
+    rng = np.random.default_rng(many)
+    drawn = {
+        "ages": rng.normal(60, 12, 4000).clip(18, 98).round(1),
+        "skewed": rng.lognormal(2, 0.8, 4000).round(1),
+        "counts": rng.poisson(6, 4000).astype(float),
+        "scale": rng.integers(0, 8, 4000).astype(float),
+    }[kind]
+    drawn[:many] = code
+    assert looked(ps.Numeric("x"), drawn).codes == {code: many}
+    assert not looked(ps.Numeric("x"), drawn[many:]).codes, "and no other value is one"
+
+
+def test_a_rare_number_among_others_is_no_question():
+    rng = np.random.default_rng(0)
+    for values in (rng.normal(0, 10, 4000).round(), rng.integers(18, 97, 4000).astype(float), np.arange(4000.0)):
+        assert not looked(ps.Numeric("x"), values).codes

@@ -21,7 +21,6 @@ from privstats import session
 from privstats.errors import DataError
 from privstats.heads.registry import HEADS, head_class
 from privstats.kinds import ClassSchema, RidgeSchema, of_records
-from privstats.moments import exact_moments
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.workflows.readers import possible
@@ -31,6 +30,7 @@ from threat_models.attack import Examination
 from threat_models.audits.target import of_single_rows
 from threat_models.chance import integer_below, permutation
 from threat_models.data import bundled
+from threat_models.made_up import sums_of
 from threat_models.membership import Trials, compared
 from threat_models.report import Row
 
@@ -182,8 +182,8 @@ class _Lab:
         """The release of these records, dealt to as few clients as the plan admits; the last moves one client alone."""
         plan = self.plan
         holders = -(-(self.records + 1) // _per_client(plan))
-        parts = [of_single_rows(plan, exact_moments(plan.schema, X[k::holders], y[k::holders])) for k in range(holders)]
-        none = of_single_rows(plan, exact_moments(plan.schema, X[:0], y[:0]))
+        parts = [of_single_rows(plan, sums_of(plan.schema, X[k::holders], y[k::holders])) for k in range(holders)]
+        none = of_single_rows(plan, sums_of(plan.schema, X[:0], y[:0]))
         return session.aggregate_unmasked(plan, [*parts, *[none] * (plan.cohort.min_survivors - holders)], rng)
 
 

@@ -20,7 +20,7 @@ from privstats import session
 from privstats.dp import NoPrivacy
 from privstats.errors import PlanError
 from privstats.kinds import SiteMoments, SitesSchema
-from privstats.moments import Moments, exact_moments
+from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.randomness import Generator, uniform
 from privstats.schema import narrowed
@@ -30,6 +30,7 @@ from threat_models.attack import Examination
 from threat_models.attacks.matching import match
 from threat_models.chance import normal
 from threat_models.examined import rated
+from threat_models.made_up import sums_of
 from threat_models.report import Row
 
 Array: TypeAlias = NDArray[np.float64]
@@ -256,6 +257,6 @@ def _site(schema: SitesSchema, rng: Generator, most: float = _LARGEST) -> Array:
 def _measured(schema: SitesSchema, rows: Array) -> SiteMoments:
     """The site's sums by the library's own measuring, under the plan's schema."""
     bare = replace(schema, transform=(), feature_names=None, target_scale=1.0)
-    result = exact_moments(bare, rows[:, :-1], rows[:, -1])
+    result = sums_of(bare, rows[:, :-1], rows[:, -1])
     assert isinstance(result, SiteMoments)  # noqa: S101  by its schema
     return SiteMoments(schema, result.N, result.Q)

@@ -9,7 +9,6 @@ because the cell of a record is what is searched; no formula is shared.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from itertools import product
 from typing import Any
@@ -20,14 +19,14 @@ from numpy.typing import NDArray
 from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten, layout_of
-from privstats.errors import PlanError, UnreadableRecordsWarning
+from privstats.errors import PlanError
 from privstats.kinds import CountSchema, ScoringSchema
-from privstats.moments import exact_moments
 from privstats.randomness import Generator
 from privstats.schema import Bins, Categories, Schema, bare, narrowed
 from threat_models.audits.sensitivity import Finding, report_of
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
+from threat_models.made_up import sums_of
 
 _OTHERS = 40
 _ODD: tuple[object, ...] = (None, math.nan, "", "x", "1", 0.5, True, 2**60, math.inf)
@@ -95,7 +94,7 @@ def counted_vectors(schema: CountSchema, chance: np.random.Generator, starts: in
     """Contributions of single records, in wire steps, ``(m, cells)``: 16 a start, and two that differ everywhere."""
     places = [chance.random(len(schema.read)) for _ in range(16 * starts)]
     places += [np.full(len(schema.read), corner) for corner in (0.0, 1.0 - 1e-9)]
-    return np.stack([flatten(exact_moments(bare(schema), records_at(schema, each[None]))) for each in places])
+    return np.stack([flatten(sums_of(bare(schema), records_at(schema, each[None]))) for each in places])
 
 
 def odd_vectors(schema: CountSchema, chance: np.random.Generator) -> NDArray[np.int64]:
@@ -106,9 +105,7 @@ def odd_vectors(schema: CountSchema, chance: np.random.Generator) -> NDArray[np.
 
     def counted(columns: Mapping[str, list[object]]) -> NDArray[np.int64]:
         typed = {name: np.array(column) for name, column in columns.items()}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnreadableRecordsWarning)
-            return flatten(exact_moments(schema, typed, unreadable="leave out"))
+        return flatten(sums_of(schema, typed, unreadable="leave out"))
 
     schema = bare(schema)
     others = records_at(schema, chance.random((_OTHERS, len(schema.read))))

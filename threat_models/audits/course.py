@@ -10,7 +10,6 @@ party's own ledger and checks decide what it takes part in; the noise is drawn o
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import cycle, takewhile
@@ -29,8 +28,9 @@ from privstats.dp import Ledger, Privacy, Spend, gaussian_epsilon
 from privstats.encoding import flatten
 from privstats.errors import LedgerError, PlanError
 from privstats.kinds import CountSchema
-from privstats.moments import Moments, exact_moments
+from privstats.moments import Moments
 from privstats.plan import Plan
+from privstats.progress import progress_bar, track
 from privstats.randomness import Generator
 from privstats.release import Release
 from privstats.schema import Categories, Schema
@@ -42,6 +42,7 @@ from threat_models.audits.promise import mu_of
 from threat_models.audits.records import drawn_records
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
+from threat_models.made_up import sums_of
 
 _DATASET, _RUN = "canary", b"course under audit"
 _RUN_BYTES = 16
@@ -102,7 +103,7 @@ def audit_course(
         )
     copies = max(1, round(GROUP_MU / separation))
     noise = np.zeros(trials)
-    for each in sessions:
+    for each in track("playing", sessions):
         noise += each.target.draw(trials, rng) @ each.weight
     noise /= separation
     result = lower_bounds(noise, noise + copies * separation, confidence, privacy.delta).mu / copies
@@ -149,11 +150,13 @@ def joined(course: Course, rng: Generator, asks: int) -> tuple[list[_Session], i
         party = _Party(course, Path(folder) / "party.db", rng)
         sessions: list[_Session] = []
         refused = 0
-        for plan, history in _asked(course, party, rng, asks):
-            if party.takes_part(plan, history):
-                sessions.append(_Session(len(history), target_of(plan), party.shift(plan)))
-            else:
-                refused += 1
+        with progress_bar("asking", asks * course.most) as advance:
+            for plan, history in _asked(course, party, rng, asks):
+                if party.takes_part(plan, history):
+                    sessions.append(_Session(len(history), target_of(plan), party.shift(plan)))
+                else:
+                    refused += 1
+                advance(1)
     return sessions, refused
 
 
@@ -181,7 +184,7 @@ class _Party:
         owners: Any = {}
         if plan.person_clip is not None:
             owners = {"persons": np.zeros(self._copies, int), "person_clip": plan.person_clip}
-        return exact_moments(plan.schema, X, y, published=plan.published, unreadable=plan.unreadable, **owners)
+        return sums_of(plan.schema, X, y, published=plan.published, unreadable=plan.unreadable, **owners)
 
     def shift(self, plan: Plan) -> NDArray[np.int64]:
         """The canary's shift of the flat vector, behind the clip of a client: by its presence, or its exchange."""
@@ -335,6 +338,5 @@ def invented(plan: Plan, rng: Generator) -> Release:
     """
     schema = plan.schema
     X, y = drawn_records(schema, _INVENTED_RECORDS, _chance(rng))
-    with warnings.catch_warnings(action="ignore"):  # made-up records need no correction
-        vector = flatten(exact_moments(schema, X, y, published=plan.published, unreadable=plan.unreadable))
+    vector = flatten(sums_of(schema, X, y, published=plan.published, unreadable=plan.unreadable))
     return Release(plan, vector, tuple(range(plan.cohort.min_survivors)))

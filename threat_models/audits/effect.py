@@ -7,7 +7,6 @@ that map; no formula is shared.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,9 +18,9 @@ from numpy.typing import NDArray
 from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten
-from privstats.errors import PlanError, UnreadableRecordsWarning
+from privstats.errors import PlanError
 from privstats.kinds import EffectSchema
-from privstats.moments import Moments, exact_moments
+from privstats.moments import Moments
 from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.schema import narrowed
@@ -30,6 +29,7 @@ from threat_models.audits.climb import Search, most_apart
 from threat_models.audits.sensitivity import Finding, report_of
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
+from threat_models.made_up import sums_of
 
 _ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 _CORNERS = 100
@@ -153,12 +153,9 @@ def _distance(schema: EffectSchema, sigmas: Mapping[str, float], attempt: Attemp
     rows = np.hstack([attempt.x * treated, attempt.x * ~treated])
     bare = replace(schema, transform=(), feature_names=None, subgroups=None, groups=None)
     rows[attempt.unread == 1], y = math.nan, np.where(attempt.unread[:, None] == 2, math.inf, attempt.y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnreadableRecordsWarning)
-        results = [
-            exact_moments(bare, rows[i : i + 1], y[i : i + 1], published=values, unreadable="leave out")
-            for i in range(len(rows))
-        ]
+    results = [
+        sums_of(bare, rows[i : i + 1], y[i : i + 1], published=values, unreadable="leave out") for i in range(len(rows))
+    ]
     moved = [
         [_apart(schema, each, block) for each in getattr(one, "variants", ()) or (one,)]
         for one, block in zip(results, attempt.block, strict=True)

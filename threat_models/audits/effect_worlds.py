@@ -24,13 +24,13 @@ from privstats.inference.releases import map_columns
 from privstats.inference.treatment_effects.rows import subgroups_of
 from privstats.kinds import EffectSchema
 from privstats.kinds.effect.sums import blocks_of
-from privstats.moments import exact_moments
 from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.release import Release
 from privstats.transforms import ByArm
 from threat_models.audits.inference import MOST_RECORDS, Tally, report_of
 from threat_models.audits.verdict import Report
+from threat_models.made_up import sums_of
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -296,7 +296,7 @@ def played(course: Effect, X: Array, y: Array, rng: Generator) -> list[Release |
     def release(node: Round) -> Release:
         plan, clients = node.plan, node.plan.cohort.clients
         dealt = [(X[k::clients], y[k::clients]) for k in range(clients)]
-        parts = [exact_moments(plan.schema, *each, published=plan.published) for each in dealt]
+        parts = [sums_of(plan.schema, *each, published=plan.published) for each in dealt]
         return session.aggregate_unmasked(plan, parts, rng)
 
     return run(course, release)

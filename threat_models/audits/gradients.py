@@ -19,7 +19,6 @@ from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten
 from privstats.errors import PlanError
 from privstats.kinds import CalibrationSchema, GradientSchema, PartySchema, ScoreSchema
-from privstats.moments import exact_moments
 from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.schema.public_values import VALUE_BITS, Published, Values
@@ -27,6 +26,7 @@ from threat_models.audits.climb import Search, most_apart
 from threat_models.audits.sensitivity import Finding, report_of
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
+from threat_models.made_up import sums_of
 
 _ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 _MOST = (1 << (VALUE_BITS - 1)) - 1
@@ -157,7 +157,7 @@ def _distance(schema: Round, sigmas: Mapping[str, float], attempt: Attempt) -> f
     if bound := _bound_of(schema):  # every exposure that the schema admits
         labels = np.column_stack([labels[:, 0], np.clip(np.abs(labels[:, 1]), bound * 1e-6, bound)])
     moved = [
-        flatten(exact_moments(schema, attempt.X[i : i + 1], labels[i : i + 1], published=values))
+        flatten(sums_of(schema, attempt.X[i : i + 1], labels[i : i + 1], published=values))
         for i in range(len(attempt.X))
     ]
     return most_apart(schema, sigmas, moved)

@@ -17,12 +17,12 @@ from privstats.course import Hazard
 from privstats.errors import PlanError, ReleaseError
 from privstats.inference import HazardRatios, hazards
 from privstats.inference.releases import column_names, interactions_of, map_columns, raw_slopes
-from privstats.moments import exact_moments
 from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.release import Release
 from threat_models.audits.inference import MOST_RECORDS, Tally, report_of
 from threat_models.audits.verdict import Report
+from threat_models.made_up import sums_of
 
 _ALPHA = 0.05
 _CUMULATIVE = 0.4  # hazard over all bins where the columns are in the middle
@@ -144,7 +144,7 @@ def ratios_of(course: Hazard, world: HazardWorld, rng: Generator) -> HazardRatio
     parts = [{name: column[k::clients] for name, column in world.table.items()} for k in range(clients)]
 
     def release(node: courses.Round) -> Release:
-        moments = [exact_moments(node.plan.schema, part, published=node.plan.published) for part in parts]
+        moments = [sums_of(node.plan.schema, part, published=node.plan.published) for part in parts]
         return session.aggregate_unmasked(node.plan, moments, rng)
 
     return hazards(courses.run(course, release))

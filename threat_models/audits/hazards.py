@@ -8,7 +8,6 @@ the library's own map, because what is searched is that map; no formula is share
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
@@ -20,10 +19,9 @@ from numpy.typing import NDArray
 from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten
-from privstats.errors import PlanError, UnreadableRecordsWarning
+from privstats.errors import PlanError
 from privstats.kinds import HazardSchema
 from privstats.kinds.hazard_sums import PART_BITS
-from privstats.moments import exact_moments
 from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.schema import narrowed
@@ -33,6 +31,7 @@ from threat_models.audits.climb import Search, most_apart
 from threat_models.audits.sensitivity import Finding, report_of
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
+from threat_models.made_up import sums_of
 
 _ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 
@@ -196,9 +195,7 @@ def added_by(schema: HazardSchema, here: Trajectories) -> list[Array]:
         if schema.entry is not None and here.entries is not None:
             enters = np.interp(here.entries, np.arange(len(edges)), edges, right=edges[-1] + 1)
             table[schema.entry] = enters[place : place + 1]
-        with warnings.catch_warnings():  # who leaves before the entry is in no sum
-            warnings.simplefilter("ignore", UnreadableRecordsWarning)
-            moments = exact_moments(schema, table, published=values, unreadable="leave out")
+        moments = sums_of(schema, table, published=values, unreadable="leave out")
         added.append(flatten(moments).astype(np.float64))
     return added
 

@@ -21,7 +21,6 @@ from privstats.inference.cell_design import Intervals, declared_cells
 from privstats.inference.releases import interactions_of, map_columns, raw_slopes
 from privstats.intake.tables import Codes
 from privstats.kinds import RidgeSchema
-from privstats.moments import exact_moments
 from privstats.plan import Plan
 from privstats.progress import track
 from privstats.randomness import Generator
@@ -29,6 +28,7 @@ from privstats.release import Release
 from privstats.schema import narrowed
 from privstats.transforms import Cells, ConstantFeature
 from threat_models.audits.verdict import Report
+from threat_models.made_up import sums_of
 
 _ALPHA = 0.05
 _CONFIDENCE = 0.999
@@ -206,7 +206,7 @@ class World:
 def released(plan: Plan, world: World, rng: Generator) -> Release:
     """A release of the world's records, dealt to all clients of the plan."""
     clients = plan.cohort.clients
-    parts = [exact_moments(plan.schema, world.X[k::clients], world.y[k::clients]) for k in range(clients)]
+    parts = [sums_of(plan.schema, world.X[k::clients], world.y[k::clients]) for k in range(clients)]
     return session.aggregate_unmasked(plan, parts, rng)
 
 

@@ -22,6 +22,7 @@ from threat_models.audits.residuals import COLUMNS, Checks, Group, Z, checks, di
 from threat_models.audits.searches import broken_promise
 from threat_models.audits.target import Target, publish
 from threat_models.audits.verdict import Report
+from threat_models.made_up import made_up_records
 
 SEES = 0.93
 """Noise of less than this part of the declared one shall be found: one share in seven that is missing is .926."""
@@ -110,7 +111,8 @@ def _over_the_protocol(target: Target, rng: Generator, survivors: int | None = N
     given."""
     parties = known_parties(target, rng)
     gone = range(survivors or target.min_survivors, target.clients)
-    release = run(target.lenient, parties, dropouts={target.plan.masking.upload_step: set(gone)}, rng=rng).release
+    with made_up_records():
+        release = run(target.lenient, parties, dropouts={target.plan.masking.upload_step: set(gone)}, rng=rng).release
     exact = sum(target.exact(parties[client]) for client in release.survivors)
     present = len(release.survivors)
     return _standardised(target, (release.vector - exact)[None], rng, target.noises(present), present)

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.kinds import ClassSchema, CountSchema, PartySchema, RidgeSchema
-from privstats.moments import Moments, exact_moments
+from privstats.moments import Moments
 from privstats.randomness import Generator
 from privstats.schema import Schema, bare
 from threat_models.audits.counts import records_at, tables_in
 from threat_models.audits.kinds import Outcome, as_declared, columns_of, in_arms, outcome_of, row_part
 from threat_models.audits.target import Target, moments_of, of_single_rows
+from threat_models.made_up import sums_of
 
 _RECORDS_PER_CLIENT = 8
 
@@ -71,7 +72,7 @@ def of_tables(target: Target, count: int, rng: Generator) -> Moments:
     schema = tables_in(target.schema)
     columns = len(schema.read)
     places = (rng.uint64(count * columns) >> np.uint64(11)).reshape(count, columns).astype(np.float64) * 2.0**-53
-    counted: Any = exact_moments(bare(schema), records_at(schema, places))
+    counted: Any = sums_of(bare(schema), records_at(schema, places))
     return replace(counted, schema=target.schema)  # type: ignore[no-any-return]
 
 

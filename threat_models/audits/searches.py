@@ -10,7 +10,6 @@ import numpy as np
 from privstats.dp import clip_client
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten
-from privstats.moments import exact_moments
 from privstats.randomness import Generator
 from privstats.schema import Schema, bare
 from privstats.schema.public_values import Published, Values
@@ -22,6 +21,7 @@ from threat_models.audits.kinds import row_part
 from threat_models.audits.sensitivity import PROMISE_TOLERANCE
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
+from threat_models.made_up import sums_of
 
 _Search: TypeAlias = Callable[[Mapping[str, float], Adjacency, Generator], float]
 
@@ -128,7 +128,7 @@ def of_aligned(target: Target, rng: Generator, starts: int) -> float:
         x = chance.normal(size=(rows if start % 3 == 2 else 1, schema.features))
         x *= 4 * schema.clip_norm / np.linalg.norm(x, axis=1, keepdims=True)
         x = np.resize(np.vstack([x, -x]) if start % 3 == 1 else x, (rows, schema.features))
-        vector = flatten(exact_moments(bare(schema), x, np.zeros(rows), published=published))
+        vector = flatten(sums_of(bare(schema), x, np.zeros(rows), published=published))
         clients.append(clip_client(schema, target.privacy, vector))
     gone = clients if target.privacy.adjacency == "replace-one" else []
     shifts = [*clients, *(one - other for one in gone for other in gone)]

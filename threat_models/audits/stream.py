@@ -25,7 +25,7 @@ from privstats.contrib.streams import Pending, PersonRegistry, PersonRows, Recor
 from privstats.course import spend
 from privstats.dp import Ledger, gaussian_epsilon
 from privstats.errors import LedgerError
-from privstats.moments import Moments, exact_moments
+from privstats.moments import Moments
 from privstats.printable import at_most, delta_text
 from privstats.progress import track
 from privstats.randomness import Generator
@@ -33,6 +33,7 @@ from threat_models.audits.canary import GROUP_MU, lower_bounds
 from threat_models.audits.course import canary_of, copies_of
 from threat_models.audits.stream_target import StreamTarget, stream_target
 from threat_models.audits.verdict import Report
+from threat_models.made_up import sums_of
 
 _TOLERANCE = 1e-6
 _MOST_ENTRIES = 200_000_000
@@ -116,7 +117,7 @@ def _moments(target: StreamTarget, X: Any, y: Any) -> Moments:
     """The canary's sums: of one person under a promise per person."""
     clip = target.stream.first.person_clip
     named: Any = {} if clip is None else {"persons": ["canary"] * len(X), "person_clip": clip}
-    return exact_moments(target.stream.first.schema, X, y, **named)
+    return sums_of(target.stream.first.schema, X, y, **named)
 
 
 def _measured(
@@ -307,4 +308,4 @@ class _Party:
 
     def _measured(self, ids: Sequence[str]) -> Moments | None:
         rows = [self._ids.index(each) for each in ids]
-        return exact_moments(self._stream.first.schema, self._X[rows], self._y[rows]) if rows else None
+        return sums_of(self._stream.first.schema, self._X[rows], self._y[rows]) if rows else None

@@ -19,7 +19,7 @@ from privstats.dp import Noise, Privacy, clip_client
 from privstats.encoding import Layout, RingVector, Segment, flatten
 from privstats.errors import AggregationError, PlanError, PrivstatsError
 from privstats.kinds import CountSchema
-from privstats.moments import Moments, PersonMoments, exact_moments
+from privstats.moments import Moments, PersonMoments
 from privstats.plan import Plan
 from privstats.progress import track
 from privstats.randomness import SEED_BYTES, Generator, secure, seeded
@@ -29,6 +29,7 @@ from privstats.secagg.machines import Opening
 from privstats.session.local import opened_among
 from threat_models.audits.kinds import as_declared, columns_of, outcome_of, row_part
 from threat_models.audits.promise import AuditedPromise, promise_of
+from threat_models.made_up import sums_of
 
 _ROUNDING = 1 / 12
 
@@ -90,7 +91,7 @@ def publish(
 
 def moments_of(schema: Schema, X: NDArray[np.float64], y: NDArray[np.generic], **persons: Any) -> Moments:
     """Moments of vectors that already stand behind the public transform, by the library's own measuring."""
-    plain: Any = exact_moments(bare(schema), X, y, **persons)
+    plain: Any = sums_of(bare(schema), X, y, **persons)
     moments: Moments = replace(plain, schema=schema)
     return moments
 
@@ -249,12 +250,12 @@ class Target:
     def _empty(self) -> Moments:
         schema = self.schema
         if isinstance(schema, CountSchema):
-            none: Any = exact_moments(bare(schema), {variable.name: [] for variable in schema.read})
+            none: Any = sums_of(bare(schema), {variable.name: [] for variable in schema.read})
             empty: Moments = replace(none, schema=schema)
             return empty
         if schema.needs:
             nothing, y = np.zeros((0, columns_of(schema))), outcome_of(schema).alike(0)
-            return exact_moments(schema, *as_declared(schema, nothing, y), published=self.plan.published)
+            return sums_of(schema, *as_declared(schema, nothing, y), published=self.plan.published)
         return moments_of(schema, np.zeros((0, schema.features - schema.appended)), outcome_of(bare(schema)).alike(0))
 
     def exact(self, moments: Moments) -> NDArray[np.int64]:

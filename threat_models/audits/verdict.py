@@ -63,7 +63,7 @@ class Report:
             if i == 0:
                 table.add_column(heading, overflow="fold")  # the only one that may be as long as its owner likes
             else:
-                table.add_column(heading, justify="right", no_wrap=True)
+                table.add_column(heading, justify="right", overflow="fold")
         for row in rows:
             table.add_row(*map(Text, row))
         yield f"[bold]audit {self.audit}[/]"

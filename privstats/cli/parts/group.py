@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import click
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo, TyperInfo
 
 from privstats.cli.parts.options import HELP
@@ -37,7 +37,8 @@ def command_of(app: typer.Typer, name: str) -> click.Command:
         name: the group's; a package announces a function under the entry points ``privstats.commands.<name>``.
     """
     if len(app.registered_commands) == 1:
-        return _with_help_options(typer.main.get_command(app))
+        (info,) = app.registered_commands
+        return _built(info, app)
     shell = copy(app)
     shell.registered_commands = []
     group = cast(
@@ -56,6 +57,22 @@ def command_of(app: typer.Typer, name: str) -> click.Command:
 def sentence_of(app: typer.Typer) -> str:
     """Return an app's sentence for a list, without building a command."""
     return app.info.help or _sentence(app.registered_commands[0].callback)
+
+
+class _Command(TyperCommand):
+    """A command whose help is plain text: boxes cut long names of options on a narrow terminal."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List arguments, then options by their panel."""
+        lists = dict[str, list[tuple[str, str]]]()
+        for each in self.get_params(ctx):
+            if isinstance(each, click.Argument):
+                lists.setdefault("Arguments", []).append((each.make_metavar(ctx), getattr(each, "help", None) or ""))
+            elif isinstance(each, click.Option) and (record := click.Option.get_help_record(each, ctx)) is not None:
+                lists.setdefault(getattr(each, "rich_help_panel", None) or "Options", []).append(record)
+        for heading, records in lists.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
 
 
 class _Group(TyperGroup):
@@ -104,8 +121,10 @@ def _name(callback: Any) -> str:
 
 
 def _built(info: CommandInfo, app: typer.Typer) -> click.Command:
+    plain = copy(info)
+    plain.cls = _Command
     command = typer.main.get_command_from_info(
-        info, pretty_exceptions_short=app.pretty_exceptions_short, rich_markup_mode=app.rich_markup_mode
+        plain, pretty_exceptions_short=app.pretty_exceptions_short, rich_markup_mode=None
     )
     command.short_help = command.get_short_help_str(_LONGEST)
     return _with_help_options(command)

@@ -16,6 +16,7 @@ from privstats.heads.file_formats import load_any
 from privstats.heads.provenance import Provenance
 from privstats.plan import Plan
 from privstats.release import Release
+from privstats.workflows.fitting import fitted
 
 if TYPE_CHECKING:
     from privstats.course import Course
@@ -121,11 +122,7 @@ def against_releases(opened: HeadFile, releases: list[Release]) -> str:
     if claimed.public is not None:
         return "named in the file; not fitted again, because it does not hold the public records of its fit"
     try:
-        again = type(head)(**head.get_params())
-        if head.entry.after_rounds:
-            again = again.fit_releases(releases)
-        else:
-            again = again.fit_release(releases[0] if len(releases) == 1 else releases)
+        again = fitted(type(head)(**head.get_params()), releases)
     except PrivstatsError as refusal:
         return f"{NO}no such head can be fitted on it: {refusal}"
     probes = np.random.default_rng(0).normal(size=(_PROBES, head.preprocessing_.features))

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypeVar, 
 
 import typer
 
-from privstats.cli.parts.terminal import escape
 from privstats.doors import Door
 from privstats.errors import DataError, PlanError
 from privstats.row_fields import option_hints
@@ -37,17 +36,12 @@ QUOTED = "Its program doubles quotes within quotes, so quoted texts may span any
 
 def option(help: str, metavar: str | None = None, *, flag: str = "", panel: str | None = None, **how: Any) -> Any:
     """Return an option; ``flag`` is its name if not the parameter's."""
-    return typer.Option(*([flag] if flag else []), help=_plain(help), metavar=metavar, rich_help_panel=panel, **how)
+    return typer.Option(*([flag] if flag else []), help=help, metavar=metavar, rich_help_panel=panel, **how)
 
 
 def argument(help: str, metavar: str | None = None) -> Any:
     """Return an argument."""
-    return typer.Argument(help=_plain(help), metavar=metavar)
-
-
-def _plain(help: str) -> str:
-    """Return a help text whose brackets ``typer`` prints as they are; it reads them as markup, and may fail."""
-    return escape(help) if "[" in help else help
+    return typer.Argument(help=help, metavar=metavar)
 
 
 Force: TypeAlias = Annotated[bool, option("Replace existing files.", flag="--force")]
@@ -76,6 +70,32 @@ class Dialect:
         from privstats.moments import RecordFile
 
         return RecordFile(path, target, **vars(self), **how)
+
+
+_FOUND = "detected in each file if omitted."
+
+
+@dataclass(frozen=True)
+class Detected:
+    """How CSV files of several parties are written: each in its own form, unless an option states one for all."""
+
+    encoding: Annotated[str | None, option(f"Text encoding, such as cp1252; {_FOUND}", panel=_DIALECT)] = None
+    separator: Annotated[
+        str | None, option(f"Field separator, one of , ; | : or tab; {_FOUND}", "CHARACTER", panel=_DIALECT)
+    ] = None
+    decimal: Annotated[str | None, option(f"Decimal mark, . or ,; {_FOUND}", "CHARACTER", panel=_DIALECT)] = None
+    thousands: Annotated[
+        str | None, option(f"Thousands sign, one of . , ' or a blank; {_FOUND}", "CHARACTER", panel=_DIALECT)
+    ] = None
+    lines: Annotated[bool, option(LINES, flag="--lines", panel=_DIALECT)] = False
+    quoted: Annotated[bool, option(QUOTED, flag="--quoted", panel=_DIALECT)] = False
+
+    def file(self, path: Path, target: Any = None, **how: Any) -> RecordFile:
+        """Return a file of records in its own form."""
+        from privstats.moments import RecordFile
+        from privstats.workflows.rehearsal import written_as
+
+        return written_as(RecordFile(path, target, **how), vars(self))
 
 
 class _Expanded:

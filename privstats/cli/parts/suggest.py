@@ -210,4 +210,4 @@ def _table(title: str, choices: tuple[Choice, ...], suggestion: Suggestion) -> T
             cells += [f"{100 * choice.accuracy:.2f}", f"{100 * (suggestion.reference - choice.accuracy):.2f}"]
         rows.append(cells)
     scored = [] if suggestion.reference is None else ["accuracy", "lost"]
-    return table_of([*headings, *scored], rows, title=title, left=(), no_wrap=True)
+    return table_of([*headings, *scored], rows, title=title, left=())

@@ -57,6 +57,9 @@ def new_table(title: str | None = None, *, header: bool = True) -> Table:
     from rich.table import Table
 
     class Escaped(Table):
+        def add_column(self, *headings: Any, **options: Any) -> None:
+            super().add_column(*headings, **{"overflow": "fold", **options})  # a narrow terminal cuts no name
+
         def add_row(self, *cells: Any, **options: Any) -> None:
             super().add_row(*map(_shown, cells), **options)
 

@@ -6,7 +6,6 @@ Neither clip norm, target bound nor number of records is ever computed from data
 from __future__ import annotations
 
 import math
-import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -18,6 +17,7 @@ import tomli_w
 import typer
 
 import privstats as ps
+from privstats.cli.parts.next_command import next_command, this_command
 from privstats.cli.parts.plan_tasks import TASKS, Question
 from privstats.cli.parts.questions import completed, governs, questions, values
 from privstats.cli.parts.terminal import say, writable
@@ -35,12 +35,30 @@ if TYPE_CHECKING:
     from privstats.intake import RecordFile
 
 Answers: TypeAlias = dict[str, Any]
+Fields: TypeAlias = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+_DROPOUTS: tuple[Answers, ...] = ({}, {"vanish": 2})
+"""Stand-ins for an open number of dropouts: a random graph needs some."""
 
 
-def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] | None) -> Answers:
-    """Return an answer to every open question: the given one, or the one that ``ask`` returns."""
+def _no_fields(_: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema fields without declared columns."""
+    return {}
+
+
+def answer_all(
+    answers: Answers,
+    given: Mapping[str, Any],
+    ask: Callable[[Question, Answers], Any] | None,
+    fields: Fields = _no_fields,
+) -> None:
+    """Add an answer to every open question: the given one, or the one that ``ask`` returns.
+
+    Args:
+        answers: filled in order, so that a person who stops loses none.
+        fields: schema fields that follow from declared columns and the answers.
+    """
     asked = {question.name for question in questions()}
-    answers: Answers = {name: value for name, value in given.items() if name not in asked}  # what columns declare
+    answers |= {name: value for name, value in given.items() if name not in asked}  # what columns declare
     missing = []
     for question in questions():
         value = given.get(question.name)
@@ -52,46 +70,65 @@ def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] |
         if value is None and ask is None:
             missing.append(question.option)
         if value is not None:
-            _check_option(question, value, answers, asking=ask is not None)
+            _check_option(question, value, answers, None if ask is None else fields)
         answers[question.name] = ask(question, answers) if value is None and ask is not None else value
     if missing:
         raise PlanError(
             f"missing: {', '.join(missing)}; pass these, or run the command on a terminal without --yes; no choice "
             "of privacy has a default"
         )
-    return answers
 
 
-def _check_option(question: Question, value: Any, answers: Answers, *, asking: bool) -> None:
+def _check_option(question: Question, value: Any, answers: Answers, fields: Fields | None) -> None:
     """Check first the options on which other questions depend; where a person is asked, check all."""
     if governs(question) and question.offered and value not in question.offered:
         choices = " or ".join(map(repr, question.offered))
         raise PlanError(f"{question.name} must be {choices}, got {value!r}: {question.why}")
-    if asking:
-        check_answer(question, value, answers)
+    if fields is not None:
+        check_answer(question, value, answers, fields)
 
 
-def check_answer(question: Question, value: Any, answers: Answers) -> None:
-    """Refuse an answer that is out of bounds or contradicts earlier answers."""
+def check_answer(question: Question, value: Any, answers: Answers, fields: Fields = _no_fields) -> None:
+    """Refuse an answer that is out of bounds, or with which no plan follows although one did before it."""
+    with_it = {**answers, question.name: value}
     if question.part:
-        _PARTS[question.part](completed({**answers, question.name: value}) | {"model": "central"})
+        _PARTS[question.part](completed(with_it) | {"model": "central"})
+    refusal = _refusal(with_it, fields)
+    if refusal is not None and _refusal(answers, fields) is None:
+        raise refusal
 
 
-def plan_from(
-    path: Path, given: Mapping[str, Any], declared: Declaration | Declared | None, *, ask: bool
-) -> tuple[ps.Plan, str]:
-    """Return the plan that the answers make, and its text; ``path`` is for the command that repeats the answers."""
+def _refusal(answers: Answers, fields: Fields) -> PrivstatsError | None:
+    """Return why no plan follows from these answers, whatever the open ones are; None where one does."""
+    refusal: PrivstatsError | None = None
+    for dropouts in _DROPOUTS:
+        full = completed({**dropouts, **answers})
+        if any(full.get(each.name, "") is None for each in questions() if each.belongs(full)):
+            return None  # no stand-in is known, as for a head's file
+        try:
+            _plan(full, fields(full))
+        except PrivstatsError as error:
+            refusal = refusal or error
+        else:
+            return None
+    return refusal
+
+
+def plan_from(given: Mapping[str, Any], declared: Declaration | Declared | None, *, ask: bool) -> tuple[ps.Plan, str]:
+    """Return the plan that the answers make, and its text."""
     read = {} if declared is None else declared.answers
     if twice := [question.option for question in questions() if question.name in read and question.name in given]:
         raise PlanError(f"the declared columns answer {', '.join(twice)}: omit these options")
-    answers = answered({**read, **given}, _ask if ask else None)
+    fields_of: Fields = _no_fields if declared is None else declared.fields
+    answers: Answers = {}
     try:
-        fields = {} if declared is None else declared.fields(answers)
+        answer_all(answers, {**read, **given}, partial(_ask, fields=fields_of) if ask else None, fields_of)
+        fields = fields_of(answers)
         plan = _plan(answers, fields)
         return plan, plan_text(plan, answers, fields)
-    except PrivstatsError:
+    except (PrivstatsError, click.Abort):
         if ask:
-            typer.echo(f"\nyour answers, to correct and run: {printable(_again(path, answers, read))}", err=True)
+            typer.echo(f"\nyour answers, to correct and run: {printable(_again(answers, read))}", err=True)
         raise
 
 
@@ -287,25 +324,30 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _ask(question: Question, answers: Answers) -> Any:
+def _ask(question: Question, answers: Answers, fields: Fields) -> Any:
     kind = click.Choice(question.offered) if question.offered else click.types.convert_type(question.kind)
 
     def checked(text: str) -> Any:
         value = kind(text)
         try:
-            check_answer(question, value, answers)
+            check_answer(question, value, answers, fields)
         except PrivstatsError as error:
-            raise click.UsageError(str(error)) from None
+            means = ", where min_survivors is clients minus this answer" if "min_survivors" in str(error) else ""
+            raise click.UsageError(f"{error}{means}") from None
         return value
 
     typer.echo(f"\n{question.why}")
     return typer.prompt(question.asks, type=kind, value_proc=checked)
 
 
-def _again(path: Path, answers: Answers, read: Mapping[str, Any]) -> str:
-    named = [question for question in questions() if question.name in answers and question.name not in read]
-    words = [word for question in named for word in (question.option, str(answers[question.name]))]
-    return shlex.join(["privstats", "plan", "init", str(path), "--yes", *words])
+def _again(answers: Answers, read: Mapping[str, Any]) -> str:
+    """Return this call with every answer as an option: columns, file and dialect stay as they were typed.
+
+    It asks what is still open.
+    """
+    asked = [question.name for question in questions() if question.name in answers and question.name not in read]
+    whole = all(each.name in answers for each in questions() if each.belongs(answers))
+    return this_command(yes=whole or None, **{name: answers[name] for name in asked})
 
 
 def columns_file(path: Path, file: RecordFile, drop: Sequence[str], *, ask: bool) -> str:
@@ -338,5 +380,7 @@ def write_scored(path: Path, plan: ps.Plan, text: str, *, force: bool) -> None:
         say(f"WARNING: {head} publishes this head to all parties, and no promise covers it ({promise})")
     for sentence in expected_sentences(plan):
         say(sentence)
-    say(f"wrote {path}, and {head} with the head; keep the two together. Check it: privstats plan check {path}")
-    say("each party then names its records with: privstats flower records PARTY FILE --split SHARE --kept-out")
+    check = next_command("plan", "check", path, without=("head",))
+    say(f"wrote {path}, and {head} with the head; keep the two together. Check it: {check}")
+    named = next_command("flower", "records", "PARTY", "FILE", split="SHARE", kept_out=True)
+    say(f"each party then names its records with: {named}")

@@ -13,7 +13,7 @@ import privstats as ps
 from privstats.cli.parts.party_facts import show
 from privstats.cli.parts.verifying import PassphraseFile, identity_of
 from privstats.errors import LocalProtocolError, PrivstatsError
-from privstats.extend.commands import Json, argument, expanded, option, say, table_of, terminal
+from privstats.extend.commands import Json, argument, expanded, next_command, option, say, table_of, terminal
 from privstats.extend.support import at_most
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def new(
     write_study(study, read, Settings(address, ends, last, origins), page, browsers=not installed)
     for line in warnings(read):
         say(line)
-    say(f"wrote {study}; `privstats http invite {study} --identity IDENTITY.PEM` draws the codes, once")
+    say(f"wrote {study}; draw the codes, once: {next_command('http', 'invite', study, identity='IDENTITY.PEM')}")
 
 
 @app.command()

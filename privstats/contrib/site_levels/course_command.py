@@ -7,7 +7,7 @@ from typing import Annotated
 
 import privstats as ps
 from privstats.cli.parts.plan_files import PlanFiles
-from privstats.extend.commands import Force, argument, option, say
+from privstats.extend.commands import Force, argument, next_command, option, say
 
 
 def sites(
@@ -30,4 +30,4 @@ def sites(
     files = PlanFiles(out)
     terms, _ = from_toml(read_text(plan))
     made = planned(terms, [ps.Release.load(each) for each in releases])
-    say(f"{files.write(made, force)}; run: privstats plan check {out}")
+    say(f"{files.write(made, force)}; run: {next_command('plan', 'check', out)}")

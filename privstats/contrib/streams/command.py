@@ -10,7 +10,7 @@ import typer
 
 import privstats as ps
 from privstats.errors import PlanError
-from privstats.extend.commands import Force, Json, argument, option, say, table_of, terminal, writable
+from privstats.extend.commands import Force, Json, argument, next_command, option, say, table_of, terminal, writable
 from privstats.extend.support import at_most, json_text
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def init(
     stream = _new_stream(plan, epochs, mechanism, deletions, repeats, allow_disclosing_leavers)
     writable((path, path.with_suffix(f".plan{path.suffix}")), force)
     beside = ps.course.write(path, stream)
-    say(f"wrote {path} and {beside}; {_cost(stream)}; run: privstats flower new {path} STUDY --roster ...")
+    then = next_command("flower", "new", path, "STUDY", without=("plan",))
+    say(f"wrote {path} and {beside}; {_cost(stream)}; run: {then}")
 
 
 @app.command()
@@ -64,7 +65,7 @@ def new(
 
     stream = _new_stream(plan, epochs, mechanism, deletions, repeats, allow_disclosing_leavers)
     new_stream(path, stream)
-    say(f"wrote {path}; {_cost(stream)}; run: privstats stream epoch {path} CHANGES")
+    say(f"wrote {path}; {_cost(stream)}; run: {next_command('stream', 'epoch', path, 'CHANGES')}")
 
 
 @app.command()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 from privstats.extend.courses import Changing, CourseKind
 from privstats.extend.doors import Option
+from privstats.extend.support import command_line
 
 if TYPE_CHECKING:
     from privstats.contrib.streams.party import Changes
@@ -47,8 +47,8 @@ def _ended(stream: Stream, releases: Releases, home: Path) -> str:
     without = sum(releases[place] is None for place in nodes)
     note = "" if not without else f", {without} of its {len(nodes)} rounds without a sum"
     ended = ", and with it the stream" if len(releases) == stream.most else ""
-    folder = quote(f"{home.parent.name}/{home.name}")
-    return f"epoch {last} of {stream.epochs} ended{note}{ended}: privstats stream show {folder}"
+    shown = command_line("stream", "show", f"{home.parent.name}/{home.name}")
+    return f"epoch {last} of {stream.epochs} ended{note}{ended}: {shown}"
 
 
 def _why(stream: Stream) -> str:

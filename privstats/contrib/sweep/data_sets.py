@@ -15,7 +15,7 @@ from privstats.intake.table_sources import files_in
 from privstats.kinds import ClassSchema, RidgeSchema
 from privstats.moments import Records
 from privstats.plan import Plan
-from privstats.transforms import apply
+from privstats.transforms import apply, input_features
 
 
 def archives_in(path: str | os.PathLike[str]) -> list[Path]:
@@ -36,6 +36,26 @@ def archives_in(path: str | os.PathLike[str]) -> list[Path]:
         if list(archives.values()).count(file.stem) > 1:
             raise DataError(f"{folder} holds two data sets of the name {file.stem!r}: rename one")
     return list(archives)
+
+
+def adapts(plan: Plan, train: Records, test: Records) -> bool:
+    """Return whether arrays have other features, or more classes, than a plan that names neither.
+
+    Example:
+        >>> from privstats.contrib.sweep.data_sets import adapts
+        >>> from privstats.moments import Records
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 4, "NAB", 8.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> adapts(plan, *[Records(np.eye(4), np.arange(4) % 2)] * 2), adapts(plan, *[Records(np.eye(5), [0] * 5)] * 2)
+        (False, True)
+    """
+    schema: Any = plan.schema
+    names = (schema.reading.names, getattr(schema, "class_names", None), schema.reading.declaration)
+    if schema.task not in ("classes", "ridge") or any(each is not None for each in names):
+        return False
+    labels = [np.asarray(each.y) for each in (train, test)]
+    numbered = schema.task == "classes" and all(each.dtype.kind in "iu" for each in labels)
+    more = numbered and max(int(each.max(initial=0)) for each in labels) >= schema.classes
+    return more or bool(np.shape(train.X)[1] != input_features(schema.transform, schema.features))
 
 
 def fitted(plan: Plan, name: str, train: Records, test: Records) -> Plan:

@@ -37,6 +37,8 @@ _MARKS = "osD^vPX*"
 _DASHES = ("--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 _UNPROTECTED = "#b5541c"
 _PER_ROW = 3
+_PHONE = 4.6
+"""Inches: on a phone 9 points of type are then 9 of its pixels."""
 _LEGEND = 3
 _ALONE = "with noise (mean and 95 % interval)"
 
@@ -79,7 +81,7 @@ def _figure(study: Study) -> Any:
     shown = _values(noisy, panels) if panels else [None]
     columns = min(_PER_ROW, len(shown))
     rows = math.ceil(len(shown) / columns)
-    figure = Canvas(figsize=(max(5.6, 3.4 * columns), 3.1 * rows + 1.1), layout="constrained")
+    figure = Canvas(figsize=(max(_PHONE, 3.4 * columns), 3.1 * rows + 1.1), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     for place, axes in enumerate(grid.flat):
         if place >= len(shown):

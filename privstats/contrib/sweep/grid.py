@@ -153,7 +153,7 @@ def table(result: Sweep) -> Table:
         ['epsilon', 'LDA']
     """
     out = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    out.add_column("epsilon", justify="right", no_wrap=True)
+    out.add_column("epsilon", justify="right", overflow="fold")
     for head in result.heads:
         out.add_column(head, justify="right")
     for epsilon in result.epsilons:
@@ -211,12 +211,12 @@ def means(result: Study) -> Table:
     varied += ["head"] * (len(set(result.draws["head"])) > 1)
     out = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for name in varied:
-        out.add_column(name.replace("_", " "), no_wrap=True)
+        out.add_column(name.replace("_", " "), overflow="fold")
     of_classes = ("balanced",) * (result.metric == "accuracy")
     areas = ("AUC",) * len(of_classes)
     flagged = ("sens./spec.",) * any(row["sensitivity"] is not None for row in result.summary)
     for name in ("epsilon", result.metric, "deviation", "95 % interval", *of_classes, *areas, *flagged):
-        out.add_column(name, justify="right", no_wrap=True)
+        out.add_column(name, justify="right", overflow="fold")
     for row in result.summary:
         epsilon = "no DP" if row["epsilon"] is None else f"{row['epsilon']:g}"
         classes = (shown(result.plan.schema, row[name]) for name in of_classes)

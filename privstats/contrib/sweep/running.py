@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +27,13 @@ from privstats.contrib.sweep import (
     study,
     table,
 )
-from privstats.contrib.sweep.axes import open_columns
-from privstats.contrib.sweep.data_sets import archives_in, fitted
+from privstats.contrib.sweep.axes import open_columns, plan_at
+from privstats.contrib.sweep.data_sets import adapts, archives_in, fitted
 from privstats.contrib.sweep.grid import cell_at
 from privstats.contrib.sweep.points import heading
+from privstats.contrib.sweep.refusals import all_at_once
+from privstats.contrib.sweep.rivals import rivals
+from privstats.dp import Privacy
 from privstats.errors import DataError
 from privstats.extend.commands import say, terminal
 from privstats.extend.heads import HEADS
@@ -38,6 +42,7 @@ from privstats.heads.diagnostics import RARE
 from privstats.moments import RecordFile, Records
 from privstats.plan import Plan
 from privstats.schema import predicted
+from privstats.transforms import input_features
 from privstats.workflows import report
 
 if TYPE_CHECKING:
@@ -51,6 +56,7 @@ _BALANCED = (
     f"the accuracy it shows that rare classes are missed, on which the AUC next to it does not depend: {RARE}. "
     'Sensitivity and specificity are those of threshold="prevalence"'
 )
+_LEAST_REPEATS = 2
 _SPREAD = "± is one standard deviation over {} replicates of noise and partition; the test records are the same in each"
 _INTERVALS = (
     "deviation is one standard deviation over {} replicates of noise and partition, and the interval is of their mean; "
@@ -66,14 +72,15 @@ def run(plan: Path, data: RecordFile, axes: Axes, scored: Scored, draws: Draws, 
     """Carry out the command, on each data set of a folder of npz files; write where a folder is named."""
     subject = Plan.read(plan)
     files = {path.stem: replace(data, path=path) for path in archives_in(data.path)} or {_ONLY: data}
-    sets = {name: _sets(file, subject) for name, file in files.items()}
-    plans = {name: subject if name == _ONLY else fitted(subject, name, *both) for name, both in sets.items()}
-    chosen = heads_named(scored.head, subject, on_device=draws.device is not None)
+    chosen, sets, *_ = all_at_once(
+        partial(heads_named, scored.head, subject, on_device=draws.device is not None),
+        lambda: {name: _sets(file, subject) for name, file in files.items()},
+        partial(rivals, *(scored.baseline or ())),
+        partial(_check_axes, subject, axes, draws),
+        partial(_prepare, out, list(files)),
+    )
+    plans = {name: _plan_of(subject, name, files[name], *both) for name, both in sets.items()}
     chosen |= behind_means(chosen) if scored.centred else {}
-    if out is not None:
-        report.require_extra()
-        folder_for(out)
-        _refuse_overwriting(out, list(sets))
     found: dict[str, Study] = {}
     for name, (train, test) in sets.items():
         folder = None if out is None else out / name
@@ -101,6 +108,30 @@ def run(plan: Path, data: RecordFile, axes: Axes, scored: Scored, draws: Draws, 
             _write(result, out / name, Path(files[name].path))
         if _ONLY not in found:
             _write_together(found, out)
+
+
+def _check_axes(plan: Plan, axes: Axes, draws: Draws) -> None:
+    """Refuse values of the axes with which no plan follows."""
+    if draws.repeats < _LEAST_REPEATS:
+        raise DataError(f"--repeats must be at least {_LEAST_REPEATS}, got {draws.repeats}")
+    inputs = input_features(plan.schema.transform, plan.schema.features)
+    for deal in () if axes.dimension or open_columns(plan) else axes.deals(plan):  # these depend on the records
+        for point in axes.points(plan, deal):
+            plan_at(plan, point, inputs, axes.records_per_client)
+
+
+def _prepare(out: Path | None, names: Sequence[str]) -> None:
+    if out is not None:
+        report.require_extra()
+        folder_for(out)
+        _refuse_overwriting(out, names)
+
+
+def _plan_of(plan: Plan, name: str, file: RecordFile, train: Records, test: Records) -> Plan:
+    """Return a data set's plan: arrays state features and classes, unless the plan names columns or fits already."""
+    if name != _ONLY:
+        return fitted(plan, name, train, test)
+    return plan if file.is_table or not adapts(plan, train, test) else fitted(plan, Path(file.path).name, train, test)
 
 
 def heads_named(names: list[str] | None, plan: Plan, *, on_device: bool = False) -> dict[str, Callable[[], Any]]:
@@ -180,14 +211,15 @@ def _of_one_class(result: Study) -> list[str]:
 
 def _write(outcome: Study, out: Path, data: Path) -> None:
     """Write the JSON last, because its presence marks the folder as finished."""
-    for kind, picture in drawn(outcome).items():
+    pictures = drawn(outcome)
+    for kind, picture in pictures.items():
         atomic_write(out / f"sweep.{kind}", picture, shared=True)
     atomic_write(out / "draws.csv", outcome.draws.to_csv().encode(), shared=True)
     atomic_write(out / "sweep.csv", outcome.summary.to_csv().encode(), shared=True)
     atomic_write(out / "sweep.tex", latex(outcome).encode(), shared=True)
     result = _over_epsilon(outcome)
     if result is not None:
-        report.write_page(_page(outcome, result, data), out / "report.html")
+        report.write_page(_page(outcome, result, data, pictures["png"]), out / "report.html")
     atomic_write(out / _DONE, outcome.to_json().encode(), shared=True)
     (out / KEPT).unlink(missing_ok=True)
     names = "sweep.json, sweep.csv, sweep.tex, draws.csv, figures" + ("" if result is None else " and report.html")
@@ -208,23 +240,29 @@ def _write_together(studies: Mapping[str, Study], out: Path) -> None:
     say(f"wrote sweep.csv and sweep.tex of all data sets to {os.fspath(out)}")
 
 
-def _page(outcome: Study, result: Sweep, data: Path) -> report.Page:
-    private = [epsilon for epsilon in result.epsilons if epsilon != float("inf")]
-    heads = [name for name in result.heads if all(result.has(name, epsilon) for epsilon in private)]
-    open_rivals = {
-        f"{name}, no privacy": result.at(name, float("inf")).mean for name in result.heads if name not in heads
-    }
-    curves = [report.Curve(name, [result.at(name, epsilon) for epsilon in private]) for name in heads]
+def _page(outcome: Study, result: Sweep, data: Path, png: bytes) -> report.Page:
     columns = [heading(epsilon) for epsilon in result.epsilons]
+    title = f"{outcome.metric} against epsilon"
     return report.Page(
         title=f"privstats sweep: {data.name}",
-        chart=report.Chart(outcome.metric, curves, lines=tuple((dict(outcome.baselines) | open_rivals).items())),
+        metric=outcome.metric,
+        chart=report.Figure.of_png(title, _caption(outcome), png),
         header=("head", *columns),
         scores=[(name, *(cell_at(result, name, epsilon) for epsilon in result.epsilons)) for name in result.heads],
         facts=[
-            f"mean ± standard deviation over {result.repeats} draws of reproducible noise, for experiments only",
-            "the budget below is the plan's own; the curves replace its epsilon",
+            f"{_SPREAD.format(outcome.repeats)}; the noise is reproducible, for experiments only",
+            "the costs of statistics are those of the plan's own epsilon",
             *_notes(outcome),
         ],
         plan=result.plan,
+    )
+
+
+def _caption(outcome: Study) -> str:
+    """Return what a picture's points, bars and lines are, and who adds the noise."""
+    privacy = outcome.plan.privacy
+    noise = f"{privacy.model} noise, one {privacy.unit}, {privacy.adjacency}. " if isinstance(privacy, Privacy) else ""
+    return (
+        f"{noise[:1].upper()}{noise[1:]}Points: mean {outcome.metric} over {outcome.repeats} replicates of noise and "
+        "partition. Bars: the 95 % interval of that mean. Dashed lines: without privacy."
     )

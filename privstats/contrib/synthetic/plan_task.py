@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from privstats.errors import PlanError
+from privstats.extend.commands import next_command
 from privstats.extend.plans import PlanTask
 
 if TYPE_CHECKING:
@@ -33,10 +34,8 @@ class RowsDeclaration:
 
     def next_step(self, path: Path) -> str:
         """Return how the plan's promise is divided."""
-        return (
-            "its promise is for several sessions: divide it with privstats course init study.toml "
-            f"--plan {path} --synthetic --columns {self.path}"
-        )
+        divided = next_command("course", "init", "study.toml", plan=path, synthetic=True, columns=self.path)
+        return f"its promise is for several sessions: divide it with: {divided}"
 
 
 def _declared(public: Path | None, others: Sequence[str]) -> RowsDeclaration:

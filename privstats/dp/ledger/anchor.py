@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from shlex import quote
 
 from privstats.dp.ledger.records import Head
 from privstats.errors import LedgerError, PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.files.outside import Outside
+from privstats.printable.command_line import command_line
 from privstats.system import open_plain
 
 _MOST_BYTES = 200
@@ -107,8 +107,8 @@ def check_outside(path: Path, heads: Sequence[Head], stored: Head | None, ledger
         raise LedgerError(
             f"ledger {path} has {len(heads) - 1} records and {_outside(ledger).path} says {stored.length}, or others: "
             "its folder was restored from a backup, or copied, and later spends are missing here. Bring the newest "
-            "back; only if nothing was ever sent under them, go on with this one by `privstats ledger restored "
-            f"{quote(str(path))}`"
+            "back; only if nothing was ever sent under them, go on with this one by "
+            f"`{command_line('ledger', 'restored', path)}`"
         )
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from shlex import quote
 
 from privstats import domains
 from privstats.dp.ledger.anchor import (
@@ -43,6 +42,7 @@ from privstats.dp.ledger.records import (
     sealed,
 )
 from privstats.errors import LedgerError, PrivstatsError
+from privstats.printable.command_line import command_line
 from privstats.system import open_private
 
 FORMAT_VERSION = 2
@@ -208,13 +208,13 @@ def _require_file(path: Path) -> None:
     if not path.is_file():
         raise LedgerError(
             f"there is no ledger at {path}: name the file that releases are recorded in, or make a new one with "
-            f"`privstats ledger open {quote(str(path))}` (Ledger.create) if nothing was ever released from this data"
+            f"`{command_line('ledger', 'open', path)}` (Ledger.create) if nothing was ever released from this data"
         )
     if not path.stat().st_size:
         refuse_lost(path)
         raise LedgerError(
             f"{path} is empty, as a full disk leaves a ledger that was being made: free some space, and make it with "
-            f"`privstats ledger open {quote(str(path))}` (Ledger.create)"
+            f"`{command_line('ledger', 'open', path)}` (Ledger.create)"
         )
 
 

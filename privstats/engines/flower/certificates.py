@@ -35,6 +35,7 @@ from privstats.errors import PrivstatsError
 from privstats.files.atomic import read_bounded, write_new
 from privstats.files.text import is_plain_text
 from privstats.printable import printable
+from privstats.printable.command_line import command_line
 from privstats.progress import progress_bar
 
 MOST_DAYS = 825
@@ -249,7 +250,8 @@ def register(home: Path, keys: Path) -> list[Registered]:
     """
     check_version()
     if not (home / ".flower" / "config.toml").is_file():
-        raise PrivstatsError(f"nothing was served in {home} yet: start privstats flower serve {home} first")
+        start = command_line("flower", "serve", home, options={"--certificates": "FOLDER"})
+        raise PrivstatsError(f"nothing was served in {home} yet: start `{start}` first")
     files = _public_keys(keys)
     with progress_bar("registering", len(files)) as advance:
         registered = []

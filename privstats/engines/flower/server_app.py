@@ -23,7 +23,7 @@ app = ServerApp()
 
 @app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Run the remaining sessions, and print the last sentence.
+    """Run the remaining sessions, and print where the releases are, and how a model is fitted on them.
 
     Raises:
         PrivstatsError: the session has not ended; Flower shows the run as failed.
@@ -31,10 +31,12 @@ def main(grid: Grid, context: Context) -> None:
     if HOME not in os.environ:
         raise PrivstatsError('no host\'s folder is named: start the SuperLink with "privstats flower serve"')
     configure_log()
-    outcome = Host.open(Path(os.environ[HOME])).run(GridTransport(grid), deadlines(context.run_config))
+    host = Host.open(Path(os.environ[HOME]))
+    outcome = host.run(GridTransport(grid), deadlines(context.run_config))
     if isinstance(outcome, Waiting):
         raise PrivstatsError(outcome.sentence)
-    sys.stdout.write(f"{outcome.sentence}\n")  # last, so that a reader of the run's output sees the release's name
+    for line in filter(None, (outcome.sentence, host.next_step(outcome))):  # last, so that a reader sees them
+        sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 

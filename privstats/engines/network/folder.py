@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
-from shlex import quote
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -36,6 +35,7 @@ from privstats.files.atomic import MOST_SIGNED, atomic_write, read_bounded
 from privstats.files.decoding import from_json, from_msgpack
 from privstats.plan import Plan
 from privstats.plan.position import Position
+from privstats.printable.command_line import command_line
 from privstats.release import Release
 from privstats.schema.public_values import Published, Values, values_path
 from privstats.secagg import Identity, Roster
@@ -392,10 +392,10 @@ class RoundFolder:
         privacy = self.plan.privacy
         if isinstance(privacy, NoPrivacy):
             return UNNAMED
+        terms = {"--unit": privacy.unit, "--adjacency": privacy.adjacency, "--delta": privacy.delta, "--epsilon": "CAP"}
         raise LedgerError(
             "this plan spends privacy and the ledger has no account: open one, with a cap that its owner decides, by "
-            f"`privstats ledger cap {quote(str(self.base / 'ledger'))} DATASET --unit {privacy.unit} --adjacency "
-            f"{privacy.adjacency} --delta {privacy.delta:g} --epsilon CAP`"
+            f"`{command_line('ledger', 'cap', self.base / 'ledger', 'DATASET', options=terms)}`"
         )
 
     def charge(self, dataset: str | None, again: bool) -> Charge | RoundCharge:

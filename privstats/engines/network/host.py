@@ -30,6 +30,7 @@ from privstats.errors import (
     SessionEndedError,
     TooFewAnswersError,
 )
+from privstats.printable.command_line import command_line
 from privstats.release import Release
 from privstats.schema.public_values import Published, Values
 
@@ -131,6 +132,13 @@ class Host:
         if not on:
             raise NothingToResumeError(f"{self.folder.home.name}: no round of the course is on: nothing to give up")
         return f"{_at(on[-1])}{self._host(self.folder.round(on[-1])).give_up()}"
+
+    def next_step(self, ended: Ended) -> str:
+        """Return how a model is fitted on a run's releases; "" where no head is built from them."""
+        from privstats.heads.registry import suited
+
+        able = suited([each.plan.schema for each in ended.releases if each is not None])
+        return f"fit a model: {command_line('head', 'fit', self.folder.home)}" if able else ""
 
     @property
     def reached(self) -> int:
@@ -287,7 +295,8 @@ def run_releases(
         return before
     if isinstance(outcome, Waiting):
         raise TooFewAnswersError(f"{outcome.what}. Nothing is lost: {again}")
-    say(outcome.sentence)
+    for line in filter(None, (outcome.sentence, host.next_step(outcome))):
+        say(line)
     return outcome.releases
 
 

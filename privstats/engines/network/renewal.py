@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 
 from privstats.engines.journal.client_file import ClientFile
 from privstats.engines.network.folder_documents import (
@@ -24,6 +23,7 @@ from privstats.engines.network.folder_status import HostStatus, status_of
 from privstats.engines.network.measuring import SCRIPT
 from privstats.errors import InUseError, LocalProtocolError, NothingToResumeError, PrivstatsError
 from privstats.files.atomic import read_bounded
+from privstats.printable.command_line import command_line
 from privstats.secagg import Roster
 
 _IDENTITY, _CARRIER, _KEY = "identity.pem", ".flower", "journal.key"
@@ -120,13 +120,13 @@ def _check_over(documents: FolderDocuments, unfinished: bool) -> None:
             raise InUseError(f"{home} carries a session now: let it end first")
         if not status.over and any((documents.path(place) / "journal/snapshot").exists() for place in documents.rounds):
             raise LocalProtocolError(
-                f"{home} has a session that has not ended: run it to its end, or end it by privstats flower give-up "
-                f"{quote(str(home))}"
+                f"{home} has a session that has not ended: run it to its end, or end it by "
+                f"{command_line('flower', 'give-up', home)}"
             )
     elif not (unfinished or status.over or _ended(documents)):
         raise LocalProtocolError(
-            f"{home} has not heard the end of its session: wait for it, leave it by privstats flower withdraw "
-            f"{quote(str(home))}, or say --yes, and what it has uploaded stays spent"
+            f"{home} has not heard the end of its session: wait for it, leave it by "
+            f"`{command_line('flower', 'withdraw', home)}`, or pass --yes, and what it has uploaded stays spent"
         )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from shlex import quote
 from typing import Any, ClassVar
 
 from privstats import session
@@ -33,6 +32,7 @@ from privstats.errors import (
     RestoredError,
     SessionEndedError,
 )
+from privstats.printable.command_line import command_line
 from privstats.release import Release
 from privstats.secagg import HelperKeys, Offer, Panel
 from privstats.secagg.machines import Aggregator, StepStatus
@@ -187,7 +187,7 @@ class RoundHost:
         except InUseError:
             raise InUseError(f"{self._name}/journal is in use by another process: let it end first") from None
         except RestoredError:
-            end = f"privstats flower give-up {quote(str(self.folder.base))}"
+            end = command_line("flower", "give-up", self.folder.base)
             raise RestoredError(
                 f"{self._name}/journal was put back from a backup or copied, and two copies may end in two sums: bring "
                 f'the newest one back, or end the session with "{end}"'

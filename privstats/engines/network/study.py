@@ -23,6 +23,7 @@ from privstats.engines.network.transport import MessageKind, Reply
 from privstats.errors import DataError, LocalProtocolError, PlanError, PrivstatsError
 from privstats.files.atomic import MOST_SIGNED, read_bounded, write_new
 from privstats.plan import Plan
+from privstats.printable.command_line import command_line
 from privstats.review.special_facts import needs_course
 from privstats.schema.public_values import values_path
 from privstats.secagg import Identity, Roster
@@ -68,8 +69,8 @@ def _read(path: str | os.PathLike[str]) -> tuple[Course, dict[str, bytes]]:
         cells.require_closed()
     if needs_course(plan):
         raise PlanError(
-            f"{path} never runs alone, because its promise is for several sessions: pass its course, which `privstats "
-            f"course init study.toml --plan {path}` writes"
+            f"{path} never runs alone, because its promise is for several sessions: pass its course, which "
+            f"`{command_line('course', 'init', 'study.toml', options={'--plan': path})}` writes"
         )
     documents = {"plan.toml": read_bounded(path, LocalProtocolError, "privstats plan init")}
     if values_path(path).exists():  # values that a schema reads in addition to the records

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from privstats.heads.registry.entries import check_value as check_value
     from privstats.heads.registry.entries import head_class as head_class
     from privstats.heads.registry.entries import named as named
+    from privstats.heads.registry.of_releases import suited as suited
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -50,6 +51,7 @@ else:
                 "check_value",
                 "head_class",
                 "named",
-            ]
+            ],
+            "privstats.heads.registry.of_releases": ["suited"],
         },
     )

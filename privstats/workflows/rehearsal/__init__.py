@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from privstats.workflows.rehearsal.run import rehearse as rehearse
     from privstats.workflows.rehearsal.run import rehearsed as rehearsed
     from privstats.workflows.rehearsal.run import with_progress as with_progress
+    from privstats.workflows.rehearsal.sources import unusual as unusual
     from privstats.workflows.rehearsal.sources import written_as as written_as
 else:
     __getattr__, __dir__ = lazy_names(
@@ -56,6 +57,6 @@ else:
                 "rehearsed",
                 "with_progress",
             ],
-            "privstats.workflows.rehearsal.sources": ["written_as"],
+            "privstats.workflows.rehearsal.sources": ["unusual", "written_as"],
         },
     )

@@ -16,9 +16,10 @@ from privstats.course.promise import total_of
 from privstats.files.atomic import atomic_write
 from privstats.heads.diagnostics import RANKS
 from privstats.printable import delta_text
+from privstats.printable.command_line import command_line
 from privstats.workflows.rehearsal.assumed import MOST_ROWS, Sentence, words_of
 from privstats.workflows.rehearsal.shapes import decisive, drawn
-from privstats.workflows.rehearsal.sources import Source, file_of, options_of
+from privstats.workflows.rehearsal.sources import Source, file_of, unusual
 from privstats.workflows.report.layout import Cell, Figure, Table, render
 
 if TYPE_CHECKING:
@@ -74,11 +75,15 @@ def assumptions(what: Opened) -> tuple[Sentence, ...]:
         if chosen[name] is None
     ]
     written = [
-        Sentence(f"how {Path(file_of(file)).name} is written", options.strip(), "its owner states it, in every command")
+        Sentence(f"how {Path(file_of(file)).name} is written", _words(options), "its owner states it, in every command")
         for file in what.files
-        if (options := options_of(file))
+        if (options := _written(file))
     ]
     return (*what.public.sentences, *written, *promise)
+
+
+def _words(options: Mapping[str, object]) -> str:
+    return " ".join(flag if value is True else f"{flag} {quote(str(value))}" for flag, value in options.items())
 
 
 def promised(what: Opened) -> str:
@@ -271,22 +276,27 @@ def study_plan(what: Opened) -> str:
 
 def next_commands(what: Opened, *, kept: bool) -> list[tuple[str, str]]:
     """Return a study's next commands with purposes; ``kept`` omits the first."""
-    first, target, persons = _words(what.files[0]), quote(what.asked.target), what.asked.persons
-    drop = "".join(f" --drop {quote(name)}" for name in dict.fromkeys((*what.asked.drop, *filter(None, [persons]))))
-    unit, key, rows = ("", "", "") if persons is None else _of_persons(quote(persons))
+    first, persons = what.files[0], what.asked.persons
+    table = {"--from": file_of(first), **_written(first)}
+    dropped = {"--drop": tuple(dict.fromkeys((*what.asked.drop, *filter(None, [persons]))))}
+    declared = {"--public": "columns.toml", "--target": what.asked.target}
+    unit = {} if persons is None else _OF_PERSONS
+    rows = "" if persons is None else _rows_of(persons)
     commands = [
         (
-            f"privstats plan init plan.toml --from {first}{drop}",
+            command_line("plan", "init", "plan.toml", options={**table, **dropped}),
             "writes columns.toml, the names, each with a question mark for its kind: fill it in from the data "
             "dictionary",
         ),
         (
-            f"privstats plan init plan.toml --from {first} --public columns.toml --target {target}{unit}",
+            command_line("plan", "init", "plan.toml", options={**table, **declared, **unit}),
             "writes the plan from the filled-in columns.toml, and asks for what only you can choose",
         ),
         *(
             (
-                f"privstats look {_words(file)} --plan plan.toml{key}",
+                command_line(
+                    "look", file_of(file), options={**_written(file), "--plan": "plan.toml", "--key": persons}
+                ),
                 f"at the party that holds it: its file compared with the plan{rows}",
             )
             for file in what.files
@@ -297,26 +307,24 @@ def next_commands(what: Opened, *, kept: bool) -> list[tuple[str, str]]:
 
 def before_a_score(what: Opened) -> tuple[str, str]:
     """Return the command that holds records out."""
-    file, persons = _words(what.files[0]), what.asked.persons
-    whose = "" if persons is None else f" --persons {quote(persons)}"
+    file, asked = what.files[0], what.asked
+    options = {**_written(file), "--target": asked.target, "--split": asked.test, "--persons": asked.persons}
     return (
-        f"privstats flower records STUDY/party {file} --target {quote(what.asked.target)} --split "
-        f"{what.asked.test:g}{whose}",
+        command_line("flower", "records", "STUDY/party", file_of(file), options=options),
         "in the study, at every party: holds this share out of every sum. Without --split no record remains for "
         "privstats score",
     )
 
 
-def _of_persons(column: str) -> tuple[str, str, str]:
-    return (
-        f" --unit person --person-clip {MOST_ROWS} --max-records-per-person {MOST_ROWS}",
-        f" --key {column}",
-        f", and how many rows a patient has; privstats flower records takes --persons {column}",
-    )
+_OF_PERSONS = {"--unit": "person", "--person-clip": MOST_ROWS, "--max-records-per-person": MOST_ROWS}
 
 
-def _words(file: Source) -> str:
-    return quote(file_of(file)) + options_of(file)
+def _rows_of(column: str) -> str:
+    return f", and how many rows a patient has; `privstats flower records` needs --persons {quote(column)}"
+
+
+def _written(file: Source) -> dict[str, object]:
+    return {f"--{name}": each for name, each in unusual(file.dialect).items()}
 
 
 def shape(rehearsal: Rehearsal) -> Figure:

@@ -6,7 +6,6 @@ result is a release.
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,39 +15,33 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import softmax
 
 from privstats.course import Binned, Centred, Rounds
 from privstats.course.base import Course
-from privstats.course.read_recipe import recipe_of
-from privstats.course.recipes import advised_rounds
 from privstats.dp import Privacy
 from privstats.dp.privacy import MODELS
 from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
-from privstats.estimates.softmax import averaged, coefficients, exact_gradient, refined
 from privstats.files.atomic import require_place
 from privstats.heads import LDA, RefinedSoftmax
 from privstats.heads.diagnostics import FewRecordsWarning, only_ranks
-from privstats.heads.rules import WhitenedRule
 from privstats.inference import Scorecard, scorecard
 from privstats.intake.column_names import place_of, places_in
-from privstats.intake.meaning import same
-from privstats.intake.tables import Codes
 from privstats.kinds import ClassSchema
-from privstats.moments import RecordFile, exact_moments
+from privstats.moments import RecordFile
 from privstats.plan import Cohort, Plan
 from privstats.plan.settings import new_plans
 from privstats.progress import progress_bar
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.transforms import Cells, Dates, Numeric
+from privstats.transforms import Cells
+from privstats.workflows.fitting import fitted
 from privstats.workflows.rehearsal.areas import Auc, Decided, Shares, auc, gain
 from privstats.workflows.rehearsal.assumed import Assumed, RehearsalOptions, assumed_of, has_one_class
 from privstats.workflows.rehearsal.page import write_page
 from privstats.workflows.rehearsal.parties import Party, parties_of, read_file, shared_names, target_of, tested
 from privstats.workflows.rehearsal.sources import HeldTable, Source, written_as
 from privstats.workflows.rehearsal.stated import StatedGaps
+from privstats.workflows.rehearsal.without_noise import exact_alone, exact_sums
 from privstats.workflows.simulate import simulate
 
 _PAIR = 2
@@ -120,7 +113,7 @@ class Rehearsal:
     Attributes:
         own: by party, on its own held-out records.
         private: joint private model's area, on all held-out records.
-        exact: likewise from exact sums, without privacy.
+        exact: likewise from exact sums of the same sessions, without privacy.
         alone: by party, its own model's area on all held-out records; None where it sums no record of some class.
         decided: the private model's predictions.
         card: the private model's points, with bands.
@@ -192,7 +185,7 @@ def rehearsed(what: Opened, advance: Callable[[int], None], rng: Generator | Non
     """
     start = perf_counter()
     releases = _releases(what, rng)
-    head = _fitted(_head(what), releases)
+    head = fitted(_head(what), releases)
     with _oddities_told():
         private = [np.asarray(head.predict_proba(party.held_out), np.float64) for party in what.parties]
     advance(1)
@@ -233,11 +226,14 @@ def _oddities_told() -> Iterator[None]:
 
 
 def _releases(what: Opened, rng: Generator | None) -> tuple[Release, ...]:
-    names = np.array(what.public.classes)
-    shards = [(table, names[y], *ids) for table, y, *ids in (party.shard for party in what.parties)]
     with _oddities_told():
-        releases = simulate(what.course, shards, rng=rng)
+        releases = simulate(what.course, _shards(what, what.parties), rng=rng)
     return tuple(release for release in releases if release is not None)
+
+
+def _shards(what: Opened, parties: Sequence[Party]) -> list[Any]:
+    names = np.array(what.public.classes)
+    return [(table, names[y], *ids) for table, y, *ids in (party.shard for party in parties)]
 
 
 def _at(shares: list[Shares] | None, place: int) -> Shares | None:
@@ -255,59 +251,16 @@ def _head(what: Opened) -> Any:
     return RefinedSoftmax() if len(what.public.classes) == _PAIR else LDA()
 
 
-def _fitted(head: Any, releases: Sequence[Release]) -> Any:
-    return head.fit_releases(releases) if hasattr(head, "fit_releases") else head.fit_release(list(releases))
-
-
 def _without_noise(what: Opened, learned: Sequence[Party]) -> list[Shares]:
-    codes = np.concatenate([party.codes[~party.test] for party in learned])
-    y = np.concatenate([party.y[~party.test] for party in learned])
-    cells = _at_quantiles(Cells(what.public.columns), codes)
-    schema = ClassSchema(len(what.public.classes), cells.width, "NAB", clip_norm=1.0, transform=(cells,))
-    with warnings.catch_warnings():
+    """Score the same model of some parties' exact sums on all held-out records."""
+    size = sum(each.persons(test=False) if each.ids is not None else int((~each.test).sum()) for each in learned)
+    with _oddities_told(), warnings.catch_warnings():
         warnings.simplefilter("ignore", FewRecordsWarning)
-        release = Release.exact(schema, exact_moments(schema, Codes(codes, {}), y))
-        rule = LDA().fit_release(release).rule_
-    if len(what.public.classes) == _PAIR:
-        rule = _refined(release, rule, codes, y)
-    scores = [[rule.scores(rows) for rows in _tiles(cells, party.codes[party.test])] for party in what.parties]
-    return [softmax(np.concatenate(each), axis=1) for each in scores]
-
-
-def _refined(release: Release, discriminant: Any, codes: NDArray[np.float64], y: NDArray[np.intp]) -> WhitenedRule:
-    schema: Any = release.plan.schema
-    alone: Any = recipe_of([release])
-    recipe = replace(alone, rounds=advised_rounds(schema, math.inf), clip=alone.constants.cell_clip)
-    sums, (whitening, (state,)) = recipe.sums(release), recipe.states([release])
-    for _ in range(recipe.rounds):
-        weights, start, parts = whitening.published(state.weights), 0, []
-        for rows in _tiles(schema.transform[0], codes):
-            own = y[start : start + len(rows)]
-            parts.append(exact_gradient(whitening.rows(rows), own, weights, recipe.clip))
-            start += len(rows)
-        gradient: Any = sum(each for each, _ in parts)
-        state = refined(recipe.constants, sums, whitening, state, gradient, sum(kappa for _, kappa in parts), 0.0)
-    weights = averaged(whitening, state.weights, discriminant.coef, discriminant.intercept)
-    return WhitenedRule(whitening.matrix, *coefficients(whitening.published(weights)))
-
-
-def _tiles(cells: Cells, codes: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
-    """Yield the codes' rows in parts, to bound memory; at least one part."""
-    size = max(1, _TILE_BYTES // (8 * cells.width))
-    for start in range(0, max(len(codes), 1), size):
-        yield cells.apply(codes[start : start + size])
-
-
-def _at_quantiles(cells: Cells, codes: NDArray[np.float64]) -> Cells:
-    quantiles = {}
-    for place, column in enumerate(cells.columns):
-        if not isinstance(column, Numeric | Dates) or column.edges is not None:
-            continue
-        known = codes[~np.isnan(codes[:, place]), place]
-        ranks = np.arange(1, cells.signs + 1) / (cells.signs + 1)
-        points = sorted({same(float(each)) for each in np.quantile(known, ranks)}) if len(known) else [0.0]
-        quantiles[column.name] = points
-    return cells.with_edges(quantiles)
+        shards = _shards(what, learned)
+        whole = len(learned) == len(what.parties)  # literally the private sessions, so noise alone differs
+        releases = exact_sums(what.course, shards) if whole else exact_alone(what.course, what.plan, shards, size)
+        head = fitted(_head(what), releases)
+        return [np.asarray(head.predict_proba(party.held_out), np.float64) for party in what.parties]
 
 
 def rehearse(

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from shlex import quote
 from typing import Any, ClassVar, TypeAlias
 
 from privstats.errors import DataError
@@ -193,9 +192,15 @@ def _marks_in(fields: Mapping[str, int], separator: str) -> tuple[str, str]:
     return decimal, thousands if clear and not decimals.get(thousands) else ""
 
 
-def options_of(file: Source) -> str:
-    """Return the command options for an unusual dialect."""
-    usual, dialect = Dialect(), file.dialect
+def unusual(dialect: Dialect) -> dict[str, Any]:
+    """Return the settings of a dialect that differ from the usual ones, as options of a command by name.
+
+    Example:
+        >>> from privstats.intake.csv_dialect import Dialect
+        >>> from privstats.workflows.rehearsal.sources import unusual
+        >>> unusual(Dialect(separator="tab", decimal=","))
+        {'separator': 'tab', 'decimal': ','}
+    """
+    usual = Dialect()
     options = {name: each for name, each in asdict(dialect).items() if each != getattr(usual, name)}
-    shown = {name: "tab" if each == "\t" else each for name, each in options.items()}
-    return "".join(f" --{name}" if each is True else f" --{name} {quote(each)}" for name, each in shown.items())
+    return {name: "tab" if each == "\t" else each for name, each in options.items()}

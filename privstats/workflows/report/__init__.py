@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from privstats.workflows.report.layout import Table as Table
     from privstats.workflows.report.layout import Text as Text
     from privstats.workflows.report.layout import render as render
-    from privstats.workflows.report.page import Chart as Chart
-    from privstats.workflows.report.page import Curve as Curve
     from privstats.workflows.report.page import Page as Page
     from privstats.workflows.report.page import Point as Point
     from privstats.workflows.report.page import require_extra as require_extra
@@ -40,7 +38,7 @@ else:
                 "Text",
                 "render",
             ],
-            "privstats.workflows.report.page": ["Chart", "Curve", "Page", "Point", "require_extra", "write_page"],
+            "privstats.workflows.report.page": ["Page", "Point", "require_extra", "write_page"],
             "privstats.workflows.report.privacy_report": ["Statement", "model_finding", "page_of"],
         },
     )

@@ -1,5 +1,7 @@
 """``plan init`` asks on a terminal, and has no default for a choice of privacy."""
 
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -43,10 +45,10 @@ def test_a_choice_of_privacy_has_no_default(init, terminal):
 
 
 def test_answers_that_make_no_plan_are_not_lost(init, terminal, privstats, tmp_path):
-    done = init(input=ANSWERS.replace("\n900\n", "\n9000000000000000000\n"))
-    assert isinstance(done.exception, ps.PlanError)
-    assert "privstats plan init plan.toml --yes --task classes" in done.stderr
-    assert "--max-records 9000000000000000000" in done.stderr
+    done = init(input=ANSWERS.partition("distributed")[0].replace("\n900\n", "\n9000000000000000000\n"), code=1)
+    (again,) = re.findall("your answers, to correct and run: privstats (.*)", done.stderr)
+    assert again.startswith("plan init plan.toml --task classes")
+    assert again.endswith("--colluders 1"), "the question that was refused is asked again"
 
 
 WRONG = {
@@ -64,6 +66,32 @@ def test_an_answer_out_of_its_bounds_is_asked_again_at_once(init, terminal):
     for name, (_, told) in WRONG.items():
         assert done.output.count(asked[name]) == 2
         assert told in done.output.split(asked[name])[1]
+
+
+def test_an_answer_with_which_no_plan_follows_is_asked_again_at_once(init, terminal):
+    """Such answers were refused at the end, when all questions were answered, and in the words of the plan."""
+    many = {**GIVEN, "clients": 300, "max-records": 9000, "vanish": "0\n5"}
+    done = init(input="\n".join(map(str, many.values())) + "\n", code=0)
+    asked = {question.name: question.asks for question in questions()}
+    assert done.output.count(asked["vanish"]) == 2
+    assert done.output.count(asked["colluders"]) == 1
+    assert "clients minus this answer" in done.output
+    assert ps.Plan.read("plan.toml").cohort.min_survivors == 295
+
+
+def test_answers_are_printed_with_the_columns_and_the_file_to_which_they_belong(init, terminal, tmp_path):
+    """The command that repeats them lacked the table and its form, and ended in another refusal."""
+    Path("ward.csv").write_text("age;ill\n40,5;no\n50,5;yes\n")
+    columns = (
+        '[[columns]]\nname = "age"\nkind = "numeric"\nedges = [40.0]\n\n[[columns]]\nname = "ill"\nkind = "truth"\n'
+    )
+    Path("columns.toml").write_text(columns)
+    words = ["--from", "ward.csv", "--separator", ";", "--decimal", ",", "--public", "columns.toml", "--target", "ill"]
+    done = init(*words, *options(classes=None, features=None, clip_norm=None, task=None, epsilon=None), input="\n")
+    (again,) = map(shlex.split, re.findall("your answers, to correct and run: privstats (.*)", done.stderr))
+    assert again[:3] == ["plan", "init", "plan.toml"]
+    assert [again[again.index(word) + 1] for word in words[::2]] == words[1::2]
+    assert "--yes" not in again, "epsilon is still open"
 
 
 def test_an_option_out_of_its_bounds_is_refused_before_the_next_question(init, terminal):

@@ -31,7 +31,7 @@ HAZARDS = {
 def test_a_study_of_an_effect_or_of_hazards_is_asked_for_and_becomes_a_course(init, terminal, answers):
     """Asked on a terminal, or answered beforehand: the same file, of which a course is made."""
     done = init(input="\n".join(str(value) for value in {**answers, **TERMS}.values()) + "\n", code=0)
-    assert "divide it with privstats course init study.toml --plan plan.toml" in done.output
+    assert "divide it with: privstats course init study.toml --plan plan.toml" in done.output
     assert init("again.toml", "--yes", *words_of(answers)).exit_code == 0
     assert Path("again.toml").read_text() == Path("plan.toml").read_text()
     made = CliRunner().invoke(app, ["course", "init", "study.toml", "--plan", "plan.toml"])
@@ -217,7 +217,7 @@ def test_subdistribution_ratios_are_an_answer(init):
     init(*words.split(), code=0)
     assert ps.Plan.read("plan.toml").schema.ratios == "subdistribution"
     plain = init("plain.toml", *words.replace("subdistribution", "cause-specific").split(), code=0)
-    assert "divide it with privstats course init" in " ".join(plain.output.split())
+    assert "divide it with: privstats course init" in " ".join(plain.output.split())
     assert ps.Plan.read("plain.toml").schema.ratios is None
     assert "ratios = " not in Path("plain.toml").read_text()
     refused = init(*words.replace("ended=seen/relapse/death", "died=no/yes").split(), "--force", code=1)
@@ -232,7 +232,7 @@ def test_rates_are_a_task_with_an_exposure_and_become_a_course(init):
         f"--interactions treated*age {PARTIES_AND_PROMISE}"
     )
     done = init(*words.split(), code=0)
-    assert "divide it with privstats course init study.toml --plan plan.toml" in " ".join(done.output.split())
+    assert "divide it with: privstats course init study.toml --plan plan.toml" in " ".join(done.output.split())
     schema = ps.Plan.read("plan.toml").schema
     assert (schema.family, schema.exposure, schema.exposure_bound, schema.rate) == ("poisson", "years", 4.0, 0.4)
     assert (schema.features, schema.clip_norm, schema.target_bound) == (4, 2.0, 8.0)

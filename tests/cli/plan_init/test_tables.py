@@ -150,7 +150,7 @@ def test_a_public_file_is_read_as_a_whole(init, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     (tmp_path / "ward.csv").write_text(WARD)
     done = init("--yes", "--from", "ward.csv", "--public-file", "--target", "ill", "--drop", "patient", *OPEN, code=0)
-    assert "the cut points of bmi are estimated under the promise: divide it with privstats course init" in done.output
+    assert "the cut points of bmi are estimated under the promise: divide it with: privstats course init" in done.output
     plan = ps.Plan.read("plan.toml")
     assert [each.name for each in plan.schema.transform[0].columns] == ["age", "bmi", "stage"]
     assert (plan.schema.class_names, plan.cohort.max_records) == (("no", "yes"), 900)

@@ -71,3 +71,10 @@ def test_rivals_without_privacy_have_a_line_and_a_band_each_and_no_other_referen
         assert drawn == [rows[0]["mean"]] * 2 if flat else drawn == [row["mean"] for row in rows]
     bands = len(panel.patches) if flat else len(panel.collections) - 1  # the intervals of LDA are a collection too
     assert bands == len(QUICK)
+
+
+def test_a_chart_of_one_panel_is_read_on_a_phone():
+    """Type of 9 points is 9 pixels where a picture has 343."""
+    found = study(PLAN, TRAIN, TEST, {"LDA": ps.heads.LDA}, Axes(epsilon=(1.0, 3.0)), repeats=2, with_baselines=False)
+    inches = int.from_bytes(figure.drawn(found)["png"][16:20]) / 150
+    assert 9 * 343 / (72 * inches) > 9

@@ -1,5 +1,6 @@
 """A sweep draws the plan's own noise, and is worth no more than its data."""
 
+import base64
 import dataclasses
 import importlib.util
 import json
@@ -101,7 +102,10 @@ def test_the_command_prints_a_table_and_writes_json_and_a_page(privstats, folder
     assert "excluded QDA" in done.stdout
     document = json.loads((folder / "o" / "sweep.json").read_text())
     assert {point["epsilon"] for point in document["points"]} == {None, 3.0}
-    assert "data:image/png;base64," in (folder / "o" / "report.html").read_text()
+    page, png = (folder / "o" / "report.html").read_text(), (folder / "o" / "sweep.png").read_bytes()
+    assert base64.b64encode(png).decode() in page, "the page's picture is the figure's file"
+    assert "central noise, one record" in page.replace("Central", "central")
+    assert "released together" not in page
     names = {"sweep.json", "sweep.csv", "sweep.tex", "draws.csv", "sweep.png", "sweep.svg", "sweep.pdf", "report.html"}
     assert {path.name for path in (folder / "o").iterdir()} == names
     assert all(path.stat().st_mode & 0o044 for path in (folder / "o").iterdir())
@@ -154,6 +158,29 @@ def test_the_command_refuses_bad_input_in_one_sentence(privstats, folder, words,
     done = privstats("sweep", *words, cwd=folder, code=2)
     assert message in done.stderr.replace("\n", " ")
     assert "Traceback" not in done.stderr
+
+
+def test_everything_that_is_wrong_is_said_at_once(privstats, folder):
+    (folder / "o").mkdir()
+    (folder / "o" / "sweep.json").write_text("{}")
+    words = ("--head", "SVM", "--baseline", "sgd", "--epsilon", "-1", "--repeats", "1", "--out", "o")
+    told = privstats("sweep", "plan.toml", "nothing.npz", *words, cwd=folder, code=2).stderr
+    for part in ("--head SVM", "baseline must be", "--repeats", "no such file", "holds a finished sweep"):
+        assert part in told
+    told = privstats("sweep", "plan.toml", "data.npz", "--epsilon", "-1", "--head", "SVM", cwd=folder, code=2).stderr
+    assert "epsilon" in told
+    assert "--head SVM" in told
+
+
+def test_one_archive_states_its_own_features_and_classes_as_a_folder_of_them_does(privstats, folder):
+    rng, y = np.random.default_rng(0), np.arange(400) % 4
+    X = rng.normal(size=(400, 9)) + 3 * np.eye(9)[y]
+    (folder / "sets").mkdir()
+    np.savez(folder / "sets" / "wide.npz", X_train=X[:200], y_train=y[:200], X_test=X[200:], y_test=y[200:])
+    words = ("--head", "lda", "--epsilon", "8", "--repeats", "2", "--no-baselines")
+    alone = privstats("sweep", "plan.toml", "sets/wide.npz", *words, cwd=folder, code=0).stdout
+    together = privstats("sweep", "plan.toml", "sets", *words, cwd=folder, code=0).stdout
+    assert alone in together
 
 
 def test_a_missing_opacus_is_one_sentence_with_the_extra(privstats, folder, monkeypatch):

@@ -103,7 +103,7 @@ def test_the_next_commands_and_the_plan_say_persons(found: rehearsal.Rehearsal) 
     assert plan.endswith("--target ill --unit person --person-clip 1 --max-records-per-person 1")
     assert look.endswith("--plan plan.toml --key patient")
     assert rehearsal.before_a_score(found.opened)[0].endswith("--target ill --split 0.25 --persons patient")
-    assert why.endswith("privstats flower records takes --persons patient")
+    assert why.endswith("needs --persons patient")
 
 
 @pytest.mark.parametrize(

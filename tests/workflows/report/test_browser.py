@@ -9,7 +9,6 @@ import pytest
 
 from privstats.contrib.evidence import evidence_page
 from privstats.workflows import report as pages
-from privstats.workflows.report import Point
 from tests import made
 from tests.workflows.report.test_privacy_report import FINDING
 from threat_models.page import render
@@ -45,6 +44,9 @@ addEventListener("load", () => {
 </script></body>"""
 
 
+PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw=="
+
+
 def wordy(name):
     return Row(
         attack=name, number=1, goal="membership", adversary="sees the published release; knows " + "a lot, " * 9,
@@ -55,9 +57,11 @@ def wordy(name):
 def written(folder):
     """One page of every kind, with the widest content each can have."""
     exact = made.plan(PLAN.schema, PLAN.cohort)
-    chart = pages.Chart("accuracy", [pages.Curve("LDA", [Point("LDA", 1.0, 0.5, 0.1), Point("LDA", 3.0, 0.6, 0.1)])])
+    chart = pages.Figure("accuracy against epsilon", "Mean and interval.", PIXEL)
     cells = ("LDA", *["97.3 % ± 1.2 %"] * 9)
-    scores = pages.Page("A sweep over several budgets", chart, ("head", *map(str, range(9))), [cells], ["a fact"], PLAN)
+    scores = pages.Page(
+        "A sweep over several budgets", "accuracy", chart, ("head", *map(str, range(9))), [cells], ["a fact"], PLAN
+    )
     pages.write_page(scores, folder / "scores.html")
     (folder / "privacy_report.html").write_text(pages.page_of(pages.Statement(PLAN, accounts=(), findings=(FINDING,))))
     (folder / "evidence.html").write_text(evidence_page(pages.Statement(PLAN, findings=(FINDING,))))
