@@ -121,10 +121,12 @@ def measure(
 
     Warns:
         ClippedWarning: one of four. The exact share is for the data holder.
+
             - ``clip_norm`` shortens more than nine rows in ten.
             - At least 10 rows, .1 % to half of all, have one length beyond two clip norms, as a gap code 999 gives.
             - ``target_bound`` shortens more than one target in ten.
             - More than one value in ten of a ``Bins`` with ``open="both"`` is beyond its edges.
+
         UnreadableRecordsWarning: records or values are unreadable. The number is for the data holder.
 
     Returns:

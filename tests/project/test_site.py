@@ -16,7 +16,9 @@ from urllib.parse import unquote, urldefrag
 import pytest
 
 import privstats as ps
+from tests.javascript.node import LACKS
 from tests.lacking import needs
+from tests.project import site_search
 from tests.project.test_examples import ROOMS
 from tests.project.test_pages import MEASURED
 
@@ -61,12 +63,12 @@ def test_a_link_to_nothing_is_found(tmp_path):
 
 
 def built(folder: Path) -> None:
-    """Build the documentation as docs/how_to_add.md says; fails at the first warning.
+    """Build the documentation as CONTRIBUTING says; fails at the first warning.
 
     The side bar of a page lists no classes and functions here: each page would copy all of them, a third of the time.
     """
     needs("sphinx")
-    page = (ROOT / "docs" / "how_to_add.md").read_text("utf-8")
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     line = re.search(r"^python -m sphinx (.*) docs/_build$", page, re.MULTILINE)
     command = [sys.executable, "-m", "sphinx", "-D", "toc_object_entries=0", *line[1].split(), str(folder)]
     assert "-W" in command
@@ -136,6 +138,37 @@ def test_the_documentation_is_written_and_every_link_leads_somewhere(tmp_path):
     assert {path.name: size for path in tmp_path.rglob("*.html") if (size := path.stat().st_size) > LARGEST} == {}
     examples = {path.stem for path in EXAMPLES}
     assert {path.stem for path in (tmp_path / "_downloads").rglob("*.ipynb")} == examples
+    assert measured_in_the_side_bar(tmp_path) == set()
+    assert LACKS or misled(tmp_path) == {}
+
+
+def measured_in_the_side_bar(site: Path) -> set[str]:
+    """Measurements that a reader's side bar lists."""
+    text = (site / "index.html").read_text("utf-8")
+    bar = text.partition('<div class="sidebar-tree">')[2].partition("</aside>")[0]
+    assert all(f'href="{page}.html"' in bar for page in ("files_to_a_model", "evidence", "glossary"))
+    return set(re.findall(r'href="([^"]*numbers[^"]*)"', bar))
+
+
+def misled(site: Path) -> dict[str, list[str]]:
+    """The first pages of each search that does not end where it should: an index entry or a title on its page."""
+    expected = site_search.entries()
+    assert ASKED.items() <= {query: page for query, pages in expected.items() for page in pages}.items()
+    found = site_search.search(site, expected)
+    assert {page for pages in found.values() for page in pages if page.startswith("benchmarks/")} == set()
+    return {query: found[query][:3] for query, pages in expected.items() if not {*found[query][:1]} & pages}
+
+
+ASKED = {
+    "fit a model": "files_to_a_model",
+    "predict new patients": "files_to_a_model",
+    "patient in two hospitals": "faq",
+    "GDPR": "gdpr_and_hipaa",
+    "decimal comma": "cells",
+    "quantum": "faq",
+    "missing values": "cells",
+}
+"""Searches of readers, each with its page, which states the search as a main entry of the index."""
 
 
 def slugs(heading: str) -> set[str]:

@@ -90,7 +90,7 @@ def evidence(statement: Statement) -> list[Row]:
         *_trust(plan),
         *_security(plan),
         *_governance(plan),
-        *_permit(plan),
+        *_permit(statement),
         *_medical_device(course),
     ]
 
@@ -296,9 +296,9 @@ def _governance(plan: Plan) -> Iterator[Row]:
     yield Row("H (ii); I 8.3.4", "Methods and results, and when to look again", "", "this page, signed", "expert")
 
 
-def _permit(plan: Plan) -> Iterator[Row]:
+def _permit(statement: Statement) -> Iterator[Row]:
     yield Row("E Art. 53, 68", "Purpose, and the data permit's number and end", "", "data permit", "coordinator")
-    purpose = plan.schema.purpose
+    purpose = _listed(statement, lambda plan: plan.schema.purpose)
     yield Row("E Art. 66", "What is computed for it?", f"{purpose[:1].upper()}{purpose[1:]}.", "ethics", "software")
     yield Row("E Art. 71", "Were people who opted out excluded before the run?", "", "records", "data holder")
     stays = "With the party that holds them; masked sums leave it."

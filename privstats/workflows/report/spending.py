@@ -28,7 +28,7 @@ class Together:
 
 
 def together(plan: Plan, kept: Guarantee, digests: Sequence[str], accounts: Sequence[Account]) -> list[Together]:
-    """Return one value per account charged for this release; if none was, per account with spends.
+    """Return one value per account charged for this release and more; if none was, per account with spends.
 
     Args:
         kept: guarantee of the release, or of all the course's sessions.
@@ -41,8 +41,14 @@ def together(plan: Plan, kept: Guarantee, digests: Sequence[str], accounts: Sequ
     """
     charged = [account for account in accounts if any(entry.plan in digests for entry in account.counted)]
     if charged:
-        return [_row(account, _spent(account), f"with {_releases(account)}") for account in charged]
+        rows = [_row(account, _spent(account), f"with {_releases(account)}") for account in charged]
+        return [row for row in rows if _adds(row.guarantee, kept)]
     return [_with_this(plan, kept, account) for account in accounts if account.counted]
+
+
+def _adds(spent: Guarantee, kept: Guarantee) -> bool:
+    """Return whether an account states another limit than the release alone."""
+    return math.isinf(spent.mu) or explanations.hits(spent) != explanations.hits(kept)
 
 
 def headline(plan: Plan, kept: Guarantee, totals: Sequence[Together]) -> str:

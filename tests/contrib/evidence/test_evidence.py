@@ -20,6 +20,7 @@ from privstats.secagg.masking_facts import CLASSICAL_UNTIL
 from privstats.secagg.protocols import PROTOCOLS
 from privstats.workflows.report import Finding, Statement
 from privstats.workflows.report.explanations import both_broken
+from privstats.workflows.report.sessions import sessions_in
 from tests import made
 from tests.course.cases import rounds
 from tests.plan.devices import devices_plan
@@ -152,6 +153,30 @@ BESIDE = {
     *("AES", "compare_digest", "new", "digest", "HMAC", "hashes", "InvalidKey"),
 }
 """Names that choose no algorithm, or one with another that is listed."""
+
+
+def test_what_a_course_computes_names_the_purpose_of_every_session() -> None:
+    """Of a course that begins with counts the row named counts alone, and not the model."""
+    course = ps.Binned.within(
+        ps.Plan(
+            schema=ps.ClassSchema(2, statistics="NAB", clip_norm=1.0, transform=(ps.Cells((ps.Numeric("age"),)),)),
+            cohort=ps.Cohort(clients=3, min_survivors=3, max_records=10_000),
+            privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-6),
+        ),
+        "rounds",
+        expected_records=3_000,
+    )
+    told = {row.question: row.answer for row in evidence(Statement(course.first, course=course))}
+    purposes = {session.plan.schema.purpose for session in sessions_in(course.first, course)}
+    assert len(purposes) > 1
+    assert [each for each in purposes if each.lower() not in told["What is computed for it?"].lower()] == []
+
+
+def test_the_page_of_laws_quotes_questions_of_this_table() -> None:
+    page = (ROOT.parent / "docs" / "gdpr_and_hipaa.md").read_text("utf-8")
+    quoted = set(re.findall(r"\*([A-Z][^*]+\?)\*", page))
+    assert len(quoted) >= 4
+    assert quoted <= {row.question for row in evidence(Statement(PLAN))}
 
 
 def test_no_algorithm_of_the_core_is_missing_from_the_bill() -> None:

@@ -200,6 +200,14 @@ def test_the_headline_speaks_of_all_releases_that_the_ledger_holds(plan, tmp_pat
     assert "This release alone" not in page_of(Statement(plan, accounts=(ps.dp.Account("hips"),), at=AT))
 
 
+def test_a_ledger_that_holds_this_release_alone_adds_no_sentence(plan, tmp_path):
+    """The page of a charged course of 13 sessions compared it "with the 1 release" that it is itself."""
+    accounts = accounts_of(plan, tmp_path / "one.db", 1)
+    page = text_of(page_of(Statement(plan, accounts=accounts, at=AT)))
+    assert "charged to 'hips':" not in page
+    assert explanations.headline(plan, plan.noise.guarantee) in page
+
+
 def test_a_release_that_is_not_in_the_ledger_yet_comes_on_top(plan, tmp_path):
     text = text_of(page_of(Statement(plan, accounts=accounts_of(plan, tmp_path / "l.db", 3, charged="0" * 64), at=AT)))
     most = explanations.hits(ps.dp.Guarantee(2 * plan.budget().mu))
