@@ -1,6 +1,7 @@
 """Adds the pages of measurements, which are stored in ``benchmarks/``, to the site.
 
-Links between these pages and ``docs/`` are relative paths, so they work in the repository and on the site.
+Links between these pages and ``docs/`` are relative paths, so they work in the repository and on the site. The side bar
+does not list these pages and the search does not read them: their many numbers would win most searches.
 """
 
 from __future__ import annotations
@@ -37,7 +38,14 @@ def _add_pages(app: Any) -> None:
     app.project = app.env.project = project
 
 
+def _hide_page(app: Any, _doctree: Any) -> None:
+    document = app.env.current_document.docname
+    if document.startswith("benchmarks/"):
+        app.env.metadata[document] |= {"orphan": True, "nosearch": True}
+
+
 def setup(app: Any) -> dict[str, bool]:
-    """Replace the project before Sphinx looks for pages."""
+    """Replace the project before Sphinx looks for pages, and hide its pages from the side bar and the search."""
     app.connect("builder-inited", _add_pages)
+    app.connect("doctree-read", _hide_page, priority=900)  # Sphinx collects a page's metadata at 500
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -21,13 +21,14 @@ GUIDES = [*DOORS, *(page for group in GROUPS for page in members(group))]
 
 def test_every_page_is_of_one_kind() -> None:
     listed = [*BESIDE, *GUIDES, *members("specification"), *members("evidence")]
-    measured = [path.relative_to(ROOT).with_suffix("").as_posix() for path in MEASURED]
-    assert sorted(listed) == sorted([*(path.stem for path in DOCS.glob("*.md")), *measured])
+    assert sorted(listed) == sorted(path.stem for path in DOCS.glob("*.md"))
 
 
-def test_measurements_are_stored_next_to_the_benchmarks_and_listed_as_evidence() -> None:
+def test_measurements_are_stored_next_to_the_benchmarks_and_linked_as_evidence() -> None:
     assert list(DOCS.rglob("*numbers.md")) == []
     assert len(MEASURED) >= 10
-    assert all((page.parent / "__init__.py").is_file() for page in MEASURED)
-    listed = {page for page in members("evidence") if page.endswith("numbers")}
-    assert listed >= {"benchmarks/heads/numbers", "benchmarks/inference/numbers"}
+    pages = {page.relative_to(ROOT).as_posix() for page in MEASURED}
+    assert all((ROOT / page).with_name("__init__.py").is_file() for page in pages)
+    text = (DOCS / "evidence.md").read_text("utf-8")
+    linked = set(re.findall(r"\]\(\.\./(benchmarks/[^)#]*numbers\.md)", text.partition("\n## Measurements\n")[2]))
+    assert linked == pages
