@@ -6,8 +6,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 MEASURED = sorted((ROOT / "benchmarks").rglob("*numbers.md"))
-GROUPS = ("models", "rounds", "deploy", "assurance")
-DOORS = ("start", "rehearsal", "tutorial", "effects", "officer", "engineer", "researcher")
+GROUPS = ("models", "rounds", "operating", "assurance", "contributing")
+DOORS = ("start", "rehearsal", "tutorial", "effects", "officer", "researcher")
 BESIDE = ("index", "cli", "glossary", "faq", "specification", "evidence", *GROUPS)
 
 
