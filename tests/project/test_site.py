@@ -136,19 +136,6 @@ def test_the_documentation_is_written_and_every_link_leads_somewhere(tmp_path):
     assert {path.name: size for path in tmp_path.rglob("*.html") if (size := path.stat().st_size) > LARGEST} == {}
     examples = {path.stem for path in EXAMPLES}
     assert {path.stem for path in (tmp_path / "_downloads").rglob("*.ipynb")} == examples
-    assert found_or_listed_measurements(tmp_path) == set()
-
-
-def found_or_listed_measurements(site: Path) -> set[str]:
-    """Pages of measurements that the search index or the side bar of the first page has: their numbers hide guides."""
-    index = json.loads(
-        re.fullmatch(r"Search\.setIndex\((.*)\)", (site / "searchindex.js").read_text("utf-8"), re.DOTALL)[1]
-    )
-    measured = {path.relative_to(ROOT).with_suffix("").as_posix() for path in MEASURED}
-    assert measured <= set(index["docnames"])
-    found = {name for name, title in zip(index["docnames"], index["titles"], strict=True) if title and name in measured}
-    listed = re.search(r'<div class="sidebar-tree">.*?</div>', (site / "index.html").read_text("utf-8"), re.DOTALL)[0]
-    return found | {name for name in measured if f'href="{name}.html"' in listed}
 
 
 def slugs(heading: str) -> set[str]:
