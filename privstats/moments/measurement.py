@@ -122,7 +122,8 @@ def measure(
     Warns:
         ClippedWarning: one of four. The exact share is for the data holder.
             - ``clip_norm`` shortens more than nine rows in ten.
-            - At least 10 rows, .1 % to half of all, share one length beyond two clip norms, as rows with a gap code do.
+            - At least 10 rows, .1 % to half of all, have one length beyond two clip norms and apart from the others, as
+              rows with a gap code such as 999 have.
             - ``target_bound`` shortens more than one target in ten.
             - More than one value in ten of a ``Bins`` with ``open="both"`` is beyond its edges.
         UnreadableRecordsWarning: records or values are unreadable. The number is for the data holder.
