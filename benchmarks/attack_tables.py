@@ -1,4 +1,4 @@
-"""The number tables of docs/attacks.md, from the committed results of ``benchmarks/attacks``.
+"""The number tables of benchmarks/attacks/numbers.md and docs/attacks.md, from the results of ``benchmarks/attacks``.
 
 Part of ``benchmarks/tables.py``, which writes them into the page.
 """
@@ -18,7 +18,7 @@ _CONV = "conv features of digits, d = 256: share of rows within 5 %"
 
 
 def membership_by_size() -> Cells:
-    """docs/attacks.md: membership without noise, by records per class."""
+    """benchmarks/attacks/numbers.md: membership without noise, by records per class."""
     rows = results("attacks.membership")["AUC by records per class, Gaussian records, d = 64"]
     shown = {"mean-ratio": "sums", "mean-ratio theory": "theory", "quadratic": "second moments"}
     shown |= {"quadratic theory": "theory", "span-leverage": "span and leverage"}
@@ -29,7 +29,7 @@ def membership_by_size() -> Cells:
 
 
 def membership_on_the_ceiling() -> Cells:
-    """docs/attacks.md: the informed attacker, by epsilon and by releases."""
+    """benchmarks/attacks/numbers.md: the informed attacker, by epsilon and by releases."""
     tables = results("attacks.membership")
     lines = [["epsilon", "releases", "measured", "95 % interval", "ceiling"]]
     for row in tables["the informed attacker, d = 16, TPR at 1 %"]:
@@ -52,7 +52,7 @@ def defences() -> Cells:
 
 
 def facts() -> Cells:
-    """docs/attacks.md: every attack of ``privstats attack list``, its expected and its measured value."""
+    """benchmarks/attacks/numbers.md: every attack of ``privstats attack list``, its expected and its measured value."""
     found = [*_from_sums(), *_from_membership(), *_from_models(), *_from_proofs(), *_FROM_TESTS]
     numbers = {attack.name: attack.number for attack in attacks()}
     lines = [[str(numbers[name]), f"`{name}`", *told] for name, *told in found]

@@ -1,4 +1,4 @@
-"""The number tables of docs/imputation_on_sums.md, from the results of ``inference/imputation*.py``.
+"""The number tables of benchmarks/inference/imputation_numbers.md, from the results of ``inference/imputation*.py``.
 
 Part of ``benchmarks/tables.py``, which writes them into the page.
 """
@@ -12,17 +12,17 @@ __all__ = ["TABLES"]
 
 
 def imputation_many_gaps() -> Cells:
-    """docs/imputation_on_sums.md: bias and coverage with 30 % missing."""
+    """benchmarks/inference/imputation_numbers.md: bias and coverage with 30 % missing."""
     return _by_world(0.3)
 
 
 def imputation_few_gaps() -> Cells:
-    """docs/imputation_on_sums.md: bias and coverage with 10 % missing."""
+    """benchmarks/inference/imputation_numbers.md: bias and coverage with 10 % missing."""
     return _by_world(0.1)
 
 
 def imputation_mice() -> Cells:
-    """docs/imputation_on_sums.md: the same records by mice."""
+    """benchmarks/inference/imputation_numbers.md: the same records by mice."""
     head = ["gaps in", "missing", "way", "epsilon", "reported", "bias / coverage", "half width"]
     lines = []
     for _, rows in titled("inference.imputation", "beside mice"):
@@ -34,17 +34,17 @@ def imputation_mice() -> Cells:
 
 
 def imputation_cells_holds() -> Cells:
-    """docs/imputation_on_sums.md: odds ratios and risk differences through cells."""
+    """benchmarks/inference/imputation_numbers.md: odds ratios and risk differences through cells."""
     return _cells_of("gaps in covariates", "gaps in the outcome")
 
 
 def imputation_cells_edges() -> Cells:
-    """docs/imputation_on_sums.md: rare values, many values, many columns, declared products, and outside the model."""
+    """benchmarks/inference/imputation_numbers.md: rare values, many cells, declared products, and other models."""
     return _cells_of("edges: rare", "edges: many", "a declared product", "outside the model")
 
 
 def imputation_cells_mice() -> Cells:
-    """docs/imputation_on_sums.md: odds ratios of the same records by mice."""
+    """benchmarks/inference/imputation_numbers.md: odds ratios of the same records by mice."""
     head = ["gaps in", "missing", "way", "epsilon", "reported", "bias / misses", "half width"]
     lines = []
     for _, rows in titled("inference.imputation_cells", "beside mice"):

@@ -38,7 +38,7 @@ def _width_of(key: str) -> Shown:
 
 
 def inference_references() -> Cells:
-    """docs/beside_others.md: our numbers next to those of R, statsmodels and lifelines, without noise."""
+    """benchmarks/inference/numbers.md: our numbers next to those of R, statsmodels and lifelines, without noise."""
     head = ["part", "number", "privstats", "reference", "difference", "of its standard error", "which reference"]
     lines, before = [], ""
     for _, rows in titled("inference.references"):

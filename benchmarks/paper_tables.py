@@ -1,4 +1,4 @@
-"""The number tables of docs/papers_and_peers.md, from the committed results of ``benchmarks/papers`` and the peers.
+"""The number tables of benchmarks/papers/numbers.md, from the committed results of ``benchmarks/papers`` and the peers.
 
 Part of ``benchmarks/tables.py``, which writes them into the page. A table more is a line in :data:`TABLES` and its
 marker in the page: cells become a row per row of the paper, other rows stay as they are.
@@ -52,7 +52,7 @@ def gh_contradictions() -> Cells:
 
 
 def losses() -> Cells:
-    """Every cell of a paper in which we lose, from all results that are committed: the page opens with them."""
+    """Every cell of a paper in which we lose, from all results that are committed: docs/evidence.md lists them."""
     lines = [["table", "where", "why"]]
     for path in sorted(RESULTS.glob("papers.*.json")):
         for title, rows in results(path.stem).items():

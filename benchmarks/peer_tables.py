@@ -1,4 +1,4 @@
-"""The tables about other systems in docs/papers_and_peers.md, from the committed results of ``benchmarks/peers``.
+"""The tables about other systems in benchmarks/peers/numbers.md, from the committed results of ``benchmarks/peers``.
 
 Part of ``benchmarks/tables.py``, which writes them into the page. Bold is a loss of ours to a federated system under
 the same kind of promise: behind by more than twice the standard error of the difference.

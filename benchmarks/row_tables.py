@@ -20,7 +20,7 @@ _ROLE = re.compile(r":\w+:`~?(?:[\w.]+\.)?(\w+)`")
 
 
 def _fields_of(cls: type[Any]) -> Cells:
-    """docs/how_to_add.md: each field of a row, what it may be, its default, and what it means."""
+    """docs/reference/extend.md: each field of a row, what it may be, its default, and what it means."""
     meanings, hints = _meanings(cls), hints_of(cls)
     rows = ([f"`{each.name}`", words_of(hints[each.name]), _default(each), meanings[each.name]] for each in fields(cls))
     return [["field", "is", "default", "meaning"], *(list(map(_escaped, row)) for row in rows)]

@@ -123,7 +123,7 @@ def cells_ahead() -> str:
 
 
 def parties_ahead() -> str:
-    """docs/papers_and_peers.md: in how many cells one upload of each party, or two, is ahead of tuned DP-FedAvg."""
+    """benchmarks/peers/numbers.md: in how many cells one upload of each party, or two, is ahead of tuned DP-FedAvg."""
     site = "privstats, one direction, site's rows"
     given, twice, same, alone, twice_alone = (
         list(party_leads(system, rivals))
@@ -159,7 +159,7 @@ def party_rounds_gain() -> str:
 
 
 def second_rounds() -> str:
-    """docs/papers_and_peers.md: what a second round of parties gains over one direction."""
+    """benchmarks/peers/numbers.md: what a second round of parties gains over one direction."""
     said = []
     for length in (16, 32):
         found = list(choice_gains(f"two rounds, length {length}"))

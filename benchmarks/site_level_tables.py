@@ -1,4 +1,4 @@
-"""The number tables of docs/site_levels.md, from ``benchmarks/inference/site_levels.py`` and ``site_levels_logit.py``.
+"""The number tables of benchmarks/inference/site_level_numbers.md, from the results of ``inference/site_levels*.py``.
 
 Part of ``benchmarks/tables.py``, which writes them into the page.
 """
@@ -17,22 +17,22 @@ _UNTUNED, _HARD = "untuned: ", "hard: "
 
 
 def site_levels() -> Cells:
-    """docs/site_levels.md: how often intervals miss, by world."""
+    """benchmarks/inference/site_level_numbers.md: how often intervals miss, by world."""
     return _worlds("inference.site_levels", _missed)
 
 
 def site_levels_logit() -> Cells:
-    """docs/site_levels.md: the same for a logistic regression."""
+    """benchmarks/inference/site_level_numbers.md: the same for a logistic regression."""
     return _worlds("inference.site_levels_logit", _apart)
 
 
 def site_levels_untuned() -> Cells:
-    """docs/site_levels.md: the same in worlds on which no rule was chosen."""
+    """benchmarks/inference/site_level_numbers.md: the same in worlds on which no rule was chosen."""
     return _worlds("inference.site_levels_logit", _apart, _UNTUNED)
 
 
 def site_levels_hard() -> Cells:
-    """docs/site_levels.md: the same in worlds that break or strain what is assumed."""
+    """benchmarks/inference/site_level_numbers.md: the same in worlds that break or strain what is assumed."""
     return _worlds("inference.site_levels_logit", _apart, _HARD)
 
 
@@ -55,7 +55,7 @@ def _worlds(name: str, shown: Callable[[Row], str], group: str = "") -> Cells:
 
 
 def site_levels_lmer() -> Cells:
-    """docs/site_levels.md: the same records by lmer."""
+    """benchmarks/inference/site_level_numbers.md: the same records by lmer."""
     head = [
         "sites",
         "way",
@@ -74,7 +74,7 @@ def site_levels_lmer() -> Cells:
 
 
 def site_levels_glmer() -> Cells:
-    """docs/site_levels.md: a logistic regression's records by glmer."""
+    """benchmarks/inference/site_level_numbers.md: a logistic regression's records by glmer."""
     head = [
         "sites",
         "way",

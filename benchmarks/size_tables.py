@@ -1,4 +1,4 @@
-"""The tables of docs/how_big.md: what a session and a measurement cost as they grow, measured or extrapolated.
+"""The tables of docs/how_big.md and benchmarks/size_numbers.md: what a session and a measurement cost as they grow.
 
 Cells only; ``tables`` finds the pages that they stand in.
 """

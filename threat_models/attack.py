@@ -34,7 +34,7 @@ Scored: TypeAlias = Literal["records", "pairs", "images"]
 
 _ATTACKS: dict[str, type[Listed]] = {}
 _OURS = 16
-"""Attacks of docs/attacks.md have the numbers 1 to 16; those of other packages have higher ones."""
+"""Attacks of benchmarks/attacks/numbers.md have the numbers 1 to 16; those of other packages have higher ones."""
 
 
 class Listed(ABC):  # the two kinds below have the abstract methods
@@ -42,7 +42,7 @@ class Listed(ABC):  # the two kinds below have the abstract methods
 
     Attributes:
         name: how the command line calls it.
-        number: its place in the table of attacks: 1 to 16 are those of docs/attacks.md, another package's are higher.
+        number: its place in the table of attacks: 1 to 16 are those of privstats, another package's are higher.
         goal: "membership" (is this record in?), "reconstruction" (which records are in?), "inference" (a property of
             a record), "unmasking" (one client's sums), "poisoning" (a spoilt model), or "audit" (is a claim true?).
         title: one plain sentence for people.
@@ -209,7 +209,7 @@ def _is_complete(found: Any, name: str) -> bool:
     if found.name != name:
         raise RowError(f"its name is {shown(found.name)}, and must be {name!r}, the name of the entry point")
     if found.number <= _OURS:
-        raise RowError(f"its number is {found.number}, and must be above {_OURS}: docs/attacks.md has the others")
+        raise RowError(f"its number is {found.number}, and must be above {_OURS}: privstats has the others")
     return _ATTACKS.get(name) is found
 
 

@@ -305,7 +305,7 @@ def _check_number(field: str, value: object, least: int, most: int = _MOST_ROUND
 
 
 _ROUNDS = 2
-_LENGTH = 16.0  # length of the published weights, for every data set (docs/papers_and_peers.md)
+_LENGTH = 16.0  # length of the published weights, for every data set (benchmarks/peers/numbers.md)
 
 
 @dataclass(frozen=True)

@@ -254,7 +254,7 @@ class RealClassMoments(RealMoments):
 class ClassMoments(Moments):
     """Exact class moments, int64: N in records, the others in grid steps to their degree's power.
 
-    Sums over clipped, rounded records (docs/moments.md): N_c = #{y = c}, A_c = sum x, S_c = sum x x^T, B = sum_c S_c.
+    Sums over clipped, rounded records (docs/plan.md): N_c = #{y = c}, A_c = sum x, S_c = sum x x^T, B = sum_c S_c.
     D_c = sum x^2, T_c = sum x^3 and F_c = sum x^4 are by entry.
 
     Attributes:

@@ -253,7 +253,7 @@ class PartyUpdateSchema(PartySchema):
 Block: TypeAlias = tuple[NDArray[np.floating], NDArray[np.intp]]
 """Some thousand rows of integers, ``(m, d)``, of norm at most 2**16, and their labels."""
 
-_STEPS = 30  # fixed for every data set, never chosen from records (docs/papers_and_peers.md)
+_STEPS = 30  # fixed for every data set, never chosen from records (benchmarks/peers/numbers.md)
 
 _WEIGHT_BITS = 18
 

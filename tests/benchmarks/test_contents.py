@@ -8,7 +8,7 @@ import pytest
 from benchmarks.papers.contents import Item, contents
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "papers_and_peers.md"
+PAGE = ROOT / "benchmarks" / "papers" / "numbers.md"
 MARKED = re.compile(r"<!-- table: (\w+) -->\n\n?((?:\|.*\n)+)")
 ITEMS = [pytest.param(item, id=f"{item.paper}, {item.item}") for item in contents()]
 
@@ -42,7 +42,7 @@ def faults(item: Item, page: str) -> list[str]:
     text = section_of(item, page)
     cells = table_cells(text)
     owed = [f"no table {name}" for name in item.tables if name not in cells]
-    owed += [f"no picture {name}" for name in item.pictures if f"(images/{name}.png)" not in text]
+    owed += [f"no picture {name}" for name in item.pictures if f"(../../docs/images/{name}.png)" not in text]
     owed += [f"its reason is not on the page: {reason}" for reason in item.missing.values() if reason not in text]
     if not re.search(rf"\b{re.escape(item.item)}\b", text, re.IGNORECASE):
         owed.append("not mentioned")

@@ -182,7 +182,7 @@ def test_openssl_reads_what_is_written_and_writes_what_is_read(tmp_path, monkeyp
         return subprocess.run(["openssl", *words], input=data, capture_output=True, check=True, cwd=tmp_path).stdout
 
     ME.save(tmp_path / "costly.pem", "correct horse")
-    with pytest.raises(subprocess.CalledProcessError):  # docs/production.md says it: its limit for scrypt is 32 MiB
+    with pytest.raises(subprocess.CalledProcessError):  # docs/operating.md says it: its limit for scrypt is 32 MiB
         openssl("pkey", "-in", "costly.pem", "-passin", "pass:correct horse", "-pubout")
     monkeypatch.setattr("privstats.files.locked_key.COST", 1 << 14)  # the same form, within that limit
     ME.save(tmp_path / "locked.pem", "correct horse")

@@ -37,7 +37,7 @@ def test_a_rare_class_takes_its_powers_with_it() -> None:
 
 @pytest.mark.parametrize(("bits", "most"), [(12, 8_191), (11, 131_071), (10, 2_097_151)])
 def test_powers_without_room_in_the_ring_are_refused(bits: int, most: int) -> None:
-    """The numbers of docs/moments.md."""
+    """The numbers of docs/plan.md."""
     schema = replace(SCHEMA, grid_bits=bits)
     assert max(width for _, width in made.plan(schema, ps.Cohort(5, 4, most)).ring.segments) == 62
     with pytest.raises(ps.PlanError, match="segment F would need 63 ring bits, maximum 62; lower grid_bits"):

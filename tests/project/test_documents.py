@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[2]
 ROOMS = ("privstats", "threat_models", "benchmarks", "tests")
 DOCS = [*sorted((ROOT / "docs").glob("*.md")), *MEASURED]
 _LONG = {
-    *("CONTRIBUTING", "alignment", "attacks", "cells", "effects", "engineer", "heads", "operating"),
+    *("CONTRIBUTING", "alignment", "attacks", "between_machines", "cells", "effects", "engineer", "heads", "operating"),
     *("privacy", "protocol", "refinement", "researcher", "site_levels", "streams", "sweep", "tables"),
-    *("testing", "trial"),
+    "testing",
 }
 """Pages whose snippets take seconds of a processor, which the night runs."""
 PAGES = [

@@ -44,7 +44,7 @@ def test_the_rows_of_a_door_load_nothing_that_computes(place: str) -> None:
 @WHOLE
 def test_the_page_for_authors_has_the_fields_of_every_row() -> None:
     """``python -m benchmarks.tables`` compares the tables with the classes."""
-    page = (ROOT / "docs" / "how_to_add.md").read_text("utf-8")
+    page = (ROOT / "docs" / "reference" / "extend.md").read_text("utf-8")
     assert {"TableReader", "CourseKind", "AdjacentFile", "Study"} <= {cls.__name__ for cls in row_classes()}
     assert [name for name in row_tables.TABLES if f"<!-- table: {name} -->" not in page] == []
     assert tables.rewritten(page) == page, "run: python -m benchmarks.tables --write"

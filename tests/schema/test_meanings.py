@@ -32,8 +32,8 @@ def test_an_example_of_a_kind_is_of_this_kind(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("schema", [ps.ClassSchema, ps.RidgeSchema])
-def test_every_sum_that_a_plan_may_choose_is_on_the_page_of_moments(schema: type[Schema]) -> None:
-    (rows,) = re.findall(r"^\| statistic \|.*\n((?:\|.*\n)+)", (DOCS / "moments.md").read_text("utf-8"), re.MULTILINE)
+def test_every_sum_that_a_plan_may_choose_is_on_the_page_of_plans(schema: type[Schema]) -> None:
+    (rows,) = re.findall(r"^\| statistic \|.*\n((?:\|.*\n)+)", (DOCS / "plan.md").read_text("utf-8"), re.MULTILINE)
     named = set(re.findall(r"`(\w)`", " ".join(line.split("|")[1] for line in rows.splitlines())))
     assert {row.letter for row in schema.table} <= named
 

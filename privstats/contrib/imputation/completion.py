@@ -6,7 +6,8 @@ normal model with regression B and residual covariance V of M on O, imputing the
     z_O z_O':  G;    z_M z_O':  B G + F;    z_M z_M':  B G B' + B F' + F B' + E,
 
 with G the block of S_P, F normal with covariance V across rows and G across columns, and E = F G^+ F' + Wishart(n_P -
-rank G, V). Their law depends on records only through G and n_P: no record is imputed (docs/imputation_on_sums.md).
+rank G, V). Their law depends on records only through G and n_P: no record is imputed.
+benchmarks/inference/imputation_numbers.md has the derivation.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ A table crosses variables; some have a further cell for gaps. A *complete cell* 
 and ``p = softmax(F t)``, observed counts c have the log likelihood ``sum c log(M p)``, where M, of 0 and 1, says which
 complete cells an observed one covers. Its gradient is ``sum_l c_l s_l``, with the scores ``s_l = E[F | l] - E[F]`` and
 the information ``J = n Cov(F) - sum_l c_l Cov(F | l)``: that of complete records less what gaps take away (Louis 1982).
-All of these are linear in c, so noise of mean 0 leaves their means as they are (docs/imputation_on_sums.md).
+All of these are linear in c, so noise of mean 0 leaves their means as they are.
+benchmarks/inference/imputation_numbers.md has the derivation.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Fit a linear random intercept from noisy site sums (docs/site_levels.md has the derivation).
+"""Fit a linear random intercept from noisy site sums.
+
+benchmarks/inference/site_level_numbers.md has the derivation.
 
 The score with weights c and w is, for the intercept, ``sum_s c_s r_s(b)``, and for slopes ``X'(y - X b) - sum_s w_s a_s
 r_s(b)``, with a site's column sums ``a_s`` and residual sum ``r_s(b)``. It is unbiased for any weights independent of

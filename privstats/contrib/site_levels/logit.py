@@ -1,4 +1,6 @@
-"""Fit a logistic random intercept from noisy site sums of one round (docs/site_levels.md has the derivation).
+"""Fit a logistic random intercept from noisy site sums of one round.
+
+benchmarks/inference/site_level_numbers.md has the derivation.
 
 All sites have one published intercept, so the residual sum of a site has mean 0 at the *marginal* log odds, which
 average over levels. The linear score of :mod:`fit` then applies, with the information matrix in place of products of

@@ -109,7 +109,7 @@ def random_intercept_logit(
 
     Coefficients are log odds ratios within a usual site, as ``glmer``'s; tau is the standard deviation of sites' log
     odds. No sum is new, and fitting costs no privacy. Sites' levels are not estimated: the residual sums of sites are
-    compared with their law under normal levels (docs/site_levels.md).
+    compared with their law under normal levels (benchmarks/inference/site_level_numbers.md).
 
     Args:
         release: of a :func:`site_round`.

@@ -97,9 +97,9 @@ def random_intercept(
     """Fit a linear regression with a random intercept by site, from a release of a :class:`~privstats.RidgeSchema`.
 
     One column per site is 1 for the site's records and 0 for others. Its products with other columns and the target are
-    the site's counts and sums, so no further sum is released (docs/site_levels.md). Fitting costs no privacy.
-    ``ps.inference.mixed`` reads exact sums instead that do not show sites, and ``ps.inference.fixed_effects`` has
-    less noise for slopes within sites.
+    the site's counts and sums, so no further sum is released. Fitting costs no privacy. docs/site_levels.md
+    has a worked example. ``ps.inference.mixed`` reads exact sums instead that do not show sites, and
+    ``ps.inference.fixed_effects`` has less noise for slopes within sites.
 
     Args:
         release: with or without noise, without ``ConstantFeature``: the site columns sum to 1. Other columns may be

@@ -51,7 +51,7 @@ def test_without_tls_1_3_there_is_no_share_and_it_is_said(monkeypatch: pytest.Mo
 
 
 def test_grpcs_first_message_has_a_hybrid_share() -> None:
-    """What another library sends is read, and docs/production.md says this of it."""
+    """What another library sends is read, and docs/operating.md says this of it."""
     needs("grpc")
     import grpc
 
