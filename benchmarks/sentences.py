@@ -76,7 +76,7 @@ def bugs_seen() -> str:
 
 
 def laplace_of_counts() -> str:
-    """docs/privacy.md: Laplace noise beside Gaussian noise on counts, by the number of tables."""
+    """docs/proofs/pure_epsilon.md: Laplace noise beside Gaussian noise on counts, by the number of tables."""
     ((_, found),) = titled("papers.gh_appendix_b", "Gaussian or Laplace, noise")
     rows = {row["tables"]: row for row in found}
     one, ratio = rows[1], "Laplace over Gaussian"

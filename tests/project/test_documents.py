@@ -10,15 +10,16 @@ from pathlib import Path
 import pytest
 
 import privstats as ps
-from tests.project.test_pages import MEASURED
+from tests.project.test_pages import MEASURED, VOLUMES
 from tests.without import WHOLE
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("privstats", "threat_models", "benchmarks", "tests")
-DOCS = [*sorted((ROOT / "docs").glob("*.md")), *MEASURED]
+FOLDERS = (ROOT / "docs", *(ROOT / "docs" / volume for volume in VOLUMES))
+DOCS = [*(page for folder in FOLDERS for page in sorted(folder.glob("*.md"))), *MEASURED]
 _LONG = {
     *("CONTRIBUTING", "alignment", "attacks", "between_machines", "cells", "effects", "engineer", "heads", "operating"),
-    *("privacy", "protocol", "refinement", "rehearsal", "researcher", "site_levels", "streams", "sweep", "tables"),
+    *("audits", "interactive", "refinement", "rehearsal", "researcher", "site_levels", "streams", "sweep", "tables"),
     *("testing", "trial"),
 }
 """Pages whose snippets take seconds of a processor, which the night runs. README and start are what a newcomer runs."""
