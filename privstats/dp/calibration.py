@@ -6,7 +6,7 @@ Excess noise comes in layers. A level is a number of clients that a share can be
 sized for the lowest level, is the sum of a base and one layer for each step between levels. The base is sized for *all*
 clients. Each layer has its own secret seed. After the list of survivors is signed, each client reveals its superfluous
 layers' seeds, and the server subtracts these layers.
-Statement and proof: docs/proofs/masking.md, 6; the idea is XNoise's (Jiang, Wang and Chen, Dordis, EuroSys 2024).
+Statement and proof: docs/proofs/surplus_noise.md, 6; the idea is XNoise's (Jiang, Wang and Chen, Dordis, EuroSys 2024).
 
 A class below the minimum count is suppressed by its noisy count only, so the decision costs no privacy.
 """

@@ -95,7 +95,7 @@ class Plan:
         stated unit and adjacency. Central: if the server adds its noise honestly. Distributed: if at least
         ``min_survivors - colluders`` honest clients survive, which masking enforces. Local: without trust in any party.
         Panel: against all other members and every reader, if one of leader and helpers is honest. On a random graph
-        masking fails with probability at most ``masking.failure`` (docs/proofs/masking.md, 8).
+        masking fails with probability at most ``masking.failure`` (docs/proofs/random_graph.md, 8).
         ``budget().delta`` includes that probability. ``graph="sparse"`` holds only against a server that follows
         the protocol.
 

@@ -1,6 +1,6 @@
 """What both second implementations stand on, in the plainest way: msgpack, packed tiles, a Merkle tree, keystreams.
 
-Written from ``docs/wire/interactive.md`` and ``docs/wire/one_upload.md`` alone; it shares no code with ``privstats``,
+Written from the pages of ``docs/wire`` alone; it shares no code with ``privstats``,
 and stands on the primitives of ``cryptography`` and ``hashlib``.
 """
 

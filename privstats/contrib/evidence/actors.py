@@ -66,7 +66,7 @@ SHOWN: Mapping[str, _Shown] = {
     "helper": _Shown(("proofs/one_upload.md",), ("split-lies",)),
     "everyone on the panel": _Shown(("threat_model.md",)),
     "party": _Shown(("proofs/noise.md",), ("likelihood-ratio",), ("noise",)),
-    "colluders": _Shown(("proofs/masking.md",), ("protocol-lies", "several-lists")),
+    "colluders": _Shown(("proofs/masking.md", "proofs/random_graph.md"), ("protocol-lies", "several-lists")),
     "too many colluders": _Shown(("threat_model.md",)),
     "reader": _Shown(("attacks.md",), ("likelihood-ratio", "likeliest-unit"), ("canary", "run")),
     "registrar": _Shown(("proofs/one_upload.md",)),

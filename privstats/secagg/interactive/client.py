@@ -425,7 +425,7 @@ class Client(Uploader):
         answer = state.session, self.index, state.reply_to, self._secrets().revealed(state.transcript), owners, shares
         if not self._layers:
             return messages.Unmask(*answer)
-        # Clients that proved nothing may be absent, so they do not count (docs/proofs/masking.md, 6).
+        # Clients that proved nothing may be absent, so they do not count (docs/proofs/surplus_noise.md, 6).
         proven = len(survivors - checks.unproven(state))
         return messages.UnmaskWithOpening(*answer, self._opening(opened_layers(self.parameters.levels, proven)))
 
