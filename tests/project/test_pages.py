@@ -34,8 +34,10 @@ def test_every_page_is_of_one_kind() -> None:
 
 @pytest.mark.parametrize("volume", VOLUMES)
 def test_every_page_of_a_volume_is_listed_in_its_front(volume: str) -> None:
-    pages = {path.stem for path in (DOCS / volume).glob("*.md")}
-    assert sorted(members(f"{volume}/index")) == sorted(pages - {"index"})
+    pages = {path.stem for path in (DOCS / volume).glob("*.md")} - {"index"}
+    assert sorted(members(f"{volume}/index")) == sorted(pages)
+    rows = re.findall(r"^\|.*\|$", (DOCS / volume / "index.md").read_text("utf-8"), re.MULTILINE)
+    assert {page for row in rows for page in re.findall(r"\]\((\w+)\.md", row)} == pages
 
 
 @pytest.mark.parametrize("page", sorted(MOVED))
