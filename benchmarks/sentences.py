@@ -92,11 +92,12 @@ def one_liar() -> str:
     """docs/proofs/reports.md: what one liar of twenty leaves of digits' LDA under each level."""
     rows = results("attacks.poisoned_sums")["worst accuracy that one liar of twenty leaves, %"]
     row = next(row for row in rows if (row["data"], row["head"]) == ("digits", "LDA"))
+    keys = ("honest", "none", "norm", "moments", "real records")
+    honest, none, norm, moments, real = (f"{row[key]:.1f} %" for key in keys)
     return (
         f"One liar among twenty clients, who knows all honest sums and the test records, reduces digits' LDA from "
-        f"{row['honest']:.1f} % to {row['none']:.1f} % where nothing is proved, to {row['norm']:.1f} % under `norm`, and "
-        f"to {row['moments']:.1f} % under `moments`; n invented records, which no party can refuse, reduce it to "
-        f"{row['real records']:.1f} %"
+        f"{honest} to {none} where nothing is proved, to {norm} under `norm`, and to {moments} under `moments`; n "
+        f"invented records, which no party can refuse, reduce it to {real}"
     )
 
 
