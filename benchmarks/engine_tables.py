@@ -71,7 +71,7 @@ def large_upload() -> Cells:
 
 
 def journal_costs() -> Cells:
-    """docs/one_upload.md: what a leader's journal costs a report, before segments and now."""
+    """benchmarks/secagg/numbers.md: what a leader's journal costs a report, before segments and now."""
     heading = ["entries", "what", "the helper answers", "processor ms a report", "bytes written a byte received"]
     lines = [[*heading, "waits for the disk a report"]]
     found = results("engines.journal")

@@ -1,4 +1,4 @@
-"""The tables of docs/proofs.md: what a liar is left with under each level, and what a proof costs.
+"""The tables of proofs of reports in benchmarks/secagg/numbers.md: a liar under each level, and what a proof costs.
 
 Cells only; ``tables`` finds the pages that they stand in.
 """

@@ -76,7 +76,7 @@ def bugs_seen() -> str:
 
 
 def laplace_of_counts() -> str:
-    """docs/privacy.md: Laplace noise beside Gaussian noise on counts, by the number of tables."""
+    """docs/proofs/pure_epsilon.md: Laplace noise beside Gaussian noise on counts, by the number of tables."""
     ((_, found),) = titled("papers.gh_appendix_b", "Gaussian or Laplace, noise")
     rows = {row["tables"]: row for row in found}
     one, ratio = rows[1], "Laplace over Gaussian"
@@ -85,6 +85,19 @@ def laplace_of_counts() -> str:
         f"At epsilon 1 every count of one table has Laplace noise with a deviation of {one['Laplace, delta 0']:.2f} "
         f"where Gaussian noise at delta 1e-6 has {one['Gaussian, delta 1e-06']:.2f}; up to {cheaper} tables of one "
         f"record Laplace noise is the smaller, from {dearer} on the larger"
+    )
+
+
+def one_liar() -> str:
+    """docs/proofs/reports.md: what one liar of twenty leaves of digits' LDA under each level."""
+    rows = results("attacks.poisoned_sums")["worst accuracy that one liar of twenty leaves, %"]
+    row = next(row for row in rows if (row["data"], row["head"]) == ("digits", "LDA"))
+    keys = ("honest", "none", "norm", "moments", "real records")
+    honest, none, norm, moments, real = (f"{row[key]:.1f} %" for key in keys)
+    return (
+        f"One liar among twenty clients, who knows all honest sums and the test records, reduces digits' LDA from "
+        f"{honest} to {none} where nothing is proved, to {norm} under `norm`, and to {moments} under `moments`; n "
+        f"invented records, which no party can refuse, reduce it to {real}"
     )
 
 
@@ -253,6 +266,7 @@ SENTENCES: Mapping[str, Callable[[], str]] = {
         bugs_measured,
         bugs_seen,
         laplace_of_counts,
+        one_liar,
         oracle_standing,
         cells_ahead,
         parties_ahead,

@@ -44,6 +44,7 @@ from benchmarks import (
 )
 from benchmarks.measuring import Row, results
 from benchmarks.table import Cells, Shown, Table, Tables, by_name
+from privstats import dp
 from tests.mutation.catalogue import MUTANTS
 
 __all__ = ["DOCS", "PAGES", "TABLES", "in_page", "rewritten"]
@@ -52,8 +53,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(
     [
         DOCS.parent / "README.md",
-        *DOCS.glob("*.md"),
-        *DOCS.glob("reference/*.md"),
+        *DOCS.rglob("*.md"),
         *Path(__file__).parent.rglob("*numbers.md"),
     ]
 )
@@ -144,8 +144,21 @@ def persons() -> Cells:
     return lines
 
 
+def epsilon_worth() -> Cells:
+    """docs/epsilon.md: the best attacker at delta 1e-5, and the noise of one count."""
+    head = ["epsilon", "of 100 units in the data, found at 1 false alarm in 100"]
+    lines = [[*head, "right guesses of 100, where half are in the data", "AUC", "noise on a count: deviation, records"]]
+    for epsilon in (0.3, 1.0, 3.0, 10.0):
+        mu = dp.gaussian_mu(epsilon, 1e-5)
+        found, auc, advantage = dp.operating_point(mu, 0.01)
+        lines.append(
+            [f"{epsilon:g}", f"{100 * found:.1f}", f"{50 * (1 + advantage):.0f}", f"{auc:.2f}", f"{1 / mu:.1f}"]
+        )
+    return lines
+
+
 def graphs() -> Cells:
-    """docs/protocol.md: neighbours and failure bounds of sparse graphs."""
+    """benchmarks/secagg/numbers.md: neighbours and failure bounds of sparse graphs."""
     rows = results("secagg.graphs")["10 % collude, 10 % drop"]
     bounds = ("connectivity", "privacy", "liveness", "lying_server")
     lines = [["n, 10 % collude, 10 % drop", "graph", "k", "t", *(name.replace("_", " ") for name in bounds)]]
@@ -156,7 +169,7 @@ def graphs() -> Cells:
 
 
 def sessions() -> Cells:
-    """docs/protocol.md: what a session costs."""
+    """benchmarks/secagg/numbers.md: what a session costs."""
     tables = results("secagg.sessions")
     title = next(name for name in tables if name.startswith("sessions"))
     head = ["clients", "entries", "bits", "dropouts", "all", "server", "client", "upload / entries", "client receives"]
@@ -355,6 +368,7 @@ TABLES: Tables = {
         sums,
         names,
         persons,
+        epsilon_worth,
         graphs,
         sessions,
         heads_without_noise,

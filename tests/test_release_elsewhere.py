@@ -1,4 +1,4 @@
-"""docs/release_file.md: its readers in R and JavaScript print the numbers that Python reads from a release."""
+"""docs/wire/release.md: its readers in R and JavaScript print the numbers that Python reads from a release."""
 
 import json
 import re
@@ -13,7 +13,7 @@ import privstats as ps
 from privstats.randomness import seeded
 from tests.made import promise
 
-PAGE = Path(__file__).parents[1] / "docs" / "release_file.md"
+PAGE = Path(__file__).parents[1] / "docs" / "wire" / "release.md"
 READERS = {"r": ["Rscript", "--vanilla"], "js": ["node"]}
 SCHEMAS = {
     "one target": ps.RidgeSchema(4, clip_norm=1.5, target_bound=2.0, feature_names=("a", "b", "c", "d")),

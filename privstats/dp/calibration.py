@@ -6,7 +6,7 @@ Excess noise comes in layers. A level is a number of clients that a share can be
 sized for the lowest level, is the sum of a base and one layer for each step between levels. The base is sized for *all*
 clients. Each layer has its own secret seed. After the list of survivors is signed, each client reveals its superfluous
 layers' seeds, and the server subtracts these layers.
-Statement and proof: docs/theorems.md, 6; the idea is XNoise's (Jiang, Wang and Chen, Dordis, EuroSys 2024).
+Statement and proof: docs/proofs/surplus_noise.md, 6; the idea is XNoise's (Jiang, Wang and Chen, Dordis, EuroSys 2024).
 
 A class below the minimum count is suppressed by its noisy count only, so the decision costs no privacy.
 """
@@ -38,7 +38,7 @@ MIN_TOTAL_SIGMA = 64.0
 """Minimum guaranteed sigma of a segment, in wire steps."""
 MIN_SHARE_SIGMA = 4.0
 """Minimum sigma of one client's share or layer, in wire steps. Sums of shares are then discrete Gaussians up to a
-max-divergence of 1e-66; proof: docs/privacy.md, Distributed, fact 1."""
+max-divergence of 1e-66; proof: docs/proofs/noise.md, Distributed, fact 1."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ def calibrate(
         4). This assumes one honest member, and holds computationally, as the masking does.
         With delta = 0 (central): discrete Laplace noise of scale Delta_s / epsilon_s on every entry. The statistics'
         epsilons add up to at most the promise (``dp.joint_epsilon``). mu is ``pure.laplace_mu`` of all statistics
-        together, at most ``dp.pure_mu`` of the promise (docs/privacy.md).
+        together, at most ``dp.pure_mu`` of the promise (docs/proofs/noise.md).
 
     Raises:
         PlanError: shares do not fit the schema, or ``members`` or ``levels`` the model. No honest share remains, or
@@ -327,7 +327,7 @@ def _bound(schema: Schema, privacy: Privacy, statistic: str, share: float) -> fl
     return mu if clip is None else min(mu, record * clip / math.sqrt(share))
 
 
-# The proof needs 4 steps per share; the 64 per segment are a reserve (docs/privacy.md, Distributed and Safe grid).
+# The proof needs 4 steps per share; the 64 per segment are a reserve (docs/proofs/noise.md, Distributed and Safe grid).
 def _check_grid(schema: Schema, noise: Noise, segment: Segment) -> None:
     largest, total, share = noise.share_sigma(segment), noise.grid_sigma(segment), min(noise.layered_sigmas(segment))
     # Counts are sent on a grid that no plan sets, and some schemas fix grid_bits.

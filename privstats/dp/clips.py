@@ -1,6 +1,6 @@
 """Clip a client's or a person's total contribution, in the norm defined by the budget's shares.
 
-``encoding`` does the exact arithmetic before the noise. Proof: docs/sensitivity.md, One person.
+``encoding`` does the exact arithmetic before the noise. Proof: docs/proofs/persons.md, One person.
 """
 
 from __future__ import annotations

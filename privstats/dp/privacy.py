@@ -4,7 +4,8 @@ A trust model fixes who samples the noise, in how many shares, from which distri
 (:data:`MODELS`).
 
 Distributed noise is priced as a continuous Gaussian. The sampled discrete Gaussians together have 4 squared wire steps
-more variance. Their sum is a randomised rounding of that Gaussian, up to a max-divergence of 1e-20 (docs/privacy.md).
+more variance. Their sum is a randomised rounding of that Gaussian, up to a max-divergence of 1e-20
+(docs/proofs/noise.md).
 """
 
 from __future__ import annotations
@@ -32,15 +33,16 @@ Sampler: TypeAlias = Callable[[float, int, Generator], NDArray[np.int64]]
 
 ROUNDING_VARIANCE = 4.0
 """Squared wire steps that pay for discreteness: a discrete Gaussian of variance s^2 protects like a continuous one
-of s^2 - 4 (docs/privacy.md, Distributed, fact 2)."""
+of s^2 - 4 (docs/proofs/noise.md, Distributed, fact 2)."""
 
 MARGIN = 1 - 2.0**-40
 """Factor on the promised epsilon and delta before noise is sized: covers rounding, and the slack of a model.
 
 A plan is sized for mu with delta(mu, m epsilon) = m delta, where m = 1 - g. Float arithmetic (the root, the shares, the
-squares of the joint mu) yields mu (1 + r). To first order g >= 2 r is enough (proof: docs/privacy.md, The margin for
-rounding). Here g = 2**-40 = 9e-13 covers r up to 4e-13; tests find less than 1e-15 (``tests/dp/test_float_margin.py``).
-The slack of distributed noise is below 1e-20 (docs/privacy.md). The margin costs 1e-12 of the noise.
+squares of the joint mu) yields mu (1 + r). To first order g >= 2 r is enough (proof: docs/proofs/noise.md, The margin
+for rounding). Here g = 2**-40 = 9e-13 covers r up to 4e-13; tests find less than 1e-15
+(``tests/dp/test_float_margin.py``). The slack of distributed noise is below 1e-20 (docs/proofs/noise.md). The margin
+costs 1e-12 of the noise.
 """
 
 

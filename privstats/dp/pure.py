@@ -1,6 +1,6 @@
 """Calibrate pure epsilon (delta = 0): exact L1 sensitivities, scales of Laplace noise, and the implied Gaussian DP.
 
-Proofs: docs/sensitivity.md and docs/privacy.md.
+Proofs: docs/proofs/sensitivity.md and docs/proofs/pure_epsilon.md.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def l1_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> int:
     - T of count tables: 4096 per table.
 
     Replace-one: twice that, attained by two such records of different classes, or that differ in every table
-    (docs/sensitivity.md).
+    (docs/proofs/sensitivity.md).
 
     Raises:
         PlanError: an unknown adjacency, or another statistic. B and S have an L1 sensitivity of r^2 (d + 1) / 2, which
@@ -90,7 +90,7 @@ def pure_mu(epsilon: float) -> float:
     """Return the smallest mu for which every epsilon-DP release is mu-GDP: 2 Phi^-1(e^epsilon / (1 + e^epsilon)).
 
     The mu-GDP curve is below the epsilon-DP one everywhere if it is below at the latter's kink:
-    ``Phi(-mu / 2) <= 1 / (1 + e^epsilon)``. Randomised response attains this. Proof: docs/privacy.md.
+    ``Phi(-mu / 2) <= 1 / (1 + e^epsilon)``. Randomised response attains this. Proof: docs/proofs/pure_epsilon.md.
 
     Raises:
         PlanError: epsilon is not finite and at least 0.
@@ -116,7 +116,7 @@ def laplace_mu(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency
         of N, A, D and T move sums no farther than records do. All statistics together are sqrt(sum_s mu_s^2)-GDP.
         A statistic is epsilon-DP, hence pure_mu-GDP. An entry that moves by x_i is (|x_i| / b)-DP, so the statistic is
         also sqrt(sum_i pure_mu(|x_i| / b)^2)-GDP (Dong, Roth and Su 2022, corollary 2). Here
-        pure_mu(e) <= sqrt(pi / 2) e (Sampford 1953; docs/privacy.md).
+        pure_mu(e) <= sqrt(pi / 2) e (Sampford 1953; docs/proofs/pure_epsilon.md).
     """
     out = {}
     for statistic, scale in scales.items():

@@ -71,7 +71,7 @@ def discrete_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
 
     Guarantee:
         v + X for an integer v is (Delta^2 / (2 sigma^2))-zCDP (their theorem 4). It is also a post-processing of
-        Gaussian noise of variance sigma^2 - 4, up to a factor of at most exp(2.1e-34) per entry (docs/privacy.md).
+        Gaussian noise of variance sigma^2 - 4, up to a factor of at most exp(2.1e-34) per entry (docs/proofs/noise.md).
 
     Raises:
         PlanError: sigma is not in (0, 2**48], or size is negative.

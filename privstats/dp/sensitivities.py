@@ -1,6 +1,7 @@
 """Compute exact L2 sensitivities: how far one record, client or person can move the complete release.
 
-A single statistic's sensitivity is the kind's joint formula with one weight. Proofs: docs/sensitivity.md. Shares sum to
+A single statistic's sensitivity is the kind's joint formula with one weight. Proofs: docs/proofs/sensitivity.md. Shares
+sum to
 1. A statistic's share is its part of mu^2 under add-remove, if one record is worst for all statistics at once.
 """
 
@@ -24,8 +25,8 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
     """Return mu of releasing the named statistics together, each with Gaussian noise of its sigma.
 
     With w_s = 1/sigma_s^2, mu is the largest weighted distance sqrt(sum_s w_s ||v_s - v'_s||^2) between the moments of
-    two adjacent data sets (docs/sensitivity.md). Symmetric matrices count with the Frobenius norm, which fits noise of
-    sigma on the diagonal and sigma/sqrt 2 off it.
+    two adjacent data sets (docs/proofs/sensitivity.md). Symmetric matrices count with the Frobenius norm, which fits
+    noise of sigma on the diagonal and sigma/sqrt 2 off it.
 
     Args:
         schema: bounds every record: the clip norm R and, for ridge, the target bound Y.
@@ -66,7 +67,7 @@ def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency,
 
     mu is m mu_add under add-remove and m max(mu_add, mu_rep) under replace-one (:func:`group_mu`). Where
     :func:`joint_mu` is attained, m copies of the worst record or pair attain it. A ``SitesSchema`` costs a client less
-    (docs/sensitivity.md), attained if half its records oppose the other half.
+    (docs/proofs/sensitivity.md), attained if half its records oppose the other half.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -99,7 +100,7 @@ def group_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, 
 def sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
     """Return one statistic's L2 sensitivity to the unit of :func:`joint_mu`, in real units.
 
-    Add-remove, then replace-one (further kinds: docs/sensitivity.md):
+    Add-remove, then replace-one (further kinds: docs/proofs/sensitivity.md):
 
     - N: 1, sqrt 2
     - A: R, 2R (sqrt 2 R for non-negative features)
@@ -179,7 +180,7 @@ def averaged_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacenc
     """Return mu of one person who adds the average of the rows' sums, truncated toward zero to integer steps.
 
     Under add-remove an average costs one record. Replace-one adds truncation, less than one step per entry;
-    :func:`apart` bounds it, too. Proof: docs/sensitivity.md, One person.
+    :func:`apart` bounds it, too. Proof: docs/proofs/persons.md, One person.
 
     Guarantee:
         Unit: one person with any number of rows at one party. For every kind with sums over records.

@@ -29,7 +29,7 @@ class PersonClip:
 
     Guarantee:
         One person's contribution follows from that person's rows and this value alone. Its norm is at most ``records``,
-        in integers and for any number of rows (docs/sensitivity.md, One person).
+        in integers and for any number of rows (docs/proofs/persons.md, One person).
 
     Example:
         >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=1.0, delta=1e-5,
@@ -95,7 +95,7 @@ class PersonAverage:
 
     Guarantee:
         One person's contribution follows from that person's rows alone. In any weighted L1 or L2 norm it is no longer
-        than the longest row, for any number of rows (docs/sensitivity.md, One person).
+        than the longest row, for any number of rows (docs/proofs/persons.md, One person).
 
     Example:
         >>> schema, ids = ps.ClassSchema(2, 2, "NA", 1.0), ["anna", "anna", "anna", "anna", "ben"]

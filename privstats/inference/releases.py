@@ -89,7 +89,7 @@ def require_records(release: object) -> Release:
     """Return the release if its sums are over full records or persons' averages.
 
     Averages vary no more than one row drawn per person, so a variance estimated from the sums overstates theirs
-    (docs/sensitivity.md).
+    (docs/proofs/persons.md).
 
     Raises:
         ReleaseError: not a release, or its plan clips clients or persons.

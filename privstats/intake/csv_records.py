@@ -3,8 +3,8 @@
 A file is the serialisation of records. Where each quote is closed within its line, each line is a record, and a stray
 quote costs its own line. Where a quoted text spans lines, RFC 4180 delimits records. That reading is safe only if the
 exporting program doubles every quote within quotes. So such a file must be well-formed throughout, and its lines must
-not pass for records of their own. Otherwise the file is refused before any record is used: docs/privacy.md, Records,
-not lines, has the argument.
+not pass for records of their own. Otherwise the file is refused before any record is used: docs/proofs/reading.md,
+Records, not lines, has the argument.
 
 Python's ``csv`` splits many records at once. No reader with types of its own is used, because those types follow from
 all records together.

@@ -55,7 +55,7 @@ class Records:
         folder checks that.
 
         With ``persons`` a person's rows are in one part, by the seed and the id alone. A promise per person then holds
-        under both adjacencies (docs/sensitivity.md, One person).
+        under both adjacencies (docs/proofs/persons.md, One person).
 
         Raises:
             DataError: a part would be empty, or X, y and persons differ in length.

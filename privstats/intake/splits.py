@@ -60,8 +60,8 @@ class Split:
         seed: selects the split; public.
 
     Guarantee:
-        One record more moves that record or nothing, in any order and in batches of any size (docs/sensitivity.md, A
-        record of a split). Equality is exact, so nothing is assumed of the hash.
+        One record more moves that record or nothing, in any order and in batches of any size
+        (docs/proofs/sensitivity.md, A record of a split). Equality is exact, so nothing is assumed of the hash.
 
     Raises:
         DataError: the share is out of range.

@@ -63,7 +63,7 @@ class CalibrationSchema(AdaptiveSchema, Kind):
         ``|t|^2 <= ([right] - P_1)^2 + (1 - P_1)^2 <= max(1, 2 (1 - p)^2)``. Replace-one:
         ``([right] - [right]' + P_1' - P_1)^2 + (1 - P_1)^2 + (1 - P_1')^2 <= (2 - p)^2 + (1 - p)^2``. The squared
         distance of nonnegative vectors is at most the sum of their squared lengths. The bound is convex in P_1 and
-        P_1', so largest where each is p or 1. Source: the library's own (docs/sensitivity.md).
+        P_1', so largest where each is p or 1. Source: the library's own (docs/proofs/rounds.md).
 
     Args:
         features, classes, expected_records, course_mu, clip_norm, nonnegative, transform, class_names, feature_names:
@@ -133,7 +133,7 @@ class CalibrationSchema(AdaptiveSchema, Kind):
         return {"M": (self.features, self.features), "W": (self.classes, self.features + 1)}
 
     def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-        """Return mu^2 of one record (docs/sensitivity.md)."""
+        """Return mu^2 of one record (docs/proofs/rounds.md)."""
         rest = 1 - (self.grid_steps // self.classes) / self.grid_steps
         square = max(1.0, 2 * rest**2) if adjacency == "add-remove" else (1 + rest) ** 2 + rest**2
         return square * weights.get("t", 0.0)

@@ -43,7 +43,7 @@ CLASS_TABLE: tuple[Statistic, ...] = (
 
 CLASS_STATISTICS = letters_of(CLASS_TABLE)
 
-_PROVED = 2  # the highest degree for which docs/sensitivity.md bounds a record
+_PROVED = 2  # the highest degree for which docs/proofs/records.md bounds a record
 
 _EXACT_BITS = 53  # exact integer bits of float64
 
@@ -155,7 +155,7 @@ class ClassSchema(Added["ClassMoments"]):
         return lengths.get(statistic)
 
     def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-        """Return mu^2 of one record (docs/sensitivity.md)."""
+        """Return mu^2 of one record (docs/proofs/records.md)."""
         radius_squared = self.clip_norm**2
         count = weights.get("N", 0.0)
         first = weights.get("A", 0.0) * radius_squared

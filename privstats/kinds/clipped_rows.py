@@ -51,8 +51,8 @@ class ClippedRows(Kind):
         clip or average bounds them. Per client, n records add n vectors of norm R at most, whatever ``vector`` does.
         Condition, per record and per person: ``vector`` follows from its argument and the schema alone, alike every
         time. It always returns, in little memory: a record at which it ends the process is missing with its party.
-        Each claim states the condition with the package's name. Source: the triangle inequality (docs/sensitivity.md, A
-        mean).
+        Each claim states the condition with the package's name. Source: the triangle inequality
+        (docs/proofs/records.md, A mean).
 
     Args:
         features: entries of a record's row after ``transform``.
@@ -147,7 +147,7 @@ class ClippedRows(Kind):
         )
 
     def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-        """Return mu^2 of one record (docs/sensitivity.md, "A mean")."""
+        """Return mu^2 of one record (docs/proofs/records.md, "A mean")."""
         return weights.get("x", 0.0) * self.clip_norm**2 * (1 if adjacency == "add-remove" else 4)
 
     @classmethod

@@ -67,7 +67,7 @@ class CountSchema(Kind):
         Unit: one record; J tables (one per number included), m numbers, weights T, x and q (1 / sigma^2). Under
         add-remove mu^2 is J T + m (x + q), attained. Under replace-one it is at most the larger of that value and a
         sum. Exchange for an excluded record reaches that value. The sum has 2 T per table without a number, and per
-        number the largest of (docs/sensitivity.md):
+        number the largest of (docs/proofs/records.md):
 
         - ``d^2 (x + q (2 - d)^2)`` over 0 <= d <= 2
         - 2 T + x + q, if the number may be missing
@@ -227,7 +227,7 @@ class CountSchema(Kind):
         return COUNT_SCALE * len(self.tables) if statistic == "T" else None
 
     def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-        """Return mu^2 of one record (docs/sensitivity.md)."""
+        """Return mu^2 of one record (docs/proofs/records.md)."""
         if not self.numbers:
             return move_of_tables(self.tables, weights, adjacency)
         from privstats.kinds.numbers import square_with_numbers

@@ -197,7 +197,7 @@ class GradientSchema(AdaptiveSchema, Kind):
         return "k"
 
     def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-        """Return mu^2: two records' r u' differ by at most 2 c, and their kappa by 1 (docs/sensitivity.md)."""
+        """Return mu^2: two records' r u' differ by at most 2 c, and their kappa by 1 (docs/proofs/rounds.md)."""
         gradient, curvature = weights.get("g", 0.0) * self.residual_norm**2, weights.get("k", 0.0)
         return gradient + curvature if adjacency == "add-remove" else 4 * gradient + curvature
 

@@ -115,8 +115,8 @@ class HazardSchema(AdaptiveSchema, Kind):
 
     Guarantee:
         The unit is one person over all periods, one row. |sum_j r_j u_j| <= M R and |sum_j v_j u_j u_j'| <= M R^2 for
-        every w and c, attained in the limit (docs/sensitivity.md), wherever a person enters. A person's entries for
-        other strata are 0 and change no bound. Source: Prentice and Gloeckler 1978.
+        every w and c, attained in the limit (docs/proofs/survival_times.md), wherever a person enters. A person's
+        entries for other strata are 0 and change no bound. Source: Prentice and Gloeckler 1978.
 
     Example:
         >>> schema = ps.HazardSchema(

@@ -34,7 +34,7 @@ class MeanSchema(Kind):
     Guarantee:
         Unit one record. A record adds an integer vector of norm at most R. So add-remove moves x by at most R, and
         replace-one by at most 2 R, or sqrt 2 R for nonnegative entries. All are attained. Source: the triangle
-        inequality; ``|x - x'|^2 <= |x|^2 + |x'|^2`` for nonnegative entries (docs/sensitivity.md).
+        inequality; ``|x - x'|^2 <= |x|^2 + |x'|^2`` for nonnegative entries (docs/proofs/records.md).
 
     Args:
         features, clip_norm, grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`.
@@ -79,7 +79,7 @@ class MeanSchema(Kind):
         return "x" if self.nonnegative else ""
 
     def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-        """Return mu^2 of one record (docs/sensitivity.md, "A mean")."""
+        """Return mu^2 of one record (docs/proofs/records.md, "A mean")."""
         square = weights.get("x", 0.0) * self.clip_norm**2
         return square * (1 if adjacency == "add-remove" else 2 if self.nonnegative else 4)
 

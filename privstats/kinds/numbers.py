@@ -1,7 +1,7 @@
 """Sum bounded numbers next to count tables.
 
 A number is z integer steps from mid-range, truncated to -4096..4096; a record adds z and z^2 in its group. Proof:
-docs/sensitivity.md.
+docs/proofs/records.md.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def square_with_numbers(schema: CountSchema, weights: Mapping[str, float], adjac
 def _distance(number: Number, T: float, x: float, q: float) -> float:
     """Return the largest squared distance of two values of a number.
 
-    In one group: ``d^2 (x + q s^2)`` with d = z - z', s = z + z', \\|d| + \\|s| <= 2 (docs/sensitivity.md, Numbers).
+    In one group: ``d^2 (x + q s^2)`` with d = z - z', s = z + z', \\|d| + \\|s| <= 2 (docs/proofs/records.md, Numbers).
     """
     d = _local_maximum(x, q)
     other = 2 * (T + x + q) if number.by else 2 * T + x + q if number.missing else 0.0

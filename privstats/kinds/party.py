@@ -62,7 +62,7 @@ class PartySchema(Kind):
         for *every* set of records (:func:`shortened`). So mu = 1 / sigma for a party added or removed, and 2 / sigma
         for one exchanged; both are attained up to truncation. A party without records sends zeros. Source: the
         Gaussian mechanism on a vector clipped per party, as in DP-FedAvg (McMahan et al. 2018, arXiv:1710.06963);
-        docs/sensitivity.md. No promise covers one record: it may change its party's full direction.
+        docs/proofs/parties.md. No promise covers one record: it may change its party's full direction.
 
     Args:
         classes: C, 2 to 8,192; labels are 0..C-1.

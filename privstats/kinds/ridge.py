@@ -148,7 +148,7 @@ class RidgeSchema(Added["RidgeMoments"]):
         return "Gq" if self.nonnegative else "q"
 
     def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-        """Return mu^2 of one record (docs/sensitivity.md)."""
+        """Return mu^2 of one record (docs/proofs/records.md)."""
         radius_squared, target = self.clip_norm**2, self.target_bound**2
         gram = weights.get("G", 0.0) * radius_squared**2
         cross = weights.get("h", 0.0) * radius_squared * target

@@ -321,7 +321,7 @@ class ScoreSchema(AdaptiveSchema, Kind):
     def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
         """Return mu^2; m is free in the bound, whatever was published. So it is whatever the exposure is.
 
-        Logistic |r| = p, v = p (1 - p); Poisson r = y - m, v = m, both in 0..Y (docs/sensitivity.md). J adds its own
+        Logistic |r| = p, v = p (1 - p); Poisson r = y - m, v = m, both in 0..Y (docs/proofs/rounds.md). J adds its own
         term: a record's c c' has norm |c|^2 <= (R Y)^2, which the record attains that attains g's and H's terms at
         default shares. Two such matrices are positive semidefinite, so the trace of their product is at least 0, and
         their squared distance is at most the sum of both squares.

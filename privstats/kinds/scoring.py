@@ -70,8 +70,8 @@ class ScoringSchema(Kind):
 
     Guarantee:
         Unit: one record. Every record counts 1 in one cell of each of J tables, or nowhere, for any head and any other
-        records: ``|T|^2 <= J``, and ``2 J`` under replace-one. Source: that of count tables (docs/sensitivity.md). The
-        promise covers the scored records, not the head's training records; without a promise, counts of a specially
+        records: ``|T|^2 <= J``, and ``2 J`` under replace-one. Source: that of count tables (docs/proofs/records.md).
+        The promise covers the scored records, not the head's training records; without a promise, counts of a specially
         built head can single out one record.
 
     Args:

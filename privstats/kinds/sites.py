@@ -68,9 +68,9 @@ class SitesSchema(Kind):
     Guarantee:
         Unit: one record, or a client of at most ``max_records_per_client``. The noise is calibrated to the largest move
         of ``(N, Q)`` by a record of any site. Q moves by up to 4 R^2 per pull under add-remove, sqrt 2 times that
-        under replace-one, plus truncation (``dp.joint_mu``, docs/sensitivity.md). Replace-one covers a readable record
-        for an unreadable one, too, which moves N. Without DP the exact sums over few
-        sites reveal the sites. A counting rule, which is no proof, refuses a plan with too few sites for its pulls.
+        under replace-one, plus truncation (``dp.joint_mu``, docs/proofs/parties.md). Replace-one covers a readable
+        record for an unreadable one, too, which moves N. Without DP the exact sums over few sites reveal the sites. A
+        counting rule, which is no proof, refuses a plan with too few sites for its pulls.
 
     Args:
         features: columns after the transform *and* the target, at least 2.
@@ -178,8 +178,9 @@ class SitesSchema(Kind):
         """Return mu^2 of one record of a site of any size, for every pull.
 
         The record moves Q by a positive semidefinite matrix of norm below 4 R^2; two of these differ by at most sqrt 2
-        times that. Truncation adds less than one step to each of p^2 entries per truncated site (docs/sensitivity.md).
-        An unreadable record is in no sum, so one exchanged for a readable record moves N and Q as one record more does.
+        times that. Truncation adds less than one step to each of p^2 entries per truncated site
+        (docs/proofs/parties.md). An unreadable record is in no sum, so one exchanged for a readable record moves N and
+        Q as one record more does.
         """
         truncation = self.features / self.scale**2
         count, moved = weights.get("N", 0.0), 4 * self.clip_norm**2

@@ -72,7 +72,7 @@ class WithinSchema(Kind):
 
     Guarantee:
         Unit: one record, or a client of at most ``max_records_per_client``. The noise is calibrated to the largest move
-        of ``(N, L, A, B)`` by a record of *any* client, truncation included (``dp.joint_mu``, docs/sensitivity.md).
+        of ``(N, L, A, B)`` by a record of *any* client, truncation included (``dp.joint_mu``, docs/proofs/parties.md).
         Under replace-one mu^2 is up to four times that of add-remove. Nothing reveals whether a client is above
         ``n_max``, and no client is refused for it.
 
@@ -145,7 +145,7 @@ class WithinSchema(Kind):
         In a client above ``n_max`` a record z = (e_y, x) moves Q by ``(1 - t) z z' + t a (m - z)(m - z)'``. m is the
         mean of the client's others, and a < 1. In a smaller client the bound is no larger. The move is largest where
         |x| = R, m's x part is -x, and the others are of another class. Truncation adds at most one step per entry and
-        client; a replaced record may move to another client (docs/sensitivity.md).
+        client; a replaced record may move to another client (docs/proofs/parties.md).
         """
         t, radius, step = self.weight, self.clip_norm, 1 / self.scale
         C, d = self.classes, self.features

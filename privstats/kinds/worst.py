@@ -1,6 +1,7 @@
 """Build the two data sets that the certificate compares with a sensitivity, and their sums.
 
-Records have at most two nonzero entries, so two features suffice. docs/sensitivity.md proves which pairs are worst.
+Records have at most two nonzero entries, so two features suffice. docs/proofs/sensitivity.md proves which pairs are
+worst.
 """
 
 from __future__ import annotations

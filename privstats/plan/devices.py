@@ -13,7 +13,7 @@ from privstats.python_values import python_fields
 
 @dataclass(frozen=True, kw_only=True)
 class Devices:
-    """Organisations, limits and page texts of a study on invited people's devices: see docs/privacy.md.
+    """Organisations, limits and page texts of a study on invited people's devices: see docs/proofs/one_upload.md.
 
     Args:
         organisations: who runs each panel member, the leader's first; all different.

@@ -27,7 +27,7 @@ EXCESS = EXCESS_KEPT, "removed"
 
 _SMALLEST_PANEL = 2
 _PART_OF_DELTA = 0.01
-# The sum of the four bounds that a random graph counts, each at most 2**-40: docs/protocol.md.
+# The sum of the four bounds that a random graph counts, each at most 2**-40: docs/wire/interactive.md.
 _WITHOUT_DP = 2.0**-38
 
 

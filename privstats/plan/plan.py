@@ -78,7 +78,7 @@ class Plan:
         published: values that the measurement reads (``schema.needs``). Their digest is part of the plan's, so all
             parties use equal values.
         excess_noise: ``"kept"``; or, with distributed noise, ``"removed"``: noise is sized for ``min_survivors``, and
-            clients reveal their surplus noise (docs/privacy.md).
+            clients reveal their surplus noise (docs/proofs/noise.md).
         key_agreement: ``"mlkem768-x25519"``, which commands write: an attacker who records every message and breaks
             X25519 later still reads no party's sums. None is the same here, under another digest, which versions until
             2026-11-30 run under X25519 alone.
@@ -95,7 +95,7 @@ class Plan:
         stated unit and adjacency. Central: if the server adds its noise honestly. Distributed: if at least
         ``min_survivors - colluders`` honest clients survive, which masking enforces. Local: without trust in any party.
         Panel: against all other members and every reader, if one of leader and helpers is honest. On a random graph
-        masking fails with probability at most ``masking.failure`` (docs/theorems.md, 8).
+        masking fails with probability at most ``masking.failure`` (docs/proofs/random_graph.md, 8).
         ``budget().delta`` includes that probability. ``graph="sparse"`` holds only against a server that follows
         the protocol.
 

@@ -162,8 +162,7 @@ _PRIVACY = (
     ),
     _promise(
         name="delta",
-        meaning="the promise's delta; well below 1 / `max_records`; 0 is [pure "
-        "epsilon](privacy.md#pure-epsilon-delta-0)",
+        meaning="the promise's delta; well below 1 / `max_records`; 0 is [pure epsilon](proofs/pure_epsilon.md)",
         form=Number("privstats.dp.privacy:DELTA_RANGE", zero=True),
         condition=None,
         example={"privacy": {"delta": 1e-7}},
@@ -273,7 +272,7 @@ _AGGREGATION = (
     _summed(
         name="excess_noise",
         meaning="distributed noise: whether the surplus noise is removed when more than `min_survivors` survive "
-        "([privacy](privacy.md#who-adds-the-noise))",
+        "([privacy](proofs/noise.md#who-adds-the-noise))",
         form=Words("privstats.plan.feasibility:EXCESS"),
         bounds='`"removed"` with `"interactive"` on the complete graph',
         fits=("feasibility:check_excess",),
@@ -284,9 +283,9 @@ _AGGREGATION = (
     _summed(
         name="key_agreement",
         meaning="how parties agree on keys: by X25519 and ML-KEM-768 together, so nobody who records all messages and "
-        "later breaks X25519 reads a party's sums ([protocol](protocol.md#key-agreement)). A plan without the line has "
-        "the digest that versions until 2026-11-30 run under X25519 alone: write the line, or have every party install "
-        "this version",
+        "later breaks X25519 reads a party's sums ([protocol](wire/interactive.md#key-agreement)). A plan without the "
+        "line has the digest that versions until 2026-11-30 run under X25519 alone: write the line, or have every "
+        "party install this version",
         form=Words("privstats.plan.settings:KeyAgreement", remedy=_KEY_REMEDY),
         usual="the same, unnamed",
         new="mlkem768-x25519",

@@ -34,7 +34,7 @@ class Claim(statements.Claim, Protocol):
 
 @dataclass(frozen=True)
 class Validity:
-    """The claim that every client proves of its sums in its one message; experimental, see docs/proofs.md.
+    """The claim that every client proves of its sums in its one message; experimental, see docs/proofs/reports.md.
 
     Args:
         level: word of an installed prover (``privstats.provers``), which states what every client proves.

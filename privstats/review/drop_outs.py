@@ -79,7 +79,7 @@ def honest_parties(plan: Plan, survivors: int) -> int:
     """Return how many parties of a release certainly added noise that an attacker does not know.
 
     Colluders know theirs, and a lying server can exclude the clients that a list needs beyond ``min_survivors``
-    (docs/theorems.md, 8).
+    (docs/proofs/random_graph.md, 8).
 
     Example:
         >>> cohort = ps.Cohort(clients=10, min_survivors=8, max_records=100, colluders=1)

@@ -1,6 +1,6 @@
 """Select a kind's worst pair of adjacent data sets, and its distance.
 
-A kind lists its pairs (``kinds.worst``); docs/sensitivity.md proves which are worst.
+A kind lists its pairs (``kinds.worst``); docs/proofs/sensitivity.md proves which are worst.
 """
 
 from __future__ import annotations

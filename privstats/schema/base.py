@@ -1,7 +1,7 @@
 """Define the base of all kinds of schema.
 
 Layout, noise and wire follow from :class:`Statistic` rows. Noise off the diagonal has 1/sqrt 2 of the diagonal's
-standard deviation (docs/sensitivity.md). So a symmetric block's diagonal and strict upper triangle are separate
+standard deviation (docs/proofs/sensitivity.md). So a symmetric block's diagonal and strict upper triangle are separate
 segments. Counts have 2^12 wire steps per record, so that noise spans many steps. Ring widths: ``plan/cohort.py``.
 """
 

@@ -84,7 +84,7 @@ def _listing(parameters: Parameters) -> list[str]:
 def _framing(parameters: Parameters) -> list[str]:
     """Warn that liars within the plan can end a session, if the complete graph has too few holders."""
     # Disputed shares need t honest holders in addition to max(1, c) liars, and one more if several liars dispute the
-    # same shares (docs/protocol.md, Dealings).
+    # same shares (docs/proofs/dealings.md).
     liars = max(1, parameters.colluders)
     if not parameters.complete or parameters.min_survivors >= parameters.threshold + liars:
         return []

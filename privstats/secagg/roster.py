@@ -128,7 +128,7 @@ class Roster:
 
         Guarantee: ``run`` is SHA-256 of keys, server, label and counter. So a server can change the run name only with
         another counter, which clients refuse, or other keys. The party that adds the last key can still try many
-        (docs/protocol.md).
+        (docs/wire/interactive.md).
         """
         named = _utf8(label)
         if not isinstance(counter, int) or isinstance(counter, bool) or not 0 <= counter < 1 << 64:

@@ -313,7 +313,7 @@ def test_every_command_is_among_the_wrong_calls():
 def test_every_command_is_on_a_page_for_people():
     """Next to the list of all commands, which is generated."""
     root = Path(__file__).parents[2]
-    pages = [root / "README.md", *(page for page in (root / "docs").glob("*.md") if page.name != "cli.md")]
+    pages = [root / "README.md", *(page for page in (root / "docs").rglob("*.md") if page.name != "cli.md")]
     pages += (root / "benchmarks").glob("*/numbers.md")
     text = " ".join(" ".join(page.read_text("utf-8").split()) for page in pages)
     every = dict(commands(typer.main.get_command(app)))

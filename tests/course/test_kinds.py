@@ -164,7 +164,7 @@ def test_the_options_of_a_kind_are_those_of_its_within_and_its_flag(name: str) -
 def test_a_kind_has_a_public_name_and_a_page(name: str) -> None:
     kind, docs = COURSE_KINDS[name].type, Path(__file__).parents[2] / "docs"
     assert kind.__module__.startswith("privstats.contrib.") or getattr(ps.course, kind.__name__) is kind
-    pages = [*docs.glob("*.md"), docs / "reference" / "contrib.md"]
+    pages = docs.rglob("*.md")
     code = "".join(span for page in pages for span in re.findall(r"```.*?```|`[^`\n]+`", page.read_text("utf-8"), re.S))
     assert re.search(rf"\b{kind.__name__}\b", code), "a word of a sentence, such as Single, names no kind"
 

@@ -131,7 +131,7 @@ def test_the_tail_bound_covers_the_exact_tail_of_all_noise(model):
 
 
 def test_the_slack_of_summing_discrete_shares_is_below_the_margin():
-    """The two max-divergences in docs/privacy.md, evaluated: both are far below what the margin of 2**-40 pays for."""
+    """The two max-divergences in docs/proofs/noise.md, evaluated: both far below what the margin of 2**-40 pays for."""
     with mpmath.workdps(120):
         summed = 10 * sum(mpmath.exp(-2 * mpmath.pi**2 * 16 * mpmath.mpf(k) / (k + 1)) for k in range(1, 200))
         assert summed < 1e-66

@@ -42,7 +42,7 @@ def test_no_plan_exceeds_its_promise_in_the_last_digits(model: Model) -> None:
             spent = exact_delta(mu, epsilon)
             assert spent <= mpmath.mpf(delta), (epsilon, delta, float(spent / delta - 1))
             promised = sized_mu(epsilon, delta, mu)
-            assert abs(mu / promised - 1) < 1e-15, "docs/privacy.md: plans have an r below 1e-15"
+            assert abs(mu / promised - 1) < 1e-15, "docs/proofs/noise.md: plans have an r below 1e-15"
             assert spent >= mpmath.mpf(delta) * (1 - mpmath.mpf(1e-9)), "the margin costs more than rounding does"
 
 

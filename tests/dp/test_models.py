@@ -38,15 +38,15 @@ LEVELS = [
 
 
 def test_every_model_has_its_proof_on_the_page_and_a_bug_that_is_looked_for_under_it():
-    page = (ROOT / "docs" / "privacy.md").read_text("utf-8")
+    page = "".join((ROOT / "docs" / "proofs" / name).read_text("utf-8") for name in ("noise.md", "pure_epsilon.md"))
     assert [model for model in MODELS if f"\n| {model} |" not in page] == []
     unproved = [each for each in SAMPLERS if each.__name__.replace("_", " ") not in page.lower()]
-    assert unproved == [], "docs/privacy.md lacks the proof of this noise"
+    assert unproved == [], "docs/proofs lacks the proof of this noise"
     assert {plan_of(mutant.plan).privacy.model for mutant in MUTANTS.values() if mutant.plan} == set(MODELS)
 
 
 PROVED = {rounded_gaussian: (0.5, 0.0, 0.0), discrete_gaussian: (0.0, 4.0, 1e-66 + 2.1e-34)}
-"""By sampler the excess in grid steps, the surplus variance and the loss that docs/privacy.md proves."""
+"""By sampler the excess in grid steps, the surplus variance and the loss that docs/proofs/noise.md proves."""
 
 
 def test_a_row_states_what_is_proved_of_its_sampler():

@@ -94,7 +94,7 @@ def pmf(sigma: float, reach: int) -> np.ndarray:
 
 @pytest.mark.parametrize("opened", [0, 2, 4])
 def test_a_sum_of_bases_and_layers_is_a_discrete_gaussian(opened: int) -> None:
-    """The claim of docs/privacy.md for unequal draws, of which none is narrower than four steps."""
+    """The claim of docs/proofs/noise.md for unequal draws, of which none is narrower than four steps."""
     honest = [4, 5, 6, 7, 8]
     base, *layers = layer_sigmas(64.0**2 + 4, honest)
     assert min(layers) > 4
@@ -183,7 +183,7 @@ def plain_stream(seed: bytes, block: int, size: int) -> bytes:
 
 
 def plain_draw(stream: bytes, further: bytes, entry: int, tails: list[Fraction]) -> int:
-    """One entry by docs/protocol.md, in fractions: the least k whose tail is no larger than the uniform number."""
+    """One entry by docs/wire/interactive.md, in fractions: the least k whose tail is at most the uniform number."""
     word, bits = int.from_bytes(stream[8 * entry : 8 * entry + 8], "little"), 64
     uniform = word & (2**63 - 1)
     while True:

@@ -143,7 +143,7 @@ def test_pure_mu_keeps_its_digits_where_epsilon_is_small():
 
 @given(st.lists(st.floats(1e-6, 100.0), min_size=2, max_size=6))
 def test_the_parts_of_an_epsilon_have_together_at_most_its_mu(parts):
-    """docs/privacy.md proves it: pure_mu^2 / epsilon never falls."""
+    """docs/proofs/pure_epsilon.md proves it: pure_mu^2 / epsilon never falls."""
     assert math.hypot(*map(ps.dp.pure_mu, parts)) <= ps.dp.pure_mu(math.fsum(parts)) * (1 + 1e-12)
 
 

@@ -262,7 +262,7 @@ def test_no_shape_of_a_calibration_is_further_away(classes):
 
 @given(linear=SIGMA, quadratic=SIGMA)
 def test_the_page_and_the_code_have_the_same_worst_cosine_within_a_class(linear, quadratic):
-    """F(c) of docs/sensitivity.md, at every c = <x, x'> / R^2, by plain numpy."""
+    """F(c) of docs/proofs/records.md, at every c = <x, x'> / R^2, by plain numpy."""
     c = np.linspace(-1, 1, 20_001)
     by_c = 2 * linear * (1 - c) + 2 * quadratic * (1 - c**2)
     assert by_c.max() <= _opposed(linear, quadratic) * (1 + 1e-12)

@@ -79,7 +79,7 @@ def test_a_client_of_one_worst_case_record_passes_at_the_joint_sensitivity():
     schema = ps.ClassSchema(2, 4, "NAB", clip_norm=2.0, grid_bits=10)
     vector = flatten(ps.measure(schema, np.array([[2.0, 0, 0, 0]]), np.array([0])))
     weights = {"N": 3.0, "A": 0.5, "B": 0.25}
-    norm = math.sqrt(3.0 + 0.5 * 4 + 0.25 * 16)  # docs/sensitivity.md: w_N + w_A R^2 + W R^4
+    norm = math.sqrt(3.0 + 0.5 * 4 + 0.25 * 16)  # docs/proofs/sensitivity.md: w_N + w_A R^2 + W R^4
     assert clip_vector(schema, vector, weights, norm).shrink == 1.0
     assert clip_vector(schema, 2 * vector, weights, norm).shrink == pytest.approx(0.5, rel=1e-9)
 

@@ -283,7 +283,7 @@ def test_only_the_name_of_the_version_tells_a_release_written_today_from_one_of_
 
 @pytest.mark.usefixtures("written_then")
 def test_what_a_release_signs_is_what_format_3_signed(tmp_path):
-    """A label of its own first, then the parts with their lengths, as docs/release_file.md has them."""
+    """A label of its own first, then the parts with their lengths, as docs/wire/release.md has them."""
     old = (OLD / "release-3.safetensors").read_bytes()
     subject("privstats-release").save(tmp_path / "r", signer=SIGNER)
     (before, body), (after, again) = parts(old), parts((tmp_path / "r").read_bytes())

@@ -98,6 +98,6 @@ def elsewhere() -> Iterator[str]:
 def test_every_fitted_attribute_is_read_somewhere():
     fitted = {name for name in attributes(ast.Store) if re.fullmatch(r"[a-z]\w*_", name)}
     read = {*attributes(ast.Load), *elsewhere()}
-    pages = " ".join(path.read_text("utf-8") for path in (ROOT / "docs").glob("*.md"))
+    pages = " ".join(path.read_text("utf-8") for path in (ROOT / "docs").rglob("*.md"))
     assert "rule_" in fitted
     assert {name for name in fitted - read if not re.search(rf"\b{name}\b", pages)} == set()

@@ -356,7 +356,8 @@ EXCEPTIONS: Mapping[str, set[str]] = {
 }
 """Pairs of types of which the first one's values mean something else once the library has joined them.
 
-The caller joins them, so no reader can see it: limits 1 and 2 of docs/privacy.md. A pair that is new here is new there.
+The caller joins them, so no reader can see it: limits 1 and 2 of docs/proofs/reading.md. A pair that is new here is new
+there.
 """
 
 

@@ -53,7 +53,7 @@ def test_every_hostile_text_changes_no_other_record(tmp_path, program, neighbour
 
 
 def test_a_program_that_neither_quotes_nor_escapes_is_what_no_reader_can_mend(tmp_path):
-    """The check sees it: further lines are further records, as docs/privacy.md states."""
+    """The check sees it: further lines are further records, as docs/proofs/reading.md states."""
     text = "fever\n50,cough,yes\n50,cough"
     before, after = NEIGHBOURS["plain"]
     rows = "".join(",".join(each) + "\n" for each in [("age", "note", "ill"), *before, of(text), *after])

@@ -1,4 +1,4 @@
-"""The limits of reading: docs/privacy.md lists them, and each has its warning, its refusal, or neither, tried here."""
+"""The limits of reading that docs/proofs/reading.md lists: each has its warning, its refusal, or neither."""
 
 import re
 import warnings
@@ -18,7 +18,7 @@ from privstats.moments.base import require_room
 from privstats.session.validation import require_moments
 from tests.intake.test_columns import EXCEPTIONS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "privacy.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "proofs" / "reading.md").read_text("utf-8")
 SCHEMA = ps.ClassSchema(2, 2, "NA", 1.0, feature_names=("f0", "f1"))
 PERSONS = ps.Privacy(
     model="central",

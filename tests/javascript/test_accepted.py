@@ -344,7 +344,7 @@ def test_a_key_of_tomorrow_is_refused_by_both_in_every_table(tmp_path: Path, nam
 
 
 def test_the_page_for_other_clients_lists_the_same_keys() -> None:
-    text = (CLIENT.parents[1] / "docs" / "wire.md").read_text("utf-8")
+    text = (CLIENT.parents[1] / "docs" / "wire" / "device.md").read_text("utf-8")
     (known,) = re.findall(r"\*\*A client refuses a plan with an unknown key.*?\n\n(.*?)\n\n", text, re.DOTALL)
     listed = {}
     for item in known.split("\n- "):

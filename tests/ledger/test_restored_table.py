@@ -1,4 +1,4 @@
-"""Each row of the table of restored copies in ``docs/privacy.md`` names the one test that shows it."""
+"""Each row of the table of restored copies in ``docs/ledger.md`` names the one test that shows it."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ ROW = re.compile(r"^\| (?P<what>[^|]+) \| (?P<by>[^|]+) \| `(?P<file>[^`]+)`: `(
 
 def table() -> list[str]:
     """The rows of the table, below its head."""
-    lines = (ROOT / "docs" / "privacy.md").read_text("utf-8").splitlines()
+    lines = (ROOT / "docs" / "ledger.md").read_text("utf-8").splitlines()
     start = lines.index("| what happens | detected by | shown by |") + 2
     return lines[start : lines.index("", start)]
 

@@ -52,7 +52,7 @@ def row_of(of: Literal["noise", "masks"] = "masks", **changes: Any) -> Setting:
     own: dict[str, Any] = {
         "table": "aggregation",
         "name": "key_shares",
-        "meaning": "whether parties *store* their `key_shares` ([Protocol](protocol.md))",
+        "meaning": "whether parties *store* their `key_shares` ([Protocol](wire/interactive.md))",
         "form": Words(f"{__name__}:KEY_SHARES"),
         "condition": stated_by,
         "fits": ("feasibility:refuse_with_panel",),
@@ -103,7 +103,7 @@ def test_values_and_settings_that_contradict_each_other_are_refused(planted: Set
 
 def test_the_page_has_its_row(planted: Setting) -> None:
     line = (
-        "| `key_shares` | whether parties *store* their `key_shares` ([Protocol](protocol.md)) | "
+        "| `key_shares` | whether parties *store* their `key_shares` ([Protocol](wire/interactive.md)) | "
         '`"stored"` or `"wiped"` | `"stored"` |\n'
     )
     page = (DOCS / "plan.md").read_text("utf-8")

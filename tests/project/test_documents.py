@@ -15,10 +15,10 @@ from tests.without import WHOLE
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("privstats", "threat_models", "benchmarks", "tests")
-DOCS = [*sorted((ROOT / "docs").glob("*.md")), *MEASURED]
+DOCS = [*(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "reference"), *MEASURED]
 _LONG = {
     *("CONTRIBUTING", "alignment", "attacks", "between_machines", "cells", "effects", "engineer", "heads", "operating"),
-    *("privacy", "protocol", "refinement", "researcher", "site_levels", "streams", "sweep", "tables"),
+    *("audits", "interactive", "refinement", "researcher", "site_levels", "streams", "sweep", "tables"),
     "testing",
 }
 """Pages whose snippets take seconds of a processor, which the night runs."""

@@ -21,9 +21,7 @@ AFTER: dict[str, Callable[[str], str]] = {
     ),
     "privstats/review/certificate_checker.py": lambda text: text + '\nKINDS["toy"] = KINDS["mean"]\n',
     "threat_models/audits/kinds.py": lambda text: text + '\nAUDIT_KINDS["toy"] = AUDIT_KINDS["mean"]\n',
-    "docs/sensitivity.md": lambda text: text.replace(
-        "| `MeanSchema` | [A mean](#a-mean) |", "| `MeanSchema`, `ToySchema` | [A mean](#a-mean) |"
-    ),
+    "docs/proofs/sensitivity.md": lambda text: text.replace("| `MeanSchema` |", "| `MeanSchema`, `ToySchema` |"),
 }
 """What a kind of its own name changes, by file; its rows are those of the mean."""
 
@@ -43,7 +41,7 @@ SEEN_IN: dict[str, tuple[str, ...]] = {
     "privstats/kinds/registry.py": WALK[3:4],
     "privstats/review/certificate_checker.py": WALK[:1],
     "threat_models/audits/kinds.py": WALK[:1],
-    "docs/sensitivity.md": (WALK[3], WALK[5]),
+    "docs/proofs/sensitivity.md": (WALK[3], WALK[5]),
 }
 """The files of ``WALK`` that see a kind without this file."""
 
@@ -54,8 +52,8 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("copy")
     for name in COPIED:
         shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
-    (place / "docs").mkdir()
-    for name in ("pyproject.toml", "README.md", "docs/sensitivity.md"):
+    shutil.copytree(ROOT / "docs" / "proofs", place / "docs" / "proofs")
+    for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, place / name)
     return place
 

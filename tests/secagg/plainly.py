@@ -1,7 +1,7 @@
 """What both second implementations stand on, in the plainest way: msgpack, packed tiles, a Merkle tree, keystreams.
 
-Written from ``docs/protocol.md`` and ``docs/one_upload.md`` alone; it shares no code with ``privstats``, and stands on
-the primitives of ``cryptography`` and ``hashlib``.
+Written from the pages of ``docs/wire`` alone; it shares no code with ``privstats``,
+and stands on the primitives of ``cryptography`` and ``hashlib``.
 """
 
 import hashlib

@@ -142,7 +142,9 @@ def test_the_same_recorder_opens_no_box_of_a_report() -> None:
     assert len(halves) == 3
 
 
-@pytest.mark.parametrize("page", ["SECURITY.md", "docs/threat_model.md", "docs/protocol.md", "docs/one_upload.md"])
+@pytest.mark.parametrize(
+    "page", ["SECURITY.md", "docs/threat_model.md", "docs/wire/interactive.md", "docs/wire/one_upload.md"]
+)
 def test_every_page_that_promises_secrecy_says_so(page: str) -> None:
     text = " ".join((Path(__file__).parents[2] / page).read_text("utf-8").split())
     for said in (

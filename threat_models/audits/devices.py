@@ -1,4 +1,4 @@
-"""The theorem of docs/privacy.md on devices: one honest member of the panel keeps the promise, whatever the roster is.
+"""The theorem on devices (docs/proofs/one_upload.md): one honest member of the panel keeps the promise.
 
 Runs of the real machines with one device and one honest member; every other code and member is the adversary's, who
 knows all streams and draws no noise. The device's data are there or not; the adversary guesses which, from all it has.

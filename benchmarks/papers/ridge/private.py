@@ -70,8 +70,9 @@ def true_epsilon(epsilon: float, adjacency: Adjacency, *, clip_norm: float = 1.0
     """The smallest epsilon that Algorithm 2's noise for ``epsilon`` keeps at the same delta.
 
     Guarantee:
-        Unit: one record of one client. G and h together are mu-GDP by ``joint_mu`` (docs/sensitivity.md), attained by
-        some pair of data sets, and the Gaussian curve is exact: no smaller epsilon holds for records within the bounds.
+        Unit: one record of one client. G and h together are mu-GDP by ``joint_mu`` (docs/proofs/records.md), attained
+        by some pair of data sets, and the Gaussian curve is exact: no smaller epsilon holds for records within the
+        bounds.
 
     Args:
         epsilon: what the paper claims.

@@ -1,5 +1,5 @@
 /**
- * Seals a report as docs/one_upload.md defines it: secrets from one root, boxes by HPKE, the masked vector, a
+ * Seals a report as docs/wire/device.md defines it: secrets from one root, boxes by HPKE, the masked vector, a
  * signature.
  */
 import { aesGcm, hkdf, hmac, join, pack, sha256, sign, toHex, u32, u8, utf8 } from "./bytes.js";

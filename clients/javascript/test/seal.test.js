@@ -41,7 +41,7 @@ test("packing gives every width its bytes, by one loop over bits", () => {
   }
 });
 
-/** The definition in docs/protocol.md, with BigInt. */
+/** The definition in docs/wire/interactive.md, with BigInt. */
 function plainly(vector, bits) {
   const entries = vector.map((value) => BigInt.asUintN(bits, BigInt(value)));
   const out = [];

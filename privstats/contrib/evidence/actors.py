@@ -60,18 +60,18 @@ class _Shown:
 
 
 SHOWN: Mapping[str, _Shown] = {
-    "server": _Shown(("theorems.md",), ("protocol-lies", "ring-wrap")),
-    "exact server": _Shown(("privacy.md",), ("protocol-lies",)),
-    "leader": _Shown(("one_upload.md",), ("split-lies",)),
-    "helper": _Shown(("one_upload.md",), ("split-lies",)),
+    "server": _Shown(("proofs/masking.md",), ("protocol-lies", "ring-wrap")),
+    "exact server": _Shown(("proofs/noise.md",), ("protocol-lies",)),
+    "leader": _Shown(("proofs/one_upload.md",), ("split-lies",)),
+    "helper": _Shown(("proofs/one_upload.md",), ("split-lies",)),
     "everyone on the panel": _Shown(("threat_model.md",)),
-    "party": _Shown(("privacy.md",), ("likelihood-ratio",), ("noise",)),
-    "colluders": _Shown(("theorems.md",), ("protocol-lies", "several-lists")),
+    "party": _Shown(("proofs/noise.md",), ("likelihood-ratio",), ("noise",)),
+    "colluders": _Shown(("proofs/masking.md", "proofs/random_graph.md"), ("protocol-lies", "several-lists")),
     "too many colluders": _Shown(("threat_model.md",)),
     "reader": _Shown(("attacks.md",), ("likelihood-ratio", "likeliest-unit"), ("canary", "run")),
-    "registrar": _Shown(("privacy.md",)),
+    "registrar": _Shown(("proofs/one_upload.md",)),
     "page": _Shown(("threat_model.md",)),
-    "observer": _Shown(("protocol.md",), ("recorded",)),
+    "observer": _Shown(("wire/interactive.md",), ("recorded",)),
 }
 """Proofs and measurements by kind of actor."""
 

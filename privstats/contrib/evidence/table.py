@@ -130,8 +130,8 @@ def _promise(plan: Plan, course: Course | None, total: Total, kept: Guarantee) -
     bound, together = _epsilon(plan, course, total), "Each ledger adds them up, to its cap."
     yield Row("N epsilon; I 8.2.2", "What is revealed about one unit?", bound, "plan certify", "software")
     yield Row("N epsilon", "Why this epsilon, and who chose it?", "", "sweep.md: accuracy beside it", "officer")
-    yield Row("H (i)", "What may a recipient come to believe?", _posterior(plan, total, kept), "privacy.md", "expert")
-    yield Row("N unit of privacy; I 7.2.2", "Whom does it hold for?", _unit(plan), "privacy.md", "software")
+    yield Row("H (i)", "What may a recipient come to believe?", _posterior(plan, total, kept), "epsilon.md", "expert")
+    yield Row("N unit of privacy; I 7.2.2", "Whom does it hold for?", _unit(plan), "epsilon.md", "software")
     yield Row("N unit of privacy", "How many units has one person, at how many parties?", "", "records", "data holder")
     if plan.noise is None:
         together = "Everything: nothing bounds it."
@@ -195,7 +195,8 @@ def _algorithms(statement: Statement) -> Iterator[Row]:
     brought = " and ".join(statement.by_session(of_packages))
     assumed = f", while {brought}" if brought else ""
     sized = f"noise sized by the {'' if brought else 'proved '}joint sensitivity{assumed}" if noise else "without noise"
-    yield Row("N algorithms; I 7.3.4", "Which sums, which noise?", f"{letters}; {sized}.", "sensitivity.md", "software")
+    summed = f"{letters}; {sized}."
+    yield Row("N algorithms; I 7.3.4", "Which sums, which noise?", summed, "proofs/sensitivity.md", "software")
     yield Row(
         "N algorithms",
         "Does a record decide anything besides its sums?",
@@ -213,7 +214,7 @@ def _algorithms(statement: Statement) -> Iterator[Row]:
     yield Row("N accuracy", "Which error matters to the use?", "", "sweep, rehearsal", "coordinator")
     rare = " ".join(explanations.suppressed(plan))
     blurred = "No noise is added." if noise is None else "Small groups are blurred as much as large ones."
-    yield Row("N bias", "Who is served worse?", f"{blurred} {rare}".strip(), "privacy.md", "software")
+    yield Row("N bias", "Who is served worse?", f"{blurred} {rare}".strip(), "proofs/noise.md", "software")
     yield Row("N bias; I 6.3.3", "Which groups are small, and what does an error cost them?", "", "", "coordinator")
 
 
@@ -233,7 +234,7 @@ def _implementation(plan: Plan) -> Iterator[Row]:
         "N implementation",
         "Randomness",
         "AES-256-CTR, from the operating system's seed.",
-        "privacy.md",
+        "proofs/noise.md",
         "software",
     )
     yield Row(
@@ -264,10 +265,10 @@ def _security(plan: Plan) -> Iterator[Row]:
         "N security",
         "Who sees one party's sums?",
         f"No one: {explanations.opened(plan)}.",
-        "theorems.md",
+        "proofs/masking.md",
         "software",
     )
-    yield Row("N security", "Which algorithms?", "Listed in cbom.json.", "protocol.md", "software")
+    yield Row("N security", "Which algorithms?", "Listed in cbom.json.", "wire/interactive.md", "software")
     yield Row(
         "N security",
         "Recorded today, opened later?",
@@ -279,7 +280,7 @@ def _security(plan: Plan) -> Iterator[Row]:
         "N security; I 9.2",
         "Keys and their life",
         "Session keys end with the session, in no backup; signing keys stay with their owner.",
-        "protocol.md",
+        "wire/interactive.md",
         "software",
     )
     yield Row("N security", "Who holds keys and ledgers, and may start a session?", "", "operating.md", "data holder")
@@ -290,7 +291,7 @@ def _governance(plan: Plan) -> Iterator[Row]:
     yield Row("I 6.3.2", "Who can look this up?", "Anyone with the plan can remake this page.", "report", "software")
     yield Row("H (i); I 6.2.2", "Recipients of the release", "", "contract", "coordinator")
     retention = "As its contract says: it is exact." if plan.noise is None else "Without limit, at no further cost."
-    yield Row("I 9.3", "Retention of the release", retention, "privacy.md", "software")
+    yield Row("I 9.3", "Retention of the release", retention, "ledger.md", "software")
     yield Row("I 9.3", "Retention of records, journals and ledgers", "", "operating.md", "data holder")
     yield Row("I 9.3", "Incidents: who informs whom, within which time?", "", "operating.md", "officer")
     yield Row("H (ii); I 8.3.4", "Methods and results, and when to look again", "", "this page, signed", "expert")

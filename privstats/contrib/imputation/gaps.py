@@ -48,7 +48,8 @@ def schema_of(
 
     Guarantee:
         A record counts in one pattern, and its own gaps alone decide in which one. So the sensitivity is that of class
-        statistics at norm R, whatever the number of patterns is (docs/sensitivity.md). A gap adds 0 to every product.
+        statistics at norm R, whatever the number of patterns is (docs/proofs/records.md). A gap adds 0 to every
+        product.
 
     Raises:
         SchemaError: no column or more than three with gaps, an unknown one, or a spread that is not above 0.

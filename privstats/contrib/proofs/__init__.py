@@ -2,5 +2,5 @@
 
 A client proves, every member answers linear functions of its own share, and the leader decides on the answers' sums.
 Each rule has a double in ``tests/contrib/proofs/test_doubles.py``: the attack works where just that rule is missing.
-docs/proofs.md has the full argument.
+docs/proofs/reports.md has the full argument.
 """

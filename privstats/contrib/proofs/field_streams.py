@@ -23,7 +23,7 @@ class FieldStreams:
     """The masking scheme of one run with reports that prove ``statement``.
 
     Guarantee: any set of members that lacks one of a report's shares sees a uniform vector, and learns nothing about an
-    honest report from its proof's answers, for any query (docs/proofs.md).
+    honest report from its proof's answers, for any query (docs/proofs/reports.md).
     """
 
     def __init__(self, group: Prime, statement: Statement, helpers: int, context: bytes) -> None:

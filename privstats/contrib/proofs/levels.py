@@ -10,7 +10,7 @@ from privstats.extend.plans import Prover
 if TYPE_CHECKING:
     from privstats.extend.plans import Claim
 
-_UNPROVED = "docs/proofs.md lists what is unproved"
+_UNPROVED = "docs/proofs/reports.md lists what is unproved"
 
 
 def _claim_of(proved: tuple[str, ...], *parts: Any) -> Claim:

@@ -1,4 +1,4 @@
-"""Hashes and derivations of a proof, in the notation of ``docs/one_upload.md``.
+"""Hashes and derivations of a proof, in the notation of ``docs/wire/one_upload.md``.
 
 A commitment to a seed fixes every stage of a share; the blind prevents the use of a part to test guesses.
 """

@@ -423,8 +423,8 @@ class PersonRegistry(RecordRegistry):
         As for :class:`RecordRegistry`, for persons. Let v be the clipped sum of all rows with which a person entered.
         Every vector measured by :meth:`delta` holds v for each person who enters there and -v for each who leaves, in
         integers; later rows are in no vector. So all nodes together hold v times a record's contribution, ||v||_* <= c,
-        and the stream's price is the mechanism's (docs/sensitivity.md, One person). Assumes that one person always has
-        one id.
+        and the stream's price is the mechanism's (docs/proofs/persons.md, One person). Assumes that one person always
+        has one id.
 
     Example:
         >>> from privstats.contrib.streams import PersonRegistry, PersonRows

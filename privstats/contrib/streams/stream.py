@@ -199,7 +199,7 @@ class Stream(Planned):
         Add-remove: the squared norm of a record's contribution to all nodes, times ``1 + repeats``. Replace-one: the
         two records may be in different epochs, so max(mu_replace^2, 2 mu_add^2) of an epoch; where they also leave, at
         most 4 mu_add^2 of one record's cost. Likewise for persons, each with the clipped sum of all rows
-        (docs/sensitivity.md, One person).
+        (docs/proofs/persons.md, One person).
         """
         parts = self.row.parts(self.epochs, deletions=self.deletions) * (1 + self.repeats)
         if adjacency == "add-remove" or self.plan.noise is None:

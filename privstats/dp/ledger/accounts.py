@@ -143,7 +143,7 @@ class Cap:
         """Return whether releases of this joint mu, and of this epsilon if all are pure, keep the bound.
 
         Either suffices, also where releases depend on earlier ones. Epsilons up to ``epsilon`` in total bound every
-        density ratio and cost no delta (docs/privacy.md).
+        density ratio and cost no delta (docs/proofs/pure_epsilon.md).
         """
         return pure <= self.epsilon * (1 + TOLERANCE) or mu <= self.mu * (1 + TOLERANCE)
 

@@ -81,14 +81,14 @@ class Ledger(LedgerPlace):
         Releases that :meth:`spend` allowed one by one before they were sent are together (epsilon, delta)-DP with the
         account's cap, for its unit and adjacency: mu-GDP composes as sqrt(sum mu_i^2), also when later plans depend on
         earlier releases. Pure epsilons (delta = 0) add up; under a cap with delta 0 nothing else is allowed. Together
-        with Gaussian releases each counts with the mu of its noise (``Noise.mu``), an upper bound (docs/privacy.md).
-        The failure probability of their masking (``Account.masking_failure``) is added to delta, also that of withdrawn
-        runs; it is at most the delta of the cap in force at the last run on a random graph. Assumes that every release
-        of the data is charged to this ledger, under one name of the data set. Records are chained by SHA-256:
-        every later use detects an edited, removed, added or moved record, and the head next to the file exposes an
-        older copy. Where both were restored together, the head in the user's state folder exposes the copy, if the same
-        user wrote the newer records on this machine; ``expected_head`` always does. The ledger does not detect a
-        deliberate rewrite of all files.
+        with Gaussian releases each counts with the mu of its noise (``Noise.mu``), an upper bound
+        (docs/proofs/pure_epsilon.md). The failure probability of their masking (``Account.masking_failure``) is added
+        to delta, also that of withdrawn runs; it is at most the delta of the cap in force at the last run on a random
+        graph. Assumes that every release of the data is charged to this ledger, under one name of the data set. Records
+        are chained by SHA-256: every later use detects an edited, removed, added or moved record, and the head next to
+        the file exposes an older copy. Where both were restored together, the head in the user's state folder exposes
+        the copy, if the same user wrote the newer records on this machine; ``expected_head`` always does. The ledger
+        does not detect a deliberate rewrite of all files.
 
     Example:
         >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
@@ -175,7 +175,7 @@ class Ledger(LedgerPlace):
             condition: the assumption of the promise, a clause that follows "while"; the entry keeps it.
             number: of a run on a random graph: ``Roster.members`` and its counter, which must be the next, as for
                 :meth:`accept_counter`. It counts with the spend, and no other account may hold the run: a server could
-                show one session's old advertisements in the other (docs/protocol.md, Names of runs).
+                show one session's old advertisements in the other (docs/wire/interactive.md, Names of runs).
 
         Raises:
             LedgerError: no such account, the cap exceeded, the run's name used up, exact sums released again, costs per

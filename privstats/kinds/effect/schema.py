@@ -65,7 +65,7 @@ class EffectSchema(Kind):
     record's influence is ``m_1 - m_0 + a (y - m_1) / p - (1 - a)(y - m_0) / (1 - p)`` minus the published guess of the
     effect. Divided by its maximum C, which follows from public caps, it is t in -1..1. The record adds 1 to N,
     ``(t, 1 - t^2)`` to e, and to W its weight if a propensity is fitted, or a ratio's denominator. The square costs no
-    further budget (docs/sensitivity.md).
+    further budget (docs/proofs/influence.md).
 
     Outcomes have the letters e, f, g and so on. Subgroups have separate sums with full noise; a record is in exactly
     one, so subgroups cost no budget under add-remove.
@@ -97,7 +97,7 @@ class EffectSchema(Kind):
         Unit: one record, for *every* published line and propensity. A record moves (N, W, e) by at most (1, 1, 1) if
         added, removed or exchanged for an unreadable one. Exchanged for a readable one, it moves them by at most (0, 1,
         2), a ratio's W by at most 2. The bound on e holds because ``t^2 + (1 - t^2)^2 <= 1`` (``dp.joint_mu``,
-        docs/sensitivity.md). Squares of several outcomes add up. With subgroups, a replaced record may change its
+        docs/proofs/influence.md). Squares of several outcomes add up. With subgroups, a replaced record may change its
         subgroup, which moves N, W and each e by at most sqrt 2. An excluded record moves O alone, by 1; exchanged for
         another one, by sqrt 2. With ``balance``, b moves by 1; exchanged, by 2.
 
@@ -428,7 +428,7 @@ class EffectSchema(Kind):
 
         In one block ``t^2 + (1 - t^2)^2 <= 1``, and ``(t - t')^2 (1 + (t + t')^2) <= 4`` for two records. An exchange
         with an excluded record moves N too, and O by 1 if counted. An exchange between two blocks changes both in full
-        (docs/sensitivity.md).
+        (docs/proofs/influence.md).
         """
         weight, influence = weights.get("W", 0.0), sum(weights.get(letter, 0.0) for letter in f"b{INFLUENCES}")
         alone, left_out = weights.get("N", 0.0) + weight + influence, weights.get("O", 0.0)

@@ -72,7 +72,7 @@ def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, full_lis
         min_survivors of at least t plus the tolerance, t such holders are enough. If more than t clients continue, t of
         them can use the shares of every disputed client that continues. (If t continue, each has only t-1 others.)
         Suppose that at least t + 3 clients, and at least min_survivors + 2, sent ``Check``. Then one liar and one other
-        client may vanish later, and the remaining clients suffice for the sum (docs/protocol.md, Dealings).
+        client may vanish later, and the remaining clients suffice for the sum (docs/proofs/dealings.md).
     """
     here = set(checked)
     disputes = {client: set[int]() for client in here}

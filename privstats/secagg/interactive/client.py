@@ -55,7 +55,7 @@ class Client(Uploader):
         LocalProtocolError: arguments do not fit the parameters, or a graph that is not complete has no numbered roster.
 
     Guarantee: a server with at most ``colluders`` clients learns from this client's messages nothing but one
-    sum over at least ``min_survivors`` clients. This holds even if the server deviates (docs/theorems.md):
+    sum over at least ``min_survivors`` clients. This holds even if the server deviates (docs/proofs/masking.md):
 
     - complete graphs: theorems 2 and 7.
     - random graphs: theorem 8. ``parameters.condition`` and ``failure`` limit it.
@@ -425,7 +425,7 @@ class Client(Uploader):
         answer = state.session, self.index, state.reply_to, self._secrets().revealed(state.transcript), owners, shares
         if not self._layers:
             return messages.Unmask(*answer)
-        # Clients that proved nothing may be absent, so they do not count (docs/theorems.md, 6).
+        # Clients that proved nothing may be absent, so they do not count (docs/proofs/surplus_noise.md, 6).
         proven = len(survivors - checks.unproven(state))
         return messages.UnmaskWithOpening(*answer, self._opening(opened_layers(self.parameters.levels, proven)))
 

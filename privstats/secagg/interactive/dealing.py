@@ -4,8 +4,8 @@ The dealer shares two random polynomials g and f; g(0) keys its self-mask, and v
 dealer commits to all values and to all values of blinding polynomials u, and publishes z = u + e f at every point. The
 challenge e is a hash of all commitments (Fiat and Shamir). Suppose z has degree < t. Take all holders whose f(x) and
 z(x) - e f(x) fit their commitments. Their f(x) lie on one polynomial of degree < t. A liar escapes this only if the
-hash e is one of few values; ``docs/protocol.md`` has the argument. u is used once: u and e follow from the root and the
-transcript.
+hash e is one of few values; ``docs/proofs/dealings.md`` has the argument. u is used once: u and e follow from the root
+and the transcript.
 
 A share that fits its commitment *is* the pair's secret, so a dealing of false degree that passes can end a session or
 change the dealer's own input, but no other input. No party can prove who spoilt a box, so ``Check`` comes before the

@@ -65,7 +65,7 @@ class Graph:
         """The clients whose signatures on a survivor list count: all, or the first of a public permutation.
 
         It follows from the roster alone. If it followed from a session's transcript, a server could compute
-        two transcripts and show each to the committee of its own (docs/theorems.md, 8).
+        two transcripts and show each to the committee of its own (docs/proofs/random_graph.md, 8).
         """
         return _committee(labelled("committee", self.roster.digest), self.parameters.clients)
 

@@ -70,9 +70,10 @@ def prove_excluded(
     Guarantee: a client opens its masks only for a list with so many signatures that no second list can have as many,
     since an honest client signs one list. Suppose that so many clients signed a list without this client. Then its
     self-mask is never removed, and its vector stays uniform to all others together while the key agreement is unbroken
-    (docs/theorems.md, 2, 7 and 8). This is certain in the complete graph, and holds on a random graph except with the
-    probability ``parameters.failure``, which stays charged to delta. A list is believed at any time after the session,
-    so Ed25519 must be unbroken when this is called: a party that breaks it forges a list without a listed client.
+    (docs/proofs/masking.md, 2 and 7; random_graph.md, 8). This is certain in the complete graph, and holds on a random
+    graph except with the probability ``parameters.failure``, which stays charged to delta. A list is believed at any
+    time after the session, so Ed25519 must be unbroken when this is called: a party that breaks it forges a list
+    without a listed client.
     """
     del panel
     graph, lists = Graph(parameters, roster), set[bytes]()

@@ -31,7 +31,7 @@ StepName: TypeAlias = Literal["advertise", "share", "check", "mask", "agree", "u
 STEP_NAMES: tuple[StepName, ...] = ("advertise", "share", "check", "mask", "agree", "unmask")
 UPLOAD_STEP: StepName = "mask"
 DISPUTES = 1
-"""Maximum number of neighbours in dispute with a client in a random graph: docs/theorems.md, 8.
+"""Maximum number of neighbours in dispute with a client in a random graph: docs/proofs/random_graph.md, 8.
 
 Two clients are in dispute if one of them reports that it could not use the other's shares.
 """
@@ -167,7 +167,7 @@ class Parameters:
     def check_roster(self, roster: Roster) -> None:
         """Refuse a roster of another size, and on a random graph a run name that a party could choose or repeat.
 
-        Under a repeated name distant clients could be shown another run's advertisements (docs/protocol.md).
+        Under a repeated name distant clients could be shown another run's advertisements (docs/wire/interactive.md).
 
         Raises:
             LocalProtocolError: the roster does not fit.
@@ -272,9 +272,9 @@ class Parameters:
         Raises:
             PlanError: helpers, an unknown graph, or no threshold fits both dropouts and colluders.
 
-        Guarantee: see ``docs/theorems.md``, 2, 7 and 8. The complete graph covers a server that lies about who takes
-        part; the robust graph does up to :attr:`bounds`. The sparse graph is for a server that follows the protocol:
-        its bounds assume that dropouts do not depend on the graph.
+        Guarantee: see ``docs/proofs``, theorems 2, 7 and 8. The complete graph covers a server that lies about who
+        takes part; the robust graph does up to :attr:`bounds`. The sparse graph is for a server that follows the
+        protocol: its bounds assume that dropouts do not depend on the graph.
         """
         if helpers or noisy_helpers:
             raise PlanError("the interactive protocol has no helpers: omit panel, or choose protocol='split'")

@@ -61,7 +61,7 @@ def excludable(clients: int, neighbours: int, disputes: int) -> int:
     """Return m, the number of listed clients that a lying server can exclude from a sum.
 
     ceil((n-k-1) / (k/2+1)) + 1 windows of k neighbours cover the circle, each excluding at most q clients
-    (``disputes``): docs/theorems.md, 8.
+    (``disputes``): docs/proofs/random_graph.md, 8.
     """
     windows = -(-(clients - neighbours - 1) // (neighbours // 2 + 1)) + 1
     return disputes * windows
@@ -78,7 +78,7 @@ def signatures_needed(clients: int, colluders: int) -> int:
 
     With s members, c' of them colluders that sign twice, tau signatures on each of two lists need
     2 (tau - c') <= s - c'. The result is the smallest tau with 2 tau > s + c' except with probability 2^-40: for
-    s = n it is floor((n + c) / 2) + 1 and certain (docs/theorems.md, 8).
+    s = n it is floor((n + c) / 2) + 1 and certain (docs/proofs/random_graph.md, 8).
     """
     size = committee_size(clients)
     if size == clients:
@@ -188,8 +188,9 @@ def failure_bounds(
     - liveness: ``n * P[Hyp(n-1, n-1-d+m, k) < t+q] + P[Hyp(n, n-d, s) < tau]``. A client has fewer than t undisputed
       neighbours among the n - d + m clients that must stay, or too few of the committee's s members stay to sign.
     - lying_server: ``n * P[Hyp(n-1, c, k/2) >= t-q-k/2]``. Near every client in a sum t neighbours sign or collude. So
-      next to k/2 positions without honest signers at least t-q-k/2 must be colluders (docs/theorems.md, 8). The factor
-      is n: there are n windows of k/2 adjacent positions, each beside one client on its left and one on its right.
+      next to k/2 positions without honest signers at least t-q-k/2 must be colluders (docs/proofs/random_graph.md, 8).
+      The factor is n: there are n windows of k/2 adjacent positions, each beside one client on its left and one on its
+      right.
     - two_lists: ``P[Hyp(n, c, s) >= 2 tau - s]``, with tau = :func:`signatures_needed`; 0 where s = n.
 
     Source: SecAgg+, theorems 3.7 to 3.10, with exact hypergeometric tails; the last two are ours.

@@ -2,7 +2,7 @@
 
 The server verifies shares and revealed keys against commitments to g and f (``client_secrets``). A silent survivor's
 interpolated self-mask key g(0) may differ from the key that masked its vector. That changes this client's own input
-alone (docs/theorems.md, 7).
+alone (docs/proofs/masking.md, 7).
 """
 
 from __future__ import annotations

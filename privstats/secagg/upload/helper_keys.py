@@ -29,7 +29,7 @@ class HelperKeys(Exclusive):
         LocalProtocolError: no such place, the run has no name, or the key has expired.
 
     Guarantee: :meth:`take` returns the box key once, so no second machine can answer a second list with it. It does not
-    cover a copy of the process or a restored journal: see ``docs/one_upload.md``.
+    cover a copy of the process or a restored journal: see ``docs/wire/one_upload.md``.
 
     Example:
         >>> leader, helper, *parties = (ps.secagg.Identity.generate(os.urandom) for _ in range(5))

@@ -189,7 +189,7 @@ class UploadParameters:
         Raises:
             PlanError: as for the class; or a graph other than ``"auto"``.
 
-        Guarantee: see ``docs/one_upload.md``. Leader, all helpers but one, and ``colluders`` clients of the roster
+        Guarantee: see ``docs/wire/one_upload.md``. Leader, all helpers but one, and ``colluders`` clients of the roster
         together learn only one sum over at least ``min_survivors`` clients. At least two of these are honest.
         """
         if graph != "auto":

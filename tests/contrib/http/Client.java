@@ -1,4 +1,4 @@
-// A device's client written from docs/wire.md alone: java Client.java LEADER RUN STUDY LINK NAME=VALUE... ("-" is missing).
+// A device's client written from docs/wire/device.md alone: java Client.java LEADER RUN STUDY LINK NAME=VALUE... ("-" is missing).
 // With -Droot=HEX, LEADER is a file with the manifest: every step is printed, and nothing is sent.
 import java.io.ByteArrayOutputStream;
 import java.math.*;

@@ -7,7 +7,7 @@ import msgspec
 
 from privstats.contrib.http.exchange import CODES, problem_of
 
-PAGE = Path(__file__).parents[3] / "docs" / "http.md"
+PAGE = Path(__file__).parents[3] / "docs" / "wire" / "http.md"
 
 
 def test_the_page_has_every_code_with_its_status_and_whether_to_ask_again() -> None:

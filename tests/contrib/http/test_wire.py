@@ -1,4 +1,4 @@
-"""The wire by ``docs/wire.md`` alone: a client in Java is counted, and a manifest is as its schema says."""
+"""The wire by ``docs/wire/device.md`` alone: a client in Java is counted, and a manifest is as its schema says."""
 
 import json
 import shutil

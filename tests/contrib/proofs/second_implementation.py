@@ -1,4 +1,4 @@
-"""Proofs of every statement once more, in Python's integers, written from docs/proofs.md alone.
+"""Proofs of every statement once more, in Python's integers, written from the pages on reports alone.
 
 It shares no code with ``privstats``: its own field, streams, hashes, gadgets and orders. Slow, for small shapes only.
 """

@@ -1,4 +1,4 @@
-"""The messages of a session with proofs, read and made again in the plainest way from ``docs/proofs.md`` alone."""
+"""The messages of a session with proofs, read and made again from ``docs/wire/proved_reports.md``."""
 
 from dataclasses import dataclass
 from hashlib import sha256

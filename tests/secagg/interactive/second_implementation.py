@@ -1,4 +1,4 @@
-"""A second implementation of the clients, written from ``docs/protocol.md`` alone and in the plainest way.
+"""A second implementation of the clients, written from ``docs/wire/interactive.md`` alone and in the plainest way.
 
 It shares no code with ``privstats.secagg``: its own field and graph, with the msgpack, Merkle tree and keystream of
 ``plainly`` and the ML-KEM of ``mlkem``, over the primitives of ``cryptography`` and ``hashlib``. It checks digests, the

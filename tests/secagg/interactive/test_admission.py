@@ -172,7 +172,7 @@ RING_OF_14 = Graph(NARROW.parameters, NARROW.roster)
 
 
 def by_the_page(checked: Collection[int], failed: Mapping[int, tuple[int, ...]], graph: Graph) -> set[int]:
-    """Who goes on in a random graph, from docs/protocol.md alone."""
+    """Who goes on in a random graph, from docs/wire/interactive.md alone."""
     t, here, paid = graph.parameters.threshold, set(checked), set[int]()
     pairs = {frozenset((holder, owner)) for holder, owners in failed.items() for owner in owners}
 

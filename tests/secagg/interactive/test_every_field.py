@@ -124,7 +124,7 @@ def test_a_client_refuses_an_abort_with_another_field(field: str) -> None:
 
 
 def test_every_message_is_on_the_page_from_which_others_implement_it() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "wire" / "interactive.md").read_text("utf-8")
     assert [kind.__name__ for kind in get_args(messages.Wire) if f"`{kind.__name__}`" not in page] == []
 
 

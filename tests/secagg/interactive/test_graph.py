@@ -131,7 +131,7 @@ def connected(graph, members) -> int:
 
 
 def on_the_ring(graph) -> list[int]:
-    """The order of the clients on the circle, as docs/protocol.md defines it."""
+    """The order of the clients on the circle, as docs/wire/interactive.md defines it."""
     purpose = b"privstats/secagg/2/graph\0"
     seed = hashlib.sha256(purpose + graph.roster.digest).digest()
     drawn = np.frombuffer(keystream(seed, 0, 0, 8 * graph.parameters.clients), "<u8")
@@ -154,7 +154,7 @@ def test_a_survivor_list_has_exactly_one_encoding(size: int, data) -> None:
 
 
 def test_the_committee_of_a_large_cohort_is_the_pages() -> None:
-    """docs/protocol.md, Graph: the 1,024 smallest draws of a keystream of its own, not those of the circle."""
+    """docs/wire/interactive.md, Graph: the 1,024 smallest draws of a keystream of its own, not those of the circle."""
     parameters = Parameters(1_100, 6, 800, 0, 8, Ring(((1, 8),)), bytes(32))
     publics = tuple(sha256(b"%d" % client).digest() for client in range(1_100))
     roster = Roster.numbered(publics, server=sha256(b"server").digest(), label="large", counter=0)

@@ -1,4 +1,4 @@
-"""How many liars end a session of 1,000 clients on a random graph: the numbers of docs/protocol.md.
+"""How many liars end a session of 1,000 clients on a random graph: the numbers of docs/wire/interactive.md.
 
 Liars do not choose their places, but accuse whom they like: each pair of neighbours on the circle of liars accuses one
 honest client, which the server excludes, as long as neither of them has more disputes. Then all liars vanish after the

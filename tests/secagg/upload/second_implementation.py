@@ -1,4 +1,4 @@
-"""A second implementation of clients, helpers and leader, written from ``docs/one_upload.md`` in the plainest way.
+"""A second implementation of clients, helpers and leader, written from ``docs/wire`` in the plainest way.
 
 It shares no code with ``privstats.secagg``: its own HPKE, with the msgpack, Merkle tree and packing of ``plainly``,
 over the primitives of ``cryptography`` and ``hashlib``. It says what honest parties must send, and checks nothing but

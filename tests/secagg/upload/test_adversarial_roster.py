@@ -1,4 +1,4 @@
-"""One device and one honest member: all else, the device's own code too, is the adversary's (docs/privacy.md).
+"""One device and one honest member; all else is the adversary's, the device's code too (docs/proofs/one_upload.md).
 
 What enters an answer is counted by index, and a box is bound to its index: no signature is part of the argument.
 """

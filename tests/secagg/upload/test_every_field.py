@@ -147,5 +147,5 @@ def test_a_limit_is_the_size_of_the_largest_message_to_the_byte(session: str) ->
 
 def test_every_message_is_on_the_page_from_which_others_implement_it() -> None:
     docs = Path(__file__).parents[3] / "docs"
-    pages = "".join((docs / name).read_text("utf-8") for name in ("one_upload.md", "proofs.md"))
+    pages = "".join((docs / name).read_text("utf-8") for name in ("wire/one_upload.md", "wire/proved_reports.md"))
     assert [kind.__name__ for kind in get_args(messages.Wire) if f"`{kind.__name__}`" not in pages] == []

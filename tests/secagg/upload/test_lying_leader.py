@@ -1,4 +1,4 @@
-"""A leader that lies to a helper: each test is one row of the table in docs/one_upload.md."""
+"""A leader that lies to a helper: each test is one row of the table in docs/wire/one_upload.md."""
 
 import sys
 from contextlib import suppress

@@ -111,7 +111,7 @@ def test_a_party_that_stayed_is_in_no_second_sum(ended: Machines, stayed: int) -
 
 
 def test_where_all_are_put_back_only_a_head_kept_elsewhere_tells(ended: Machines) -> None:
-    """A cluster's snapshot: two sums under one spend, as docs/privacy.md says of a whole disk."""
+    """A cluster's snapshot: two sums under one spend, as docs/ledger.md says of a whole disk."""
     study, first = ended.study, Ledger.open(ended.study.home(0) / "ledger")
     head = first.head
     put_back(ended, PARTIES, server=True)
