@@ -22,7 +22,7 @@ def suited(schemas: Sequence[Schema]) -> tuple[str, ...]:
 
     Example:
         >>> from privstats.heads.registry.of_releases import suited
-        >>> suited([ps.ClassSchema(2, 2, "NAD", clip_norm=1.0)])[0], suited([ps.RidgeSchema(2, 1.0, 1.0)])
+        >>> suited([ps.ClassSchema(2, 2, "NAD", clip_norm=1.0)])[0], suited([ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0)])
         ('NaiveBayes', ('Ridge',))
     """
     predicting = [each for each in schemas if each.predicts is not None]
