@@ -25,8 +25,8 @@ def release_files(paths: Sequence[Path]) -> list[Path]:
     Example:
         >>> from pathlib import Path
         >>> from privstats.workflows.fitting import release_files
-        >>> release_files([Path("sums.release")])
-        [PosixPath('sums.release')]
+        >>> [path.name for path in release_files([Path("sums.release")])]
+        ['sums.release']
     """
     files: list[Path] = []
     for path in paths:
@@ -85,7 +85,7 @@ def head_of(releases: Sequence[Release], name: str | None = None) -> Any:
         >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 20), privacy=ps.NoPrivacy())
         >>> release = ps.simulate(plan, [(X[:10], y[:10]), (X[10:], y[10:])])
         >>> head_of([release])
-        LDA()
+        LDA() [exact: no promise]
     """
     schemas = [each.plan.schema for each in releases]
     able = suited(schemas)

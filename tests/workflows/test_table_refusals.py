@@ -222,7 +222,7 @@ FAILING: dict[str, tuple[dict[str, Any], str]] = {
         "the place of the table reader 'late' of stranger 0.1 failed with ModuleNotFoundError: ",
     ),
     "place of no name": ({"place": f"{__name__[:-1]}:total"}, "the place of the table reader 'late' of stranger 0.1"),
-    "place is no function": ({"place": f"{__name__}:CLASSES"}, "failed with TypeError: it is no function; mend or"),
+    "place is no function": ({"place": f"{__name__}:CLASSES"}, "failed with TypeError: it is no function"),
     "check in no module": (
         {"check": "nowhere.far:check"},
         "the check of the table reader 'late' of stranger 0.1 failed with ModuleNotFoundError: ",

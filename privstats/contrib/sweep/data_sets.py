@@ -55,7 +55,7 @@ def adapts(plan: Plan, train: Records, test: Records) -> bool:
     labels = [np.asarray(each.y) for each in (train, test)]
     numbered = schema.task == "classes" and all(each.dtype.kind in "iu" for each in labels)
     more = numbered and max(int(each.max(initial=0)) for each in labels) >= schema.classes
-    return more or bool(np.shape(train.X)[1] != input_features(schema.transform, schema.features))
+    return more or np.shape(train.X)[1:] != (input_features(schema.transform, schema.features),)
 
 
 def fitted(plan: Plan, name: str, train: Records, test: Records) -> Plan:
@@ -70,6 +70,7 @@ def fitted(plan: Plan, name: str, train: Records, test: Records) -> Plan:
         train, test: its records.
 
     Raises:
+        DataError: rows that are not of two dimensions.
         PlanError: another kind of plan, or one with names.
         SchemaError: a transform for another number of features.
 
@@ -90,6 +91,8 @@ def fitted(plan: Plan, name: str, train: Records, test: Records) -> Plan:
             f"the plan names its columns or classes, and {name} has its own: remove feature_names and class_names, or "
             "name one file"
         )
+    if (dimensions := np.ndim(train.X)) != 2:
+        raise DataError(f"X of {name} must have shape (records, features), got {dimensions} dimensions")
     sizes: dict[str, Any] = {"features": int(apply(schema.transform, np.asarray(train.X[:1], np.float64)).shape[1])}
     if isinstance(schema, ClassSchema):
         sizes["classes"] = 1 + int(max(np.max(train.y), np.max(test.y)))

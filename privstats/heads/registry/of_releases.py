@@ -22,8 +22,8 @@ def suited(schemas: Sequence[Schema]) -> tuple[str, ...]:
 
     Example:
         >>> from privstats.heads.registry.of_releases import suited
-        >>> suited([ps.ClassSchema(2, 2, "NAD", clip_norm=1.0)])[0], suited([ps.RidgeSchema(2, 1.0, 1.0)])
-        ('NaiveBayes', ('Ridge',))
+        >>> suited([ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0)])
+        ('Ridge',)
     """
     predicting = [each for each in schemas if each.predicts is not None]
     if not predicting or (schemas[-1].predicts is None and schemas[-1].task not in _BEHIND):

@@ -41,7 +41,7 @@ def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_registrar_invites_once_and_no_code_is_on_its_screen(typed) -> None:
-    assert "draws the codes, once" in typed("new", "plan.toml", "survey", *WHERE)
+    assert "privstats http invite survey" in typed("new", "plan.toml", "survey", *WHERE)
     told = typed("invite", "survey", "--identity", "trier.pem")
     assert "destroy the file, and your list of names" in told
     study = json.loads(Path("survey/run-1/page/study.json").read_text())["study"]

@@ -90,3 +90,8 @@ def test_two_sets_of_one_name_are_refused(tmp_path):
 def test_a_file_and_a_folder_of_tables_are_no_folder_of_sets(tmp_path):
     (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
     assert archives_in(tmp_path) == archives_in(tmp_path / "rows.csv") == []
+
+
+def test_rows_of_one_dimension_are_refused_with_the_sets_name():
+    records = Records(np.arange(4.0), np.arange(4) % 2)
+    refused(ps.DataError, "X of birds must have shape", fitted, PLAN, "birds", records, records)

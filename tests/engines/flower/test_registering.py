@@ -107,7 +107,7 @@ def test_flowers_refusal_names_the_file(host):
 def test_a_folder_without_keys_or_without_a_server_is_one_sentence(host, tmp_path):
     with pytest.raises(PrivstatsError, match="no .pub file"):
         register(host, tmp_path / "keys")
-    with pytest.raises(PrivstatsError, match="start privstats flower serve"):
+    with pytest.raises(PrivstatsError, match="privstats flower serve .*elsewhere"):
         register(tmp_path / "elsewhere", sent(host, "bonn"))
 
 
