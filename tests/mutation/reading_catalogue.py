@@ -9,13 +9,13 @@ import numpy as np
 
 from privstats.intake.columns import Readings, array_of, values_of
 from privstats.intake.frames import _Dataset
-from privstats.intake.person_ids import _id_of_text
+from privstats.intake.person_ids import _id_of_text, typed_ids
 from privstats.intake.splits import Split, coins_of
 from privstats.intake.table_files import Csv, Parquet
 from privstats.intake.table_sources import Several
 from privstats.intake.tables import is_list, of_list, plain_numbers
 from tests.mutation.mutant import Mutant, bug
-from tests.mutation.planting import member, name_in
+from tests.mutation.planting import everywhere, member, name_in
 
 _SOURCES = "tests/intake/test_sources.py::test_drawn_sources_are_read_whole_by_every_door"
 _SPLITS = "tests/intake/test_splits.py::"
@@ -160,7 +160,7 @@ READING_MUTANTS: dict[str, Mutant] = {
         name_in("privstats.contrib.imputation.gaps", "read", _by_its_dtype),
         "tests/contrib/imputation/test_gaps.py::test_an_odd_record_changes_no_other_record"),
     "ids of narrow types": bug("ids of a float32 column are persons, of whom a wider type makes others",
-        name_in("privstats.intake.person_ids", "typed_ids", lambda right: values_of), _LAW, plan="persons"),
+        everywhere(typed_ids, values_of), _LAW, plan="persons"),
     "binary ids stripped": bug("ids of bytes that differ in a last blank are one person",
         name_in("privstats.intake.person_ids", "_id_of_bytes", _stripped), _LAW, plan="persons"),
     "ids of guessed types": bug("ids that readers take for times are nobody's as times and persons as texts",

@@ -104,7 +104,7 @@ def test_the_command_prints_a_table_and_writes_json_and_a_page(privstats, folder
     assert {point["epsilon"] for point in document["points"]} == {None, 3.0}
     page, png = (folder / "o" / "report.html").read_text(), (folder / "o" / "sweep.png").read_bytes()
     assert base64.b64encode(png).decode() in page, "the page's picture is the figure's file"
-    assert "central noise, one record" in page.replace("Central", "central")
+    assert "noise, one record, add-remove" in page, "the trust model is in the caption"
     assert "released together" not in page
     names = {"sweep.json", "sweep.csv", "sweep.tex", "draws.csv", "sweep.png", "sweep.svg", "sweep.pdf", "report.html"}
     assert {path.name for path in (folder / "o").iterdir()} == names
