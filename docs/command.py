@@ -6,15 +6,18 @@ import typer.main
 from privstats.cli.main import app
 
 command = typer.main.get_command(app)
-_listed = command.get_command
 
 
-def _whole(context: click.Context, name: str) -> click.Command | None:
-    """A command with everything in it: the reference has what the lists of `--help` leave out, too."""
-    found = _listed(context, name)
-    for each in getattr(found, "commands", {}).values():
+def _built(group: click.Group) -> None:
+    """Build every command of a group: the reference has what the lists of `--help` leave out, too."""
+    context = click.Context(group)
+    built = [group.get_command(context, name) for name in group.list_commands(context)]
+    group.commands = {each.name: each for each in built if each is not None and each.name is not None}
+    for each in group.commands.values():
         each.hidden = False
-    return found
+        if isinstance(each, click.Group):
+            _built(each)
 
 
-command.get_command = _whole
+assert isinstance(command, click.Group)
+_built(command)

@@ -81,8 +81,7 @@ def test_a_model_without_noise_is_made_of_all_records_however_many(found, monkey
     monkeypatch.setattr(
         without_noise, "measured", lambda plan, shards, *how: seen.add(len(shards[0][1])) or whole(plan, shards, *how)
     )
-    what = replace(found.opened, parties=(north,))
-    (alone,) = run._without_noise(what, (big,))
+    alone, _ = run._without_noise(found.opened, (big,))
     assert seen == {int((~big.test).sum())}
     assert max(seen) > 1 << 16
     assert abs(auc(parties_module.tested((north,)), alone).value - found.own["north"].alone.value) < 0.01
