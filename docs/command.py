@@ -1,5 +1,7 @@
 """The command line as one click command, for the reference that is made from the code."""
 
+from typing import cast
+
 import click
 import typer.main
 
@@ -19,5 +21,4 @@ def _built(group: click.Group) -> None:
             _built(each)
 
 
-assert isinstance(command, click.Group)
-_built(command)
+_built(cast("click.Group", command))

@@ -83,8 +83,8 @@ def looks_of(readings: Readings, unread: NDArray[np.bool_]) -> str:
         >>> looks_of(read([61, "61,5"]), np.array([False, True]))
         '; some hold a number with a decimal comma'
     """
-    found = _by_looks("", readings, unread, "").items()
-    first = next((reason for (_, reason), mask in found if mask.any()), "")
+    looks = _by_looks("", readings, unread, "").items()
+    first = next((reason for (_, reason), mask in looks if mask.any()), "")
     return f"; some {first}" if first else ""
 
 

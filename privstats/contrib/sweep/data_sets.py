@@ -55,7 +55,7 @@ def adapts(plan: Plan, train: Records, test: Records) -> bool:
     labels = [np.asarray(each.y) for each in (train, test)]
     numbered = schema.task == "classes" and all(each.dtype.kind in "iu" for each in labels)
     more = numbered and max(int(each.max(initial=0)) for each in labels) >= schema.classes
-    return more or np.shape(train.X)[1:] != (input_features(schema.transform, schema.features),)
+    return more or bool(np.shape(train.X)[1:] != (input_features(schema.transform, schema.features),))
 
 
 def fitted(plan: Plan, name: str, train: Records, test: Records) -> Plan:
