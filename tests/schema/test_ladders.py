@@ -142,6 +142,7 @@ OWN_WORDS = {
     "privstats/contrib/sweep/draws.py": "what models predict",
     "privstats/contrib/sweep/points.py": "what models predict",
     "privstats/heads/registry/entries.py": "what a head predicts",
+    "privstats/heads/registry/of_releases.py": "what a head predicts",
     "privstats/workflows/fitting.py": "what a head predicts",
 }
 

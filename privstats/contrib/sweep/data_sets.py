@@ -50,11 +50,12 @@ def adapts(plan: Plan, train: Records, test: Records) -> bool:
     """
     schema: Any = plan.schema
     names = (schema.reading.names, getattr(schema, "class_names", None), schema.reading.declaration)
-    if schema.task not in ("classes", "ridge") or any(each is not None for each in names):
+    if not isinstance(schema, ClassSchema | RidgeSchema) or any(each is not None for each in names):
         return False
     labels = [np.asarray(each.y) for each in (train, test)]
-    numbered = schema.task == "classes" and all(each.dtype.kind in "iu" for each in labels)
-    more = numbered and max(int(each.max(initial=0)) for each in labels) >= schema.classes
+    more = False
+    if isinstance(schema, ClassSchema) and all(each.dtype.kind in "iu" for each in labels):
+        more = max(int(each.max(initial=0)) for each in labels) >= schema.classes
     return more or bool(np.shape(train.X)[1:] != (input_features(schema.transform, schema.features),))
 
 
